@@ -51,12 +51,7 @@ def executed(path: Path) -> NotebookNode:
 
 
 def links(text: str) -> Iterator[str]:
-    """Yield the files that a Markdown text links to, code left out.
-
-    Examples:
-        >>> list(links("[a](b.md#c) and ![d](e.png)\\n```\\n[f](g)\\n```\\n"))
-        ['b.md', 'e.png']
-    """
+    """Yield the files that a Markdown text links to, code left out."""
     for part in _FENCE.split(text)[::2]:
         yield from (found[2] for found in _TARGET.finditer(part) if "://" not in found[2])
 
@@ -93,7 +88,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     origin = {value: ROOT / key for key, value in OUTSIDE.items()}.get(here, DOCS / here)
     parts = _FENCE.split(markdown)
     for at in range(0, len(parts), 2):
-        parts[at] = _TARGET.sub(lambda found: found[1] + _link(found[2], origin, here) + (found[3] or "") + ")", parts[at])
+        parts[at] = _TARGET.sub(
+            lambda found: found[1] + _link(found[2], origin, here) + (found[3] or "") + ")", parts[at]
+        )
     text = "".join(parts)
     return text + "\n" + _gallery() if here == "notebooks/README.md" else text
 

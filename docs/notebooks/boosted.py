@@ -1,18 +1,18 @@
 # %% [markdown]
 # # Reranking a gradient boosting model
 #
-# You have a strong model, and only its first 50 rows matter. Should a second stage reorder them? We let the exact stage do
-# its best, look at the promise and at what comes of it, and let the training data decide.
+# You have a strong model, and only its first 50 rows matter. Should a second stage reorder them? We let the exact
+# stage do its best, look at the promise and at what comes of it, and let the training data decide.
 #
-# The data come with statsmodels: 303 Californian school districts, with 12 numbers on each. Positive is the quarter with
-# the largest share of pupils above the national median.
+# The data come with statsmodels: 303 Californian school districts, with 12 numbers on each. Positive is the quarter
+# with the largest share of pupils above the national median.
 
 # %%
-import ltr
 import pandas as pd
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 
+import ltr
 from ltr.exact import Limits
 
 data = ltr.data.load("star98")
@@ -24,8 +24,8 @@ data
 # %% [markdown]
 # ## Rerank in any case
 #
-# With `choose=False` the top 50 of the boosted model get the order with the largest DCG that a linear score of the twelve
-# columns can give.
+# With `choose=False` the top 50 of the boosted model get the order with the largest DCG that a linear score of the
+# twelve columns can give.
 
 # %%
 exact = ltr.ExactRanker("dcg", limits=Limits(time_limit=2))
@@ -37,13 +37,13 @@ forced.solution_.plot()
 forced.plot_list(X_new, y_new, k=30, title="new districts")
 
 # %% [markdown]
-# On new districts the reranked list is worse, and it could hardly be otherwise: the second stage replaced a model of 40
-# trees by a linear one, and it learned from 50 rows what twelve columns mean.
+# On new districts the reranked list is worse, and it could hardly be otherwise: the second stage replaced a model of
+# 40 trees by a linear one, and it learned from 50 rows what twelve columns mean.
 #
 # ## Let the training data decide
 #
-# By default the exact stage *corrects* the base score instead of replacing it, as far as inner splits say, and it keeps the
-# base where no correction is expected to help.
+# By default the exact stage *corrects* the base score instead of replacing it, as far as inner splits say, and it
+# keeps the base where no correction is expected to help.
 
 # %%
 with ltr.ProgressBar() as bar:
@@ -71,8 +71,8 @@ pd.DataFrame(
 # %% [markdown]
 # ## A model from elsewhere
 #
-# The base need not be fitted here. Scores of any model can be a column of the table: a `ScoreColumn` is then the base.
-# Scores of the training rows must come from models that have not seen these rows.
+# The base need not be fitted here. Scores of any model can be a column of the table: a `ScoreColumn` is then the
+# base. Scores of the training rows must come from models that have not seen these rows.
 
 # %%
 from sklearn.model_selection import cross_val_predict
@@ -86,6 +86,6 @@ print(f"DCG on new districts: {elsewhere.score(table_new, y_new):.3f}")
 # %% [markdown]
 # ## What to take from it
 #
-# A boosted model that has learned from all rows is hard to correct with 50 of them. The largest DCG on the training list
-# is no promise; the choice on inner splits is, and here it says so before any new district was seen. Correcting pays where
-# the base is weak at the top, the list is long, or the second stage knows columns that the model did not.
+# A boosted model that has learned from all rows is hard to correct with 50 of them. The largest DCG on the training
+# list is no promise; the choice on inner splits is, and here it says so before any new district was seen. Correcting
+# pays where the base is weak at the top, the list is long, or the second stage knows columns that the model did not.

@@ -4,14 +4,15 @@
 # A clinic can see 50 people. Who should they be? We rank the people of a study, prove that no other weights rank them
 # better, and then ask the question that matters: what of it is left on new people?
 #
-# The data come with scikit-learn: 442 people with diabetes and what was measured of them. Positive is the quarter whose
-# disease progressed most within a year. We use four measures, so that the search can finish its proof in a moment.
+# The data come with scikit-learn: 442 people with diabetes and what was measured of them. Positive is the quarter
+# whose disease progressed most within a year. We use four measures, so that the search can finish its proof in a
+# moment.
 
 # %%
-import ltr
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
+import ltr
 from ltr.exact import Limits
 
 data = ltr.data.load("diabetes")
@@ -35,8 +36,8 @@ base.plot_list(X_new, y_new, k=50, title="new people, logistic regression")
 # %% [markdown]
 # ## The best top 50
 #
-# `TwoStageRanker` takes the top 50 of the base and looks for the weights with the largest DCG there. DCG adds up
-# 1 / log2(position + 1) over the positives, so that the first places count most. `choose=False` says: rerank in any case.
+# `TwoStageRanker` takes the top 50 of the base and looks for the weights with the largest DCG there. DCG adds up 1 /
+# log2(position + 1) over the positives, so that the first places count most. `choose=False` says: rerank in any case.
 
 # %%
 with ltr.ProgressBar() as bar:
@@ -48,8 +49,8 @@ reranked.solution_
 reranked.plot_list(X, y, k=25, title="the people learned from")
 
 # %% [markdown]
-# Value and bound agree: the weights are proven to be the best for these 50 people. The bound is about this list, and says
-# nothing on other people yet.
+# Value and bound agree: the weights are proven to be the best for these 50 people. The bound is about this list, and
+# says nothing on other people yet.
 #
 # ## What is left on new people
 #
@@ -70,8 +71,8 @@ pd.DataFrame(
 #
 # ## Let the training data decide
 #
-# That is why `choose` is on by default. `fit` then compares, on inner splits of the training data, the base's order with
-# corrections of it that stay near the base, and says what to expect on a new list.
+# That is why `choose` is on by default. `fit` then compares, on inner splits of the training data, the base's order
+# with corrections of it that stay near the base, and says what to expect on a new list.
 
 # %%
 chosen = ltr.TwoStageRanker(base, exact, top_k=50).fit(X, y)
@@ -79,9 +80,9 @@ print(chosen.choice_)
 print(f"DCG on new people: base {base.score(X_new, y_new):.3f}, chosen {chosen.score(X_new, y_new):.3f}")
 
 # %% [markdown]
-# It promised little, with an interval that reaches below zero, and little came. On this data the honest advice is: logistic
-# regression is enough, and a proof helps to know it. Where rows are many, features few and the top of the list matters,
-# the gains are larger; the page on results has the experiments.
+# It promised little, with an interval that reaches below zero, and little came. On this data the honest advice is:
+# logistic regression is enough, and a proof helps to know it. Where rows are many, features few and the top of the
+# list matters, the gains are larger; the page on results has the experiments.
 #
 # ## The list itself
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Losses in your own loop
 #
-# The losses of this package are plain torch modules: scores and labels go in, a number with a gradient comes out. Here a
-# small network learns to retrieve handwritten digits in an ordinary loop, and only the loss changes.
+# The losses of this package are plain torch modules: scores and labels go in, a number with a gradient comes out.
+# Here a small network learns to retrieve handwritten digits in an ordinary loop, and only the loss changes.
 #
 # Each list is a query digit and 40 candidates, of which those with the same number are relevant. The network embeds
 # images, and a candidate's score is the product of its embedding with the query's. The data come with scikit-learn.
@@ -81,7 +81,7 @@ for name, runs in curves.items():
     axis.plot(np.arange(10, 151, 10), runs.mean(axis=0), label=name)
 axis.set(xlabel="step", ylabel="NDCG@5 on new images, mean of 3 seeds")
 axis.grid(alpha=0.25)
-axis.legend(frameon=False);
+_ = axis.legend(frameon=False)
 
 # %%
 last = pd.DataFrame({name: runs[:, -1] for name, runs in curves.items()})
@@ -90,8 +90,8 @@ last.agg(["mean", "std"]).T.round(3).sort_values("mean", ascending=False)
 # %% [markdown]
 # ## What to take from it
 #
-# All five learn, and with three seeds the standard deviations overlap: this experiment does not say which loss is best, and
-# a single curve would have seemed to. Try them on your own data, with several seeds, and compare them by a test
-# (`ltr.metrics` has paired ones).
+# All five learn, and with three seeds the standard deviations overlap: this experiment does not say which loss is
+# best, and a single curve would have seemed to. Try them on your own data, with several seeds, and compare them by a
+# test (`ltr.metrics` has paired ones).
 #
 # The same lines work in Lightning and in sentence-transformers; the page on other libraries has examples.
