@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build the documentation into build/site: pages, reference, notebooks (executed, which takes a minute or two). A warning is an error.
+# Build the documentation into build/site: pages, reference and notebooks, which are executed. A warning is an error.
 # Usage: scripts/docs.sh [serve]; serve shows the site while pages are edited.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,4 +11,4 @@ if [ "${1:-}" = serve ]; then
     exec .venv/bin/mkdocs serve
 fi
 .venv/bin/mkdocs build --strict --quiet
-echo "built: build/site/index.html"
+echo "built: build/site; to see it with its search:  python3 -m http.server -d build/site"

@@ -130,7 +130,8 @@ def _link(link: str, origin: Path, here: str) -> str:
 def _gallery() -> str:
     """Return the notebooks with their first pictures."""
     cards = []
-    for path in sorted(NOTEBOOKS.glob("*.py")):
+    listed = (NOTEBOOKS / "README.md").read_text(encoding="utf-8")
+    for path in sorted(NOTEBOOKS.glob("*.py"), key=lambda path: listed.index(path.name)):
         cells = executed(path).cells
         title = cells[0].source.splitlines()[0].lstrip("# ")
         text, resources = MarkdownExporter().from_notebook_node(
