@@ -91,6 +91,7 @@ def test_a_ranker_shows_what_it_is_and_once_fitted_what_it_found(ranker):
     text = Balanced(ranker.fit(FRAME, pd.Series(DATA.y))._repr_html_()).text
     assert f"Fitted {name}" in text
     assert ("largest weights" in text) == (ranker.linear_weights is not None and name != "CardRanker")
+    assert ("Card for" in text) == (name == "CardRanker")
     assert repr(ranker).startswith(f"{name}(")  # parameters alone, as in scikit-learn
 
 

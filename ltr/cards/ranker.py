@@ -71,15 +71,6 @@ class GoodCards(Sequence[Card]):
         found = Counter(column for card in self.cards for column in {q.column for q in card.questions})
         return {name: found[name] / len(self) for name in sorted(found, key=lambda name: (-found[name], name))}
 
-    def _html_repr(self) -> str:
-        card = self.card_._repr_html_() if hasattr(self, "card_") else ""
-        return super()._html_repr() + card
-
-    @property
-    def _shown_weights(self) -> None:
-        # its card has the points
-        return None
-
     def with_rows(self, name: str, table: Any, y: ArrayLike) -> GoodCards:  # noqa: ANN401 (a frame of any library)
         """Return the cards with labelled rows in their tables, see `Card.with_rows`."""
         return replace(self, cards=tuple(card.with_rows(name, table, y) for card in self.cards))
@@ -233,6 +224,15 @@ class CardRanker(Ranker):
         points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
         self.card_ = self._card(found, points, value, self.logistic_.decision_function(answers))
         return self
+
+    def _html_repr(self) -> str:
+        card = self.card_._repr_html_() if hasattr(self, "card_") else ""
+        return super()._html_repr() + card
+
+    @property
+    def _shown_weights(self) -> None:
+        # its card has the points
+        return None
 
     def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401 (a frame of any library)
         """Return the card with labelled rows in its table, and with the statistic of logistic regression there.
