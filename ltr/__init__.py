@@ -16,6 +16,7 @@ from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
     from ltr import cards, clicks, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
+    from ltr.progress import ProgressBar
     from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
     from trainers.from_python import experiment, tune
 
@@ -25,6 +26,7 @@ __all__ = [
     "ExactRanker",
     "LinearRanker",
     "LogisticRegressionRanker",
+    "ProgressBar",
     "RankBoostRanker",
     "RankStatistic",
     "TwoStageRanker",
@@ -55,6 +57,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (modules, classes and functio
         return getattr(importlib.import_module("trainers.from_python"), name)
     if name.endswith("Ranker") and name in __all__:
         return getattr(importlib.import_module("ltr.rankers"), name)
+    if name == "ProgressBar":
+        return importlib.import_module("ltr.progress").ProgressBar
     if name in __all__:
         return importlib.import_module(f"ltr.{name}")
     raise AttributeError(f"module 'ltr' has no attribute {name!r}")

@@ -11,12 +11,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
+from ltr.figures import ranked_list_figure
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
 from trainers.display import Display
 from trainers.loggers import Logger, Loggers, event_tag
 from trainers.run.experiment import run_experiment
-from trainers.run.overview import chart_layout, ranked_list_figure
+from trainers.run.overview import chart_layout
 from trainers.run.tracking import Tracker, read_log
 from trainers.tables import markdown_table
 

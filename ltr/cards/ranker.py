@@ -229,6 +229,15 @@ class CardRanker(Ranker):
         self.card_ = self._card(found, points, value, self.logistic_.decision_function(answers))
         return self
 
+    def _html_repr(self) -> str:
+        card = self.card_._repr_html_() if hasattr(self, "card_") else ""
+        return super()._html_repr() + card
+
+    @property
+    def _shown_weights(self) -> None:
+        # its card has the points
+        return None
+
     def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401 (a frame of any library)
         """Return the card with labelled rows in its table, and with the statistic of logistic regression there.
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ltr.cards.card import Card, Counts, statistic_name, wilson
-from ltr.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened, wrapped
+from ltr.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING, fonts, shortened, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
 
 _WIDTH = 80
 _TICKS = 17  # most totals with a label in a picture
@@ -139,14 +139,14 @@ def html(card: Card, *, page: bool) -> str:
 
 def figure(card: Card) -> Figure:
     """Return a card and the share of positives by total as a figure."""
-    from matplotlib.figure import Figure
+    from ltr.figures import canvas
 
     names = [(wrapped(name, 44, lines=4), points) for name, points in _lines(card, _plain)]
     facts = [line for fact in _facts(card, _plain) for line in textwrap.wrap(fact, 68)]
     high = 0.5 + sum(0.08 + 0.17 * (1 + name.count("\n")) for name, _ in names) + 0.15 * len(facts)
     heights = [high, 2.6][: 1 + bool(card.counts)]
     with fonts():
-        drawn = Figure(figsize=(WIDTH, sum(heights) + 0.3), layout="constrained", dpi=144)
+        drawn = canvas(sum(heights) + 0.3)
         above, *below = drawn.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
         above.set_axis_off()
         above.set(xlim=(0, 1), ylim=(high, 0))

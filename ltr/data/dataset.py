@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_numbers, as_sequence, is_whole
+from ltr.html import fact_table
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+_NAMED = 6  # features named in notebooks
 _LARGEST = 1e150
 _SMALLEST_RANGE = 1e-150
 _LARGEST_LABEL = 1000  # largest graded label: 2^label - 1 stays finite, and row numbers or ids are caught
@@ -95,6 +97,17 @@ class Dataset:
     def __repr__(self) -> str:
         lists = "" if self.query_ids is None else f", {self.n_queries} queries"
         return f"Dataset({self.name!r}, {self.n} rows, {self.d} features, {self.n_pos} positives{lists})"
+
+    def _repr_html_(self) -> str:
+        shown = ", ".join(self.feature_names[:_NAMED]) + (", ..." if self.d > _NAMED else "")
+        facts = {
+            "rows": self.n,
+            "features": f"{self.d}: {shown}",
+            "positives": f"{self.n_pos} ({self.n_pos / self.n:.1%})",
+            "labels": f"0 to {self.y.max()}" if self.y.max() > 1 else None,
+            "queries": None if self.query_ids is None else self.n_queries,
+        }
+        return fact_table(f"Dataset {self.name}", facts)
 
     @property
     def n(self) -> int:

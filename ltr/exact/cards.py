@@ -50,7 +50,7 @@ _TOLERANCE = 2e-13  # that of the compiled search of yes/no columns
 _DECIMALS = 12  # most decimals of a number
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class CardProblem(Problem):
     """Find the card with the largest rank statistic, for one list with binary or graded labels.
 
@@ -246,6 +246,9 @@ class CardProblem(Problem):
     def describe(self) -> str:
         """Return the problem in a few words, for error messages."""
         return f"a CardProblem with statistic '{self.statistic}'"
+
+    def _sizes(self) -> dict[str, object]:
+        return {"rows": self.n, "questions": self.d, "statistic": str(self.statistic)}
 
     def good_cards(
         self, threshold: float, most: int = 1_000, threads: int = 1, time_limit: float | None = None

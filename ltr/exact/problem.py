@@ -60,6 +60,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr.checks import as_array, as_float, as_numbers, as_sequence, check_matrix, is_whole, one_of
 from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, preference_levels, ranked_appearances, ranked_levels
 from ltr.exact.scores import Scores
+from ltr.html import fact_table
 from ltr.statistics import RankStatistic
 
 RankName = Literal["resolved", "subrank"]
@@ -239,6 +240,25 @@ class Problem:
         """Return the problem in a few words, for error messages."""
         return f"a {type(self).__name__}"
 
+    def __repr__(self) -> str:
+        sizes = (f"{value} {name.removesuffix('s') if value == 1 else name}" for name, value in self._sizes().items())
+        return f"{type(self).__name__}({', '.join(sizes)})"
+
+    def _repr_html_(self) -> str:
+        options = {
+            "price C of a weight": self.C or None,
+            "margin": self.margin,
+            "largest number of weights": self.max_nonzeros,
+            "whole numbers": None if self.integer is None else f"from -{self.integer} to {self.integer}",
+            "side constraints": None if self.constraints is None else len(self.constraints.b),
+            "value of a perfect order": self.trivial_bound,
+        }
+        return fact_table(type(self).__name__, {**self._sizes(), **options})
+
+    def _sizes(self) -> dict[str, object]:
+        """Return what `repr` and notebooks show first, by name."""
+        return {"rows": self.n, "features": self.d}
+
     def _undefined(self) -> NoReturn:
         raise TypeError(f"problem must be a RerankProblem or PairwiseProblem, got {type(self).__name__}")
 
@@ -382,7 +402,7 @@ class Problem:
         return tuple(sorted(map(int, columns)))
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class RerankProblem(Problem):
     """Find the weights with the largest rank statistic: binary or graded labels, one list or several.
 
@@ -612,8 +632,13 @@ class RerankProblem(Problem):
         data = "" if self.binary else " of several lists or graded labels"
         return f"a RerankProblem{data} with statistic '{self.statistic}' and rank={self.rank!r}"
 
+    def _sizes(self) -> dict[str, object]:
+        lists = {} if len(self.lists) == 1 else {"lists": len(self.lists)}
+        positives = {"positives" if self.binary else "rows with a gain": len(self.positives)}
+        return {**super()._sizes(), **lists, **positives, "statistic": str(self.statistic)}
 
-@dataclass(frozen=True, eq=False, init=False)
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class PairwiseProblem(Problem):
     """Find the weights that agree with the most pairwise preferences.
 
@@ -717,6 +742,9 @@ class PairwiseProblem(Problem):
     def levels(self, tick: Tick = lambda: None) -> Levels:
         """Return the pairs, each with its weight as a statistic table."""
         return preference_levels(self.pairs, self.weights)
+
+    def _sizes(self) -> dict[str, object]:
+        return {**super()._sizes(), "pairs": len(self.pairs)}
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it."""

@@ -6,9 +6,15 @@ import enum
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ltr.html import fact_table, number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Status(enum.Enum):
@@ -63,7 +69,7 @@ Progress = Callable[[TracePoint], None]
 """A function that is called with every new trace point while a solve runs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Solution:
     """The result of `ltr.exact.solve`, valid whatever stopped the solver.
 
@@ -97,6 +103,43 @@ class Solution:
     def gap(self) -> float:
         """(bound - value) / |value|: 0 is a proof of optimality; infinite if the value is 0 and the bound is not."""
         return 0.0 if self.status is Status.OPTIMAL else relative_gap(self.value, self.bound)
+
+    def __repr__(self) -> str:
+        nonzero = f"{np.count_nonzero(self.weights)} of {len(self.weights)} weights not 0"
+        return f"Solution({self.status.value}, {self._values}; {nonzero}; {self.method}, {self.seconds:.2g} s)"
+
+    def _repr_html_(self) -> str:
+        facts = {**self.facts, "method": self.method, "seconds": f"{self.seconds:.2g}", "message": self.message}
+        weights = [(f"w[{j}]", float(w), float(w)) for j, w in enumerate(self.weights)]
+        return fact_table("Solution", facts, weights, "largest weights, of the columns of the problem")
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Value, bound, gap and status by name, as texts for tables."""
+        return {
+            "value": number(self.value),
+            "bound": f"{number(self.bound)}: no weights are better",
+            "gap": f"{self.gap:.2%}",
+            "status": f"{self.status.value}: {self.status.advice}",
+        }
+
+    @property
+    def _values(self) -> str:
+        return f"value {number(self.value)}, bound {number(self.bound)}, gap {self.gap:.2%}"
+
+    def plot(self) -> Figure:
+        """Return a picture of the search as a matplotlib figure: how the value rises and the bound falls.
+
+        Examples:
+            >>> from ltr.exact import RerankProblem, solve
+            >>> solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]))
+            >>> solution.plot().axes[0].get_xlabel()
+            'seconds'
+        """
+        from ltr.figures import trace_figure
+
+        title = f"{self.method}: {self.status.value}, {self._values}"
+        return trace_figure(title, [(point.seconds, point.incumbent, point.bound) for point in self.trace])
 
 
 def relative_gap(value: float, bound: float) -> float:

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ltr.checks import check_whole, one_of
@@ -25,6 +26,7 @@ from ltr.data.problems import listed
 from ltr.data.tables import features_of
 from ltr.exact.state import Limits
 from ltr.files import write_atomic
+from ltr.html import fact_table
 from ltr.losses.contract import RankingLoss
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
@@ -35,6 +37,7 @@ from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from ltr.onnx_graph import OnnxGraph
 
@@ -147,6 +150,12 @@ class Ranker(BaseEstimator):
         """
         scores, _ = self._placed(self._features(X), qid)
         labels, groups = labels_and_lists(y, qid, len(scores))
+        return self._mean_statistic(scores, labels, groups, sample_weight)
+
+    def _mean_statistic(
+        self, scores: FloatArray, labels: FloatArray, groups: IntArray | None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return what `score` says of these scores."""
         lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
         statistic, gain, normalize = self._measure()
         measure = normalized_rank_statistic if normalize else rank_statistic
@@ -239,6 +248,105 @@ class Ranker(BaseEstimator):
         if reranked is not None:
             columns["stage"] = np.where(reranked, "reranked", "base").astype(object)
         return pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None), order
+
+    def plot_list(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        k: int | None = None,
+        title: str = "",
+    ) -> Figure:
+        """Return a picture of the list as a matplotlib figure: where the positives stand, and how many one catches.
+
+        Two stages are drawn as two lists, by the base ranker and after reranking. Of several lists the picture has the
+        mean: the share of lists with a positive at each position. Of tied rows the lower label stands above.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            y: labels, (n,); those above 0 are positive.
+            qid: list of each row, as for `rank`.
+            k: number of first rows whose positives the legend counts; twice as many are drawn, and at least 40. None
+                draws twice the reranked rows, or the whole list where there is one stage.
+            title: what to write above.
+
+        Raises:
+            ValueError: a ranker that is not fitted, or arguments against these rules.
+
+        Examples:
+            >>> from ltr.rankers import LinearRanker
+            >>> ranker = LinearRanker().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+            >>> [axes.get_xlabel() for axes in ranker.plot_list([[0.0], [1.0], [2.0]], [0, 1, 1], k=1).axes]
+            ['', 'if you visit so many rows from the top ...']
+        """
+        from ltr.figures import ranked_list_figure
+
+        if k is not None:
+            check_whole("k", k, 1, " or None")
+        features = self._features(X)
+        scores, reranked = self._placed(features, qid)
+        labels, groups = labels_and_lists(y, qid, len(scores))
+        lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
+        first = None if reranked is None else self._first_scores(features, qid)
+        orders = [one for one in (first, scores) if one is not None]
+        drawn = [_positives_by_position(one, labels, lists) for one in orders]
+        statistic, _, normalize = self._measure()
+        number = int(lists.max()) + 1
+        depth = 0 if reranked is None else round(reranked.sum() / number)
+        return ranked_list_figure(
+            title or (f"{len(scores)} rows" if groups is None else f"mean of {number} lists"),
+            drawn[0],
+            drawn[1] if len(drawn) > 1 else None,
+            depth,
+            base=self._first_name,
+            statistic=f"{'normalised ' * normalize}{statistic}",
+            values=tuple(self._mean_statistic(one, labels, groups) for one in orders),
+            k=k,
+            share=float((labels > 0).mean()),
+            shown=max(2 * k, 2 * depth, 40) if k is not None else None if depth else len(scores),
+        )
+
+    def _first_scores(self, features: FloatArray, qid: ArrayLike | None) -> FloatArray | None:
+        """Return the scores of the first of two stages, (n,); None for a single stage."""
+        return None
+
+    @property
+    def _first_name(self) -> str:
+        """Name of the order that is drawn first in a picture of a list."""
+        return type(self).__name__.removesuffix("Ranker")
+
+    # notebooks
+
+    def _html_repr(self) -> str:
+        diagram = estimator_html_repr(self)
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            return diagram
+        weights, names = self._shown_weights, getattr(self, "feature_names_in_", None)
+        bars, heading = [], "largest weights, per unit of the column"
+        if weights is not None:
+            spread = self._deviations
+            shown = weights if spread is None else weights * spread
+            heading = heading if spread is None else "largest weights, per standard deviation of the column"
+            found = [f"x{j}" for j in range(len(shown))] if names is None else list(map(str, names))
+            bars = [(name, float(value), float(value)) for name, value in zip(found, shown, strict=True)]
+        return diagram + fact_table(f"Fitted {type(self).__name__}", self._facts(), bars, heading)
+
+    def _facts(self) -> dict[str, object]:
+        """Return what the fit found, by name, for notebooks."""
+        return {"columns": self.n_features_in_}
+
+    @property
+    def _shown_weights(self) -> FloatArray | None:
+        """The weights on the columns that notebooks show, (d,); None for none."""
+        return self.linear_weights
+
+    @property
+    def _deviations(self) -> FloatArray | None:
+        """The standard deviations of the columns in the fit, (d,); None where they are not known."""
+        return None
 
     def explain(self, X: ArrayLike, qid: ArrayLike | None = None) -> Explanation:
         """Return what each column adds to the score of each row, and which columns put a row above its neighbours.
@@ -554,6 +662,13 @@ class Ranker(BaseEstimator):
 def _order(scores: FloatArray, queries: IntArray | None) -> IntArray:
     """Return the numbers of the rows from the top to the bottom of each list, list after list."""
     return np.argsort(-scores, kind="stable") if queries is None else np.lexsort((-scores, queries))
+
+
+def _positives_by_position(scores: FloatArray, labels: FloatArray, lists: IntArray) -> FloatArray:
+    """Return the share of the lists with a positive at each position, of those that are so long, from the top."""
+    order = np.lexsort((labels, -scores, lists))
+    position = np.arange(len(order)) - np.searchsorted(lists[order], lists[order])
+    return np.bincount(position, labels[order] > 0) / np.bincount(position)
 
 
 def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any library, or an array)

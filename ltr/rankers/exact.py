@@ -278,6 +278,14 @@ class ExactRanker(Ranker):
         fitted = {"problem_": None, "_lists": None} if hasattr(self, "problem_") else {}
         return {**super().__getstate__(), **fitted}
 
+    def _facts(self) -> dict[str, object]:
+        found = {} if self.solution_ is None else self.solution_.facts
+        return {**super()._facts(), "statistic": str(self.statistic), **found, "note": self.note_}
+
+    @property
+    def _deviations(self) -> FloatArray | None:
+        return None if self._lists is None else self._lists.scale
+
     def _scores(self, features: FloatArray, base_scores: FloatArray | None = None) -> FloatArray:
         scores = linear_scores(features - self.center_, self.coef_)
         if self.ties == "average":

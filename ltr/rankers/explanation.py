@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.pictures import ABOVE, BELOW, INK, SMALL, TITLE, WIDTH, fonts, shortened, wrapped
+from ltr.pictures import ABOVE, BELOW, INK, SMALL, TITLE, fonts, shortened, wrapped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,8 +136,7 @@ class Explanation:
         Raises:
             ValueError: a row that is not there, or a list without another row.
         """
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from ltr.figures import canvas
 
         compared = self.neighbours(row) if other is None else {"": other}
         if not compared:
@@ -146,8 +145,7 @@ class Explanation:
         bars = [_bars_of(table) for table in tables.values()]
         heights = [0.75 + sum(0.1 + 0.14 * label.count("\n") for label in [*labels, "\n"]) for labels, _ in bars]
         with fonts():
-            figure = Figure(figsize=(WIDTH, sum(heights) + 0.45), layout="constrained", dpi=144)
-            FigureCanvasAgg(figure)
+            figure = canvas(sum(heights) + 0.45)
             drawn = figure.subplots(len(tables), 1, height_ratios=heights, squeeze=False)[:, 0]
             for axes, neighbour, (labels, values) in zip(drawn, tables, bars, strict=True):
                 _draw_bars(axes, labels, values)

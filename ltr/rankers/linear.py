@@ -331,6 +331,21 @@ class LinearRanker(Ranker):
 
     # scores
 
+    def _facts(self) -> dict[str, object]:
+        return {
+            **super()._facts(),
+            "loss": str(parse_loss(self.loss)),
+            "steps": self.n_iter_,
+            "objective": self.objective_,
+            "validation": self.validation_,
+            "converged": "yes" if self.converged_ else "no",
+        }
+
+    @property
+    def _deviations(self) -> FloatArray | None:
+        scale = self._model[0]
+        return scale.scale.detach().cpu().numpy() if isinstance(scale, Standardize) else None
+
     def decision_function(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
         """Return the scores of the rows, float64 of shape (n,).
 

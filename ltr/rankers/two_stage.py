@@ -570,6 +570,32 @@ class TwoStageRanker(Ranker):
         """Return the scores of `decision_function`, which takes the same arguments."""
         return self.decision_function(X, qid)
 
+    def _facts(self) -> dict[str, object]:
+        return {
+            **super()._facts(),
+            "base": self._first_name,
+            "reranks": "full lists" if self.top_k is None else f"the top {self.top_k}",
+            "choice": "" if self.choice_ is None else str(self.choice_),
+            "statistic": str(self._exact_stage().statistic),
+            **({} if self.solution_ is None else self.solution_.facts),
+            "note": "" if self.choice_ is not None else self.note_,
+        }
+
+    @property
+    def _shown_weights(self) -> FloatArray | None:
+        return self.coef_
+
+    @property
+    def _deviations(self) -> FloatArray | None:
+        return self.exact_._deviations
+
+    def _first_scores(self, features: FloatArray, qid: ArrayLike | None) -> FloatArray:
+        return self._first_stage(features, None if self.threshold_ is not None else qid)[0]
+
+    @property
+    def _first_name(self) -> str:
+        return self.base if isinstance(self.base, str) else type(self.base_).__name__
+
     def reranked(self, X: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.bool_]:
         """Return whether each row is at or above the threshold (of its query), (n,), and so ordered by the exact stage.
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from ltr.figures import canvas
 from ltr.pictures import FAINT, INK, METHODS, RERANKED, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
 from trainers.config import CARD, EXACT
 
@@ -71,13 +71,6 @@ def looks(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
         name: (METHODS[place % count], _MARKERS[(place % count + place // count) % len(_MARKERS)])
         for name, place in found
     }
-
-
-def canvas(height: float, width: float = WIDTH) -> Figure:
-    """Return an empty figure of a size in inches."""
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=150, facecolor="white")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def panels(titles: Sequence[str], *, height: float = 1.8, foot: float = 0.6) -> tuple[Figure, list[Axes]]:

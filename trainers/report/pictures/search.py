@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ltr.exact.solution import relative_gap
-from ltr.pictures import GREY, INK, RERANKED
+from ltr.figures import BOUND, INCUMBENT, draw_trace
+from ltr.pictures import GREY, INK
 from trainers.files import Json
 from trainers.records import nothing_proven
 from trainers.report.evidence import Along, Evidence, FloatArray, Series, SweepTable, in_order, proven, settled
@@ -20,7 +21,6 @@ from trainers.tables import NOTHING_PROVEN
 FIRST = 1e-3
 """Seconds at which logarithmic axes begin: the resolution of traces. Anything earlier is drawn there."""
 
-_INCUMBENT, _BOUND, _START = RERANKED, INK, GREY
 _LISTS = 4  # panels of a data set, as in the paper
 
 Traced = dict[str, dict[object, list[Json]]]  # by data set and K: the records with a trace
@@ -123,20 +123,18 @@ def _trace_picture(evidence: Evidence, data: str, records: list[Json]) -> Pictur
     last = _last_second(records)
     for axes, record in zip(grid, records, strict=True):
         seconds, incumbent, bound = _steps_of(record)
-        axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
-        axes.step(seconds, bound, where="post", color=_BOUND, linewidth=1.7, label="bound")
-        axes.step(seconds, incumbent, where="post", color=_INCUMBENT, linewidth=1.7, label="incumbent")
+        draw_trace(axes, seconds, incumbent, bound)
         if starts := (record["list"] or {}).get("starts"):
-            axes.axhline(max(starts.values()), color=_START, linewidth=1.1, linestyle="--")
+            axes.axhline(max(starts.values()), color=GREY, linewidth=1.1, linestyle="--")
         if settled(record):
             axes.plot(seconds[-1:], incumbent[-1:], marker="o", markersize=6, color=INK, linestyle="")
         draw.log_time(axes, FIRST, last)
         draw.ticks(axes.yaxis, 5)
     draw.name_axes(figure, x="seconds", y="objective")
     entries = [
-        draw.entry("bound", color=_BOUND, linewidth=1.8),
-        draw.entry("incumbent", color=_INCUMBENT, linewidth=1.8),
-        draw.entry("best linear first-stage ranker", color=_START, linewidth=1.2, linestyle="--"),
+        draw.entry("bound", color=BOUND, linewidth=1.8),
+        draw.entry("incumbent", color=INCUMBENT, linewidth=1.8),
+        draw.entry("best linear first-stage ranker", color=GREY, linewidth=1.2, linestyle="--"),
     ]
     draw.legend(figure, entries)
     options = records[0]["options"]

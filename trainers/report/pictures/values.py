@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
+from ltr.figures import ranked_list_figure
 from ltr.pictures import GREY, INK
 from trainers.config import EXACT
 from trainers.records import unpack_labels
@@ -31,7 +32,6 @@ from trainers.report.paired import Paired
 from trainers.report.pictures import drawing as draw
 from trainers.report.tables import Promise, Reached, promises
 from trainers.report.wording import counted_range
-from trainers.run.overview import ranked_list_figure
 
 # by K: the exact stage against its base ranker on training and test sets, and whether all lists are proven
 Gains = dict[Any, tuple[dict[str, Paired], bool]]

@@ -1,0 +1,161 @@
+"""Pictures of ranked lists and of searches, as matplotlib figures that belong to no window."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from ltr.pictures import FAINT, GREY, INK, NEGATIVE, POSITIVE, RERANKED, SMALL, TITLE, WIDTH, fonts, shortened
+
+FloatArray = NDArray[np.float64]
+
+INCUMBENT, BOUND = RERANKED, INK
+"""Colours of the best value known and of the bound."""
+
+_LETTERS = 48  # of a title or an entry of the legend
+
+
+class Picture(Figure):
+    """A figure that notebooks show without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        self.savefig(content, format="png")
+        return content.getvalue()
+
+
+def canvas(height: float, width: float = WIDTH) -> Figure:
+    """Return an empty figure of a size in inches."""
+    figure = Picture(figsize=(width, height), layout="constrained", dpi=150, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def ranked_list_figure(
+    title: str,
+    before: NDArray[np.int64] | FloatArray,
+    after: NDArray[np.int64] | FloatArray | None,
+    reranked: int,
+    *,
+    base: str,
+    statistic: str,
+    values: tuple[float | None, ...],
+    k: int | None = None,
+    share: float | None = None,
+    shown: int | None = None,
+) -> Figure:
+    """Draw a list in one or two orders, as strips of labels, and the positives that the first rows of each hold.
+
+    Of many lists, a place has the share of them with a positive there.
+
+    Args:
+        title: name of the list, such as "training set".
+        before: 1 for a positive and 0 for a negative, from the top of the list, ordered by the base ranker, shape (n,).
+        after: the same after reranking, shape (n,); None for a picture of one order.
+        reranked: number of reranked positions.
+        base: name of the base ranker.
+        statistic: name of the statistic.
+        values: the statistic of each order, None where it is undefined.
+        k: number of first rows whose positives are counted in the legend; None for none.
+        share: share of positives in the whole set, for the line of an order by chance; None for no line.
+        shown: number of first rows to draw; None for twice as many as are reranked, and at least 40.
+    """
+    orders = {base: before} if after is None else {base: before, "reranked": after}
+    with fonts():
+        figure = canvas(4.9 if after is None else 5.4)
+        strips, curve = figure.subplots(2, 1, height_ratios=[0.5 * len(orders), 2.2], sharex=True)
+        shown = min(len(before), max(2 * reranked, 40) if shown is None else shown)
+        _draw_strips(strips, {name: labels[:shown] for name, labels in orders.items()})
+        for (name, labels), colour, width in zip(orders.items(), (INK, RERANKED), (1.4, 2.0), strict=False):
+            hits = "" if k is None else f": {_count(labels[:k])} in the first {k}"
+            caught = np.cumsum([0, *labels[:shown]])
+            label = shortened(name, _LETTERS - len(hits)) + hits
+            curve.step(np.arange(shown + 1), caught, where="post", color=colour, label=label, linewidth=width)
+        if share is not None:
+            chance = {"color": GREY, "linewidth": 1.2, "linestyle": ":", "label": "by chance"}
+            curve.plot([0, shown], [0, share * shown], **chance)
+        curve.set_xlabel("if you visit so many rows from the top ...", fontsize=SMALL)
+        curve.set_ylabel("... you catch so many positives", fontsize=SMALL)
+        curve.tick_params(labelsize=SMALL)
+        curve.set_xlim(0.5, shown + 0.5)
+        curve.set_ylim(bottom=0)
+        for axis in (curve.xaxis, curve.yaxis):
+            axis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+        curve.grid(color=FAINT)
+        curve.spines[["top", "right"]].set_visible(False)
+        if 0 < reranked < shown:
+            cut = {"color": INK, "linestyle": "--", "linewidth": 1.0}
+            strips.axvline(reranked + 0.5, **cut)
+            curve.axvline(reranked + 0.5, **cut, label=f"end of the reranked top {reranked}")
+        figure.legend(
+            handles=curve.get_legend_handles_labels()[0], loc="outside lower center", fontsize=SMALL, frameon=False
+        )
+        known = [f"{value:.4f}" if abs(value) < 1000 else f"{value:.1f}" for value in values if value is not None]
+        change = f"\n{statistic} {' → '.join(known)}" if len(known) == len(values) else ""
+        figure.suptitle(f"{shortened(title, _LETTERS)}{change}", fontsize=TITLE, parse_math=False)
+    return figure
+
+
+def _draw_strips(axes: Axes, orders: dict[str, NDArray[np.int64] | FloatArray]) -> None:
+    """Draw the labels of orders by name, shape (n,) each, as strips above each other."""
+    colours = LinearSegmentedColormap.from_list("labels", [NEGATIVE, POSITIVE])
+    labels = np.stack(list(orders.values()))
+    extent = (0.5, labels.shape[1] + 0.5, len(orders) - 0.5, -0.5)
+    axes.imshow(labels, aspect="auto", cmap=colours, vmin=0, vmax=1, interpolation="nearest", extent=extent)
+    for at in range(1, len(orders)):
+        axes.axhline(at - 0.5, color="white", linewidth=4)
+    names = [textwrap.fill(shortened(name, 30).replace("_", " "), 12) for name in orders]
+    axes.set_yticks(range(len(orders)), names, fontsize=SMALL, parse_math=False)
+    entries = [Patch(color=POSITIVE, label="positive"), Patch(color=NEGATIVE, label="negative")]
+    axes.legend(
+        handles=entries, ncols=2, frameon=False, fontsize=SMALL, loc="lower center", bbox_to_anchor=(0.5, 1.0)
+    )  # fmt: skip
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def _count(labels: NDArray[np.int64] | FloatArray) -> str:
+    total = float(labels.sum())
+    return f"{total:.0f}" if total.is_integer() else f"{total:.2f}"
+
+
+def draw_trace(axes: Axes, seconds: Sequence[float] | FloatArray, incumbent: FloatArray, bound: FloatArray) -> None:
+    """Draw the best value known and the bound over time, as steps."""
+    axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
+    axes.step(seconds, bound, where="post", color=BOUND, linewidth=1.7, label="bound")
+    axes.step(seconds, incumbent, where="post", color=INCUMBENT, linewidth=1.7, label="incumbent")
+
+
+def trace_figure(title: str, points: Sequence[tuple[float, float, float]]) -> Figure:
+    """Draw the search for the best weights: how the best value known rises and the bound falls.
+
+    Args:
+        title: what to write above.
+        points: seconds, best value and bound, ascending in time; values that are not finite are left out.
+    """
+    drawn = [point for point in points if math.isfinite(point[1]) and math.isfinite(point[2])]
+    figure = canvas(3.0)
+    axes = figure.subplots()
+    if drawn:
+        seconds, incumbent, bound = np.array([*drawn, (max(drawn[-1][0], 1e-3) * 1.03, *drawn[-1][1:])]).T
+        draw_trace(axes, seconds, incumbent, bound)
+        axes.legend(frameon=False, fontsize=SMALL)
+    axes.set_xlabel("seconds", fontsize=SMALL)
+    axes.set_ylabel("objective", fontsize=SMALL)
+    axes.tick_params(labelsize=SMALL)
+    axes.grid(color=FAINT)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(textwrap.fill(title, 60), fontsize=TITLE)
+    return figure

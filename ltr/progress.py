@@ -1,0 +1,92 @@
+"""A progress bar for fits and searches, in notebooks and in terminals."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, TextIO
+
+from ltr.exact.solution import TracePoint
+from ltr.html import number
+
+_WIDTH = 20  # characters of a bar in a terminal
+
+
+class ProgressBar:
+    """A callback that shows in one line how a fit or a search gets on.
+
+    It goes wherever a callback is asked for: ``on_progress`` of `ltr.exact.solve`, `ExactRanker` and `TwoStageRanker`,
+    ``on_choice`` of `TwoStageRanker`, ``on_step`` of `LinearRanker`. The bar is the share of the first gap that is
+    closed, or of the inner splits that are done; a training has none. In a notebook the line is rewritten in the output
+    of the cell, in a terminal on standard error. Elsewhere, as in a log file, nothing is written.
+
+    Args:
+        stream: where to write in place of standard error, whatever it is.
+
+    Examples:
+        >>> from ltr.exact import RerankProblem, solve
+        >>> with ProgressBar() as bar:
+        ...     solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]), on_progress=bar)
+        >>> bar.text
+        'value 0.63093, bound 0.63093, gap 0.00%'
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.text = ""
+        self.share: float | None = None
+        self._stream, self._first = stream, math.inf
+        self._display: Any = None
+        self._width = 0
+
+    def __call__(self, what: object, other: object = None) -> None:
+        """Show what a callback is given: a `TracePoint`, two numbers of inner splits, or a step and its ranker."""
+        if isinstance(what, TracePoint):
+            if not math.isfinite(self._first):
+                self._first = what.gap
+            opened = 0 < self._first < math.inf
+            self.share = 1.0 if what.gap == 0 else max(0.0, 1 - what.gap / self._first) if opened else 0.0
+            gap = f"{what.gap:.2%}" if math.isfinite(what.gap) else "infinite"
+            self.text = f"value {number(what.incumbent)}, bound {number(what.bound)}, gap {gap}"
+        elif isinstance(what, int) and isinstance(other, int):
+            self.share, self.text = what / max(1, other), f"{what} of {other} inner splits"
+        else:
+            step: Any = what
+            held = "" if step.validation is None else f", validation {number(step.validation)}"
+            self.share, self.text = None, f"step {step.index}, objective {number(step.objective)}{held}"
+        self._show()
+
+    def __enter__(self) -> ProgressBar:
+        """Return the bar."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the line in a terminal."""
+        if self._width and (stream := self._terminal()) is not None:
+            stream.write("\n")
+            stream.flush()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ProgressBar:
+        # clones of a ranker go on in the same line
+        return self
+
+    def _terminal(self) -> TextIO | None:
+        return self._stream or (sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None)
+
+    def _show(self) -> None:
+        if self._stream is None and "ipykernel" in sys.modules:
+            self._show_in_notebook()
+        elif (stream := self._terminal()) is not None:
+            done = "" if self.share is None else f"[{'#' * round(_WIDTH * self.share):<{_WIDTH}}] "
+            stream.write(f"\r{done + self.text:<{self._width}}")
+            stream.flush()
+            self._width = len(done + self.text)
+
+    def _show_in_notebook(self) -> None:
+        from IPython.display import HTML, display
+
+        bar = "" if self.share is None else f'<progress value="{self.share:.4f}" max="1"></progress> '
+        content = HTML(f"<div>{bar}{self.text}</div>")
+        if self._display is None:
+            self._display = display(content, display_id=True)
+        else:
+            self._display.update(content)
