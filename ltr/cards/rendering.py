@@ -13,6 +13,7 @@ from ltr.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 _WIDTH = 80
