@@ -106,7 +106,7 @@ def test_quiet_and_json_leave_out_all_else(workplace, capsys):
     ("wanted", "first", "last"),
     [
         (["exact.margin"], "exact.margin", "exact.margin"),
-        (["tracking"], "tracking.tensorboard", "tracking.figures"),
+        (["tracking"], "tracking.loggers", "tracking.figures"),
         (["baselines"], "baselines.methods", "baselines.rankboost.step"),
         (["baselines.rankboost", "name"], "name", "name"),
     ],

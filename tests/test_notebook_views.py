@@ -135,7 +135,7 @@ def test_the_list_is_drawn_before_and_after_reranking(reranked):
     assert picture[0].tolist() == DATA.y[order][:40].tolist()
     assert picture[1].tolist() == DATA.y[reranked.order(FRAME)][:40].tolist()
     base, after = (LogisticRegressionRanker().fit(FRAME, DATA.y).score(FRAME, DATA.y), reranked.score(FRAME, DATA.y))
-    assert figure.get_suptitle() == f"120 rows: dcg {base:.4f} → {after:.4f}"
+    assert figure.get_suptitle() == f"120 rows\ndcg {base:.4f} → {after:.4f}"
     labels = [line.get_label() for line in curve.get_lines()]
     assert labels[0] == f"logistic: {DATA.y[order][:10].sum()} in the first 10"
     assert labels[2:] == ["by chance", "end of the reranked top 20"]
@@ -145,7 +145,7 @@ def test_many_lists_are_drawn_as_their_mean():
     ranker = LinearRanker(statistic="dcg@5", normalize=True).fit(GROUPED.X, GROUPED.y, GROUPED.qid)
     figure = ranker.plot_list(GROUPED.X, GROUPED.y, GROUPED.qid, title="training")
     score = ranker.score(GROUPED.X, GROUPED.y, GROUPED.qid)
-    assert figure.get_suptitle() == f"training: normalised dcg@5 {score:.4f}"
+    assert figure.get_suptitle() == f"training\nnormalised dcg@5 {score:.4f}"
     shares = _positives_by_position(
         np.array([3.0, 2.0, 1.0, 5.0, 5.0]), np.array([0, 1, 1, 2, 0]), np.array([0, 0, 0, 1, 1])
     )

@@ -596,7 +596,7 @@ def test_a_fit_cut_short_warns():
         (ExactRanker("pauc"), "statistic pauc: a cutoff is needed"),
         (ExactRanker(C=-1), "C must be a number from 0 to 1e300, got -1"),
         (ExactRanker(margin=None), "margin must be a finite number > 0, got None"),
-        (ExactRanker(ties="up"), "ties must be one of 'resolved', 'subrank', got 'up'"),
+        (ExactRanker(ties="up"), "ties must be one of 'resolved', 'subrank', 'average', got 'up'"),
         (ExactRanker(recentre="l1"), "recentre must be one of 'l2', 'max', got 'l1'"),
         (ExactRanker(method="magic"), "method must be one of auto, .*, got 'magic'"),
         (ExactRanker(max_nonzeros=0), "max_nonzeros must be an integer from 1 to 3, .*, got 0"),

@@ -79,7 +79,7 @@ def test_the_list_has_the_weighted_statistic_and_other_values_count_rows_alike(f
     rows = {row["method"]: row for row in results["rows"]}
     split = split_of(DataConfig(path=str(finished / "clicks.csv"), label="clicked", weight="w"), 0)
     train, kept = split.train, split.train.weight > 0
-    ranker = TwoStageRanker.load(run / "exact" / "model.pt")
+    ranker = TwoStageRanker.load(run / "exact" / "model.json")
     X = pd.DataFrame(train.X[kept], columns=["a", "b"])
     on_list = ranker.reranked(X)
     scores, gains = ranker.decision_function(X)[on_list], (train.y * train.weight)[kept][on_list]

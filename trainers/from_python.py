@@ -80,7 +80,7 @@ def experiment(
         ...     exact={"enabled": False, "statistic": "auc"},
         ... )
         >>> results.table["test auc"].round(3).to_dict()
-        {'ranknet': 0.774}
+        {'ranknet': 0.809}
         >>> results.ranked["position"].head(3).tolist(), results.rankers["ranknet"].coef_.shape
         ([1, 2, 3], (2,))
     """
