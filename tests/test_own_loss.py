@@ -159,8 +159,9 @@ max_steps = 20
 base = "plain_losses:Soft(width=2)"
 top_k = 20
 time_limit = 0.2
+choose = false
 [tracking]
-tensorboard = false
+loggers = []
 figures = false
 """
     (own / "own.toml").write_text(config)
