@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Install what is needed and pass every check: format, lint, types, tests and doctests.
-# Arguments go to pytest; with --slow it runs the slow tier of the tests, too.
+# Arguments go to pytest; with --slow it runs the slow tier of the tests, too, and installs what the pages' examples need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh dev
+extras=dev
+[[ " $* " != *" --slow "* ]] || extras=dev,docs
+scripts/setup.sh "$extras"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" MPLBACKEND=Agg
 unset PYTHONDONTWRITEBYTECODE # the tests start many processes, which load the bytecode of the first one
 .venv/bin/ruff format --check .

@@ -1,11 +1,17 @@
-"""The site of the documentation: every page is in its navigation, links lead somewhere, the notebooks run."""
+"""The site of the documentation: every page is in its navigation, links lead somewhere, the notebooks run.
+
+It needs the extra ``docs``, which scripts/test.sh installs with --slow.
+"""
 
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 import yaml
+
+pytest.importorskip("mkdocs")
+
+import nbformat
 
 from scripts import docs_hooks
 
