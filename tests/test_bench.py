@@ -61,6 +61,7 @@ def test_bench_exact_measures_once_and_writes_table_plot_and_page(folder, monkey
     assert (folder / "exact.md").read_text() == table
 
 
+@pytest.mark.slow
 def test_a_solve_that_dies_is_recorded_and_tried_again():
     import _bench
     import bench_exact

@@ -31,7 +31,7 @@ from ltr.exact import Limits, Status
 from ltr.exact.cards import CardProblem
 from ltr.metrics import rank_statistic
 from ltr.rankers import Ranker
-from tests.tiers import examples
+from tests.tiers import examples, slow_but
 from trainers.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -469,7 +469,7 @@ def test_the_ranker_finds_the_best_card(seed, statistic, ties, C):
     assert good[0].value == pytest.approx(best, abs=1e-12)
 
 
-@pytest.mark.parametrize("within", [0.01, 0.05, None])
+@pytest.mark.parametrize("within", slow_but([0.01, 0.05, None], [None]))
 def test_of_all_good_cards_the_one_nearest_to_logistic_regression_is_taken(within):
     table, y = messy(120, 3)
     best = CardRanker(max_questions=2, points=3, within=0).fit(table, y)

@@ -30,6 +30,7 @@ def dask_sweep(path, cluster, *overrides):
     return run_sweep(path, options, workers=Workers(dask=cluster.scheduler_address))
 
 
+@pytest.mark.slow
 def test_dask_workers_find_what_processes_find(tmp_path, cluster):
     path = write(tmp_path)
     here, there = run_here(path), dask_sweep(path, cluster)

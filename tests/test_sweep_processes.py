@@ -205,6 +205,7 @@ for threads in (1, 2):
 """
 
 
+@pytest.mark.slow
 def test_a_cell_takes_the_threads_it_is_given():
     done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
