@@ -191,7 +191,7 @@ def test_numbers_whose_totals_would_not_be_exact_are_refused(X, message):
 
 
 def test_a_changed_file_is_rejected_or_true():
-    """Of random changes, with the right digest, none is accepted that claims more than the changed problem has."""
+    """Certificates changed at random, with a digest to match, are refused if they claim more than can be reached."""
     rng, accepted = random.Random(0), 0
     for trial in range(examples(50, slow=500)):
         problem = next(filter(lambda p: p.d > 1, map(mixed, itertools.count(100 + trial))))

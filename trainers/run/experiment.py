@@ -26,11 +26,10 @@ from trainers.run.folder import open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_scores, run_method
 from trainers.run.overview import write_overview
-from trainers.run.results import Results, Row, Source, write_results
+from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
-from trainers.task.data import Source as Data
-from trainers.task.data import Split, too_long
+from trainers.task.data import Source, Split, too_long
 from trainers.task.measures import Task
 
 
@@ -40,7 +39,7 @@ def run_experiment(
     fresh: bool = False,
     display: Display | None = None,
     helpers: Helpers | None = None,
-    source: Data | Split | None = None,
+    source: Source | Split | None = None,
 ) -> Results:
     """Run the experiment of a config, or go on with it, in the folder ``runs_dir/name``.
 
@@ -157,7 +156,7 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     by_query, positives = context.split.by_query, int((context.split.test.y > 0).sum())
     named: dict[str, Any] = {"by_query": by_query, "positives": None if by_query else positives}
     named |= {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
-    named["source"] = Source(context.run, Task(config, context.split))
+    named["source"] = RunSource(context.run, Task(config, context.split))
     return Results(config.name, context.reported, top, priced, complete, tuple(rows), note=note, **named)
 
 

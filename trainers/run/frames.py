@@ -19,7 +19,7 @@ from trainers.task.raw import test_rows
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class RunSource:
     """What frames and rankers of a run are made from."""
 
     run: RunFolder  # its folder
@@ -29,7 +29,7 @@ class Source:
 class Rankers(Mapping[str, Ranker]):
     """The fitted rankers of a run by method, each read from the run folder when it is first asked for."""
 
-    def __init__(self, source: Source, methods: tuple[str, ...]) -> None:
+    def __init__(self, source: RunSource, methods: tuple[str, ...]) -> None:
         self._source, self._methods = source, methods  # the source keeps a temporary folder
         self._read: dict[str, Ranker] = {}
 
@@ -66,7 +66,7 @@ def curves(run: RunFolder, steps: Mapping[str, int | None]) -> pd.DataFrame:
     return pd.DataFrame(rows) if rows else pd.DataFrame(columns=["method", "step"])
 
 
-def ranked(source: Source, method: str, ranker: Ranker) -> pd.DataFrame:
+def ranked(source: RunSource, method: str, ranker: Ranker) -> pd.DataFrame:
     """Return the rows of the test set from the top down as a method ranks them, with the columns of the data."""
     task, split = source.task, source.task.split
     rows, test = test_rows(task.config.data, split), split.test

@@ -30,7 +30,7 @@ from trainers.methods import BASE_KEPT
 from trainers.plan import plan_of_run
 from trainers.records import SweepResults, is_trivial, pack_labels, thinned
 from trainers.run.folder import MethodFolder, RunFolder
-from trainers.run.frames import Rankers, Source, curves, ranked
+from trainers.run.frames import Rankers, RunSource, curves, ranked
 from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number
 from trainers.task.data import Split, split_of
@@ -108,7 +108,7 @@ class Results:
     positives: int | None = None  # positives of the test set; None with queries
     by_query: bool = False  # whether rows belong to queries
     base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
-    source: Source | None = field(default=None, compare=False)  # folder and data; None where a file was read
+    source: RunSource | None = field(default=None, compare=False)  # folder and data; None where a file was read
 
     def __repr__(self) -> str:
         first = self.statistics[0]
@@ -175,7 +175,7 @@ class Results:
         return self._source.run.path
 
     @property
-    def _source(self) -> Source:
+    def _source(self) -> RunSource:
         if self.source is None:
             advice = (
                 "ltr.experiment with its config and folder returns results that have both, and computes nothing twice"
