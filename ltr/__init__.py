@@ -17,18 +17,18 @@ from ltr.statistics import RankStatistic
 if TYPE_CHECKING:
     from ltr import cards, clicks, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
     from ltr.progress import ProgressBar
-    from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+    from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
     from trainers.from_python import experiment, tune
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ExactRanker",
-    "LinearRanker",
     "LogisticRegressionRanker",
     "ProgressBar",
     "RankBoostRanker",
     "RankStatistic",
+    "SurrogateRanker",
     "TwoStageRanker",
     "cards",
     "clicks",

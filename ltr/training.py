@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 ScorerName = Literal["linear", "mlp", "attention"]
-"""Scoring functions of a `ltr.rankers.LinearRanker`."""
+"""Scoring functions of a `ltr.rankers.SurrogateRanker`."""
 ScaleName = Literal["standardize", "quantile"]
 """How features are brought to a common scale, by `Standardize` or `Quantiles` of `ltr.rankers.scorers`."""
 OptimizerName = Literal["lbfgs", "adam"]
@@ -22,7 +22,7 @@ ADAM_ONLY = ("batch_size", "schedule", "warmup", "weight_decay", "clip")
 
 
 def defaults_of(scorer: ScorerName, optimizer: OptimizerName | None = None) -> dict[str, Any]:
-    """Return the options of a `ltr.rankers.LinearRanker` whose defaults follow the scorer and the optimizer.
+    """Return the options of a `ltr.rankers.SurrogateRanker` whose defaults follow the scorer and the optimizer.
 
     Examples:
         >>> defaults_of("linear")["optimizer"], defaults_of("mlp")["optimizer"]

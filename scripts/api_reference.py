@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "api"
 
 _FURTHER = {
-    "ltr.rankers": ("baselines", "exact", "linear", "scorers", "two_stage"),
+    "ltr.rankers": ("baselines", "exact", "scorers", "surrogate", "two_stage"),
     "ltr.exact": ("solve", "weight_space", "local_search", "scip", "largest_margin"),
     "ltr.metrics": ("torchmetrics",),
 }

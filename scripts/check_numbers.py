@@ -35,7 +35,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.losses import parse_loss
 from ltr.losses.parsing import LOSSES as KNOWN_LOSSES
 from ltr.metrics import evaluate
-from ltr.rankers import LinearRanker
+from ltr.rankers import SurrogateRanker
 from ltr.statistics import RankStatistic
 
 Table = dict[str, Any]
@@ -199,7 +199,7 @@ def training() -> Table:
     qid = np.repeat(np.arange(8), 10)
 
     def weights(name: str, y: np.ndarray, qid: np.ndarray | None = None) -> list[float]:
-        return LinearRanker(name, max_steps=6).fit(X, y, qid=qid).linear_weights.tolist()
+        return SurrogateRanker(name, max_steps=6).fit(X, y, qid=qid).linear_weights.tolist()
 
     table: Table = {name: attempted(weights, name, y) for name in LOSSES + BINARY_LOSSES}
     return table | {f"{name}, queries": attempted(weights, name, grades, qid) for name in LOSSES}

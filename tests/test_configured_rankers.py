@@ -9,7 +9,7 @@ import pytest
 from ltr.data import gaussians, load, roc_standin
 from ltr.exact import METHODS
 from ltr.exact.solution import Status
-from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 from tests.two_stages import LIMITS, two_stage
 from trainers.config import parse_config
 from trainers.config.sections import LIMITS as SOLVE_LIMITS
@@ -28,7 +28,7 @@ def test_rankers_have_the_options_of_the_config():
         baselines={"rankboost": {"rounds": 9, "thresholds": "all"}, "logistic_regression": {"C": 2.0}},
     )
     hinge = first_stage_ranker(config, "hinge")
-    assert isinstance(hinge, LinearRanker)
+    assert isinstance(hinge, SurrogateRanker)
     assert (hinge.loss, hinge.l2, hinge.max_steps, hinge.seed) == ("hinge", 0.5, 7, 3)
     boosted = first_stage_ranker(config, "rankboost")
     assert isinstance(boosted, RankBoostRanker)
@@ -58,7 +58,7 @@ ELSEWHERE = {
 @pytest.mark.parametrize(
     ("section", "ranker"),
     [
-        (SurrogateConfig, LinearRanker),
+        (SurrogateConfig, SurrogateRanker),
         (RankBoostConfig, RankBoostRanker),
         (LogisticRegressionConfig, LogisticRegressionRanker),
         (ExactConfig, ExactRanker),

@@ -90,7 +90,7 @@ def test_a_base_without_an_order_is_refused_by_name_of_what_it_lacks(tmp_path):
         surrogate={"losses": ["ranknet"]}, baselines={"methods": []}, exact={"base": "ranknet", "top_k": 5},
         tracking={"tensorboard": False, "figures": False},
     )  # fmt: skip
-    message = r"exact: base must order the rows, but LinearRanker gives all rows the same score, .*top_k.*\"full\""
+    message = r"exact: base must order the rows, but SurrogateRanker gives all rows the same score, .*top_k.*\"full\""
     with pytest.raises(RunError, match=message):
         run_experiment(config)
 

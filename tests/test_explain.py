@@ -15,12 +15,12 @@ from ltr.cards import CardRanker
 from ltr.exact import Limits
 from ltr.rankers import (
     ExactRanker,
-    LinearRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
     Ranker,
     ReproducibleSearch,
     ScoreColumn,
+    SurrogateRanker,
     TwoStageRanker,
 )
 from trainers.cli import main
@@ -30,7 +30,7 @@ from trainers.run.predict import predict_csv
 
 STAGE = ExactRanker(limits=Limits(node_limit=20), method=ReproducibleSearch(restarts=2))
 FOREST = RandomForestClassifier(5, max_depth=3, random_state=0)
-ONE_STAGE = [LinearRanker(), LogisticRegressionRanker(), RankBoostRanker(20), STAGE]
+ONE_STAGE = [SurrogateRanker(), LogisticRegressionRanker(), RankBoostRanker(20), STAGE]
 TWO_STAGES = [
     TwoStageRanker(base, STAGE, 20, choose=False, base_score=base_score)
     for base_score in (False, True)
@@ -115,13 +115,13 @@ def test_across_stages_the_base_decides_and_says_whether_it_is_decomposed(ranker
 def test_weights_of_an_exponential_score_are_not_taken_for_a_sum():
     ranker, X = fitted(TwoStageRanker(PoissonRegressor(), STAGE, 20, choose=False))
     assert "PoissonRegressor" in ranker.explain(X.iloc[[0]]).note
-    ranker, X = fitted(LinearRanker(scorer="mlp", hidden=(2,), max_steps=2, optimizer="adam"))
+    ranker, X = fitted(SurrogateRanker(scorer="mlp", hidden=(2,), max_steps=2, optimizer="adam"))
     with pytest.raises(ValueError, match="explain needs a score that is a sum over columns"):
         ranker.explain(X)
 
 
 def test_a_row_is_shown_beside_its_neighbours():
-    ranker, X = fitted(LinearRanker())
+    ranker, X = fitted(SurrogateRanker())
     explanation, order = ranker.explain(X), ranker.rank(X).index
     assert explanation.neighbours(order[0]) == {"below": order[1]}
     assert explanation.neighbours(order[5]) == {"above": order[4], "below": order[6]}
@@ -138,7 +138,7 @@ def test_a_row_is_shown_beside_its_neighbours():
 def test_neighbours_are_of_the_same_query():
     X, y = rows()
     qid = np.array(["b", "a"])[np.arange(len(X)) % 2]
-    explanation = LinearRanker().fit(X, y, qid=qid).explain(X, qid)
+    explanation = SurrogateRanker().fit(X, y, qid=qid).explain(X, qid)
     queries = dict(zip(X.index, qid, strict=True))
     for row in X.index:
         assert {queries[near] for near in explanation.neighbours(row).values()} == {queries[row]}
@@ -156,7 +156,7 @@ def test_the_picture_has_a_panel_for_each_neighbour_and_bars_for_the_columns():
         np.testing.assert_allclose(widths, explanation.against(order[3], near)["difference"][:-1])
     assert len(explanation.plot(order[0]).axes) == 1
     wide = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 30)))
-    many = LinearRanker().fit(wide, np.arange(20) % 2).explain(wide)
+    many = SurrogateRanker().fit(wide, np.arange(20) % 2).explain(wide)
     bars = many.plot(0, 1).axes[0]
     assert len(bars.patches) == 13
     assert "18 more columns" in [label.get_text().strip() for label in bars.get_yticklabels()]
@@ -168,7 +168,7 @@ def test_the_picture_has_a_panel_for_each_neighbour_and_bars_for_the_columns():
 def test_long_names_are_broken_into_lines_that_leave_room_for_the_bars():
     names = [f"systolic_blood_pressure_at_admission_{column:02d}" for column in range(3)]
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=names)
-    figure = LinearRanker().fit(X, np.arange(20) % 2).explain(X).plot(0, 1)
+    figure = SurrogateRanker().fit(X, np.arange(20) % 2).explain(X).plot(0, 1)
     figure.draw_without_rendering()
     (axes,) = figure.axes
     for label in axes.get_yticklabels():

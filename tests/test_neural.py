@@ -11,7 +11,7 @@ from scipy.stats import norm, rankdata
 from ltr.fitting import Fit, FitOptions, Validation, held_out
 from ltr.losses.parsing import LOSSES
 from ltr.metrics import normalized_rank_statistic
-from ltr.rankers import ExactRanker, LinearRanker, Ranker, TwoStageRanker
+from ltr.rankers import ExactRanker, Ranker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.scorers import AttentionScorer, MLPScorer, Quantiles
 from ltr.training import defaults_of
 from trainers.config import parse_config
@@ -77,7 +77,7 @@ def test_quantiles_give_the_normal_places_of_mid_ranks():
 def test_heavy_tails_make_no_difference_to_a_neural_ranker():
     X, y, qid = lists(14)  # fewer rows than knots
     options = {"scorer": "mlp", "hidden": (8,), "max_steps": 3, "validation": 0}
-    plain, tailed = (LinearRanker(**options).fit(A, y, qid) for A in (X, np.exp(4 * X)))
+    plain, tailed = (SurrogateRanker(**options).fit(A, y, qid) for A in (X, np.exp(4 * X)))
     np.testing.assert_allclose(plain.predict(X), tailed.predict(np.exp(4 * X)), atol=1e-5)
 
 
@@ -101,7 +101,7 @@ def test_rows_are_held_out_by_whole_lists_or_by_label(by_query):
 def test_the_best_step_by_validation_is_kept_and_patience_ends_the_fit(scorer):
     X, y, qid = lists()
     steps = []
-    ranker = LinearRanker(scorer=scorer, hidden=(16,), patience=4, on_step=lambda step, _: steps.append(step))
+    ranker = SurrogateRanker(scorer=scorer, hidden=(16,), patience=4, on_step=lambda step, _: steps.append(step))
     ranker.fit(X, y, qid)
     reached = [step.validation for step in steps]
     assert ranker.fit_.stopped == "early_stop"
@@ -114,13 +114,13 @@ def test_the_best_step_by_validation_is_kept_and_patience_ends_the_fit(scorer):
 def test_rows_of_the_users_own_are_validated_by_and_all_others_are_learnt_from():
     X, y, qid = lists()
     held = lists(seed=1)
-    ranker = LinearRanker(scorer="mlp", hidden=(16,), patience=3).fit(X, y, qid, validation_set=held)
+    ranker = SurrogateRanker(scorer="mlp", hidden=(16,), patience=3).fit(X, y, qid, validation_set=held)
     assert ranker.validation_ == pytest.approx(ndcg(ranker, *held), abs=1e-9)
     with pytest.raises(ValueError, match="validation_set must have a qid if and only if"):
-        LinearRanker(scorer="mlp").fit(X, y, qid, validation_set=held[:2])
-    convex = LinearRanker().fit(X, y, qid, validation_set=held)
+        SurrogateRanker(scorer="mlp").fit(X, y, qid, validation_set=held[:2])
+    convex = SurrogateRanker().fit(X, y, qid, validation_set=held)
     assert convex.validation_ is None
-    np.testing.assert_array_equal(convex.coef_, LinearRanker().fit(X, y, qid).coef_)
+    np.testing.assert_array_equal(convex.coef_, SurrogateRanker().fit(X, y, qid).coef_)
 
 
 @pytest.mark.parametrize("scorer", ["mlp", "attention"])
@@ -132,18 +132,18 @@ def test_an_interrupted_training_goes_on_bit_for_bit(scorer):
         if step.index == 5:
             raise KeyboardInterrupt
 
-    whole = LinearRanker("list_net", **options).fit(X, y, qid)
-    stopped = LinearRanker("list_net", on_step=interrupt, **options)
+    whole = SurrogateRanker("list_net", **options).fit(X, y, qid)
+    stopped = SurrogateRanker("list_net", on_step=interrupt, **options)
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, y, qid)
-    resumed = LinearRanker("list_net", **options).fit(X, y, qid, resume=stopped.fit_.state_dict())
+    resumed = SurrogateRanker("list_net", **options).fit(X, y, qid, resume=stopped.fit_.state_dict())
     np.testing.assert_array_equal(resumed.predict(X, qid), whole.predict(X, qid))
     assert (resumed.n_iter_, resumed.validation_) == (whole.n_iter_, whole.validation_)
     state = stopped.fit_.state_dict()
     with pytest.raises(ValueError, match=r"fit with clip 2\.0, got 1\.0"):
-        LinearRanker("list_net", **options | {"clip": 2.0}).fit(X, y, qid, resume=state)
+        SurrogateRanker("list_net", **options | {"clip": 2.0}).fit(X, y, qid, resume=state)
     with pytest.raises(ValueError, match="the same validation"):
-        LinearRanker("list_net", **options, validation=0).fit(X, y, qid, resume=state)
+        SurrogateRanker("list_net", **options, validation=0).fit(X, y, qid, resume=state)
 
 
 def test_a_plateau_halves_the_learning_rate():
@@ -191,16 +191,16 @@ def test_every_loss_trains_every_scorer(loss, scorer):
     y = (y > 0).astype(int) if loss == "logistic" else y
     loss = "smooth(temperature=0.2)" if loss == "smooth" else loss
     test = lists(40, seed=1)
-    ranker = LinearRanker(loss, scorer=scorer, hidden=(32,), dropout=0.0, learning_rate=0.01, max_steps=30)
+    ranker = SurrogateRanker(loss, scorer=scorer, hidden=(32,), dropout=0.0, learning_rate=0.01, max_steps=30)
     ranker.fit(X, y, qid)
-    assert ndcg(ranker, *test) > ndcg(LinearRanker().fit(X, y, qid), *test) + 0.01
+    assert ndcg(ranker, *test) > ndcg(SurrogateRanker().fit(X, y, qid), *test) + 0.01
 
 
 @pytest.mark.parametrize("scorer", ["mlp", "attention"])
 def test_seeds_decide_and_files_keep_everything(scorer, tmp_path):
     X, y, qid = lists(30)
     before = torch.random.get_rng_state()
-    one, same, other = (LinearRanker(scorer=scorer, max_steps=3, seed=s).fit(X, y, qid) for s in (1, 1, 2))
+    one, same, other = (SurrogateRanker(scorer=scorer, max_steps=3, seed=s).fit(X, y, qid) for s in (1, 1, 2))
     assert torch.equal(torch.random.get_rng_state(), before)
     scores = one.predict(X, qid)
     np.testing.assert_array_equal(scores, same.predict(X, qid))
@@ -214,7 +214,7 @@ def test_seeds_decide_and_files_keep_everything(scorer, tmp_path):
 
 def test_a_ranker_of_lists_asks_for_them_also_under_two_stages():
     X, y, qid = lists(20)
-    ranker = LinearRanker(scorer="attention", max_steps=2).fit(X, y, qid)
+    ranker = SurrogateRanker(scorer="attention", max_steps=2).fit(X, y, qid)
     with pytest.raises(ValueError, match="qid is required: the attention scorer scores a row by the list"):
         ranker.predict(X)
     alone = np.concatenate([ranker.predict(X[qid == q], qid[qid == q]) for q in range(20)])
@@ -232,9 +232,9 @@ def test_linear_rankers_of_losses_that_are_not_convex_are_no_worse_than_ranknet_
     gains = []
     for seed in range(4):
         (X, y, qid), test = lists(80, seed=seed), lists(200, seed=99)
-        reference = ndcg(LinearRanker().fit(X, y, qid), *test)
+        reference = ndcg(SurrogateRanker().fit(X, y, qid), *test)
         for loss in ("lambda(statistic=dcg@10,gain=exp2)", "smooth(statistic=dcg@10,gain=exp2)"):
-            gains.append(ndcg(LinearRanker(loss, seed=seed).fit(X, y, qid), *test) - reference)
+            gains.append(ndcg(SurrogateRanker(loss, seed=seed).fit(X, y, qid), *test) - reference)
     assert np.mean(gains) > -0.003
 
 
@@ -254,7 +254,7 @@ def test_linear_rankers_of_losses_that_are_not_convex_are_no_worse_than_ranknet_
 def test_options_that_do_not_go_together_are_refused(options, message):
     X, y, _ = lists(10)
     with pytest.raises(ValueError, match=message):
-        LinearRanker(**options).fit(X, y)
+        SurrogateRanker(**options).fit(X, y)
 
 
 # by config
@@ -304,7 +304,7 @@ def test_a_run_validates_by_a_file(tmp_path):
     tree["data"] = {f"{p}path": str(tmp_path / f"{n}.txt") for p, n in (("", "train"), ("test_", "test"))}
     tree["data"]["validation_path"] = str(tmp_path / "validation.txt")
     run_experiment(parse_config(tree))
-    ranker = LinearRanker.load(tmp_path / "runs" / "neural" / "ranknet" / "model.safetensors")
+    ranker = SurrogateRanker.load(tmp_path / "runs" / "neural" / "ranknet" / "model.safetensors")
     held = lists(20, seed=2)
     scores = torch.from_numpy(ranker.predict(pd.DataFrame(held[0], columns=ranker.feature_names_in_)))
     y, qid = (torch.from_numpy(values) for values in held[1:])

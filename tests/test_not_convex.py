@@ -13,7 +13,7 @@ from ltr.fitting import Fit, FitOptions, NoSlopeError
 from ltr.losses import RankNetLoss, parse_loss
 from ltr.losses.parsing import LOSSES
 from ltr.metrics import normalized_rank_statistic
-from ltr.rankers import LinearRanker
+from ltr.rankers import SurrogateRanker
 from ltr.rankers.scorers import LinearScorer, Standardize
 from tests.tiers import examples
 
@@ -47,7 +47,7 @@ def own_statistic(loss, ranker, X, y, qid=None):
 @pytest.mark.parametrize("loss", NOT_CONVEX)
 def test_lists_by_query_are_ranked_about_as_well_as_by_ranknet(loss):
     data = ltr.data.grouped(seed=0)
-    ranker = LinearRanker(loss, normalize=True).fit(data.X, data.y, qid=data.qid)
+    ranker = SurrogateRanker(loss, normalize=True).fit(data.X, data.y, qid=data.qid)
     assert np.abs(ranker.coef_).max() > 0.1
     assert ranker.score(data.X, data.y, qid=data.qid) > 0.92  # ranknet 0.9234; 0.416 with all scores tied
 
@@ -57,7 +57,7 @@ def test_on_random_lists_the_own_statistic_is_about_as_good_as_ranknets(loss):
     gains = []
     for seed in range(examples(8, slow=20)):
         X, y = random_list(seed, n=40)
-        reference, ranker = LinearRanker("ranknet").fit(X, y), LinearRanker(loss).fit(X, y)
+        reference, ranker = SurrogateRanker("ranknet").fit(X, y), SurrogateRanker(loss).fit(X, y)
         gains.append(own_statistic(loss, ranker, X, y) - own_statistic(loss, reference, X, y))
     assert min(gains) > -0.02
     assert np.mean(gains) > 0.005
@@ -69,8 +69,8 @@ def test_data_in_the_form_of_letor_are_ranked_about_as_well_as_by_ranknet():
         data = load("lightgbm_lambdarank")
     except DataError:
         pytest.skip("the data set lightgbm_lambdarank is not here: set LTR_DATA")
-    reference = LinearRanker("ranknet", l2=0.1).fit(data.X, data.y, qid=data.qid)
-    ranker = LinearRanker(loss, l2=0.1, max_steps=10).fit(data.X, data.y, qid=data.qid)
+    reference = SurrogateRanker("ranknet", l2=0.1).fit(data.X, data.y, qid=data.qid)
+    ranker = SurrogateRanker(loss, l2=0.1, max_steps=10).fit(data.X, data.y, qid=data.qid)
     ours, theirs = (own_statistic(loss, r, data.X, data.y, data.qid) for r in (ranker, reference))
     assert ours > theirs - 0.005
 
@@ -82,21 +82,21 @@ def test_the_fit_ends_below_the_loss_of_ranknets_weights(loss, optimizer):
     standardized, scorer = Standardize.fit(data.X)(torch.from_numpy(data.X)), LinearScorer(data.d)
     Fit(scorer, RankNetLoss(), standardized, data.y, qid=data.qid).run()
     start = Fit(scorer, parse_loss(loss), standardized, data.y, qid=data.qid).best_objective
-    ranker = LinearRanker(loss, optimizer=optimizer, max_steps=5, validation=0).fit(data.X, data.y, qid=data.qid)
+    ranker = SurrogateRanker(loss, optimizer=optimizer, max_steps=5, validation=0).fit(data.X, data.y, qid=data.qid)
     assert ranker.objective_ < start
 
 
 def test_a_lambda_loss_that_is_lowest_with_all_scores_tied_does_not_end_there():
     X, y = random_list(17, n=40)
     loss = parse_loss("lambda(statistic=dcg@10,gain=exp2)")
-    ranker = LinearRanker(str(loss)).fit(X, y)
+    ranker = SurrogateRanker(str(loss)).fit(X, y)
     assert float(loss(torch.zeros(40, dtype=torch.float64), torch.from_numpy(y))) < ranker.objective_
     assert own_statistic(loss, ranker, X, y) > 0.4
 
 
 def test_an_mlp_is_trained_on_a_loss_that_is_not_convex():
     data = ltr.data.grouped(seed=0)
-    ranker = LinearRanker("lambda(statistic=dcg)", scorer="mlp", hidden=(16,), dropout=0.0)
+    ranker = SurrogateRanker("lambda(statistic=dcg)", scorer="mlp", hidden=(16,), dropout=0.0)
     ranker.fit(data.X, data.y, qid=data.qid)
     assert own_statistic("lambda(statistic=dcg)", ranker, data.X, data.y, data.qid) > 0.9
 
@@ -104,9 +104,9 @@ def test_an_mlp_is_trained_on_a_loss_that_is_not_convex():
 @pytest.mark.parametrize("loss", ["lambda(statistic=dcg)", "smooth(statistic=dcg@3)"])
 def test_one_feature_and_constant_features_are_fitted(loss):
     X, y = random_list(3)
-    one = LinearRanker(loss).fit(X[:, :1], y)
+    one = SurrogateRanker(loss).fit(X[:, :1], y)
     assert one.coef_[0] > 0
-    mixed = LinearRanker(loss).fit(np.c_[X[:, :2], np.full(len(y), 7.5)], y)
+    mixed = SurrogateRanker(loss).fit(np.c_[X[:, :2], np.full(len(y), 7.5)], y)
     assert mixed.coef_[0] > 0 > mixed.coef_[1]
     assert mixed.coef_[2] == 0
 
@@ -116,15 +116,15 @@ def test_features_that_do_not_vary_leave_a_flat_loss():
     with pytest.raises(
         NoSlopeError, match=r"loss smooth\(statistic=dcg@3\) is flat at every start .* X must have a fea"
     ):
-        LinearRanker("smooth(statistic=dcg@3)").fit(np.ones((len(y), 2)), y)
+        SurrogateRanker("smooth(statistic=dcg@3)").fit(np.ones((len(y), 2)), y)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_features_of_either_precision_give_the_same_ranker(dtype):
     X, y = random_list(1)
     X = X.astype(np.float32)
-    found = LinearRanker("lambda(statistic=dcg)").fit(X.astype(dtype), y)
-    np.testing.assert_array_equal(found.coef_, LinearRanker("lambda(statistic=dcg)").fit(X.astype(float), y).coef_)
+    found = SurrogateRanker("lambda(statistic=dcg)").fit(X.astype(dtype), y)
+    np.testing.assert_array_equal(found.coef_, SurrogateRanker("lambda(statistic=dcg)").fit(X.astype(float), y).coef_)
 
 
 def test_an_interrupted_fit_resumes_bit_for_bit():
@@ -136,11 +136,11 @@ def test_an_interrupted_fit_resumes_bit_for_bit():
             raise KeyboardInterrupt
 
     options = {"optimizer": "adam", "max_steps": 6}
-    whole = LinearRanker(loss, **options).fit(X, y)
-    stopped = LinearRanker(loss, on_step=interrupt, **options)
+    whole = SurrogateRanker(loss, **options).fit(X, y)
+    stopped = SurrogateRanker(loss, on_step=interrupt, **options)
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, y)
-    resumed = LinearRanker(loss, **options).fit(X, y, resume=stopped.fit_.state_dict())
+    resumed = SurrogateRanker(loss, **options).fit(X, y, resume=stopped.fit_.state_dict())
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
 
 
@@ -169,24 +169,24 @@ def test_convex_losses_are_convex(loss):
 def test_a_stall_is_no_convergence_and_is_announced():
     X, y = random_list(0)
     with pytest.warns(ConvergenceWarning, match=r"stalled after \d+ steps .* the loss is not convex"):
-        ranker = LinearRanker("lambda(statistic=dcg)").fit(X, y)
+        ranker = SurrogateRanker("lambda(statistic=dcg)").fit(X, y)
     assert ranker.fit_.stopped == "stalled"
     assert not ranker.converged_
     with pytest.warns(ConvergenceWarning, match=r"stalled after \d+ steps: rounding keeps the objective"):
-        assert not LinearRanker("ranknet", tolerance=1e-30).fit(X, y).converged_
+        assert not SurrogateRanker("ranknet", tolerance=1e-30).fit(X, y).converged_
 
 
 def test_a_fit_that_has_converged_says_nothing():
     X, y = random_list(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        assert LinearRanker("ranknet").fit(X, y).converged_
+        assert SurrogateRanker("ranknet").fit(X, y).converged_
 
 
 def test_the_smoothed_hinge_gets_wider_where_rounding_stops_it():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 12))  # separable: the objective is small, its smallest slopes lost in rounding
-    ranker = LinearRanker("hinge").fit(X, (X @ rng.normal(size=12) > 1).astype(int))
+    ranker = SurrogateRanker("hinge").fit(X, (X @ rng.normal(size=12) > 1).astype(int))
     assert ranker.converged_
 
 

@@ -12,7 +12,7 @@ import ltr
 from ltr.cards import CardRanker
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, solve
 from ltr.html import fact_table
-from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.base import _positives_by_position
 
 DATA = ltr.data.gaussians(n=120, seed=0)
@@ -74,8 +74,8 @@ def test_a_solution_says_what_is_proven_and_draws_its_search():
 @pytest.mark.parametrize(
     "ranker",
     [
-        LinearRanker("hinge"),
-        LinearRanker(scorer="mlp", hidden=(4,), max_steps=2),
+        SurrogateRanker("hinge"),
+        SurrogateRanker(scorer="mlp", hidden=(4,), max_steps=2),
         LogisticRegressionRanker(),
         RankBoostRanker(rounds=3),
         ExactRanker(limits=Limits(node_limit=20)),
@@ -97,9 +97,9 @@ def test_a_ranker_shows_what_it_is_and_once_fitted_what_it_found(ranker):
 
 def test_weights_are_those_of_standardised_columns_largest_first():
     wide = FRAME * [1000.0, 1.0]
-    text = Balanced(LinearRanker().fit(wide, DATA.y)._repr_html_()).text
+    text = Balanced(SurrogateRanker().fit(wide, DATA.y)._repr_html_()).text
     assert "per standard deviation of the column" in text
-    weights = LinearRanker().fit(wide, DATA.y).coef_ * wide.std(ddof=0).to_numpy()
+    weights = SurrogateRanker().fit(wide, DATA.y).coef_ * wide.std(ddof=0).to_numpy()
     for name, weight in zip(NAMES, weights, strict=True):
         assert f"{name}{weight:+.4g}" in text
     first = NAMES[int(np.argmax(np.abs(weights)))]
@@ -142,7 +142,7 @@ def test_the_list_is_drawn_before_and_after_reranking(reranked):
 
 
 def test_many_lists_are_drawn_as_their_mean():
-    ranker = LinearRanker(statistic="dcg@5", normalize=True).fit(GROUPED.X, GROUPED.y, GROUPED.qid)
+    ranker = SurrogateRanker(statistic="dcg@5", normalize=True).fit(GROUPED.X, GROUPED.y, GROUPED.qid)
     figure = ranker.plot_list(GROUPED.X, GROUPED.y, GROUPED.qid, title="training")
     score = ranker.score(GROUPED.X, GROUPED.y, GROUPED.qid)
     assert figure.get_suptitle() == f"training\nnormalised dcg@5 {score:.4f}"
@@ -162,7 +162,7 @@ def test_the_bar_shows_searches_choices_and_steps():
         assert 0 <= bar.share <= 1
         bar(3, 30)
         assert (bar.share, bar.text) == (0.1, "3 of 30 inner splits")
-        LinearRanker(on_step=copy.deepcopy(bar)).fit(DATA.X, DATA.y)
+        SurrogateRanker(on_step=copy.deepcopy(bar)).fit(DATA.X, DATA.y)
         assert bar.text.startswith("step ")
     lines = stream.getvalue().split("\r")
     assert lines[-1] == f"{bar.text}\n" or lines[-1].rstrip() == bar.text

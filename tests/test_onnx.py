@@ -14,7 +14,7 @@ from sklearn.linear_model import PoissonRegressor
 
 from ltr.cards import CardRanker
 from ltr.data import TablePreparation
-from ltr.rankers import LinearRanker, LogisticRegressionRanker, RankBoostRanker, Ranker, TwoStageRanker
+from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, Ranker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.scorers import Quantiles
 from tests.travelling import FITTED, OTHER_BASE, STAGE, fitted, one_list
 from trainers.cli import main
@@ -100,7 +100,7 @@ def test_quantiles_between_and_beyond_the_knots(tmp_path):
     X, y = one_list(500)
     X[:, 1] = np.round(X[:, 1])  # few values
     X[:, 2] = 7.0  # a constant
-    ranker = LinearRanker(scorer="mlp", hidden=(3,), max_steps=1).fit(X, y)
+    ranker = SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=1).fit(X, y)
     assert isinstance(ranker._model[0], Quantiles)
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.normal(1, 1, 999), rng.uniform(-9, 9, 999), rng.choice([6.0, 7.0, 8.0], 999)])
@@ -179,7 +179,7 @@ def test_raw_tables_with_missing_values_and_unseen_categories(kind, tmp_path):
     else:
         ranker = {
             "logistic": LogisticRegressionRanker(),
-            "mlp": LinearRanker(scorer="mlp", hidden=(4,), max_steps=3),
+            "mlp": SurrogateRanker(scorer="mlp", hidden=(4,), max_steps=3),
             "two stages": TwoStageRanker("rankboost", STAGE, 50, choose=False),
         }[kind]
         ranker.fit(pd.DataFrame(preparation.transform(rows), columns=names), y)

@@ -14,7 +14,7 @@ import torch
 from ltr.convex import certified_optimum
 from ltr.exact import Limits
 from ltr.losses import PairwiseLoss, RankingLoss, RankNetLoss, parse_loss
-from ltr.rankers import ExactRanker, LinearRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
@@ -126,10 +126,10 @@ def draw(n=120, d=3, seed=0):
 
 def test_a_formula_trains_a_linear_ranker(own):
     X, y = draw()
-    ranker = LinearRanker(parse_loss("plain_losses:Soft(width=1)")).fit(X, y)
-    np.testing.assert_allclose(ranker.coef_, LinearRanker("ranknet").fit(X, y).coef_, rtol=1e-5)
-    wide = LinearRanker("plain_losses:Soft(width=4)", l2=1e-8).fit(X, y)
-    sharp = LinearRanker("plain_losses:Soft", l2=1e-8).fit(X, y)
+    ranker = SurrogateRanker(parse_loss("plain_losses:Soft(width=1)")).fit(X, y)
+    np.testing.assert_allclose(ranker.coef_, SurrogateRanker("ranknet").fit(X, y).coef_, rtol=1e-5)
+    wide = SurrogateRanker("plain_losses:Soft(width=4)", l2=1e-8).fit(X, y)
+    sharp = SurrogateRanker("plain_losses:Soft", l2=1e-8).fit(X, y)
     np.testing.assert_allclose(wide.coef_, 4 * sharp.coef_, rtol=1e-3)  # the width is the unit of the scores
 
 
@@ -182,9 +182,9 @@ def test_a_loss_without_an_import_path_trains_and_is_saved():
             return torch.exp(-z)
 
     X, y = draw()
-    ranker = LinearRanker(Local()).fit(X, y)
-    np.testing.assert_allclose(ranker.coef_, LinearRanker("exponential").fit(X, y).coef_, rtol=1e-5)
-    again = LinearRanker.from_state(ranker.to_state())
+    ranker = SurrogateRanker(Local()).fit(X, y)
+    np.testing.assert_allclose(ranker.coef_, SurrogateRanker("exponential").fit(X, y).coef_, rtol=1e-5)
+    again = SurrogateRanker.from_state(ranker.to_state())
     np.testing.assert_array_equal(again.decision_function(X), ranker.decision_function(X))
     with pytest.raises(ValueError, match=r"loss .*Local"):
         again.fit(X, y)
@@ -225,7 +225,7 @@ def test_a_subclass_of_a_built_in_loss_is_itself(own):
     for n in (4, 400):  # neither the kernel nor the sums of its base class
         scores, labels = torch.arange(float(n)), torch.arange(n) == 0
         assert kinked(scores, labels) == n * (n - 1) / 2
-    assert LinearRanker(kinked).loss is kinked
+    assert SurrogateRanker(kinked).loss is kinked
 
 
 def test_options_are_spelled_out_and_read_back(own):

@@ -28,11 +28,11 @@ from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
 from ltr.metrics import auc, ndcg, rank_statistic
 from ltr.rankers import (
     ExactRanker,
-    LinearRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
     Ranker,
     ReproducibleSearch,
+    SurrogateRanker,
     TwoStageRanker,
 )
 from ltr.rankers.base import linear_scores
@@ -46,7 +46,7 @@ STAGE = ExactRanker(**NODES)
 
 def rankers():
     return [
-        LinearRanker(),
+        SurrogateRanker(),
         LogisticRegressionRanker(),
         ExactRanker(**NODES),
         TwoStageRanker("ranknet", STAGE, 5, choose=False),
@@ -99,7 +99,7 @@ def expected_to_fail(ranker):
     weights = "check_sample_weight_equivalence_on_dense_data"
     if isinstance(ranker, ExactRanker | TwoStageRanker):
         return {weights: "weights multiply gains: ranks count rows, and repeated rows would change the ranks of others"}
-    if not isinstance(ranker, LinearRanker) or ranker.scorer == "linear" or ranker.optimizer == "lbfgs":
+    if not isinstance(ranker, SurrogateRanker) or ranker.scorer == "linear" or ranker.optimizer == "lbfgs":
         return {}
     failing = {weights: "repeated rows change what is held out and what is in a mini-batch"}
     if ranker.scorer == "attention":
@@ -109,11 +109,11 @@ def expected_to_fail(ranker):
 
 @parametrize_with_checks(
     [
-        LinearRanker(),
-        LinearRanker("hinge", normalize=True),
-        LinearRanker(scorer="mlp", hidden=(3,), max_steps=3),
-        LinearRanker(scorer="mlp", hidden=(3,), max_steps=3, optimizer="lbfgs", validation=0, scale="standardize"),
-        LinearRanker(scorer="attention", hidden=(4,), heads=2, blocks=1, max_steps=3),
+        SurrogateRanker(),
+        SurrogateRanker("hinge", normalize=True),
+        SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3),
+        SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3, optimizer="lbfgs", validation=0, scale="standardize"),
+        SurrogateRanker(scorer="attention", hidden=(4,), heads=2, blocks=1, max_steps=3),
         LogisticRegressionRanker(),
         RankBoostRanker(10),
         ExactRanker(limits=Limits(node_limit=200)),
@@ -169,7 +169,7 @@ def _dumped(ranker):
 def test_parameters_are_stored_untouched_and_nested_ones_can_be_set():
     loss, l2, top_k = ltr.losses.RankNetLoss(), np.float64(0.1), np.int64(10)
     ranker = TwoStageRanker(
-        LinearRanker(loss, l2=l2, max_steps=np.int64(50)), ExactRanker(**NODES), top_k=top_k, choose=False
+        SurrogateRanker(loss, l2=l2, max_steps=np.int64(50)), ExactRanker(**NODES), top_k=top_k, choose=False
     )
     ranker.fit(*one_list())
     assert ranker.base.loss is loss
@@ -221,9 +221,12 @@ def test_area_under_the_roc_curve_is_that_of_the_decision_function(ranker):
 @pytest.mark.parametrize(
     ("ranker", "grid"),
     [
-        (LinearRanker(normalize=True), {"loss": ["ranknet", "exponential"], "l2": np.logspace(-4, 0, 2)}),
+        (SurrogateRanker(normalize=True), {"loss": ["ranknet", "exponential"], "l2": np.logspace(-4, 0, 2)}),
         (ExactRanker(normalize=True, **NODES), {"C": [0.0, 0.1]}),
-        (TwoStageRanker(LinearRanker(), STAGE, 5, choose=False), {"exact__C": [0.0, 0.5], "base__loss": ["ranknet"]}),
+        (
+            TwoStageRanker(SurrogateRanker(), STAGE, 5, choose=False),
+            {"exact__C": [0.0, 0.5], "base__loss": ["ranknet"]},
+        ),
         (TwoStageRanker("ranknet", STAGE, choose=False), {"top_k": np.array([3, 6])}),
     ],
     ids=["linear", "exact", "reranker", "named"],
@@ -412,7 +415,7 @@ class Recorder(BaseEstimator):
         (Ridge(), lambda base, X: base.predict(X)),
         (LogisticRegression(), lambda base, X: base.decision_function(X)),
         (RandomForestClassifier(10, random_state=0), lambda base, X: base.predict_proba(X)[:, 1]),
-        (LinearRanker("hinge"), lambda base, X: base.decision_function(X)),
+        (SurrogateRanker("hinge"), lambda base, X: base.decision_function(X)),
         (make_pipeline(StandardScaler(), Ridge()), lambda base, X: base.predict(X)),
     ],
     ids=["regressor", "decision_function", "predict_proba", "ranker", "pipeline"],
@@ -558,7 +561,7 @@ def test_with_nothing_to_order_the_base_stands():
 
 def test_lists_weigh_what_their_rows_do_on_average():
     X, y, qid = queries(n=40, lists=2)
-    ranker = LinearRanker(normalize=True).fit(X, y, qid)
+    ranker = SurrogateRanker(normalize=True).fit(X, y, qid)
     one, two = (ranker.score(X[qid == q], y[qid == q]) for q in np.unique(qid))
     first = (qid == "query 0").astype(float)
     assert ranker.score(X, y, qid) == pytest.approx((one + two) / 2)
@@ -569,7 +572,7 @@ def test_lists_weigh_what_their_rows_do_on_average():
 
 def test_a_score_that_no_list_defines_is_nan():
     X, y = one_list()
-    ranker = LinearRanker(statistic="auc").fit(X, y)
+    ranker = SurrogateRanker(statistic="auc").fit(X, y)
     assert math.isnan(ranker.score(X, np.zeros(60)))
     assert ranker.score(X, np.r_[y[:30], np.zeros(30)], np.arange(60) // 30) == ranker.score(X[:30], y[:30])
 
@@ -579,20 +582,20 @@ def test_a_score_that_no_list_defines_is_nan():
 
 def test_a_fit_cut_short_warns():
     with pytest.warns(ConvergenceWarning, match="stopped at max_steps=2 before the tolerance was reached"):
-        LinearRanker(max_steps=2).fit(*one_list())
+        SurrogateRanker(max_steps=2).fit(*one_list())
 
 
 @pytest.mark.parametrize(
     ("ranker", "message"),
     [
-        (LinearRanker("hing"), "loss: unknown name 'hing'"),
-        (LinearRanker(3), "loss must be a string or a loss module, got int"),
-        (LinearRanker(l2=-1.0), "l2 must be a finite number >= 0, got -1.0"),
-        (LinearRanker(l2="1"), "l2 must be a finite number >= 0, got '1'"),
-        (LinearRanker(max_steps=0), "max_steps must be an integer >= 1, got 0"),
-        (LinearRanker(statistic="ndcg"), "statistic: unknown name 'ndcg'"),
-        (LinearRanker(gain="exp"), "gain must be one of 'linear', 'exp2', got 'exp'"),
-        (LinearRanker(normalize=1), "normalize must be true or false, got 1"),
+        (SurrogateRanker("hing"), "loss: unknown name 'hing'"),
+        (SurrogateRanker(3), "loss must be a string or a loss module, got int"),
+        (SurrogateRanker(l2=-1.0), "l2 must be a finite number >= 0, got -1.0"),
+        (SurrogateRanker(l2="1"), "l2 must be a finite number >= 0, got '1'"),
+        (SurrogateRanker(max_steps=0), "max_steps must be an integer >= 1, got 0"),
+        (SurrogateRanker(statistic="ndcg"), "statistic: unknown name 'ndcg'"),
+        (SurrogateRanker(gain="exp"), "gain must be one of 'linear', 'exp2', got 'exp'"),
+        (SurrogateRanker(normalize=1), "normalize must be true or false, got 1"),
         (ExactRanker("pauc"), "statistic pauc: a cutoff is needed"),
         (ExactRanker(C=-1), "C must be a number from 0 to 1e300, got -1"),
         (ExactRanker(margin=None), "margin must be a finite number > 0, got None"),
@@ -657,13 +660,13 @@ def test_bad_data_is_named(ranker, change, message):
             lambda X, y, qid: TwoStageRanker(LogisticRegression(), choose=False).fit(X, y),
             r"base must give one score per row, got shape \(60, 4\): of graded labels take a regressor or ranker",
         ),
-        (lambda X, y, qid: LinearRanker().fit(X, y).score(X, y[:5]), r"y must have one label per row of X \(60\)"),
+        (lambda X, y, qid: SurrogateRanker().fit(X, y).score(X, y[:5]), r"y must have one label per row of X \(60\)"),
         (
-            lambda X, y, qid: LinearRanker().fit(X, y).score(X, y, sample_weight=[1.0]),
+            lambda X, y, qid: SurrogateRanker().fit(X, y).score(X, y, sample_weight=[1.0]),
             r"sample_weight must have one weight per row of X \(60\), got shape \(1,\)",
         ),
         (
-            lambda X, y, qid: LinearRanker().fit(X, y).score(X, y, sample_weight=-(X[:, 0] ** 2)),
+            lambda X, y, qid: SurrogateRanker().fit(X, y).score(X, y, sample_weight=-(X[:, 0] ** 2)),
             "sample_weight must hold finite weights >= 0, got -",
         ),
     ],

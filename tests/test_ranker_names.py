@@ -14,19 +14,19 @@ from sklearn.linear_model import Ridge
 from ltr.exact import Limits
 from ltr.rankers import (
     ExactRanker,
-    LinearRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
     Ranker,
     ReproducibleSearch,
+    SurrogateRanker,
     TwoStageRanker,
 )
 
 STAGE = ExactRanker(limits=Limits(node_limit=20), method=ReproducibleSearch(restarts=2))
 LOCAL = ExactRanker(limits=Limits(time_limit=0.2), method="local_search")
 BASES = [
-    LinearRanker(),
-    LinearRanker(scorer="mlp", hidden=(3,), max_steps=3),
+    SurrogateRanker(),
+    SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3),
     LogisticRegressionRanker(),
     RankBoostRanker(5),
 ]
@@ -129,19 +129,19 @@ def test_all_columns_with_missing_cells_are_named_at_once_and_labels_by_row():
     X, y = frame()
     X.loc[[3, 5], "dose"], X.loc[9, "age"] = np.nan, np.nan
     with pytest.raises(ValueError, match="got nan in column 'age', row 10, nan in column 'dose', row 4;"):
-        LinearRanker().fit(X, y)
+        SurrogateRanker().fit(X, y)
     with pytest.raises(ValueError, match="got nan in column 2, row 4;"):
-        LinearRanker().fit(X.to_numpy()[:, [0, 1]][:9], y[:9])
+        SurrogateRanker().fit(X.to_numpy()[:, [0, 1]][:9], y[:9])
     labels = pd.Series(y, dtype=float)
     labels[6] = np.nan
     with pytest.raises(ValueError, match="y must hold finite labels >= 0, 0 and 1 or graded, got nan in row 7"):
-        LinearRanker().fit(X.fillna(0.0), labels)
+        SurrogateRanker().fit(X.fillna(0.0), labels)
 
 
 def test_two_columns_of_one_name_are_refused():
     X, y = frame()
-    fitted, twice = LinearRanker().fit(X, y), X[["age", "dose", "age", "weight"]]
-    for call in (lambda: LinearRanker().fit(twice, y), lambda: fitted.rank(twice)):
+    fitted, twice = SurrogateRanker().fit(X, y), X[["age", "dose", "age", "weight"]]
+    for call in (lambda: SurrogateRanker().fit(twice, y), lambda: fitted.rank(twice)):
         with pytest.raises(ValueError, match="column names must differ, got 'age' for columns 1 and 3"):
             call()
 
@@ -181,7 +181,7 @@ def test_rank_is_the_list_from_the_top_with_the_index_of_the_rows(ranker):
 def test_rank_counts_positions_within_queries():
     X, y = frame()
     qid = np.array(["b", "a"])[np.arange(len(X)) % 2]
-    for ranker in (LinearRanker(), TwoStageRanker("hinge", LOCAL, 5, choose=False)):
+    for ranker in (SurrogateRanker(), TwoStageRanker("hinge", LOCAL, 5, choose=False)):
         fitted = clone(ranker).fit(X, y, qid=pd.Series(qid))
         ranked = fitted.rank(X, qid)
         assert ranked["query"].tolist() == ["b"] * 20 + ["a"] * 20
@@ -324,7 +324,7 @@ def test_a_base_object_is_cloned_and_stays_as_it_is():
 def test_a_first_fit_that_fails_leaves_an_unfitted_ranker():
     X, y = frame()
     broken = ExactRanker(method=Breaks())
-    for ranker in (LinearRanker(), RankBoostRanker(), broken, TwoStageRanker(exact=broken, choose=False)):
+    for ranker in (SurrogateRanker(), RankBoostRanker(), broken, TwoStageRanker(exact=broken, choose=False)):
         before = dict(vars(ranker))
         with pytest.raises((RuntimeError, ValueError)):
             ranker.fit(X, y if isinstance(ranker, ExactRanker | TwoStageRanker) else 0 * y)
@@ -334,7 +334,7 @@ def test_a_first_fit_that_fails_leaves_an_unfitted_ranker():
 # callbacks
 
 
-@pytest.mark.parametrize("ranker", [RankBoostRanker(3), LinearRanker(max_steps=3)], ids=label)
+@pytest.mark.parametrize("ranker", [RankBoostRanker(3), SurrogateRanker(max_steps=3)], ids=label)
 def test_a_callback_does_not_keep_a_ranker_from_being_pickled(ranker):
     X, y = frame()
     calls = []
@@ -375,7 +375,7 @@ def earlier_states():
     two_stage = {"options": options, "base": logistic, "n_features": 2, "threshold": 1.0,
                  "weights": vector(2.0, 0.0), "center": vector(1.0, 0.0), "note": "as it was"}  # fmt: skip
     return {
-        "linear": (LinearRanker, surrogate, [0.0 - 1.0 + 0.5, 1.0 + 0.5]),
+        "linear": (SurrogateRanker, surrogate, [0.0 - 1.0 + 0.5, 1.0 + 0.5]),
         "logistic": (LogisticRegressionRanker, logistic, [1 - 4 + 0.5, 3 - 2 + 0.5]),
         "rankboost": (RankBoostRanker, boosted, [0.25, 1.0]),
         "two stages": (TwoStageRanker, two_stage, [1 - 4 + 0.5, 1.0 + 2.0 + 2 * (3 - 1)]),

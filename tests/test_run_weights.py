@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ltr.data import Roles, TableError, read_raw_table
-from ltr.rankers import LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 from trainers.cli import main
 from trainers.config.sections import DataConfig
 from trainers.task.data import read_source, split_of
@@ -58,15 +58,15 @@ def test_every_method_learns_from_the_weights(finished):
     assert {0.0, 1.0, 2.5, 10.0} == set(train.weight)
     given = {"sample_weight": train.weight}
     expected = {
-        "ranknet(pairs=sum)": LinearRanker("ranknet(pairs=sum)", max_steps=60).fit(train.X, train.y, **given).coef_,
-        "p_norm_push(p=2)": LinearRanker("p_norm_push(p=2)", max_steps=60).fit(train.X, train.y, **given).coef_,
+        "ranknet(pairs=sum)": SurrogateRanker("ranknet(pairs=sum)", max_steps=60).fit(train.X, train.y, **given).coef_,
+        "p_norm_push(p=2)": SurrogateRanker("p_norm_push(p=2)", max_steps=60).fit(train.X, train.y, **given).coef_,
         "logistic_regression": LogisticRegressionRanker().fit(train.X, train.y, **given).coef_,
     }
     run = finished / "runs" / "clicks"
     for method, weights in expected.items():
         record = json.loads((run / method / "result.json").read_text())
         np.testing.assert_allclose(record["weights"], np.ravel(weights), rtol=1e-6)
-    plain = LinearRanker("ranknet(pairs=sum)", max_steps=60).fit(train.X, train.y).coef_
+    plain = SurrogateRanker("ranknet(pairs=sum)", max_steps=60).fit(train.X, train.y).coef_
     assert np.abs(plain / expected["ranknet(pairs=sum)"] - 1).max() > 0.01
     boosted = RankBoostRanker(5).fit(train.X, train.y, **given)
     scores = np.load(run / "rankboost" / "scores.npz")["train"]

@@ -11,14 +11,14 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits
 from ltr.losses import parse_loss
-from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 
 LIMITS = Limits(node_limit=500)
 PAIRS = [
     f"{loss}{pairs}" for loss in ("ranknet", "hinge", "squared_hinge", "exponential") for pairs in ("", "(pairs=sum)")
 ]
 REPEATED = [
-    *(LinearRanker(loss, tolerance=1e-12, l2=0.05) for loss in (*PAIRS, "p_norm_push(p=2)", "logistic", "list_mle")),
+    *(SurrogateRanker(loss, tolerance=1e-12, l2=0.05) for loss in (*PAIRS, "p_norm_push(p=2)", "logistic", "list_mle")),
     LogisticRegressionRanker(C=1.0),
     RankBoostRanker(10, step="exact"),
 ]
@@ -56,7 +56,7 @@ def test_a_weight_counts_as_so_many_rows_and_0_as_none(ranker):
 def test_weights_of_lists_count_in_sums_over_pairs_and_cancel_in_means(loss):
     X, y, _, qid = data(lists=4)
     weights = np.where(qid == 2, 3.0, 1.0)
-    ranker = LinearRanker(loss, tolerance=1e-12, l2=1e-5)
+    ranker = SurrogateRanker(loss, tolerance=1e-12, l2=1e-5)
     plain, weighted = (fitted(ranker, X, y, qid, sample_weight=w) for w in (np.ones(60), weights))
     same = np.allclose(np.asarray(plain.coef_) * [1, 20, 0.1], weighted.coef_ * [1, 20, 0.1], atol=1e-2)
     assert same == ("sum" not in loss)
@@ -65,7 +65,7 @@ def test_weights_of_lists_count_in_sums_over_pairs_and_cancel_in_means(loss):
 def test_the_loss_that_is_minimised_is_the_weighted_one():
     X, y, weights, qid = data(lists=3)
     weights += 0.5
-    ranker = fitted(LinearRanker("ranknet(pairs=sum)", l2=0.1, tolerance=1e-12), X, y, qid, sample_weight=weights)
+    ranker = fitted(SurrogateRanker("ranknet(pairs=sum)", l2=0.1, tolerance=1e-12), X, y, qid, sample_weight=weights)
     standardize, _ = ranker._model
     tensors = {"labels": torch.from_numpy(y), "qid": torch.from_numpy(qid), "weight": torch.from_numpy(weights)}
     w = torch.tensor(ranker.coef_, requires_grad=True)
@@ -77,13 +77,13 @@ def test_the_loss_that_is_minimised_is_the_weighted_one():
 
 def test_mini_batches_and_large_hinge_fits_take_weights():
     X, y, weights, _ = data()
-    adam = LinearRanker("ranknet", optimizer="adam", batch_size=20, max_steps=400, learning_rate=0.02, l2=0.05)
-    exact = LinearRanker("ranknet", l2=0.05)
+    adam = SurrogateRanker("ranknet", optimizer="adam", batch_size=20, max_steps=400, learning_rate=0.02, l2=0.05)
+    exact = SurrogateRanker("ranknet", l2=0.05)
     found = [fitted(ranker, X, y, sample_weight=weights).coef_ * [1, 20, 0.1] for ranker in (adam, exact)]
     np.testing.assert_allclose(*found, atol=0.15)
     X, y, weights, _ = data(n=2600)  # more pairs than are visited one by one
     rows = np.repeat(np.arange(len(y)), weights.astype(int))
-    hinge = LinearRanker("hinge", l2=0.05, tolerance=1e-6)
+    hinge = SurrogateRanker("hinge", l2=0.05, tolerance=1e-6)
     weighted, repeated = fitted(hinge, X, y, sample_weight=weights), fitted(hinge, X[rows], y[rows])
     assert weighted.converged_
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-5)
@@ -127,11 +127,11 @@ def test_both_stages_take_weights():
 
 
 MISTAKES = [
-    (LinearRanker(), lambda w, y: w[:-1], "sample_weight must have one weight per row of X"),
-    (LinearRanker(), lambda w, y: np.where(np.arange(60) == 4, -1, w), "finite weights >= 0, got -1 in row 5"),
+    (SurrogateRanker(), lambda w, y: w[:-1], "sample_weight must have one weight per row of X"),
+    (SurrogateRanker(), lambda w, y: np.where(np.arange(60) == 4, -1, w), "finite weights >= 0, got -1 in row 5"),
     (RankBoostRanker(), lambda w, y: np.where(np.arange(60) == 4, np.nan, w), "got nan in row 5"),
     (LogisticRegressionRanker(), lambda w, y: 1.0 * (y == 1), "rows whose sample_weight is not zero must hold"),
-    (LinearRanker("lambda"), lambda w, y: w + 1, "sample_weight: lambda takes none, because positions"),
+    (SurrogateRanker("lambda"), lambda w, y: w + 1, "sample_weight: lambda takes none, because positions"),
     (ExactRanker("auc"), lambda w, y: 1.0 + y, "sample_weight: the statistic auc takes none; wrs"),
     (ExactRanker(), lambda w, y: w + 2, "sample_weight must be 1 where the label is 0, or 0 to leave the row out"),
     (TwoStageRanker(), lambda w, y: 1.0 + y, "sample_weight needs choose=False and base_score=False"),
@@ -149,4 +149,4 @@ def test_mistakes_are_named(ranker, change, message):
 def test_the_distance_to_the_optimum_is_not_told_of_a_weighted_fit():
     X, y, weights, _ = data()
     with pytest.raises(ValueError, match="distance_to_optimum needs a fit without sample_weight"):
-        fitted(LinearRanker(), X, y, sample_weight=weights).distance_to_optimum(X, y)
+        fitted(SurrogateRanker(), X, y, sample_weight=weights).distance_to_optimum(X, y)

@@ -53,7 +53,7 @@ def test_a_trial_is_the_mean_over_inner_splits_of_the_training_set(found):
         assert len(rows[1]) == pytest.approx(0.25 * len(split.train.rows), abs=2)
     assert inner[0].facts["sha256"] not in (inner[1].facts["sha256"], split.facts["sha256"])
     row = found.trials.loc[3]
-    ranker = ltr.LinearRanker(row["surrogate.losses"], l2=row["surrogate.l2"], max_steps=3)
+    ranker = ltr.SurrogateRanker(row["surrogate.losses"], l2=row["surrogate.l2"], max_steps=3)
     reached = []
     for one in inner:
         with pytest.warns(UserWarning, match="max_steps"):

@@ -10,7 +10,7 @@ import ltr
 from ltr.exact import LinearConstraints, Status
 from ltr.exact.state import Ending
 from ltr.metrics import rank_statistic
-from ltr.rankers import ExactRanker, LinearRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from tests.two_stages import two_stage
 
 
@@ -262,8 +262,8 @@ def test_a_fitted_base_is_taken_as_it_is():
     base.fit = None
     ranker = quick(base=base).fit(X, y, base_is_fitted=True)
     assert ranker.base_ is base
-    with pytest.raises(ValueError, match="LinearRanker instance is not fitted yet"):
-        quick(base=LinearRanker()).fit(X, y, base_is_fitted=True)
+    with pytest.raises(ValueError, match="SurrogateRanker instance is not fitted yet"):
+        quick(base=SurrogateRanker()).fit(X, y, base_is_fitted=True)
     with pytest.raises(ValueError, match="base_is_fitted needs a ranker object as base, got base='logistic'"):
         quick().fit(X, y, base_is_fitted=True)
 
@@ -312,7 +312,9 @@ def test_options_from_arrays_of_numpy_are_saved_as_numbers(tmp_path):
     X, y = sample()
     options = {"C": np.float64(1e-3), "margin": np.float32(1e-3), "seed": np.int64(3), "top_k": np.int64(20)}
     steps, widths = np.int64(5), np.array([3, 2])
-    base = LinearRanker("ranknet", scorer="mlp", hidden=widths, optimizer="adam", max_steps=steps, l2=np.float64(1e-3))
+    base = SurrogateRanker(
+        "ranknet", scorer="mlp", hidden=widths, optimizer="adam", max_steps=steps, l2=np.float64(1e-3)
+    )
     ranker = quick(base=base, **options).fit(X, y)
     ranker.save(tmp_path / "ranker.pt")
     again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
@@ -362,7 +364,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
             r"ranker must be logistic, rankboost or the name of a loss, got 'rankbost' \(loss: unknown name",
         ),
         (lambda X, y: quick(base=None).fit(X, y), "base must be a name or an estimator, got None"),
-        (lambda X, y: quick(base=LinearRanker).fit(X, y), "base must be a name or an estimator, got <class"),
+        (lambda X, y: quick(base=SurrogateRanker).fit(X, y), "base must be a name or an estimator, got <class"),
         (lambda X, y: quick().fit(X, y * 0), "y must hold two different labels in at least one list, got none"),
         (lambda X, y: quick().fit(X, y - 1), "y must hold finite labels >= 0, 0 and 1 or graded, got -1"),
         (

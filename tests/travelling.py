@@ -10,21 +10,21 @@ from ltr.cards import CardRanker
 from ltr.exact import Limits
 from ltr.rankers import (
     ExactRanker,
-    LinearRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
     ReproducibleSearch,
     ScoreColumn,
+    SurrogateRanker,
     TwoStageRanker,
 )
 
 STAGE = ExactRanker(limits=Limits(node_limit=20), method=ReproducibleSearch(restarts=2))
-MLP = LinearRanker(scorer="mlp", hidden=(6, 4), layer_norm=True, max_steps=4)
-ATTENTION = LinearRanker(scorer="attention", hidden=(4,), heads=2, blocks=2, max_steps=3)
+MLP = SurrogateRanker(scorer="mlp", hidden=(6, 4), layer_norm=True, max_steps=4)
+ATTENTION = SurrogateRanker(scorer="attention", hidden=(4,), heads=2, blocks=2, max_steps=3)
 BASES = {
     CardRanker,
     ExactRanker,
-    LinearRanker,
+    SurrogateRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
     ScoreColumn,
@@ -33,7 +33,7 @@ BASES = {
 
 # each with whether it scores rows by their lists
 FITTED = {
-    "linear": (LinearRanker("hinge"), False),
+    "linear": (SurrogateRanker("hinge"), False),
     "logistic": (LogisticRegressionRanker(), False),
     "rankboost": (RankBoostRanker(20), False),
     "exact": (STAGE, False),
@@ -42,7 +42,7 @@ FITTED = {
     "card": (CardRanker(max_questions=2, within=0), False),
     "mlp": (MLP, False),
     "mlp in double precision": (
-        LinearRanker(scorer="mlp", hidden=(4,), optimizer="lbfgs", scale="standardize", validation=0, max_steps=5),
+        SurrogateRanker(scorer="mlp", hidden=(4,), optimizer="lbfgs", scale="standardize", validation=0, max_steps=5),
         False,
     ),
     "attention": (ATTENTION, True),

@@ -25,11 +25,11 @@ from ltr.fitting import Fit, Step
 from ltr.metrics.ranked import Ties
 from ltr.rankers import (
     ExactRanker,
-    LinearRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
     Ranker,
     ScoreColumn,
+    SurrogateRanker,
     TwoStageRanker,
 )
 from ltr.rankers.demands import read_demands
@@ -57,7 +57,7 @@ class Watch:
     optimum: float | None = None  # certified optimum of a surrogate's objective, for the distance to it
 
     @contextlib.contextmanager
-    def training(self, ranker: LinearRanker) -> Iterator[None]:
+    def training(self, ranker: SurrogateRanker) -> Iterator[None]:
         """Return a context for the training of a surrogate."""
         yield
 
@@ -158,7 +158,7 @@ def import_libraries() -> None:
 def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     train, interrupted = task.split.train, False
 
-    def on_step(step: Step, ranker: LinearRanker) -> None:
+    def on_step(step: Step, ranker: SurrogateRanker) -> None:
         values = None
         assert ranker.fit_ is not None
         if ranker.fit_.stopped or watch.wants(step.index, None):
@@ -179,7 +179,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
 
     ranker = first_stage_ranker(task.config, method, on_step, on_round, columns=task.split.feature_names)
     started = time.perf_counter()
-    if isinstance(ranker, LinearRanker):
+    if isinstance(ranker, SurrogateRanker):
         try:
             with quiet_surrogates(), watch.training(ranker):
                 ranker.fit(
@@ -210,7 +210,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         record |= {"steps": len(rounds), "loss": float(ranker.losses_[-1])}
     else:
         record["loss"] = None if isinstance(ranker, ScoreColumn) else own_loss(method, scores.train, train)
-    if isinstance(ranker, LinearRanker):
+    if isinstance(ranker, SurrogateRanker):
         assert ranker.fit_ is not None
         record["status"] = (
             INTERRUPTED if interrupted else "converged" if ranker.converged_ else str(ranker.fit_.stopped)
@@ -342,7 +342,7 @@ def _ranked(task: Task, scores: Scores) -> Json:
 def first_stage_ranker(
     config: Config,
     method: str,
-    on_step: Callable[[Step, LinearRanker], None] | None = None,
+    on_step: Callable[[Step, SurrogateRanker], None] | None = None,
     on_round: Callable[[int, float], None] | None = None,
     columns: Sequence[str] = (),
 ) -> Any:  # noqa: ANN401  (four classes)
@@ -352,7 +352,7 @@ def first_stage_ranker(
     if method in config.surrogate.losses:
         options = config.surrogate.model_dump(exclude={"losses", "certify"}, exclude_none=True)
         measured: dict[str, Any] = {"statistic": config.reported[0], "gain": config.statistics.gain}
-        return LinearRanker(method, **options, **measured, seed=config.seed, on_step=on_step)
+        return SurrogateRanker(method, **options, **measured, seed=config.seed, on_step=on_step)
     options = getattr(config.baselines, method).model_dump()
     if method == "rankboost":
         options["thresholds"] = None if options["thresholds"] == "all" else options["thresholds"]

@@ -1,7 +1,7 @@
 """Rankers as scikit-learn estimators: they learn from labelled rows and give every row a score.
 
 ==========================  ==================================================================
-`LinearRanker`              the linear scorer, or small network, with the least surrogate loss
+`SurrogateRanker`           the linear scorer, or small network, with the least surrogate loss
 `LogisticRegressionRanker`  the linear score of a logistic regression
 `RankBoostRanker`           a sum of boosted thresholds on single features
 `ExactRanker`               the linear scorer with the largest rank statistic, with a proof
@@ -18,7 +18,7 @@ Examples:
     >>> from sklearn.model_selection import StratifiedKFold, cross_val_score
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> model = make_pipeline(StandardScaler(), LinearRanker("hinge"))
+    >>> model = make_pipeline(StandardScaler(), SurrogateRanker("hinge"))
     >>> cross_val_score(model, *load_breast_cancer(return_X_y=True), cv=StratifiedKFold(3), scoring="roc_auc").round(2)
     array([0.98, 0.97, 0.99])
 """
@@ -28,19 +28,19 @@ from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import Choice
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
 from ltr.rankers.explanation import Explanation
-from ltr.rankers.linear import LinearRanker
+from ltr.rankers.surrogate import SurrogateRanker
 from ltr.rankers.two_stage import ScoreColumn, TwoStageRanker, make_ranker
 
 __all__ = [
     "Choice",
     "ExactRanker",
     "Explanation",
-    "LinearRanker",
     "LogisticRegressionRanker",
     "RankBoostRanker",
     "Ranker",
     "ReproducibleSearch",
     "ScoreColumn",
+    "SurrogateRanker",
     "TwoStageRanker",
     "make_ranker",
 ]

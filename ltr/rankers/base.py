@@ -45,6 +45,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound="Ranker")
+_EARLIER_NAMES = {"LinearRanker": "SurrogateRanker"}  # of rankers, in older files
 _ELSEWHERE = {"CardRanker": "ltr.cards.ranker"}  # modules of the rankers that `ltr.rankers` does not import
 _Result = TypeVar("_Result")
 
@@ -225,9 +226,9 @@ class Ranker(BaseEstimator):
 
         Examples:
             >>> import pandas as pd
-            >>> from ltr.rankers import LinearRanker
+            >>> from ltr.rankers import SurrogateRanker
             >>> rows = pd.DataFrame({"age": [30.0, 70.0, 50.0]}, index=["Ann", "Ben", "Cem"])
-            >>> LinearRanker().fit(rows, [0, 1, 0]).rank(rows)["position"].to_dict()
+            >>> SurrogateRanker().fit(rows, [0, 1, 0]).rank(rows)["position"].to_dict()
             {'Ben': 1, 'Cem': 2, 'Ann': 3}
         """
         rows, order = self._list(X, self._features(X), qid)
@@ -275,8 +276,8 @@ class Ranker(BaseEstimator):
             ValueError: a ranker that is not fitted, or arguments against these rules.
 
         Examples:
-            >>> from ltr.rankers import LinearRanker
-            >>> ranker = LinearRanker().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+            >>> from ltr.rankers import SurrogateRanker
+            >>> ranker = SurrogateRanker().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
             >>> [axes.get_xlabel() for axes in ranker.plot_list([[0.0], [1.0], [2.0]], [0, 1, 1], k=1).axes]
             ['', 'if you visit so many rows from the top ...']
         """
@@ -361,9 +362,9 @@ class Ranker(BaseEstimator):
 
         Examples:
             >>> import pandas as pd
-            >>> from ltr.rankers import LinearRanker
+            >>> from ltr.rankers import SurrogateRanker
             >>> rows = pd.DataFrame({"age": [30, 70, 50], "dose": [1.0, 2.0, 2.0]}, index=["Ann", "Ben", "Cem"])
-            >>> explanation = LinearRanker(l2=0.1).fit(rows, [0, 1, 0]).explain(rows)
+            >>> explanation = SurrogateRanker(l2=0.1).fit(rows, [0, 1, 0]).explain(rows)
             >>> explanation.against("Ben", "Cem").round(1)
                    value  other  difference
             age     70.0   50.0         1.6
@@ -594,7 +595,9 @@ class Ranker(BaseEstimator):
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         """Return the scores, (n,), of features, (d, n), in a graph; the counterpart of `_scores`."""
-        raise TypeError(f"a {type(self).__name__} has no ONNX form: it needs a method _scores_in, as LinearRanker has")
+        raise TypeError(
+            f"a {type(self).__name__} has no ONNX form: it needs a method _scores_in, as SurrogateRanker has"
+        )
 
     def to_state(self) -> dict[str, Any]:
         """Return the fitted ranker as a dict of tensors and plain values, from which `from_state` makes it again."""
@@ -735,7 +738,7 @@ def _described(state: Mapping[str, Any]) -> Ranker:
     parameters = dict(state["parameters"])
     if state["ranker"] == "TwoStageRanker":
         parameters.setdefault("choose", False)  # files of before there was a choice
-    if state["ranker"] == "LinearRanker":
+    if _kind(state["ranker"]) is _kind("SurrogateRanker"):
         parameters = {"dropout": 0.0, "scale": "standardize", "validation": 0.0} | parameters
     if state["ranker"] == "ExactRanker" and "rank" in parameters:  # its name before there was a method `rank`
         parameters["ties"] = parameters.pop("rank")
@@ -752,6 +755,7 @@ def _described(state: Mapping[str, Any]) -> Ranker:
 
 def _kind(name: str) -> type[Ranker]:
     """Return the class of a ranker by its name, importing the module of one that lies outside this package."""
+    name = _EARLIER_NAMES.get(name, name)
     if name not in Ranker._kinds and name in _ELSEWHERE:
         importlib.import_module(_ELSEWHERE[name])
     if name not in Ranker._kinds:
@@ -766,7 +770,7 @@ def _current_state(state: Mapping[str, Any]) -> Mapping[str, Any]:
         return state
     kind, names = state.get("kind"), state.get("feature_names")
     if kind == "surrogate":
-        ranker, parameters, d = "LinearRanker", state["fields"], len(state["standardize"]["mean"])
+        ranker, parameters, d = "SurrogateRanker", state["fields"], len(state["standardize"]["mean"])
         results = {"n_iter_" if name == "steps_" else name: value for name, value in state["results"].items()}
         fitted = {"standardize": state["standardize"], "scorer": state["scorer"], **results}
     elif kind == "logistic_regression":

@@ -45,7 +45,7 @@ from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import BASE, SPREADS, Choice, InnerSplit, Shared, compare, inner_splits, parts_of, places
 from ltr.rankers.exact import ExactRanker, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
-from ltr.rankers.linear import LinearRanker
+from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
@@ -65,15 +65,15 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
 
     Args:
         name: ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, or the name of a loss on which to train a
-            `LinearRanker`, such as ``"ranknet"`` or ``"p_norm_push(p=2)"``.
-        seed: seed of a `LinearRanker`.
+            `SurrogateRanker`, such as ``"ranknet"`` or ``"p_norm_push(p=2)"``.
+        seed: seed of a `SurrogateRanker`.
 
     Raises:
         ValueError: another name.
 
     Examples:
         >>> make_ranker("hinge")
-        LinearRanker(loss='hinge')
+        SurrogateRanker(loss='hinge')
     """
     if name in ("logistic", "logistic_regression"):
         return LogisticRegressionRanker()
@@ -83,7 +83,7 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
         parse_loss(name)
     except (TypeError, ValueError) as error:
         raise ValueError(f"ranker must be logistic, rankboost or the name of a loss, got {name!r} ({error})") from None
-    return LinearRanker(name, seed=seed)
+    return SurrogateRanker(name, seed=seed)
 
 
 @dataclass(eq=False, repr=False)
@@ -171,8 +171,8 @@ class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
     Args:
-        base: ``"logistic"``, ``"rankboost"``, the name of a loss (a `LinearRanker`), or any estimator, of which a clone
-            is fitted. It ranks by ``decision_function``, ``predict_proba`` (of the last class) or ``predict``,
+        base: ``"logistic"``, ``"rankboost"``, the name of a loss (a `SurrogateRanker`), or any estimator, of which a
+            clone is fitted. It ranks by ``decision_function``, ``predict_proba`` (of the last class) or ``predict``,
             whichever it has first. It learns from the `qid` if its ``fit``, or that of the last step of a pipeline,
             takes one; where metadata routing is enabled, if it requests one. An estimator whose ``fit`` takes a
             ``group``, as the rankers of LightGBM and XGBoost do, gets the rows list by list and the sizes of the lists.
@@ -844,7 +844,7 @@ def _routes(base: Any) -> bool:  # noqa: ANN401 (a name or any estimator)
 
 def _scores_of(base: Any, features: FloatArray, queries: IntArray | None) -> FloatArray:  # noqa: ANN401 (any estimator)
     """Return a base ranker's scores of an array whose columns are known to be those of the fit, (n,)."""
-    if isinstance(base, LinearRanker):  # some score a row by its list
+    if isinstance(base, SurrogateRanker):  # some score a row by its list
         return base._scores(features, queries)
     if isinstance(base, Ranker):
         return base._scores(features)
@@ -878,7 +878,7 @@ def _scores_of_in(base: Any, graph: OnnxGraph, columns: str) -> str:  # noqa: AN
 
 def _is_summed(base: Any) -> bool:  # noqa: ANN401 (any estimator)
     """Return whether a graph has a base's scores to the last digit, because both take the same sums."""
-    return isinstance(base, Ranker) and (not isinstance(base, LinearRanker) or base.coef_ is not None)
+    return isinstance(base, Ranker) and (not isinstance(base, SurrogateRanker) or base.coef_ is not None)
 
 
 def _parts_of(base: Any, features: FloatArray, typical: FloatArray) -> FloatArray | None:  # noqa: ANN401 (any estimator)

@@ -34,7 +34,7 @@ from ltr.data import Dataset, half_split, load, load_test
 from ltr.exact import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics import normalized_rank_statistic, rank_statistic
-from ltr.rankers import ExactRanker, LinearRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.choice import SPREADS, Choice
 from trainers.files import Json
 from trainers.provenance import origin
@@ -70,7 +70,7 @@ BASES: dict[str, Callable[[bool], Any]] = {
     "gradient_boosting": lambda graded: (HistGradientBoostingRegressor if graded else HistGradientBoostingClassifier)(
         random_state=0
     ),
-    "ranknet_mlp": lambda graded: LinearRanker(
+    "ranknet_mlp": lambda graded: SurrogateRanker(
         "ranknet", scorer="mlp", hidden=_HIDDEN, max_steps=_STEPS, optimizer="lbfgs", scale="standardize", validation=0
     ),
 }

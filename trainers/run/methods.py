@@ -17,7 +17,7 @@ import torch
 from ltr.cards import Card, CardRanker
 from ltr.exact.solution import TracePoint
 from ltr.fitting import Fit
-from ltr.rankers import Choice, LinearRanker, Ranker
+from ltr.rankers import Choice, Ranker, SurrogateRanker
 from ltr.rankers.files import NewerVersionError
 from ltr.rankers.scorers import Standardize
 from trainers.cards import Listed, write_card
@@ -190,7 +190,7 @@ class _RunWatch(Watch):
         self._context.helpers.check(stop)
 
     @contextlib.contextmanager
-    def training(self, ranker: LinearRanker) -> Iterator[None]:
+    def training(self, ranker: SurrogateRanker) -> Iterator[None]:
         try:
             with self._context.helpers.training(self._method, self.resume):
                 yield

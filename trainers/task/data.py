@@ -102,7 +102,7 @@ class Split:
 
     @property
     def validation_set(self) -> tuple[FloatArray, IntArray, IntArray | None] | None:
-        """The validation set as `LinearRanker.fit` takes it."""
+        """The validation set as `SurrogateRanker.fit` takes it."""
         part = self.validation
         return None if part is None else (part.X, part.y, part.qid)
 

@@ -40,7 +40,7 @@ from ltr.training import (
 if TYPE_CHECKING:
     from ltr.onnx_graph import OnnxGraph
 
-__all__ = ["LinearRanker"]
+__all__ = ["SurrogateRanker"]
 
 ValidationSet = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike | None]
 """Features, labels and, where there are lists, the list of each row."""
@@ -58,7 +58,7 @@ _Scale = Standardize | Quantiles
 
 
 @dataclass(eq=False, repr=False)
-class LinearRanker(Ranker):
+class SurrogateRanker(Ranker):
     """Rank by the scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the scaled features.
 
     The scorer f is linear, or a neural network. The scaling is learned in `fit` and stored with the model. Pairwise
@@ -117,7 +117,7 @@ class LinearRanker(Ranker):
 
     Examples:
         >>> X, y, qid = [[0.0], [2.0], [1.0], [5.0], [4.0]], [0, 2, 1, 1, 0], ["a", "a", "a", "b", "b"]
-        >>> ranker = LinearRanker("hinge", normalize=True).fit(X, y, qid=qid)
+        >>> ranker = SurrogateRanker("hinge", normalize=True).fit(X, y, qid=qid)
         >>> ranker.converged_, ranker.score(X, y, qid=qid)
         (True, 1.0)
     """
@@ -152,7 +152,7 @@ class LinearRanker(Ranker):
     tolerance: float = 1e-8
     seed: int = 0
     device: DeviceName = "cpu"
-    on_step: Callable[[Step, LinearRanker], None] | None = None
+    on_step: Callable[[Step, SurrogateRanker], None] | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -166,7 +166,7 @@ class LinearRanker(Ranker):
         sample_weight: ArrayLike | None = None,
         validation_set: ValidationSet | None = None,
         resume: dict[str, Any] | None = None,
-    ) -> LinearRanker:
+    ) -> SurrogateRanker:
         """Learn from observations and labels.
 
         A fit refused for its arguments leaves the ranker as it was. Once training has begun, however it ends, by
@@ -376,7 +376,7 @@ class LinearRanker(Ranker):
 
         Examples:
             >>> X = [[0.0, 2.0], [1.0, 5.0], [2.0, 3.0], [3.0, 1.0]]
-            >>> ranker = LinearRanker().fit(X, [0, 1, 0, 1])
+            >>> ranker = SurrogateRanker().fit(X, [0, 1, 0, 1])
             >>> scores = torch.jit.script(ranker.to_torch())(torch.tensor([X], dtype=torch.float64))
             >>> bool(np.allclose(scores.detach(), [ranker.predict(X)]))
             True

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from ltr.rankers import LinearRanker, Ranker, make_ranker
+from ltr.rankers import Ranker, SurrogateRanker, make_ranker
 
 # many of these fits are cut short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -47,7 +47,7 @@ DATA = {"overlapping": overlapping, "gaussians": gaussians, "separable": separab
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_linear_fit_reaches_the_certified_optimum(loss, data):
     X, y = DATA[data]()
-    ranker = LinearRanker(loss).fit(X, y)
+    ranker = SurrogateRanker(loss).fit(X, y)
     assert ranker.converged_
     assert abs(ranker.distance_to_optimum(X, y)) <= 1e-6
 
@@ -56,7 +56,7 @@ def test_a_linear_fit_reaches_the_certified_optimum(loss, data):
 def test_units_of_the_features_do_not_matter(loss):
     X, y = overlapping()
     factors = np.logspace(-3, 4, X.shape[1])
-    plain, scaled = LinearRanker(loss).fit(X, y), LinearRanker(loss).fit(X * factors + 10 * factors, y)
+    plain, scaled = SurrogateRanker(loss).fit(X, y), SurrogateRanker(loss).fit(X * factors + 10 * factors, y)
     np.testing.assert_allclose(scaled.linear_weights * factors, plain.linear_weights, rtol=1e-3, atol=1e-5)
     assert scaled.objective_ == pytest.approx(plain.objective_, rel=1e-7)
 
@@ -64,7 +64,7 @@ def test_units_of_the_features_do_not_matter(loss):
 @pytest.mark.parametrize("loss", ["ranknet", "logistic"])
 def test_linear_weights_order_raw_rows_as_the_scores_do(loss):
     X, y = badly_scaled()
-    ranker = LinearRanker(loss).fit(X, y)
+    ranker = SurrogateRanker(loss).fit(X, y)
     scores, raw = ranker.decision_function(X), X @ ranker.linear_weights
     np.testing.assert_allclose(scores - scores.mean(), raw - raw.mean(), rtol=1e-6, atol=1e-6)
     assert scores.dtype == np.float64
@@ -73,14 +73,14 @@ def test_linear_weights_order_raw_rows_as_the_scores_do(loss):
 def test_a_constant_column_gets_no_weight():
     X, y = overlapping()
     X[:, 3] = 7.5
-    ranker = LinearRanker("hinge").fit(X, y)
+    ranker = SurrogateRanker("hinge").fit(X, y)
     assert ranker.linear_weights[3] == 0
 
 
 @pytest.mark.parametrize("scorer", ["linear", "mlp"])
 def test_equal_rows_get_equal_scores(scorer):
     X, y = overlapping(60)
-    ranker = LinearRanker(scorer=scorer, hidden=(33,), max_steps=5).fit(X, y)
+    ranker = SurrogateRanker(scorer=scorer, hidden=(33,), max_steps=5).fit(X, y)
     rows = np.concatenate([X, X[:41], X[::-1]])
     scores = ranker.decision_function(rows)
     np.testing.assert_array_equal(scores[:60], scores[60 + 41 :][::-1])
@@ -91,7 +91,7 @@ def test_equal_rows_get_equal_scores(scorer):
 def test_an_mlp_ranker_learns(optimizer, batch_size):
     X, y = overlapping()
     steps = []
-    ranker = LinearRanker(
+    ranker = SurrogateRanker(
         scorer="mlp",
         hidden=(16,),
         optimizer=optimizer,
@@ -112,7 +112,7 @@ def test_lists_of_graded_labels_are_fitted():
     generator = np.random.default_rng(0)
     X, qid = generator.normal(size=(90, 3)), np.arange(90) // 6
     y = np.clip(np.round(X[:, 0] + 5 * qid % 3), 0, 4)
-    ranker = LinearRanker("ranknet").fit(X, y, qid=qid)
+    ranker = SurrogateRanker("ranknet").fit(X, y, qid=qid)
     weights = np.abs(ranker.linear_weights)
     assert weights[0] > 3 * weights[1:].max()
 
@@ -122,7 +122,7 @@ def test_seeds_decide_what_an_mlp_becomes_and_nothing_else_does():
 
     def scores(seed):
         options = {"scorer": "mlp", "hidden": (8,), "optimizer": "adam", "batch_size": 16, "max_steps": 3}
-        return LinearRanker("ranknet", seed=seed, **options).fit(X, y).decision_function(X)
+        return SurrogateRanker("ranknet", seed=seed, **options).fit(X, y).decision_function(X)
 
     before = torch.random.get_rng_state()
     first = scores(1)
@@ -138,7 +138,7 @@ def test_seeds_decide_what_an_mlp_becomes_and_nothing_else_does():
 @pytest.mark.parametrize("scorer", ["linear", "mlp"])
 def test_a_saved_ranker_scores_the_same(scorer):
     X, y = badly_scaled(80)
-    ranker = LinearRanker("p_norm_push(p=4)", scorer=scorer, hidden=(8, 4), max_steps=10).fit(X, y)
+    ranker = SurrogateRanker("p_norm_push(p=4)", scorer=scorer, hidden=(8, 4), max_steps=10).fit(X, y)
     file = io.BytesIO()
     torch.save(ranker.to_state(), file)
     file.seek(0)
@@ -155,17 +155,17 @@ def test_a_saved_ranker_scores_the_same(scorer):
 
 def test_a_state_is_a_copy_and_a_foreign_one_is_refused():
     X, y = overlapping(60)
-    ranker = LinearRanker().fit(X, y)
+    ranker = SurrogateRanker().fit(X, y)
     scores, state = ranker.decision_function(X), ranker.to_state()
     state["fitted"]["scorer"]["weight"].zero_()
     np.testing.assert_array_equal(ranker.decision_function(X), scores)
     with pytest.raises(ValueError, match="state must be what to_state of a ranker returned"):
-        LinearRanker.from_state({"kind": "surrogate"})
+        SurrogateRanker.from_state({"kind": "surrogate"})
 
 
 def test_a_copy_leaves_data_and_callback_behind():
     X, y = overlapping(60)
-    ranker = LinearRanker(max_steps=3, on_step=lambda step, ranker: None).fit(X, y)
+    ranker = SurrogateRanker(max_steps=3, on_step=lambda step, ranker: None).fit(X, y)
     duplicate = copy.deepcopy(ranker)
     np.testing.assert_array_equal(duplicate.decision_function(X), ranker.decision_function(X))
     assert duplicate.fit_ is None
@@ -175,9 +175,11 @@ def test_a_copy_leaves_data_and_callback_behind():
 def test_scikit_learn_clones_it_and_the_factory_knows_it():
     from sklearn.base import clone
 
-    ranker = LinearRanker("hinge", hidden=(5,), seed=3)
+    ranker = SurrogateRanker("hinge", hidden=(5,), seed=3)
     assert clone(ranker).get_params() == ranker.get_params()
-    assert make_ranker("p_norm_push(p=2)", seed=4).get_params() == LinearRanker("p_norm_push(p=2)", seed=4).get_params()
+    assert (
+        make_ranker("p_norm_push(p=2)", seed=4).get_params() == SurrogateRanker("p_norm_push(p=2)", seed=4).get_params()
+    )
 
 
 # interruption and resumption
@@ -194,7 +196,7 @@ def test_an_interrupted_ranker_holds_the_best_weights_so_far(options, stop):
         if step.index == 6:
             raise stop
 
-    ranker = LinearRanker("ranknet", max_steps=50, on_step=interrupt, **options)
+    ranker = SurrogateRanker("ranknet", max_steps=50, on_step=interrupt, **options)
     with pytest.raises(stop):
         ranker.fit(X, y)
     best = min(range(6), key=lambda at: seen[at][0])
@@ -213,11 +215,11 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
         if step.index == after:
             raise KeyboardInterrupt
 
-    whole = LinearRanker("hinge", max_steps=9, **options).fit(X, y)
-    stopped = LinearRanker("hinge", max_steps=9, on_step=interrupt, **options)
+    whole = SurrogateRanker("hinge", max_steps=9, **options).fit(X, y)
+    stopped = SurrogateRanker("hinge", max_steps=9, on_step=interrupt, **options)
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, y)
-    resumed = LinearRanker("hinge", max_steps=9, **options).fit(X, y, resume=stopped.fit_.state_dict())
+    resumed = SurrogateRanker("hinge", max_steps=9, **options).fit(X, y, resume=stopped.fit_.state_dict())
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
     assert (resumed.objective_, resumed.n_iter_) == (whole.objective_, whole.n_iter_)
 
@@ -242,7 +244,7 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
 )
 def test_parameters_are_checked_by_fit(options, message):
     with pytest.raises(ValueError, match=message):
-        LinearRanker(**options).fit(*overlapping(40))
+        SurrogateRanker(**options).fit(*overlapping(40))
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_parameters_are_checked_by_fit(options, message):
 )
 def test_bad_data_is_named(X, y, message):
     with pytest.raises(ValueError, match=message):
-        LinearRanker().fit(X, y)
+        SurrogateRanker().fit(X, y)
 
 
 @pytest.mark.parametrize("scorer", ["linear", "mlp"])
@@ -268,7 +270,7 @@ def test_arrays_that_may_not_be_written_are_read_without_a_warning(scorer, monke
     X, y = overlapping(40)
     X.setflags(write=False)
     y.setflags(write=False)
-    ranker = LinearRanker(scorer=scorer, max_steps=3).fit(X, y)
+    ranker = SurrogateRanker(scorer=scorer, max_steps=3).fit(X, y)
     assert np.isfinite(ranker.decision_function(X)).all()
     if scorer == "linear":
         assert np.isfinite(ranker.distance_to_optimum(X, y))
@@ -276,14 +278,14 @@ def test_arrays_that_may_not_be_written_are_read_without_a_warning(scorer, monke
 
 def test_the_distance_to_an_optimum_of_0():
     X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
-    ranker = LinearRanker("hinge", l2=0.0).fit(X, y)
+    ranker = SurrogateRanker("hinge", l2=0.0).fit(X, y)
     assert ranker.objective_ == ranker.distance_to_optimum(X, y) == 0
-    assert LinearRanker("hinge", l2=0.0, max_steps=1).fit(X, y).distance_to_optimum(X, y) in (0.0, math.inf)
+    assert SurrogateRanker("hinge", l2=0.0, max_steps=1).fit(X, y).distance_to_optimum(X, y) in (0.0, math.inf)
 
 
 def test_scores_need_a_fit_and_its_columns():
-    with pytest.raises(ValueError, match="LinearRanker instance is not fitted yet"):
-        LinearRanker().decision_function([[1.0]])
+    with pytest.raises(ValueError, match="SurrogateRanker instance is not fitted yet"):
+        SurrogateRanker().decision_function([[1.0]])
     X, y = overlapping(40)
-    with pytest.raises(ValueError, match="X has 2 features, but LinearRanker is expecting 8"):
-        LinearRanker(max_steps=1).fit(X, y).decision_function(X[:, :2])
+    with pytest.raises(ValueError, match="X has 2 features, but SurrogateRanker is expecting 8"):
+        SurrogateRanker(max_steps=1).fit(X, y).decision_function(X[:, :2])
