@@ -72,6 +72,7 @@ def prove_in_scip(
     threads: int,
     coordinates: str | None = None,
     local_search: float = 0.0,
+    device: str | None = None,
     configure: Callable[[Model], object] | None = None,
 ) -> Ending:
     """Prove the value of a state's weights, or of better ones, in SCIP; see `Proof` for the arguments.
@@ -84,7 +85,7 @@ def prove_in_scip(
     relaxed = not _branches(state.problem)
     with (
         Interrupts() as interrupts,
-        Proof(state, threads, coordinates, local_search, relaxed=relaxed) as proof,
+        Proof(state, threads, coordinates, local_search, device, relaxed=relaxed) as proof,
     ):
         if proof.ending is not None:
             return proof.ending

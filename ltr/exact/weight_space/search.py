@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +38,9 @@ from ltr.exact.weight_space.space import (
     spaces_of,
 )
 from ltr.exact.weight_space.supports import Sets
+
+if TYPE_CHECKING:
+    from ltr.exact.weight_space.batches import BatchPool
 
 _NEXT = 0.75  # share of the gap at which a series of cutoffs begins
 _GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff to cutoff
@@ -77,13 +81,19 @@ def out_of_reach(state: SolveState) -> Ending | None:
     return None
 
 
-def prove(state: SolveState, threads: int, coordinates: str | None = None, local_search: float = 0.0) -> Ending:
+def prove(
+    state: SolveState,
+    threads: int,
+    coordinates: str | None = None,
+    local_search: float = 0.0,
+    device: str | None = None,
+) -> Ending:
     """Prove the value of a state's weights, or of better ones, within its limits; see `Proof` for the arguments.
 
     Raises:
         Stopped: a limit of the state is reached.
     """
-    with Proof(state, threads, coordinates, local_search) as proof:
+    with Proof(state, threads, coordinates, local_search, device) as proof:
         while proof.ending is None:
             proof.begin()
             proof.close(proof.roots)
@@ -165,6 +175,7 @@ class Proof:
         threads: number of threads; fewer where memory does not suffice.
         coordinates: one of `SYSTEMS`; None for the adapted ones if they gain anything.
         local_search: share of the time spent on better weights, between two cutoffs and during long ones.
+        device: device of torch on which boxes are closed in batches; None for compiled code on the threads.
         relaxed: search the problem's relaxation (`Problem.relaxed`) first, if it has one.
 
     Raises:
@@ -177,6 +188,7 @@ class Proof:
         threads: int,
         coordinates: str | None = None,
         local_search: float = 0.0,
+        device: str | None = None,
         *,
         relaxed: bool = True,
     ) -> None:
@@ -184,7 +196,7 @@ class Proof:
             threads -= 1
         self.state, self.spent = state, 0
         self.ending: Ending | None = None
-        self._threads, self._coordinates, self._share = threads, coordinates, local_search
+        self._threads, self._coordinates, self._share, self._device = threads, coordinates, local_search, device
         self._searched_at, self._turn, self._pause = state.seconds, 0, _PAUSE
         self._boxes = state.nodes  # without those of the present worker pool
         self._points: PointsThread | None = None
@@ -249,9 +261,16 @@ class Proof:
 
     def _search_in(self, searchable: Searchable) -> None:
         self.searchable = searchable
-        self._workers = WorkerPool(searchable, self._threads, self._offer, self._settle)
+        self._workers: WorkerPool | BatchPool = self._pool_of(searchable)
         sides = self.problem.constraints
         self._workers.trusted = sides is None or sides.linear
+
+    def _pool_of(self, searchable: Searchable) -> WorkerPool | BatchPool:
+        if self._device is None:
+            return WorkerPool(searchable, self._threads, self._offer, self._settle)
+        from ltr.exact.weight_space.batches import BatchPool
+
+        return BatchPool(searchable, self._device, self._offer, self._settle)
 
     @property
     def _adaptable(self) -> bool:
