@@ -36,9 +36,16 @@ def entered(problem, rng, system=None):
     return searchable, work
 
 
+def long_list(seed):
+    """A list of more pairs than kExact, of two classes or three."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2 + seed % 2, size=100)
+    return RerankProblem(np.round(rng.normal(size=(100, 3)) + 0.3 * y[:, None], 1), y, margin=0.01)
+
+
 PROBLEMS = [few_against_many(s) for s in range(6)]
 PROBLEMS += [random_instance(s) for s in range(40)] + [random_pairwise(s) for s in range(8)]
-PROBLEMS += [random_graded(s) for s in range(8)]
+PROBLEMS += [random_graded(s) for s in range(8)] + [long_list(s) for s in range(4)]
 PROBLEMS = [p for p in PROBLEMS if len(space_of(p).roots.bound)]  # without those that have nothing to compare
 
 
@@ -80,6 +87,28 @@ def test_what_is_cut_off_holds_nothing_above_the_target(seed):
     for x in low + rng.uniform(size=(200, d)) * (high - low):
         if went < 0 or np.any(x < new_low) or np.any(x > new_high):
             assert problem.evaluate(x) <= cutoff + 1e-9 * (1 + abs(cutoff))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_part_of_a_long_list_leaves_the_bound_that_it_has_as_a_box(seed):
+    rng = np.random.default_rng(seed)
+    searchable, work = entered(long_list(seed), rng)
+    box, space = work.box, searchable.space.compiled
+    assert len(searchable.space.positive) >= 1500
+    _, loss = work.probe(space, 2**62)
+    same, losing = 0, 0
+    for side, (least, most) in enumerate(SIDES):
+        for j in range(3):
+            low, high = box["low"].copy(), box["high"].copy()
+            width = high[j] - low[j]
+            low[j], high[j] = low[j] + least * width, low[j] + most * width
+            work.push(space, low[None], high[None], np.zeros((1, len(low)), np.uint8))
+            own = work.box["bound"]
+            assert own <= box["bound"] - loss[side, j]
+            same += own == box["bound"] - loss[side, j]
+            losing += loss[side, j] > 0
+    assert losing > 0
+    assert same >= 10  # of 12: rounding may miss a pair
 
 
 def test_a_member_with_more_pairs_than_a_byte_counts():

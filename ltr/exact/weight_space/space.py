@@ -223,7 +223,8 @@ class Searchable(NamedTuple):
 def memory_needed(problem: Problem, threads: int) -> float:
     """Return about how many bytes a search of this problem takes on this many threads."""
     column = 8 * (problem.d + 1) + 4 * 8 * -(-problem.d // 8) + 12
-    thread = _PAIR_LISTS * column + _STACK * 17 + _SCRATCH_BYTES
+    moved = 2 * 8 * -(-problem.d // 8)  # counts of probing
+    thread = _PAIR_LISTS * column + _STACK * 17 + _SCRATCH_BYTES + moved
     return problem.pair_count * (PAIR_BYTES + 2 * column + threads * thread)
 
 

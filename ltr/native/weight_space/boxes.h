@@ -88,16 +88,11 @@ inline void fill_level_path(const Tables& tables, const Box& box, std::size_t le
   }
 }
 
-// Fill `path` for the one member of a level, from the count `first` to `last`.
-inline void fill_member_path(const Tables& tables, std::size_t level, std::int64_t first, std::int64_t last,
+// Fill `path` with what the one member of a level loses from a count on with 0, 1, ..., `most` more lost pairs.
+inline void fill_member_path(const Tables& tables, std::size_t level, std::int64_t count, std::int64_t most,
                              std::int64_t* path) {
-  const std::int64_t* step = tables.step.data() + tables.table[level];
-  std::int64_t total = 0;
-  path[first] = 0;
-  for (std::int64_t m = first; m < last; ++m) {
-    total += step[m];
-    path[m + 1] = total;
-  }
+  const std::int64_t* contribution = tables.contribution.data() + tables.table[level] + count;
+  for (std::int64_t x = 0; x <= most; ++x) path[x] = contribution[0] - contribution[x];
 }
 
 // Return the term that y = A_rj w_j adds to its side constraint (`ltr.exact.weight_space.space`); nondecreasing in y.

@@ -25,23 +25,25 @@ LTR_MULTIVERSION void round_bounds_up(const double* __restrict upper, const doub
   }
 }
 
-// What the kernel of probing reads and writes.
+// What the kernel of probing reads and writes. A *column* is a part of a coordinate: ``part * single_size + j``.
 struct Parts {
   const float* single;  // of each pair, one row per pair
   std::size_t single_size;
   const float *ceiling, *quarter;  // upper interval bounds of the pairs
   const float* half;               // half width of each coordinate
-  std::int64_t* loss;              // of each part and coordinate
+  std::int64_t* loss;              // of each column
+  std::int32_t* moved;             // members that move to each count, less those that leave it, in each column
 };
 
-// Add what the pairs from `begin` to before `end`, of one member, lose on each part of the coordinates from `first` on;
-// with x of them lost, the member loses ``path[x] - path[0]``.
+// Count the pairs from `begin` to before `end`, of one member, that are lost on each part of the coordinates from
+// `first` on. With x of them lost, the member loses ``path[x] - path[0]``, or moves from the count `count` to
+// ``count + x`` if there is no path.
 //
 // *Signs.* x and z are above 0, so the sum of y and one of them is below 0, or its sign bit set, where y is below their
 // negative: rounding a sum changes no sign.
 template <typename Floats, typename Bits>
-[[gnu::always_inline]] inline void add_losses(const Parts& parts, std::size_t first, std::size_t begin, std::size_t end,
-                                              const std::int64_t* path) {
+[[gnu::always_inline]] inline void add_lost(const Parts& parts, std::size_t first, std::size_t begin, std::size_t end,
+                                            std::size_t count, const std::int64_t* path) {
   constexpr std::size_t kLanes = sizeof(Floats) / sizeof(float);
   Floats half, e;
   load(half, parts.half + first);
@@ -64,17 +66,52 @@ template <typename Floats, typename Bits>
   store(lower_half, counts[1]);
   store(upper_quarter, counts[2]);
   store(lower_quarter, counts[3]);
-  const std::int64_t none = path[0];
+  const std::size_t columns = kParts * parts.single_size;
   for (std::size_t part = 0; part < kParts; ++part) {
-    std::int64_t* __restrict loss = parts.loss + part * parts.single_size + first;
-    for (std::size_t j = 0; j < kLanes; ++j) loss[j] += path[counts[part][j]] - none;
+    const std::size_t column = part * parts.single_size + first;
+    if (path != nullptr) {
+      const std::int64_t none = path[0];
+      for (std::size_t j = 0; j < kLanes; ++j) parts.loss[column + j] += path[counts[part][j]] - none;
+    } else {
+      std::uint32_t here = 0;
+      for (std::size_t j = 0; j < kLanes; ++j) here |= counts[part][j];
+      if (here == 0) continue;
+      std::int32_t* moved = parts.moved + count * columns + column;
+      for (std::size_t j = 0; j < kLanes; ++j) {
+        moved[j] -= 1;
+        moved[counts[part][j] * columns + j] += 1;
+      }
+    }
   }
 }
 
-LTR_MULTIVERSION void add_all_losses(const Parts& parts, std::size_t begin, std::size_t end, const std::int64_t* path) {
+LTR_MULTIVERSION void add_all_lost(const Parts& parts, std::size_t begin, std::size_t end, std::size_t count,
+                                   const std::int64_t* path) {
   std::size_t first = 0;
-  for (; first + 16 <= parts.single_size; first += 16) add_losses<Floats16, Bits16>(parts, first, begin, end, path);
-  if (first < parts.single_size) add_losses<Floats8, Bits8>(parts, first, begin, end, path);
+  for (; first + 16 <= parts.single_size; first += 16) {
+    add_lost<Floats16, Bits16>(parts, first, begin, end, count, path);
+  }
+  if (first < parts.single_size) add_lost<Floats8, Bits8>(parts, first, begin, end, count, path);
+}
+
+// Add what the members of a level that have moved lose in each column, and clear `moved`. `fewer` is that of the level
+// from count 0 on, and all members that moved have gone from the count `first` or above it to `last` or below it.
+LTR_MULTIVERSION void add_level_losses(const Parts& parts, const std::int64_t* __restrict contribution,
+                                       const std::int32_t* __restrict fewer, std::size_t first, std::size_t last,
+                                       std::int32_t* __restrict change) {
+  const std::size_t columns = kParts * parts.single_size;
+  std::int64_t* __restrict loss = parts.loss;
+  std::fill_n(change, columns, 0);
+  for (std::size_t m = first; m < last; ++m) {
+    std::int32_t* __restrict moved = parts.moved + m * columns;
+    const std::int64_t *here = contribution + fewer[m + 1] + m, kept = *here;
+    for (std::size_t c = 0; c < columns; ++c) {
+      change[c] += moved[c];
+      moved[c] = 0;
+      loss[c] += here[change[c]] - kept;
+    }
+  }
+  std::fill_n(parts.moved + last * columns, columns, 0);
 }
 
 // Write what each part loses at least to `Workspace::loss`.
@@ -85,22 +122,43 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
   round_bounds_up(box.upper, box.lower, box.open, work.ceiling.data(), work.ceiling_quarter.data(), pairs.size);
   work.loss.fill(0);
   const Parts parts{pairs.single,     work.half.size(), work.ceiling.data(), work.ceiling_quarter.data(),
-                    work.half.data(), work.loss.data()};
-  std::size_t level = tables.levels();
+                    work.half.data(), work.loss.data(), work.moved.data()};
+  const std::size_t none = tables.levels();
+  std::size_t filled = none;  // the level that `path` is of
+  std::size_t moving = none, first = 0, last = 0;  // the level whose members move, and between which counts
+  const auto finish_level = [&] {
+    if (moving == none) return;
+    add_level_losses(parts, tables.contribution.data() + tables.table[moving], box.fewer + tables.counts_at[moving],
+                     first, last, work.change.data());
+  };
   for (std::size_t run = 0; run < pairs.runs; ++run) {
     const auto begin = static_cast<std::size_t>(pairs.run[run]), end = static_cast<std::size_t>(pairs.run[run + 1]);
     const auto member = static_cast<std::size_t>(pairs.member[begin]);
     if (box.losable[member] == 0) continue;
-    const std::int64_t count = box.counts[member];
-    if (tables.counts_at[static_cast<std::size_t>(tables.level[member])] < 0) {
-      level = static_cast<std::size_t>(tables.level[member]);
-      fill_member_path(tables, level, count, count + box.losable[member], work.path.data());
-    } else if (static_cast<std::size_t>(tables.level[member]) != level) {
-      level = static_cast<std::size_t>(tables.level[member]);
-      fill_level_path(tables, box, level, work.path.data());
+    const auto count = static_cast<std::size_t>(box.counts[member]);
+    const auto level = static_cast<std::size_t>(tables.level[member]);
+    if (tables.counts_at[level] < 0) {
+      fill_member_path(tables, level, box.counts[member], box.losable[member], work.path.data());
+      filled = none;
+      add_all_lost(parts, begin, end, count, work.path.data());
+    } else if (pairs.size < kExact || !Workspace::shallow(space, level)) {
+      if (level != filled) fill_level_path(tables, box, level, work.path.data());
+      filled = level;
+      add_all_lost(parts, begin, end, count, work.path.data() + count);
+    } else {
+      const std::size_t most = count + static_cast<std::size_t>(box.losable[member]);
+      if (level != moving) {
+        finish_level();
+        moving = level;
+        first = count;
+        last = most;
+      }
+      first = std::min(first, count);
+      last = std::max(last, most);
+      add_all_lost(parts, begin, end, count, nullptr);
     }
-    add_all_losses(parts, begin, end, work.path.data() + count);
   }
+  finish_level();
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ std::size_t pad(std::size_t columns) { return (columns + 7) / 8 * 8; }
 }  // namespace
 
 Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t pairs, std::size_t conflict_count,
-                     std::size_t members, std::size_t counts_size, std::size_t longest_path, std::size_t depth)
+                     std::size_t members, std::size_t counts_size, std::size_t longest_path,
+                     std::size_t moved_rows, std::size_t depth)
     : boxes(depth),
       lists(depth),
       columns_(columns),
@@ -62,7 +63,9 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
       ceiling(scale.size()),
       ceiling_quarter(scale.size()),
       half(single_size),
-      loss(4 * single_size) {
+      loss(4 * single_size),
+      moved(moved_rows * loss.size()),
+      change(loss.size()) {
   for (std::size_t t = 0; t < depth; ++t) {
     boxes[t].low = low_.data() + t * pad(columns);
     boxes[t].high = high_.data() + t * pad(columns);
@@ -78,6 +81,7 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
   changed_too.fill(0);
   in_conflict.fill(0);
   half.fill(0.0f);
+  moved.fill(0);
 }
 
 }  // namespace ltr::weight_space

@@ -14,6 +14,9 @@
 namespace ltr::weight_space {
 
 inline constexpr std::size_t kProbed = 256;  // pairs in a list from which probing pays
+inline constexpr std::size_t kExact = 1500;  // pairs in a list from which probing computes losses exactly
+// share of all pairs up to which a level's largest count may be for that: a bound on the memory of `Workspace::moved`
+inline constexpr std::size_t kShallow = 8;
 
 // The position of the first byte of a word that is not 0.
 inline std::size_t lowest_byte(std::uint64_t word) {
@@ -74,16 +77,16 @@ struct Box {
 class Workspace {
  public:
   Workspace(std::size_t columns, std::size_t single_size, std::size_t pairs, std::size_t conflicts, std::size_t members,
-            std::size_t counts_size, std::size_t longest_path, std::size_t depth);
+            std::size_t counts_size, std::size_t longest_path, std::size_t moved_rows, std::size_t depth);
   explicit Workspace(const Space& space, std::size_t depth = 400)
       : Workspace(space.columns(), space.single_size(), space.pairs.size, space.conflicts.size, space.tables.members(),
-                  space.tables.counts_size, longest_path(space), depth) {}
+                  space.tables.counts_size, longest_path(space), moved_rows(space), depth) {}
 
   // Whether the memory suffices for a search of the space.
   bool fits(const Space& space) const {
     return columns_ == space.columns() && pairs_ >= space.pairs.size && conflicts_ >= space.conflicts.size &&
            unit_loss.size() == space.tables.members() && trial_fewer.size() >= space.tables.counts_size &&
-           path.size() >= longest_path(space);
+           path.size() >= longest_path(space) && moved.size() >= moved_rows(space) * loss.size();
   }
   std::size_t depth() const { return boxes.size(); }
   std::size_t columns() const { return columns_; }
@@ -98,6 +101,21 @@ class Workspace {
   static std::size_t longest_path(const Space& space) {
     const auto& most = space.tables.most;
     return static_cast<std::size_t>(most.empty() ? 0 : *std::max_element(most.begin(), most.end())) + 2;
+  }
+
+  // Whether probing may compute the losses of a level exactly.
+  static bool shallow(const Space& space, std::size_t level) {
+    return space.tables.counts_at[level] >= 0 &&
+           kShallow * static_cast<std::size_t>(space.tables.most[level]) <= space.pairs.size;
+  }
+  // Rows of `moved`: the counts from 0 to the largest of these levels.
+  static std::size_t moved_rows(const Space& space) {
+    std::int64_t most = -1;
+    if (space.pairs.size < kExact) return 0;
+    for (std::size_t level = 0; level < space.tables.levels(); ++level) {
+      if (shallow(space, level)) most = std::max(most, space.tables.most[level]);
+    }
+    return static_cast<std::size_t>(most + 1);
   }
 
   std::vector<Box> boxes;
@@ -147,6 +165,9 @@ class Workspace {
   Buffer<float> ceiling, ceiling_quarter;  // upper interval bounds, rounded up, and the same divided by 1.5
   Buffer<float> half;                      // half width of each coordinate
   Buffer<std::int64_t> loss;               // what each part loses: (4, single_size)
+  // members that come to each count less those that leave it, by part: (counts, 4, single_size); zeros between probes
+  Buffer<std::int32_t> moved;
+  Buffer<std::int32_t> change;             // the sum of the first rows of `moved`: (4, single_size)
 };
 
 }  // namespace ltr::weight_space
