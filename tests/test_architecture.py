@@ -97,6 +97,16 @@ def test_dependencies_point_down(path):
             assert allowed or not within(imported, package), f"{name} imports {package}"
 
 
+def test_the_checker_imports_itself_and_python_alone():
+    for path in ROOT.glob("ltr/verify/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                assert node.level <= 1
+                modules = [] if node.level else [node.module]
+            assert {module.split(".")[0] for module in modules} <= sys.stdlib_module_names
+
+
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_the_library_prints_nothing_and_imports_no_stars(path):
     tree = ast.parse(path.read_text())

@@ -41,7 +41,7 @@ from tests.reference import (
 from tests.tiers import examples
 from trainers.cli import main as command_line
 
-PROGRAM = Path(verify.__file__)
+PROGRAM = Path(verify.__file__).parent
 
 
 def solution(problem, w, bound=None):
@@ -936,8 +936,8 @@ def test_claims_of_more_are_rejected(name):
 
 @pytest.mark.parametrize("room", [1, 8, 60, 400, 3000])
 def test_proofs_are_judged_alike_whatever_the_room(monkeypatch, room):
-    monkeypatch.setattr(verify, "ROOM", room)
-    monkeypatch.setattr(verify, "COUNTERS", 10**6)
+    monkeypatch.setattr(verify.boxes, "ROOM", room)
+    monkeypatch.setattr(verify.boxes, "COUNTERS", 10**6)
     for content, claim in RIGHT:
         assert verify.check(verify.parse(json.dumps(content)))[0] == claim
     for content, message in WRONG:
@@ -951,7 +951,7 @@ def test_proofs_are_judged_alike_whatever_the_room(monkeypatch, room):
             words(at, lambda text: first_cut_closed(text) if len(text) > 1 else ["0", ".", "."])(content)
             judged = []
             for most in (room, 10**6):
-                monkeypatch.setattr(verify, "ROOM", most)
+                monkeypatch.setattr(verify.boxes, "ROOM", most)
                 judged.append(verdict(content))
             assert judged[0] == judged[1]
 
@@ -1123,7 +1123,7 @@ def test_pairs_without_room_are_gone_through_again(tmp_path, monkeypatch):
     content["proof"]["bound"] = content["value"]
     messages, peaks = [], []
     for room in (10**6, 1000):
-        monkeypatch.setattr(verify, "ROOM", room)
+        monkeypatch.setattr(verify.boxes, "ROOM", room)
         tracemalloc.start()
         with pytest.raises(verify.CertificateError) as caught:
             verify.check(content)
@@ -1152,7 +1152,7 @@ def test_what_needs_too_much_is_not_called_wrong(tmp_path, monkeypatch, capsys):
         code, said, seconds = limited(str(endless), megabytes=1500)
         assert (code, said.partition(": it is larger than 256 MiB")[0]) == (3, f"could not be checked: {endless}")
         assert seconds < 20
-    monkeypatch.setattr(verify, "ROOM", 10)
+    monkeypatch.setattr(verify.boxes, "ROOM", 10)
     path = large(tmp_path / "large.json", 2_000, bound=1_500_499.0)
     assert verify.main([path]) == 3
     assert capsys.readouterr() == (
@@ -1165,7 +1165,7 @@ def test_an_interrupted_check_says_so(tmp_path, monkeypatch, capsys):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(verify, "check_closed", interrupt)
+    monkeypatch.setattr(verify.boxes, "check_closed", interrupt)
     path = written(tmp_path, by_hand([".", "."]))
     assert verify.main([path]) == 130
     assert capsys.readouterr() == ("", f"interrupted: {path} was not checked\n")
@@ -1173,7 +1173,7 @@ def test_an_interrupted_check_says_so(tmp_path, monkeypatch, capsys):
 
 def test_long_checks_say_how_far_they_are(tmp_path, monkeypatch, capsys):
     clock = itertools.count(0, 6)
-    monkeypatch.setattr(verify.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     assert verify.main([written(tmp_path, by_hand([".", "."]))]) == 0
     assert "checking box 2 of 2\n" in capsys.readouterr().err
 
@@ -1214,11 +1214,15 @@ def test_misuse(words, capsys):
 def test_it_runs_on_a_bare_python(tmp_path):
     path = written(tmp_path, by_hand([".", "."]))
     # -I and -S: no environment, no folder of the program, no installed packages
-    modules = "import sys; before = set(sys.modules); import runpy; runpy.run_path(sys.argv[1]); "
-    modules += "print([m for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names | {'__main__'}])"
-    for command in ([str(PROGRAM), path], ["-c", modules, str(PROGRAM)]):
+    modules = "import atexit, runpy, sys; sys.argv = sys.argv[1:]; "
+    modules += "known = sys.stdlib_module_names | {'__main__', 'verify'}; "
+    modules += "atexit.register(lambda: print([m for m in sys.modules if m.split('.')[0] not in known])); "
+    modules += "runpy.run_path(sys.argv[0])"
+    for command in ([str(PROGRAM), path], ["-c", modules, str(PROGRAM), path]):
         done = subprocess.run([sys.executable, "-I", "-S", *command], capture_output=True, text=True, check=True)
-        assert done.stdout.startswith(("optimal: the weights have the value 0.3;", "[]"))
+        verdict, *others = done.stdout.splitlines()
+        assert verdict.startswith("optimal: the weights have the value 0.3;")
+        assert others == ["[]"] * (command[0] == "-c")
     beside = subprocess.run([sys.executable, str(PROGRAM), path], capture_output=True, text=True, check=True)
     assert beside.stdout.startswith(
         "optimal:"
