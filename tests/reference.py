@@ -34,7 +34,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from ltr.exact.problem import PairwiseProblem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import RerankProblem
 from ltr.statistics import RankStatistic
 
 Vector = tuple[int, ...]

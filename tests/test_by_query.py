@@ -23,8 +23,9 @@ from trainers.run.methods import load_scores
 from trainers.run.predict import predict_csv
 from trainers.run.results import read_results
 from trainers.run.tracking import read_log
-from trainers.task.data import Labels, Part, follow_labels, split_of
+from trainers.task.data import Labels, Part, split_of
 from trainers.task.measures import mean_share, sum_over_queries
+from trainers.task.options import follow_labels
 
 
 def config_for(folder, **sections):

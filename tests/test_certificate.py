@@ -16,7 +16,8 @@ from ltr.exact import Limits
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.certificate import recorder as _recorder
 from ltr.exact.local_search.search import local_search
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.native import Partition

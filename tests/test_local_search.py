@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs
+from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
+from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.native import clip_segment
 from tests.reference import (
     cell_optimum,

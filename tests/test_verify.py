@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 from ltr import verify
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, PairwiseProblem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.statistics import RankStatistic
 from tests.reference import (

@@ -23,7 +23,8 @@ from trainers.run.folder import RunFolder
 from trainers.sweep.checks import Loaded
 from trainers.sweep.runner import Shard, examine, part
 from trainers.tables import folded_table
-from trainers.task.data import Source, Split, too_long
+from trainers.task.data import Source, Split
+from trainers.task.options import too_long
 from trainers.task.raw import Labelled, asked_columns, not_asked
 
 

@@ -30,8 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers, as_sequence, is_whole, one_of
+from ltr.exact.constraints import set_fields
 from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
-from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features, set_fields
+from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.native import CardSearch as _Search
