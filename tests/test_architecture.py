@@ -22,7 +22,6 @@ LAYERS = [
         "ltr.statistics",
         "ltr.lists",
         "ltr.pictures",
-        "ltr.threads",
         "ltr.training",
         "ltr.verify",
     ],
