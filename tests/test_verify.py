@@ -33,6 +33,7 @@ from tests.reference import (
     cell_optimum_graded,
     cell_optimum_pairs,
     exact_scores,
+    optimum_of,
     random_graded,
     random_instance,
     random_pairwise,
@@ -601,16 +602,6 @@ DAMAGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "message"), [d[1:] for d in DAMAGE], ids=[d[0] for d in DAMAGE])
-def test_damage_is_found_and_named(ranked, change, message):
-    assert verify.check(verify.parse(json.dumps(ranked)))[0] == "optimal"
-    damaged = copy.deepcopy(ranked)
-    change(damaged)
-    with pytest.raises(verify.CertificateError, match=message) as caught:
-        verify.check(verify.parse(json.dumps(damaged)))
-    assert "\n" not in str(caught.value)
-
-
 PAIRWISE_DAMAGE = [
     (hashed(put("problem", "pairs", 0, [1, 0])), "value: is|closes the box"),
     (hashed(put("problem", "pair_weights", 1, 9.0)), "value: is|closes the box"),
@@ -625,15 +616,6 @@ PAIRWISE_DAMAGE = [
     (put("problem", "pairs", []), "problem.pairs: must hold a pair"),
     (put("problem", "rank", "resolved"), "problem: 'rank' is not known"),
 ]
-
-
-@pytest.mark.parametrize(("change", "message"), PAIRWISE_DAMAGE)
-def test_damage_to_preferences_is_found_and_named(preferred, change, message):
-    assert verify.check(verify.parse(json.dumps(preferred)))[0] == "optimal"
-    damaged = copy.deepcopy(preferred)
-    change(damaged)
-    with pytest.raises(verify.CertificateError, match=message):
-        verify.check(verify.parse(json.dumps(damaged)))
 
 
 VALUE = "value: is|closes the box"
@@ -687,10 +669,24 @@ GRADED_DAMAGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "message"), [d[1:] for d in GRADED_DAMAGE], ids=[d[0] for d in GRADED_DAMAGE])
-def test_damage_to_graded_lists_is_found_and_named(graded, change, message):
-    assert verify.check(verify.parse(json.dumps(graded)))[0] == "optimal"
-    damaged = copy.deepcopy(graded)
+DAMAGED = {"ranked": DAMAGE, "preferred": PAIRWISE_DAMAGE, "graded": GRADED_DAMAGE}
+
+
+def test_what_is_damaged_here_is_right_before(ranked, preferred, graded):
+    for content in (ranked, preferred, graded):
+        assert verify.check(verify.parse(json.dumps(content)))[0] == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        pytest.param(kind, change, message, id=f"{kind}-{name[0] if name else at}")
+        for kind, cases in DAMAGED.items()
+        for at, (*name, change, message) in enumerate(cases)
+    ],
+)
+def test_damage_is_found_and_named(request, kind, change, message):
+    damaged = copy.deepcopy(request.getfixturevalue(kind))
     change(damaged)
     with pytest.raises(verify.CertificateError, match=message) as caught:
         verify.check(verify.parse(json.dumps(damaged)))
@@ -714,12 +710,6 @@ def test_damage_that_only_a_text_can_have(ranked, old, new, message):
         verify.check(verify.parse(text.replace(old, new)))
 
 
-def optimum(p):
-    """Weights with the largest value."""
-    graded = not p.binary
-    return (cell_optimum_graded(p) if graded else cell_optimum(p.X, p.y, p.statistic, p.C, p.rank))[1]
-
-
 @functools.cache
 def mutable(which):
     """Proofs of optimality and of a bound above the value, a file without a proof, and graded lists."""
@@ -729,7 +719,7 @@ def mutable(which):
         (random_instance(9), None, 0, "value"),
         (random_graded(20), None, 1000, "optimal"),
     ][which]
-    content = certify(p, solution(p, optimum(p) if w is None else w), max_boxes=boxes).content
+    content = certify(p, solution(p, optimum_of(p)[1] if w is None else w), max_boxes=boxes).content
     assert content["claim"] == claim
     return json.dumps(content)
 
@@ -751,7 +741,7 @@ def test_a_file_with_one_character_changed_is_rejected_or_true(data):
     assert certificate.value <= certificate.bound
     if claim != "value":
         others = np.random.default_rng(at).integers(-2, 3, size=(20, p.d)) / 2.0
-        assert max(p.evaluate(w) for w in [optimum(p), *others]) <= certificate.bound
+        assert max(p.evaluate(w) for w in [optimum_of(p)[1], *others]) <= certificate.bound
 
 
 JUNK = [
