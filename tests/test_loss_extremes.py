@@ -328,7 +328,9 @@ def test_long_lists_with_outliers(name, dtype, form):
 @all_forms
 def test_second_derivatives_are_never_nan(name, dtype, form):
     loss, found = parse_loss(name), []
-    for key, scores in short_lists(dtype).items():
+    lists = list(short_lists(dtype).items())
+    # in the quick tier half of the lists, the others in the other dtype
+    for key, scores in every_second(lists if dtype == torch.float32 else [*lists[1:], lists[0]]):
         scores = scores.clone().requires_grad_()
         value = loss(scores, labels_of(6, name, True))
         (grad,) = torch.autograd.grad(value, scores, create_graph=True)
