@@ -1,11 +1,11 @@
-"""Checks of arguments: numbers, arrays, sequences and words, each with one clear error."""
+"""Checks of arguments: numbers, arrays, sequences and words, each with one clear error, and several errors in one."""
 
 from __future__ import annotations
 
 import importlib
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, TypeGuard, TypeVar
 
@@ -160,3 +160,21 @@ def without_spaces(text: str) -> str:
         'dcg(base=2)@1 0'
     """
     return "".join(part.strip() for part in _PUNCTUATION.split(text))
+
+
+def in_one_message(where: str, lines: Sequence[str], what: str) -> str:
+    """Return all that is wrong in one message, with a count where it is more than one line.
+
+    Args:
+        where: where it is wrong, such as the path of a file; empty for nowhere in particular.
+        lines: at least one.
+        what: what the lines are, in the plural.
+
+    Examples:
+        >>> print(in_one_message("t.csv", ["no label", "no rows"], "problems"))
+        t.csv: 2 problems
+          no label
+          no rows
+    """
+    heading = f"{where}: " if where else ""
+    return heading + "\n  ".join([f"{len(lines)} {what}", *lines] if len(lines) > 1 else lines)

@@ -27,6 +27,7 @@ attains its value under the margin when some w of it with max |w_j| <= 1 has all
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +35,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from ltr.exact.problem import PairwiseProblem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import RerankProblem
 from ltr.statistics import RankStatistic
 
 Vector = tuple[int, ...]
@@ -272,6 +274,24 @@ def _unit(X) -> int:
     return math.lcm(*(Fraction(float(v)).denominator for row in X for v in row))
 
 
+def remembered(optimum):
+    """Decorate an enumeration so that it runs once for the same arguments: many tests ask for the same optima."""
+    found = {}
+
+    def content(value):
+        return (value.shape, value.tolist()) if isinstance(value, np.ndarray) else value
+
+    @functools.wraps(optimum)
+    def look_up(*given, **options):
+        key = repr(([*map(content, given)], {name: content(value) for name, value in options.items()}))
+        if key not in found:
+            found[key] = optimum(*given, **options)
+        *numbers, w = found[key]
+        return (*numbers, w.copy())
+
+    return look_up
+
+
 def cell_optimum(
     X, y, statistic, C: float = 0.0, rank: str = "resolved", *, faces: bool = False, A=None
 ) -> tuple[float, np.ndarray]:
@@ -292,6 +312,7 @@ def cell_optimum(
     return value, w
 
 
+@remembered
 def cell_optimum_gap(
     X, y, statistic, C: float = 0.0, rank: str = "resolved", *, faces: bool = False, A=None
 ) -> tuple[float, float, np.ndarray]:
@@ -311,6 +332,7 @@ def cell_optimum_gap(
     return best, float(gap), _scaled(w)
 
 
+@remembered
 def cell_optimum_pairs(
     X, pairs, weights=None, C: float = 0.0, *, faces: bool = False, A=None
 ) -> tuple[float, np.ndarray]:
@@ -329,18 +351,33 @@ def cell_optimum_pairs(
 
 def cell_optimum_graded(problem: RerankProblem, *, faces: bool = False, A=None) -> tuple[float, np.ndarray]:
     """As `cell_optimum` for graded lists (margin 0+), side constraints of the problem left out."""
-    rows, gains, qid = _integer_rows(problem.X), problem.gains.tolist(), problem.qid.tolist()
+    gains, qid = problem.gains.tolist(), problem.qid.tolist()
+    return _graded_optimum(problem.X, gains, qid, str(problem.statistic), problem.rank, problem.C, faces, A)
+
+
+@remembered
+def _graded_optimum(X, gains, qid, statistic, rank, C, faces, A):
+    rows = _integer_rows(X)
     differences = [
         tuple(a - b for a, b in zip(rows[i], rows[k], strict=True))
-        for i, k in itertools.permutations(range(problem.n), 2)
-        if qid[i] == qid[k] and (gains[i] > gains[k] or (problem.rank == "subrank" and gains[i] > 0))
+        for i, k in itertools.permutations(range(len(rows)), 2)
+        if qid[i] == qid[k] and (gains[i] > gains[k] or (rank == "subrank" and gains[i] > 0))
     ]
 
     def value(w: Vector) -> float:
-        return slow_graded_value([_dot(row, w) for row in rows], gains, qid, str(problem.statistic), problem.rank)
+        return slow_graded_value([_dot(row, w) for row in rows], gains, qid, statistic, rank)
 
-    best, _, w = _best(differences, problem.d, _unit(problem.X), value, problem.C, faces, A)
+    best, _, w = _best(differences, len(rows[0]), _unit(X), value, C, faces, A)
     return best, _scaled(w)
+
+
+def optimum_of(problem) -> tuple[float, np.ndarray]:
+    """The enumeration for the kind of a problem, side constraints left out."""
+    if isinstance(problem, PairwiseProblem):
+        return cell_optimum_pairs(problem.X, problem.pairs, problem.weights, problem.C)
+    if problem.binary:
+        return cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
+    return cell_optimum_graded(problem)
 
 
 # --- instances -------------------------------------------------------------------------------------------------

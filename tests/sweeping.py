@@ -64,9 +64,14 @@ class _Here:
             yield cell, answer(folder, cell, 1)
 
 
+def no_processes():
+    """A context in which sweeps start no processes of their own."""
+    return mock.patch.object(runner, "open_pool", return_value=contextlib.nullcontext(_Here()))
+
+
 def run_here(path, *overrides, **options):
     """`run_sweep` without processes of its own."""
-    with mock.patch.object(runner, "open_pool", return_value=contextlib.nullcontext(_Here())):
+    with no_processes():
         return runner.run_sweep(path, [f"runs_dir={path.parent / 'runs'}", *overrides], **options)
 
 

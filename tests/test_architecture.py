@@ -1,6 +1,7 @@
 """The layers of the toolkit and who may import what."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,6 @@ LAYERS = [
         "ltr.statistics",
         "ltr.lists",
         "ltr.pictures",
-        "ltr.threads",
         "ltr.training",
         "ltr.verify",
     ],
@@ -61,8 +61,14 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
+def nodes(path):
+    """All nodes of a module's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -97,11 +103,20 @@ def test_dependencies_point_down(path):
             assert allowed or not within(imported, package), f"{name} imports {package}"
 
 
+def test_the_checker_imports_itself_and_python_alone():
+    for path in ROOT.glob("ltr/verify/*.py"):
+        for node in nodes(path):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                assert node.level <= 1
+                modules = [] if node.level else [node.module]
+            assert {module.split(".")[0] for module in modules} <= sys.stdlib_module_names
+
+
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_the_library_prints_nothing_and_imports_no_stars(path):
-    tree = ast.parse(path.read_text())
-    stars = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
-    prints = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "print"]
+    stars = [n for n in nodes(path) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
+    prints = [n for n in nodes(path) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "print"]
     assert not stars
     assert not prints or module_name(path).startswith("trainers")
 

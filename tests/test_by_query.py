@@ -12,10 +12,12 @@ from sklearn.metrics import ndcg_score
 import trainers.run.checks
 from ltr.data import DataError, grouped
 from tests.reference import graded_problem
+from tests.sweeping import no_processes
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
 from trainers.config.sections import DataConfig, StatisticsConfig
+from trainers.config.toml_text import merged
 from trainers.display import Display
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
@@ -23,8 +25,9 @@ from trainers.run.methods import load_scores
 from trainers.run.predict import predict_csv
 from trainers.run.results import read_results
 from trainers.run.tracking import read_log
-from trainers.task.data import Labels, Part, follow_labels, split_of
+from trainers.task.data import Labels, Part, split_of
 from trainers.task.measures import mean_share, sum_over_queries
+from trainers.task.options import follow_labels
 
 
 def config_for(folder, **sections):
@@ -38,9 +41,7 @@ def config_for(folder, **sections):
         "exact": {"choose": False, "top_k": 5, "statistic": "dcg@5", "method": "local_search", "time_limit": 0.2},
         "statistics": {"report": ["mrr"]},
     }
-    for name, section in sections.items():
-        tree[name] = tree.get(name, {}) | section if isinstance(section, dict) else section
-    return parse_config(tree)
+    return parse_config(merged(tree, sections))
 
 
 @pytest.fixture(scope="module")
@@ -341,7 +342,8 @@ def test_another_config_of_a_run_is_refused_before_the_file_is_read(graded, monk
 
 def test_a_sweep_of_a_graded_file_needs_no_more_than_its_path(graded, capsys):
     (graded / "sweep.toml").write_text('[[grid]]\nexperiments = ["letor.toml"]\nsplits = 1\n')
-    assert main(["sweep", "sweep.toml", "-j", "1", "-q"]) == 0
+    with no_processes():
+        assert main(["sweep", "sweep.toml", "-j", "1", "-q"]) == 0
     index = json.loads((graded / "runs" / "sweep" / "sweep.json").read_text())
     assert {cell["method"] for cell in index["grids"][0]["cells"]} == {
         "ranknet", "hinge", "exponential", "p_norm_push(p=2)", "logistic_regression", "exact",

@@ -11,10 +11,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from ltr import verify
 from ltr.cards import Card, CardRanker
+from tests.sweeping import run_here
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
-from trainers.display import Display
 from trainers.plan import plan_of_run
 from trainers.records import read_sweep
 from trainers.report.page import Picture
@@ -22,8 +22,6 @@ from trainers.report.report import build_page
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
-from trainers.sweep.runner import run_sweep
-from trainers.sweep.workers import Workers
 
 CARD_ALONE = {"surrogate": {"losses": []}, "baselines": {"methods": []}, "exact": {"enabled": False}}
 
@@ -203,7 +201,7 @@ def test_a_sweep_reports_its_cards(folder):
         f'runs_dir = "{folder}/runs"\n[[grid]]\nexperiments = ["pumps.toml"]\nsplits = 2\n'
         "[grid.vary]\ncard.max_questions = [1, 2]\n[grid.set]\ncard.cuts = {age = [10, 20]}\n"
     )
-    outcome = run_sweep(folder / "sweep.toml", workers=Workers(1), display=Display())
+    outcome = run_here(folder / "sweep.toml")
     assert (outcome.cells, outcome.failures) == (6, [])
     results = read_sweep(folder / "runs" / "sweep")
     page = build_page(results)

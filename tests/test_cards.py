@@ -31,6 +31,7 @@ from ltr.exact import Limits, Status
 from ltr.exact.cards import CardProblem
 from ltr.metrics import rank_statistic
 from ltr.rankers import Ranker
+from ltr.rankers.states import KINDS
 from tests.tiers import examples, slow_but
 from trainers.cli import main
 
@@ -482,7 +483,8 @@ def test_of_all_good_cards_the_one_nearest_to_logistic_regression_is_taken(withi
     for pair in itertools.combinations(range(answers.shape[1]), 2):
         for points in every[every.any(axis=1)]:
             totals = answers[:, pair] @ points
-            if roc_auc_score(y, totals) >= best.card_.value * (1 - share) - 1e-9:
+            above = totals[y == 1][:, None] - totals[y == 0]
+            if ((above > 0) + 0.5 * (above == 0)).mean() >= best.card_.value * (1 - share) - 1e-9:
                 found = max(found, np.corrcoef(totals, logistic)[0, 1])
     assert np.corrcoef(ranker.card_.totals(table), logistic)[0, 1] == pytest.approx(found, abs=1e-6)
     card = ranker.card_
@@ -688,13 +690,11 @@ def test_mistakes_in_a_command_get_one_clear_error(folder, command, message):
     assert "Traceback" not in printed
 
 
-def test_any_ranker_file_is_read_without_importing_cards(tmp_path):
+def test_any_ranker_file_is_read_without_importing_cards(tmp_path, monkeypatch):
     CardRanker(max_questions=1).fit(*messy()).save(tmp_path / "card.pt")
-    program = "import sys; from ltr.rankers import Ranker; print(Ranker.load(sys.argv[1]).card_)"
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "card.pt")], capture_output=True, text=True, cwd=ROOT
-    )
-    assert done.stdout.startswith("Card for "), done.stderr
+    monkeypatch.delitem(KINDS, "CardRanker")  # as where nothing has imported it yet
+    monkeypatch.delitem(sys.modules, "ltr.cards.ranker")
+    assert str(Ranker.load(tmp_path / "card.pt").card_).startswith("Card for ")
 
 
 def test_the_card_states_logistic_regression_on_all_questions_beside_its_own_value():

@@ -44,7 +44,9 @@ methods = ["logistic_regression"]
 choose = false
 top_k = 20
 method = "local_search"
-time_limit = 0.5
+time_limit = 0.1
+[tracking]
+figures = false
 """
 
 

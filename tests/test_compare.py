@@ -54,7 +54,7 @@ def test_intervals_and_tests_are_those_of_scipy(method, seed):
 
 
 @given(st.lists(st.integers(-4, 4), min_size=2, max_size=9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_exact_permutation_p_counts_all_sign_flips(tenths):
     a = [0.1 * (5 + t) for t in tenths]
     result = compare(a, [0.5] * len(a), resamples=512)

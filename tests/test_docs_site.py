@@ -56,7 +56,7 @@ def test_links_are_those_of_the_site():
 
     assert link("docs/gap.md", "README.md") == "gap.md"
     assert link("../README.md", "docs/index.md") == "readme.md"
-    assert link("../../ltr/verify.py", "docs/api/ltr.md") == "../source/ltr/verify.py.md"
+    assert link("../../ltr/lists.py", "docs/api/ltr.md") == "../source/ltr/lists.py.md"
     assert link("first_ranking.py", "docs/notebooks/README.md") == "first_ranking.md"
     assert link("https://www.scipopt.org", "README.md") == "https://www.scipopt.org"
 

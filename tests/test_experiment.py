@@ -27,6 +27,7 @@ from ltr.metrics import rank_statistic
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
+from trainers.config.toml_text import merged
 from trainers.display import Display
 from trainers.files import RunError, remove_leftovers, replacing
 from trainers.run.experiment import run_experiment
@@ -48,10 +49,9 @@ def config_for(folder, **sections):
         "baselines": {"rankboost": {"rounds": 5}},
         "exact": {"choose": False, "top_k": 40, "method": "local_search", "time_limit": 0.2},
         "statistics": {"report": ["auc", "dcg@10"]},
+        "tracking": {"figures": False},
     }
-    for name, section in sections.items():
-        tree[name] = tree.get(name, {}) | section if isinstance(section, dict) else section
-    return parse_config(tree)
+    return parse_config(merged(tree, sections))
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,12 @@ def test_the_run_leaves_everything_behind(finished):
         rows = list(csv.DictReader(file))
     assert [float(row["train dcg"]) for row in rows] == [row.train["dcg"] for row in results.rows]
     assert "| ranknet |" in (folder / "results.md").read_text()
-    assert (folder / "ranked_list_training.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_draws_its_list(tmp_path):
+    config = config_for(tmp_path, surrogate={"losses": ["ranknet"]}, tracking={"figures": True})
+    run_experiment(config)
+    assert (config.folder / "ranked_list_training.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_statistics_are_those_of_the_halves(finished):

@@ -16,6 +16,7 @@ from ltr.exact.solve import METHODS
 from ltr.exact.weight_space import WeightSpaceSearch
 from tests import vertex_reference as reference
 from tests.reference import admits
+from tests.tiers import slow_but
 
 X, Y = [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [2.0, 2.0, 0.0]], [0, 1, 0]
 KERNEL = WeightSpaceSearch(threads=1, local_search=0)
@@ -88,7 +89,7 @@ def test_the_limit_counts_the_other_columns():
 # --- methods ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", slow_but(range(40), quick=range(20)))
 def test_optima_by_enumeration_of_vertices(seed):
     problem = instance(seed)
     best, _ = reference.optimum(problem)

@@ -7,7 +7,8 @@ import signal
 import numpy as np
 import pytest
 
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.scip import ResolvedPairs, ScipSolver
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve

@@ -11,7 +11,8 @@ from sklearn.svm import SVC
 
 from ltr.exact import largest_margin as module
 from ltr.exact.largest_margin import deepest, maximise_margin
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import LinearConstraints, RerankProblem
 from tests.reference import graded_problem, random_instance, random_pairwise
 from tests.tiers import examples
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ltr.exact.levels import value
-from ltr.exact.problem import PairwiseProblem, Problem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import Problem
 from tests.reference import exact_scores, graded_problem, random_graded, random_instance, random_pairwise
 
 ROOT = Path(__file__).resolve().parents[1]

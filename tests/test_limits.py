@@ -43,7 +43,7 @@ def many_gains(n=1500, d=4, rank="resolved"):
 def many_preferences(n=3000, pairs=1_000_000):
     rng = np.random.default_rng(0)
     above = rng.integers(0, n, size=pairs)
-    return PairwiseProblem(rng.normal(size=(n, 30)), np.column_stack([above, (above + 1 + above % 7) % n]))
+    return PairwiseProblem(rng.normal(size=(n, 4)), np.column_stack([above, (above + 1 + above % 7) % n]))
 
 
 @pytest.fixture

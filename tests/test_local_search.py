@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs
+from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
+from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.native import clip_segment
 from tests.reference import (
     cell_optimum,
-    cell_optimum_graded,
-    cell_optimum_pairs,
     graded_problem,
+    optimum_of,
     random_graded,
     random_instance,
     random_pairwise,
@@ -72,39 +72,18 @@ def test_an_ascent_never_falls_and_can_be_cut_into_pieces():
 # --- the search ------------------------------------------------------------------------------------------------
 
 
-def test_reaches_the_optimum_of_nearly_all_tiny_problems_and_never_more():
-    reached, count = 0, examples(78, slow=234)
+@pytest.mark.parametrize(
+    ("draw", "quick", "slow"), [(random_instance, 78, 234), (random_pairwise, 60, 120), (random_graded, 78, 156)]
+)
+def test_reaches_the_optimum_of_nearly_all_tiny_problems_and_never_more(draw, quick, slow):
+    reached, count = 0, examples(quick, slow)
     for seed in range(count):
-        p = random_instance(seed)
-        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
+        p = draw(seed)
+        best, _ = optimum_of(p)
         result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
         assert result.value <= best + 1e-9
         assert result.value == p.evaluate(result.weights)
         assert np.abs(result.weights).max() <= 1.0
-        reached += result.value >= best - 1e-9
-    assert reached >= 0.99 * count
-
-
-def test_reaches_the_optimum_of_nearly_all_tiny_preference_problems_and_never_more():
-    reached, count = 0, examples(60, slow=120)
-    for seed in range(count):
-        p = random_pairwise(seed)
-        best, _ = cell_optimum_pairs(p.X, p.pairs, p.weights, p.C)
-        result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
-        assert result.value <= best + 1e-9
-        assert result.value == p.evaluate(result.weights)
-        reached += result.value >= best - 1e-9
-    assert reached >= 0.99 * count
-
-
-def test_reaches_the_optimum_of_nearly_all_tiny_graded_problems_and_never_more():
-    reached, count = 0, examples(78, slow=156)
-    for seed in range(count):
-        p = random_graded(seed)
-        best, _ = cell_optimum_graded(p)
-        result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
-        assert result.value <= best + 1e-9
-        assert result.value == p.evaluate(result.weights)
         reached += result.value >= best - 1e-9
     assert reached >= 0.99 * count
 

@@ -49,7 +49,7 @@ def test_the_mean_over_batches_is_that_of_all_lists(ties, empty):
 
 
 @given(order=st.permutations(range(12)), cuts=st.lists(st.integers(0, 12), max_size=4), data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_batches_padding_flat_lists_and_merging_change_nothing(order, cuts, data):
     values = expected()
     parts = [RankingMetrics(MEASURES), RankingMetrics(MEASURES)]
@@ -73,7 +73,7 @@ def test_batches_padding_flat_lists_and_merging_change_nothing(order, cuts, data
 
 
 @given(order=st.permutations(range(ITEMS)), batch=st.integers(1, ITEMS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_joined_items_are_one_data_set_in_any_order(order, batch):
     scores, labels, qid = (column[list(order)] for column in pieces(0, 1))
     by_id, alone = RankingMetrics(MEASURES, joined=True), RankingMetrics(MEASURES, joined=True)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ltr.metrics import evaluate, parse_measure, rank_lists
 from tests.reference import slow_weights
-from tests.tiers import examples
+from tests.tiers import examples, slow_but
 
 TIES = ["resolved", "subrank", "average", "optimistic"]
 COUNT = examples(15, slow=40)  # short lists beside a long one
@@ -373,9 +373,16 @@ def long_lists(seed, dtype=torch.float64, decimals=None, labels="binary", count=
     return torch.tensor(scores, dtype=dtype), torch.tensor(y), torch.tensor(np.repeat(np.arange(count + 1), sizes))
 
 
-@pytest.mark.parametrize("labels", ["binary", "graded", "real", "large"])
-@pytest.mark.parametrize("decimals", [None, 1])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+LONG = [
+    (dtype, d, y)
+    for y in ("binary", "graded", "real", "large")
+    for d in (None, 1)
+    for dtype in (torch.float32, torch.float64)
+]
+
+
+# in the quick tier every kind of label with both dtypes and both numbers of decimals
+@pytest.mark.parametrize(("dtype", "decimals", "labels"), slow_but(LONG, [*LONG[::4], *LONG[3::4]]))
 def test_long_lists_beside_short_ones_have_the_bits_that_each_has_alone(dtype, decimals, labels):
     scores, y, qid = long_lists(0, dtype, decimals, labels)
     small = labels in ("binary", "graded")

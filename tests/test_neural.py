@@ -14,6 +14,7 @@ from ltr.metrics import normalized_rank_statistic
 from ltr.rankers import ExactRanker, Ranker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.scorers import AttentionScorer, MLPScorer, Quantiles
 from ltr.training import defaults_of
+from tests.tiers import slow_but
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 from trainers.run.experiment import run_experiment
@@ -184,8 +185,11 @@ def test_a_fit_with_weight_decay_and_a_schedule_is_that_of_torch():
 # rankers
 
 
-@pytest.mark.parametrize("scorer", ["mlp", "attention"])
-@pytest.mark.parametrize("loss", LOSSES)
+TRAINED = [(loss, scorer) for loss in LOSSES for scorer in ("mlp", "attention")]
+
+
+# in the quick tier every loss and, in turn, either scorer
+@pytest.mark.parametrize(("loss", "scorer"), slow_but(TRAINED, [*TRAINED[::4], *TRAINED[3::4]]))
 def test_every_loss_trains_every_scorer(loss, scorer):
     X, y, qid = lists(40)
     y = (y > 0).astype(int) if loss == "logistic" else y

@@ -13,7 +13,7 @@ from ltr.cards import CardRanker
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, solve
 from ltr.html import fact_table
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
-from ltr.rankers.base import _positives_by_position
+from ltr.rankers.views import positives_by_position
 
 DATA = ltr.data.gaussians(n=120, seed=0)
 GROUPED = ltr.data.grouped(seed=0)
@@ -146,7 +146,7 @@ def test_many_lists_are_drawn_as_their_mean():
     figure = ranker.plot_list(GROUPED.X, GROUPED.y, GROUPED.qid, title="training")
     score = ranker.score(GROUPED.X, GROUPED.y, GROUPED.qid)
     assert figure.get_suptitle() == f"training\nnormalised dcg@5 {score:.4f}"
-    shares = _positives_by_position(
+    shares = positives_by_position(
         np.array([3.0, 2.0, 1.0, 5.0, 5.0]), np.array([0, 1, 1, 2, 0]), np.array([0, 0, 0, 1, 1])
     )
     assert shares.tolist() == [0, 1, 1]  # of tied rows the negative stands above

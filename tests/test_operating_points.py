@@ -12,7 +12,7 @@ from ltr.exact.weight_space.operating_points import OperatingPointBounds
 from ltr.exact.weight_space.space import BEYOND, space_of
 from ltr.native import OperatingPoints
 from tests.reference import cell_optimum, representatives
-from tests.tiers import examples
+from tests.tiers import examples, slow_but
 
 STATISTICS = ("dcg", "auc", "dcg@3", "mrr", "wta", "pauc@3", "power(p=3)", "dcg(base=e)")
 MARGINS = (1e-4, 1e-9, 0.05, 0.5)
@@ -55,7 +55,7 @@ def largest_counts(problem):
 
 def test_the_bound_is_never_below_a_value():
     tighter = 0
-    for seed in range(examples(400, slow=4000)):
+    for seed in range(examples(200, slow=4000)):
         problem = random_list(seed)
         _, bound = proven(problem)
         tighter += bound < problem.trivial_bound - 1e-9
@@ -65,7 +65,7 @@ def test_the_bound_is_never_below_a_value():
             tried.append(cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[1])
         best = max(problem.evaluate(w / np.abs(w).max()) for w in tried if w.any())
         assert bound >= best - 1e-12 * abs(best), seed
-    assert tighter > examples(400, slow=4000) / 4  # else there is nothing to test
+    assert tighter > examples(200, slow=4000) / 4  # else there is nothing to test
 
 
 @pytest.mark.parametrize("seed", range(examples(20, slow=200)))
@@ -133,7 +133,7 @@ def test_many_levels_together_prove_more_than_each_alone():
     assert searchable.objective(bounds.bound) >= value
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", slow_but([1, 2], quick=[2]))
 def test_a_solve_takes_the_better_bound(threads, monkeypatch):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(50, 13))

@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,7 +112,7 @@ def test_it_is_maximised_and_certified(folder, name, tmp_path):
     certificate.write(tmp_path / "certificate.json")
     # the checker knows the weights alone, and imports nothing
     assert certificate.content["problem"]["statistic"].startswith("weights(")
-    program = [sys.executable, "-I", verify.__file__, str(tmp_path / "certificate.json"), "--require-proof"]
+    program = [sys.executable, "-I", Path(verify.__file__).parent, tmp_path / "certificate.json", "--require-proof"]
     checked = subprocess.run(program, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 

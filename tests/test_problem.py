@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs
+from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
+from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from tests.reference import (
     STATISTICS,
     exact_scores,

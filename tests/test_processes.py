@@ -187,6 +187,7 @@ def test_a_run_whose_helper_broke_goes_on(broken, capsys):
         assert method == "exact" or steps[0] == steps[1]
 
 
+@pytest.mark.slow  # tests/test_experiment.py stops a run of one process
 def test_a_stopped_run_of_several_processes_ends_at_once_and_writes_its_results(tmp_path):
     long = {"surrogate.optimizer": "adam", "surrogate.max_steps": 10**6}
     process = torchrun(2, *arguments(tmp_path, "long", **long))

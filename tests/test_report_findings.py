@@ -13,11 +13,12 @@ from scripts.paper.experiments import LevelGain, Ranking, level_gains, levels, r
 from scripts.paper.lengths import AS_GOOD, MERGED, OPEN, PRICE, UNKNOWN, cases
 from trainers.records import SweepResults
 from trainers.report.evidence import Evidence
+from trainers.report.options import option_tables
 from trainers.report.page import Section, Table, Text
 from trainers.report.paired import Verdict, family, paired
 from trainers.report.reference import Reference
 from trainers.report.report import advice, build_page
-from trainers.report.tables import SECTIONS, below_a_start, gain_table, option_tables, wide_gaps
+from trainers.report.tables import SECTIONS, below_a_start, gain_table, wide_gaps
 from trainers.report.tables import section as add_section
 from trainers.report.wording import p_equals, p_text, verdict_text
 

@@ -17,6 +17,7 @@ from ltr.exact.weight_space.space import spaces_of
 from ltr.exact.weight_space.supports import Sets, bounds_of, supports_of
 from ltr.rankers.exact import ReproducibleSearch
 from tests import vertex_reference as reference
+from tests.tiers import slow_but
 
 KERNEL = WeightSpaceSearch(threads=1, local_search=0)
 
@@ -121,7 +122,7 @@ def mixed(seed):
     return RerankProblem(X, np.append(rng.integers(0, 3, n - 1), 1), "dcg", qid=np.arange(n) % 2, **options)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", slow_but(range(30), quick=range(12)))
 def test_no_weights_of_a_set_exceed_its_bound(seed):
     """With one yes/no column some weights attain the bound, except that it counts ties as half."""
     problem = mixed(seed)

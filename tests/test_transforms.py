@@ -297,8 +297,11 @@ def test_function_transforms_and_compilers(name, form, monkeypatch):
         torch.func.vmap(loss)(scores.reshape(2, -1), labels.reshape(2, -1))
 
 
-@pytest.mark.parametrize("name", [case.name for case in CASES] + NAMES)
-@pytest.mark.parametrize("reduction", ["mean", "none"])
+COMPILED = [(case, reduction) for case in [*(case.name for case in CASES), *NAMES] for reduction in ("mean", "none")]
+
+
+# in the quick tier every loss, with either reduction in turn
+@pytest.mark.parametrize(("name", "reduction"), slow_but(COMPILED, [*COMPILED[::4], *COMPILED[3::4]]))
 def test_a_compiled_graph_is_never_broken(name, reduction):
     """What docs/losses.md says of torch.compile: every built-in loss of any length is one operator."""
     random, loss = generator(), losses.parse_loss(name)

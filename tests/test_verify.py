@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 from ltr import verify
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, PairwiseProblem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.statistics import RankStatistic
 from tests.reference import (
@@ -32,6 +33,7 @@ from tests.reference import (
     cell_optimum_graded,
     cell_optimum_pairs,
     exact_scores,
+    optimum_of,
     random_graded,
     random_instance,
     random_pairwise,
@@ -41,7 +43,7 @@ from tests.reference import (
 from tests.tiers import examples
 from trainers.cli import main as command_line
 
-PROGRAM = Path(verify.__file__)
+PROGRAM = Path(verify.__file__).parent
 
 
 def solution(problem, w, bound=None):
@@ -600,16 +602,6 @@ DAMAGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "message"), [d[1:] for d in DAMAGE], ids=[d[0] for d in DAMAGE])
-def test_damage_is_found_and_named(ranked, change, message):
-    assert verify.check(verify.parse(json.dumps(ranked)))[0] == "optimal"
-    damaged = copy.deepcopy(ranked)
-    change(damaged)
-    with pytest.raises(verify.CertificateError, match=message) as caught:
-        verify.check(verify.parse(json.dumps(damaged)))
-    assert "\n" not in str(caught.value)
-
-
 PAIRWISE_DAMAGE = [
     (hashed(put("problem", "pairs", 0, [1, 0])), "value: is|closes the box"),
     (hashed(put("problem", "pair_weights", 1, 9.0)), "value: is|closes the box"),
@@ -624,15 +616,6 @@ PAIRWISE_DAMAGE = [
     (put("problem", "pairs", []), "problem.pairs: must hold a pair"),
     (put("problem", "rank", "resolved"), "problem: 'rank' is not known"),
 ]
-
-
-@pytest.mark.parametrize(("change", "message"), PAIRWISE_DAMAGE)
-def test_damage_to_preferences_is_found_and_named(preferred, change, message):
-    assert verify.check(verify.parse(json.dumps(preferred)))[0] == "optimal"
-    damaged = copy.deepcopy(preferred)
-    change(damaged)
-    with pytest.raises(verify.CertificateError, match=message):
-        verify.check(verify.parse(json.dumps(damaged)))
 
 
 VALUE = "value: is|closes the box"
@@ -686,10 +669,24 @@ GRADED_DAMAGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "message"), [d[1:] for d in GRADED_DAMAGE], ids=[d[0] for d in GRADED_DAMAGE])
-def test_damage_to_graded_lists_is_found_and_named(graded, change, message):
-    assert verify.check(verify.parse(json.dumps(graded)))[0] == "optimal"
-    damaged = copy.deepcopy(graded)
+DAMAGED = {"ranked": DAMAGE, "preferred": PAIRWISE_DAMAGE, "graded": GRADED_DAMAGE}
+
+
+def test_what_is_damaged_here_is_right_before(ranked, preferred, graded):
+    for content in (ranked, preferred, graded):
+        assert verify.check(verify.parse(json.dumps(content)))[0] == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        pytest.param(kind, change, message, id=f"{kind}-{name[0] if name else at}")
+        for kind, cases in DAMAGED.items()
+        for at, (*name, change, message) in enumerate(cases)
+    ],
+)
+def test_damage_is_found_and_named(request, kind, change, message):
+    damaged = copy.deepcopy(request.getfixturevalue(kind))
     change(damaged)
     with pytest.raises(verify.CertificateError, match=message) as caught:
         verify.check(verify.parse(json.dumps(damaged)))
@@ -713,12 +710,6 @@ def test_damage_that_only_a_text_can_have(ranked, old, new, message):
         verify.check(verify.parse(text.replace(old, new)))
 
 
-def optimum(p):
-    """Weights with the largest value."""
-    graded = not p.binary
-    return (cell_optimum_graded(p) if graded else cell_optimum(p.X, p.y, p.statistic, p.C, p.rank))[1]
-
-
 @functools.cache
 def mutable(which):
     """Proofs of optimality and of a bound above the value, a file without a proof, and graded lists."""
@@ -728,7 +719,7 @@ def mutable(which):
         (random_instance(9), None, 0, "value"),
         (random_graded(20), None, 1000, "optimal"),
     ][which]
-    content = certify(p, solution(p, optimum(p) if w is None else w), max_boxes=boxes).content
+    content = certify(p, solution(p, optimum_of(p)[1] if w is None else w), max_boxes=boxes).content
     assert content["claim"] == claim
     return json.dumps(content)
 
@@ -750,7 +741,7 @@ def test_a_file_with_one_character_changed_is_rejected_or_true(data):
     assert certificate.value <= certificate.bound
     if claim != "value":
         others = np.random.default_rng(at).integers(-2, 3, size=(20, p.d)) / 2.0
-        assert max(p.evaluate(w) for w in [optimum(p), *others]) <= certificate.bound
+        assert max(p.evaluate(w) for w in [optimum_of(p)[1], *others]) <= certificate.bound
 
 
 JUNK = [
@@ -936,8 +927,8 @@ def test_claims_of_more_are_rejected(name):
 
 @pytest.mark.parametrize("room", [1, 8, 60, 400, 3000])
 def test_proofs_are_judged_alike_whatever_the_room(monkeypatch, room):
-    monkeypatch.setattr(verify, "ROOM", room)
-    monkeypatch.setattr(verify, "COUNTERS", 10**6)
+    monkeypatch.setattr(verify.boxes, "ROOM", room)
+    monkeypatch.setattr(verify.boxes, "COUNTERS", 10**6)
     for content, claim in RIGHT:
         assert verify.check(verify.parse(json.dumps(content)))[0] == claim
     for content, message in WRONG:
@@ -951,7 +942,7 @@ def test_proofs_are_judged_alike_whatever_the_room(monkeypatch, room):
             words(at, lambda text: first_cut_closed(text) if len(text) > 1 else ["0", ".", "."])(content)
             judged = []
             for most in (room, 10**6):
-                monkeypatch.setattr(verify, "ROOM", most)
+                monkeypatch.setattr(verify.boxes, "ROOM", most)
                 judged.append(verdict(content))
             assert judged[0] == judged[1]
 
@@ -1123,7 +1114,7 @@ def test_pairs_without_room_are_gone_through_again(tmp_path, monkeypatch):
     content["proof"]["bound"] = content["value"]
     messages, peaks = [], []
     for room in (10**6, 1000):
-        monkeypatch.setattr(verify, "ROOM", room)
+        monkeypatch.setattr(verify.boxes, "ROOM", room)
         tracemalloc.start()
         with pytest.raises(verify.CertificateError) as caught:
             verify.check(content)
@@ -1152,7 +1143,7 @@ def test_what_needs_too_much_is_not_called_wrong(tmp_path, monkeypatch, capsys):
         code, said, seconds = limited(str(endless), megabytes=1500)
         assert (code, said.partition(": it is larger than 256 MiB")[0]) == (3, f"could not be checked: {endless}")
         assert seconds < 20
-    monkeypatch.setattr(verify, "ROOM", 10)
+    monkeypatch.setattr(verify.boxes, "ROOM", 10)
     path = large(tmp_path / "large.json", 2_000, bound=1_500_499.0)
     assert verify.main([path]) == 3
     assert capsys.readouterr() == (
@@ -1165,7 +1156,7 @@ def test_an_interrupted_check_says_so(tmp_path, monkeypatch, capsys):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(verify, "check_closed", interrupt)
+    monkeypatch.setattr(verify.boxes, "check_closed", interrupt)
     path = written(tmp_path, by_hand([".", "."]))
     assert verify.main([path]) == 130
     assert capsys.readouterr() == ("", f"interrupted: {path} was not checked\n")
@@ -1173,7 +1164,7 @@ def test_an_interrupted_check_says_so(tmp_path, monkeypatch, capsys):
 
 def test_long_checks_say_how_far_they_are(tmp_path, monkeypatch, capsys):
     clock = itertools.count(0, 6)
-    monkeypatch.setattr(verify.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     assert verify.main([written(tmp_path, by_hand([".", "."]))]) == 0
     assert "checking box 2 of 2\n" in capsys.readouterr().err
 
@@ -1214,11 +1205,15 @@ def test_misuse(words, capsys):
 def test_it_runs_on_a_bare_python(tmp_path):
     path = written(tmp_path, by_hand([".", "."]))
     # -I and -S: no environment, no folder of the program, no installed packages
-    modules = "import sys; before = set(sys.modules); import runpy; runpy.run_path(sys.argv[1]); "
-    modules += "print([m for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names | {'__main__'}])"
-    for command in ([str(PROGRAM), path], ["-c", modules, str(PROGRAM)]):
+    modules = "import atexit, runpy, sys; sys.argv = sys.argv[1:]; "
+    modules += "known = sys.stdlib_module_names | {'__main__', 'verify'}; "
+    modules += "atexit.register(lambda: print([m for m in sys.modules if m.split('.')[0] not in known])); "
+    modules += "runpy.run_path(sys.argv[0])"
+    for command in ([str(PROGRAM), path], ["-c", modules, str(PROGRAM), path]):
         done = subprocess.run([sys.executable, "-I", "-S", *command], capture_output=True, text=True, check=True)
-        assert done.stdout.startswith(("optimal: the weights have the value 0.3;", "[]"))
+        verdict, *others = done.stdout.splitlines()
+        assert verdict.startswith("optimal: the weights have the value 0.3;")
+        assert others == ["[]"] * (command[0] == "-c")
     beside = subprocess.run([sys.executable, str(PROGRAM), path], capture_output=True, text=True, check=True)
     assert beside.stdout.startswith(
         "optimal:"

@@ -10,7 +10,8 @@ import pytest
 from ltr import verify
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.scip import ScipSolver, Subrank
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve

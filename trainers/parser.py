@@ -345,7 +345,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         "verify",
         "check a certificate",
         "A certificate says what value some weights achieve, and may prove a bound that no weights exceed; both are "
-        "checked in exact arithmetic. ltr/verify.py does the same where nothing but Python is installed.",
+        "checked in exact arithmetic. python ltr/verify does the same where nothing but Python is installed.",
         "ltr.verify",
     )
     verify("file", metavar="FILE", help="a certificate")

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from ltr.threads import available_threads
+from ltr.exact.state import available_threads
 from trainers.cards import label_name, parts_of_card
 from trainers.config import CARD, EXACT, Config
 from trainers.files import Json, RunError, read_json, to_json
@@ -23,7 +23,8 @@ from trainers.run.folder import RunFolder
 from trainers.sweep.checks import Loaded
 from trainers.sweep.runner import Shard, examine, part
 from trainers.tables import folded_table
-from trainers.task.data import Source, Split, too_long
+from trainers.task.data import Source, Split
+from trainers.task.options import too_long
 from trainers.task.raw import Labelled, asked_columns, not_asked
 
 

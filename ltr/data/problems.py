@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ltr.checks import in_one_message
 from ltr.data.dataset import DataError
 
 
@@ -100,24 +101,6 @@ def _added(given: Sequence[Any], values: Iterable[object]) -> object:
 def toml_value(value: object) -> str:
     """Return a string, number, boolean or list as TOML has it: as JSON, but DEL, which JSON leaves bare, is escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def in_one_message(where: str, lines: Sequence[str], what: str) -> str:
-    """Return all that is wrong in one message, with a count where it is more than one line.
-
-    Args:
-        where: where it is wrong, such as the path of a file; empty for nowhere in particular.
-        lines: at least one.
-        what: what the lines are, in the plural.
-
-    Examples:
-        >>> print(in_one_message("t.csv", ["no label", "no rows"], "problems"))
-        t.csv: 2 problems
-          no label
-          no rows
-    """
-    heading = f"{where}: " if where else ""
-    return heading + "\n  ".join([f"{len(lines)} {what}", *lines] if len(lines) > 1 else lines)
 
 
 def listed(values: Iterable[object], most: int = 5) -> str:

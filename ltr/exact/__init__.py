@@ -7,7 +7,9 @@ turns it into a certificate, a file that ``ltr verify`` checks.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem, multipartite_pairs
+from ltr.exact.constraints import LinearConstraints
+from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
+from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 from ltr.exact.solve import METHODS, Solver, solve
 from ltr.exact.state import Ending, Limits, SolveState

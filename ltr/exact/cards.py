@@ -30,14 +30,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers, as_sequence, is_whole, one_of
+from ltr.exact.constraints import set_fields
 from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
-from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features, set_fields
+from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState
+from ltr.exact.state import Ending, SolveState, available_threads
 from ltr.native import CardSearch as _Search
 from ltr.native import PointSearch
 from ltr.statistics import RankStatistic
-from ltr.threads import available_threads
 
 Ties = Literal["average", "lost"]
 

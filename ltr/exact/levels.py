@@ -225,7 +225,3 @@ def _assemble(shift: float, **arrays: NDArray[Any]) -> Levels:
     types["contribution"] = np.float64
     own = {name: np.require(values, types.get(name, np.int64), ["C", "W"]) for name, values in arrays.items()}
     return Levels(**own, counts_size=int(room.sum()), shift=float(shift))
-
-
-NO_PAIRS = preference_levels(np.zeros((0, 2), dtype=np.int64), np.zeros(0))
-"""Levels without pairs, for problems whose pairs would take too much memory."""

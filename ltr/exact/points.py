@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, IntArray, RerankProblem
+from ltr.exact.constraints import SIDE_TOLERANCE
+from ltr.exact.problem import FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.space import TOLERANCE

@@ -52,13 +52,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_float, as_numbers, as_sequence, check_matrix, is_whole, one_of
-from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, preference_levels, ranked_appearances, ranked_levels
+from ltr.exact.constraints import LARGEST, SIDE_TOLERANCE, LinearConstraints, check_constraints, set_fields
+from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, ranked_appearances, ranked_levels
 from ltr.exact.scores import Scores
 from ltr.html import fact_table
 from ltr.statistics import RankStatistic
@@ -67,87 +68,13 @@ RankName = Literal["resolved", "subrank"]
 GainName = Literal["exp2", "linear"]
 Gain = GainName | Callable[[FloatArray], ArrayLike]
 
-SIDE_TOLERANCE = 1e-9
-"""Relative amount by which weights may exceed a side constraint, see `LinearConstraints`."""
-
 LEAST_REQUIRED = 0.01
 """Least size of the weight of a required column where weights are real numbers in [-1, 1]."""
 
 MOST_POINTS = 100
 """Largest B of ``integer = B``."""
 
-_LARGEST = float(np.finfo(np.float64).max) / 4  # sum of |x_j| of an observation, or of a row of side constraints
-_TINY = float(np.finfo(np.float64).smallest_subnormal)
 _LEAST_VALUE, _LARGEST_VALUE = 1e-300, 1e300  # value of a perfect ranking; the latter also bounds C
-
-
-@dataclass(frozen=True, eq=False)
-class LinearConstraints:
-    """Side constraints ``A w <= b`` on the weights.
-
-    Weights satisfy row r where
-
-        sum_j A_rj w_j  <=  b_r + SIDE_TOLERANCE * (|b_r| + sum_j |A_rj w_j|),
-
-    so that equalities, written as two rows, can hold in floating point. A row with b_r = 0 constrains only the
-    direction of w; with a single term it constrains the sign of a weight, and there the tolerance allows nothing.
-
-    Attributes:
-        A: float64 of shape (rows, d).
-        b: float64 of shape (rows,).
-
-    Raises:
-        ValueError: the shapes do not fit, or a number is not finite or so large that sums overflow.
-
-    Examples:
-        >>> bool(LinearConstraints([[1.0, -1.0]], [0.0]).satisfied(np.array([0.2, 0.5])))  # w_0 <= w_1
-        True
-    """
-
-    A: FloatArray
-    b: FloatArray
-
-    linear: ClassVar[bool] = True
-    """Whether the rows say it all; a subclass may have more, see `ltr.exact.scip.ScipConstraints`."""
-
-    def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
-        rows = np.atleast_2d(as_numbers("constraints: A", A).copy())
-        limits = np.atleast_1d(as_numbers("constraints: b", b).copy())
-        if rows.ndim != 2 or limits.shape != rows.shape[:1]:
-            raise ValueError(f"constraints: A must be (rows, d) and b (rows,), got {rows.shape} and {limits.shape}")
-        for name, values in (("A", rows), ("b", limits)):
-            if not np.isfinite(values).all():
-                raise ValueError(f"constraints: {name} must be finite, got {float(values[~np.isfinite(values)][0])!r}")
-        given, largest = np.abs(np.column_stack([rows, limits])).max(initial=0.0), _LARGEST / (rows.shape[1] + 1)
-        if given > largest:
-            rule = f"at most {largest:.6g} where d = {rows.shape[1]}, so that no sum overflows"
-            raise ValueError(f"constraints: numbers must be {rule} in size, got {float(given)!r}")
-        set_fields(self, A=rows, b=limits)
-
-    @property
-    def scaled(self) -> tuple[FloatArray, FloatArray]:
-        """A and b, each row divided by a power of two so that its largest number lies between 1/2 and 1.
-
-        The rows say the same; solvers with an absolute tolerance need them at this size.
-        """
-        _, exponent = np.frexp(np.maximum(np.abs(self.A).max(axis=1, initial=0.0), np.abs(self.b)))
-        return np.ldexp(self.A, -exponent[:, None]), np.ldexp(self.b, -exponent)
-
-    def satisfied(self, w: FloatArray, tolerance: float = SIDE_TOLERANCE) -> bool:
-        """Whether w satisfies all rows up to `tolerance`, decided exactly."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = self.A * w
-            size = np.abs(self.b) + np.abs(terms).sum(axis=1)
-            excess = terms.sum(axis=1) - self.b - tolerance * size
-            error = (terms.shape[1] + 8) * (2.0**-52 * size + _TINY)
-            unsure = ~(np.abs(excess) > error)  # an overflow (inf or nan) too
-        if np.any((excess > 0) & ~unsure):
-            return False
-        return all(_satisfied_exactly(self.A[r], self.b[r], w, tolerance) for r in np.flatnonzero(unsure))
-
-    def point(self, low: FloatArray, high: FloatArray) -> FloatArray | None:
-        """Return weights between two limits that satisfy constraints beyond the rows; None where there are none."""
-        raise NotImplementedError(f"{type(self).__name__} has nothing beyond its rows")
 
 
 class Problem:
@@ -638,131 +565,6 @@ class RerankProblem(Problem):
         return {**super()._sizes(), **lists, **positives, "statistic": str(self.statistic)}
 
 
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class PairwiseProblem(Problem):
-    """Find the weights that agree with the most pairwise preferences.
-
-    ``max over w in [-1, 1]^d of  sum over pairs of  weight * 1[w·(x_above - x_below) >= margin]  -  C ||w||_0``.
-
-    Args:
-        X: observations, (n, d), finite.
-        pairs: edges (above, below), row numbers of X, integers of shape (pairs, 2).
-        weights: weight of each edge, > 0; 1 by default.
-        C, margin, constraints, max_nonzeros, free, required, integer: as for `RerankProblem`.
-
-    Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
-
-    Examples:
-        >>> problem = PairwiseProblem([[0.0], [1.0], [2.0]], [(2, 0), (1, 2)])
-        >>> problem.evaluate([1.0])
-        1.0
-    """
-
-    X: FloatArray
-    pairs: IntArray
-    weights: FloatArray
-    C: float
-    margin: float
-    constraints: LinearConstraints | None
-    max_nonzeros: int | None
-    free: tuple[int, ...]
-    required: tuple[int, ...]
-    integer: int | None
-
-    def __init__(
-        self,
-        X: ArrayLike,
-        pairs: ArrayLike,
-        *,
-        weights: ArrayLike | None = None,
-        C: float = 0.0,
-        margin: float = 1e-4,
-        constraints: LinearConstraints | None = None,
-        max_nonzeros: int | None = None,
-        free: Sequence[int] = (),
-        required: Sequence[int] = (),
-        integer: int | None = None,
-    ) -> None:
-        features = finite_features(X)
-        n = features.shape[0]
-        edges = as_array("pairs", pairs)
-        if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
-            raise ValueError(f"pairs must be integers of shape (pairs, 2), got {edges.dtype} of shape {edges.shape}")
-        if len(edges) == 0:
-            raise ValueError("pairs must hold at least one edge, got none")
-        wrong = (edges < 0).any(axis=1) | (edges >= n).any(axis=1) | (edges[:, 0] == edges[:, 1])
-        if wrong.any():
-            raise ValueError(f"pairs must join two different rows of 0..{n - 1}, got {edges[wrong][0].tolist()}")
-        price = np.ones(len(edges)) if weights is None else as_numbers("weights", weights).copy()
-        if price.shape != (len(edges),):
-            raise ValueError(f"weights must hold one number for each of {len(edges)} edges, got shape {price.shape}")
-        wrong = ~(np.isfinite(price) & (price > 0))
-        if wrong.any():
-            raise ValueError(f"weights must be finite numbers > 0, got {float(price[wrong][0])!r}")
-        set_fields(self, X=features, pairs=edges.astype(np.int64), weights=price)
-        self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
-
-    @classmethod
-    def from_matrix(
-        cls,
-        X: ArrayLike,
-        matrix: ArrayLike,
-        **options: Any,  # noqa: ANN401 (those of the class)
-    ) -> PairwiseProblem:
-        """Return the problem of a matrix (n, n) whose entry (i, k) >= 0 is the weight of "i should rank above k".
-
-        Examples:
-            >>> PairwiseProblem.from_matrix([[0.0], [1.0]], [[0, 0], [2, 0]]).evaluate([1.0])
-            2.0
-        """
-        pi = as_numbers("matrix", matrix)
-        n = len(finite_features(X))
-        if pi.shape != (n, n):
-            raise ValueError(f"matrix must have shape ({n}, {n}), got {pi.shape}")
-        wrong = ~(np.isfinite(pi) & (pi >= 0))
-        if wrong.any():
-            raise ValueError(f"matrix must hold finite numbers >= 0, got {float(pi[wrong][0])!r}")
-        return cls(X, np.argwhere(pi), weights=pi[pi != 0], **options)
-
-    @property
-    def trivial_bound(self) -> float:
-        """The total weight of all pairs."""
-        return math.fsum(self.weights)
-
-    def statistic_value(self, w: ArrayLike) -> float:
-        """Return the weight of the pairs won at w, without the price of the weights."""
-        wins = self.scores(self.in_box(w)).wins(self.pairs[:, 0], self.pairs[:, 1])
-        return math.fsum(self.weights[wins])
-
-    def appearances(self) -> tuple[IntArray, IntArray]:
-        """Count the pairs in which each observation is the upper one and the lower one, (n,) each."""
-        above, below = (np.bincount(self.pairs[:, side], minlength=self.n) for side in (0, 1))
-        return above, below
-
-    def levels(self, tick: Tick = lambda: None) -> Levels:
-        """Return the pairs, each with its weight as a statistic table."""
-        return preference_levels(self.pairs, self.weights)
-
-    def _sizes(self) -> dict[str, object]:
-        return {**super()._sizes(), "pairs": len(self.pairs)}
-
-    def content(self) -> dict[str, Any]:
-        """Return the problem as a certificate file describes it."""
-        edges = {"pairs": self.pairs.tolist(), "pair_weights": self.weights.tolist()}
-        return {"kind": "pairwise", **self._common_content(), **edges}
-
-
-def multipartite_pairs(classes: ArrayLike) -> IntArray:
-    """Return the edges (above, below) of all pairs of observations of different classes, the higher class above.
-
-    Examples:
-        >>> multipartite_pairs([0, 2, 1]).tolist()
-        [[1, 0], [1, 2], [2, 0]]
-    """
-    labels = np.asarray(classes)
-    return np.argwhere(labels[:, None] > labels[None, :])
-
-
 def _count_beaten(scores: Scores, members: IntArray) -> IntArray:
     """Return how many of the members each member beats by one margin."""
     n = len(members)
@@ -799,30 +601,16 @@ def _list_ids(qid: ArrayLike | None, n: int) -> IntArray:
     return ids.astype(np.int64)
 
 
-def _satisfied_exactly(row: FloatArray, limit: float, w: FloatArray, tolerance: float) -> bool:
-    terms = [Fraction(a) * Fraction(v) for a, v in zip(row.tolist(), w.tolist(), strict=True) if a and v]
-    size = sum(map(abs, terms), abs(Fraction(limit)))
-    return sum(terms, Fraction(0)) <= Fraction(limit) + Fraction(tolerance) * size
-
-
 def finite_features(X: ArrayLike) -> FloatArray:
     """Return a copy of the features as float64 of shape (n, d); raise ValueError if one is too large or not finite."""
     features = as_numbers("X", X).copy()
     check_matrix("X", features)
-    largest = _LARGEST / features.shape[1]
+    largest = LARGEST / features.shape[1]
     if np.abs(features).max() > largest:
         row, column = np.argwhere(np.abs(features) > largest)[0]
         rule = f"at most {largest:.6g} in size where d = {features.shape[1]}, so that no score difference overflows"
         raise ValueError(f"X must be {rule}, got {float(features[row, column])!r} at row {row}, column {column}")
     return features
-
-
-def set_fields(frozen: object, **fields: object) -> None:
-    """Set fields of a frozen dataclass in its constructor, and make its arrays read-only."""
-    for name, value in fields.items():
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-        object.__setattr__(frozen, name, value)
 
 
 def check_price_and_margin(C: float, margin: float) -> None:
@@ -851,11 +639,3 @@ def check_best_value(problem: Problem) -> None:
     if best != 0 and not _LEAST_VALUE <= best <= _LARGEST_VALUE:
         rule = "0 or from 1e-300 to 1e300, so that no sum overflows or loses its digits"
         raise ValueError(f"the value of a perfect order must be {rule}, got {best:g}: scale weights or gains")
-
-
-def check_constraints(constraints: LinearConstraints, d: int) -> None:
-    """Raise ValueError unless these are side constraints on d weights."""
-    if not isinstance(constraints, LinearConstraints):
-        raise ValueError(f"constraints must be LinearConstraints(A, b) or None, got {constraints!r}")
-    if constraints.A.shape[1] != d:
-        raise ValueError(f"constraints: A must have {d} columns, got {constraints.A.shape[1]}")

@@ -22,8 +22,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import Levels, value
-from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, Problem
+from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.state import SolveState
 
 Point = tuple[Fraction, ...]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags, estimator_html_repr
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ltr.checks import check_whole, one_of
@@ -24,14 +21,13 @@ from ltr.data.dataset import checked_features, checked_names, checked_queries, c
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.tables import features_of
-from ltr.exact.state import Limits
 from ltr.files import write_atomic
-from ltr.html import fact_table
-from ltr.losses.contract import RankingLoss
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers.explanation import RESERVED, Explanation, summed
 from ltr.rankers.files import NewerVersionError, read_state, suffix_of, write_state
+from ltr.rankers.states import KINDS, current_state, described, state_of
+from ltr.rankers.views import html_view, list_figure, ranked_frame, rows_from_the_top
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
@@ -45,8 +41,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound="Ranker")
-_EARLIER_NAMES = {"LinearRanker": "SurrogateRanker"}  # of rankers, in older files
-_ELSEWHERE = {"CardRanker": "ltr.cards.ranker"}  # modules of the rankers that `ltr.rankers` does not import
 _Result = TypeVar("_Result")
 
 
@@ -100,11 +94,10 @@ class Ranker(BaseEstimator):
 
     _FITTED: ClassVar[tuple[str, ...]] = ()
     _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
-    _kinds: ClassVar[dict[str, type[Ranker]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
         super().__init_subclass__(**kwargs)
-        Ranker._kinds[cls.__name__] = cls
+        KINDS[cls.__name__] = cls
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -207,7 +200,7 @@ class Ranker(BaseEstimator):
             qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
         """
         scores, _ = self._placed(self._features(X), qid)
-        return _order(scores, None if qid is None else checked_queries(qid, len(scores))[0])
+        return rows_from_the_top(scores, None if qid is None else checked_queries(qid, len(scores))[0])
 
     def rank(self, X: ArrayLike, qid: ArrayLike | None = None) -> pd.DataFrame:
         """Return the list as a pandas frame, from its top to its bottom, in the order of `order`.
@@ -236,19 +229,7 @@ class Ranker(BaseEstimator):
 
     def _list(self, X: Any, features: FloatArray, qid: ArrayLike | None) -> tuple[pd.DataFrame, IntArray]:  # noqa: ANN401
         """Return the frame of `rank` in the order of the rows of X, and the `order`."""
-        import pandas as pd
-
-        scores, reranked = self._placed(features, qid)
-        queries, ids = (None, None) if qid is None else checked_queries(qid, len(scores))
-        order = _order(scores, queries)
-        lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
-        position = np.empty(len(scores), dtype=np.int64)
-        position[order] = 1 + np.arange(len(scores)) - np.searchsorted(lists[order], lists[order])
-        columns = {} if ids is None else {"query": ids[lists]}
-        columns |= {"position": position, "score": scores}
-        if reranked is not None:
-            columns["stage"] = np.where(reranked, "reranked", "base").astype(object)
-        return pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None), order
+        return ranked_frame(X, *self._placed(features, qid), qid)
 
     def plot_list(
         self,
@@ -281,32 +262,10 @@ class Ranker(BaseEstimator):
             >>> [axes.get_xlabel() for axes in ranker.plot_list([[0.0], [1.0], [2.0]], [0, 1, 1], k=1).axes]
             ['', 'if you visit so many rows from the top ...']
         """
-        from ltr.figures import ranked_list_figure
-
         if k is not None:
             check_whole("k", k, 1, " or None")
         features = self._features(X)
-        scores, reranked = self._placed(features, qid)
-        labels, groups = labels_and_lists(y, qid, len(scores))
-        lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
-        first = None if reranked is None else self._first_scores(features, qid)
-        orders = [one for one in (first, scores) if one is not None]
-        drawn = [_positives_by_position(one, labels, lists) for one in orders]
-        statistic, _, normalize = self._measure()
-        number = int(lists.max()) + 1
-        depth = 0 if reranked is None else round(reranked.sum() / number)
-        return ranked_list_figure(
-            title or (f"{len(scores)} rows" if groups is None else f"mean of {number} lists"),
-            drawn[0],
-            drawn[1] if len(drawn) > 1 else None,
-            depth,
-            base=self._first_name,
-            statistic=f"{'normalised ' * normalize}{statistic}",
-            values=tuple(self._mean_statistic(one, labels, groups) for one in orders),
-            k=k,
-            share=float((labels > 0).mean()),
-            shown=max(2 * k, 2 * depth, 40) if k is not None else None if depth else len(scores),
-        )
+        return list_figure(self, features, qid, *labels_and_lists(y, qid, len(features)), k, title)
 
     def _first_scores(self, features: FloatArray, qid: ArrayLike | None) -> FloatArray | None:
         """Return the scores of the first of two stages, (n,); None for a single stage."""
@@ -320,20 +279,7 @@ class Ranker(BaseEstimator):
     # notebooks
 
     def _html_repr(self) -> str:
-        diagram = estimator_html_repr(self)
-        try:
-            check_is_fitted(self)
-        except NotFittedError:
-            return diagram
-        weights, names = self._shown_weights, getattr(self, "feature_names_in_", None)
-        bars, heading = [], "largest weights, per unit of the column"
-        if weights is not None:
-            spread = self._deviations
-            shown = weights if spread is None else weights * spread
-            heading = heading if spread is None else "largest weights, per standard deviation of the column"
-            found = [f"x{j}" for j in range(len(shown))] if names is None else list(map(str, names))
-            bars = [(name, float(value), float(value)) for name, value in zip(found, shown, strict=True)]
-        return diagram + fact_table(f"Fitted {type(self).__name__}", self._facts(), bars, heading)
+        return html_view(self)
 
     def _facts(self) -> dict[str, object]:
         """Return what the fit found, by name, for notebooks."""
@@ -602,14 +548,7 @@ class Ranker(BaseEstimator):
     def to_state(self) -> dict[str, Any]:
         """Return the fitted ranker as a dict of tensors and plain values, from which `from_state` makes it again."""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            **_description(self),
-            "n_features": int(self.n_features_in_),
-            "feature_names": None if names is None else names.tolist(),
-            **({"how": self._HOW} if self._HOW else {}),
-            "fitted": _plain(self._fitted_state()),
-        }
+        return state_of(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -619,8 +558,8 @@ class Ranker(BaseEstimator):
             ValueError: a state of another class, or one that lacks an entry or has one too many.
         """
         try:
-            state = _current_state(state)
-            ranker = _described(state)
+            state = current_state(state)
+            ranker = described(state)
             if not isinstance(ranker, cls):
                 raise ValueError(f"state must be of a {cls.__name__}, got one of a {type(ranker).__name__}")
             ranker.n_features_in_ = state["n_features"]
@@ -660,18 +599,6 @@ class Ranker(BaseEstimator):
             raise KeyError(f"fitted must hold {', '.join(self._FITTED)}, got {', '.join(fitted)}")
         for name, value in fitted.items():
             setattr(self, name, value.numpy() if isinstance(value, torch.Tensor) else value)
-
-
-def _order(scores: FloatArray, queries: IntArray | None) -> IntArray:
-    """Return the numbers of the rows from the top to the bottom of each list, list after list."""
-    return np.argsort(-scores, kind="stable") if queries is None else np.lexsort((-scores, queries))
-
-
-def _positives_by_position(scores: FloatArray, labels: FloatArray, lists: IntArray) -> FloatArray:
-    """Return the share of the lists with a positive at each position, of those that are so long, from the top."""
-    order = np.lexsort((labels, -scores, lists))
-    position = np.arange(len(order)) - np.searchsorted(lists[order], lists[order])
-    return np.bincount(position, labels[order] > 0) / np.bincount(position)
 
 
 def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any library, or an array)
@@ -721,104 +648,6 @@ def linear_scores(features: FloatArray, weights: FloatArray) -> FloatArray:
     for column, weight in zip(features.T, weights, strict=True):
         scores += column * weight
     return scores
-
-
-def _description(ranker: Ranker) -> dict[str, Any]:
-    """Return class and parameters of a ranker as plain values, without parameters that are objects with code."""
-    parameters = {
-        name: _plain(value.tolist() if isinstance(value, np.ndarray) else value)
-        for name, value in ranker.get_params(deep=False).items()
-    }
-    kept = {name: value for name, value in parameters.items() if value is not _CODE}
-    return {"ranker": type(ranker).__name__, "parameters": kept}
-
-
-def _described(state: Mapping[str, Any]) -> Ranker:
-    """Return the ranker, not yet fitted, of a `_description`."""
-    parameters = dict(state["parameters"])
-    if state["ranker"] == "TwoStageRanker":
-        parameters.setdefault("choose", False)  # files of before there was a choice
-    if _kind(state["ranker"]) is _kind("SurrogateRanker"):
-        parameters = {"dropout": 0.0, "scale": "standardize", "validation": 0.0} | parameters
-    if state["ranker"] == "ExactRanker" and "rank" in parameters:  # its name before there was a method `rank`
-        parameters["ties"] = parameters.pop("rank")
-    for name, value in parameters.items():
-        if isinstance(value, list):
-            parameters[name] = tuple(value)
-        elif isinstance(value, dict):  # a mapping of a user's otherwise
-            if "parameters" in value:
-                parameters[name] = _described(value)
-            elif name == "limits":
-                parameters[name] = Limits(**value)
-    return _kind(state["ranker"])(**parameters)
-
-
-def _kind(name: str) -> type[Ranker]:
-    """Return the class of a ranker by its name, importing the module of one that lies outside this package."""
-    name = _EARLIER_NAMES.get(name, name)
-    if name not in Ranker._kinds and name in _ELSEWHERE:
-        importlib.import_module(_ELSEWHERE[name])
-    if name not in Ranker._kinds:
-        advice = "import the module that defines it"
-        raise ValueError(f"state must be what to_state of a ranker returned: no class {name!r:.80} is known: {advice}")
-    return Ranker._kinds[name]
-
-
-def _current_state(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a state as it is, or one that the version before wrote in today's form."""
-    if "ranker" in state:
-        return state
-    kind, names = state.get("kind"), state.get("feature_names")
-    if kind == "surrogate":
-        ranker, parameters, d = "SurrogateRanker", state["fields"], len(state["standardize"]["mean"])
-        results = {"n_iter_" if name == "steps_" else name: value for name, value in state["results"].items()}
-        fitted = {"standardize": state["standardize"], "scorer": state["scorer"], **results}
-    elif kind == "logistic_regression":
-        ranker, d = "LogisticRegressionRanker", len(state["weights"])
-        parameters = {name: state[name] for name in ("C", "standardize", "max_iter")}
-        # the solver's iterations were not kept
-        fitted = {"coef_": np.array(state["weights"], dtype=float), "intercept_": state["bias"], "n_iter_": None}
-    elif kind == "rankboost":
-        ranker, d = "RankBoostRanker", state["d"]
-        parameters = {name: state[name] for name in ("rounds", "thresholds", "step")}
-        fitted = {f"{name}_": np.array(state[name], dtype=float) for name in ("cuts", "alphas", "losses")}
-        fitted["features_"] = np.array(state["features"], dtype=np.int64)
-    elif kind is None:
-        ranker, d, options = "TwoStageRanker", state["n_features"], dict(state["options"])
-        base, top_k = _current_state(state["base"]), options.pop("top_k")
-        options["limits"] = {f.name: options.pop(f.name) for f in dataclasses.fields(Limits) if f.name in options}
-        exact = {"ranker": "ExactRanker", "parameters": options}
-        found = {"coef_": state["weights"], "center_": state["center"], "note_": state["note"]}
-        parameters = {"base": {name: base[name] for name in exact}, "exact": exact, "top_k": top_k}
-        exact_state = {**exact, "n_features": d, "feature_names": names, "fitted": found}
-        fitted = {"base": base, "exact": exact_state, "threshold": state["threshold"]}
-    else:
-        raise KeyError(f"a ranker of kind {kind!r}")
-    return {"ranker": ranker, "parameters": parameters, "n_features": d, "feature_names": names, "fitted": fitted}
-
-
-_CODE = object()
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
-    """Return the value in types that a file without code can hold; `_CODE` where there is none."""
-    if isinstance(value, np.generic):  # some are Python's numbers as well
-        return value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return torch.from_numpy(value.copy())
-    if isinstance(value, torch.Tensor):
-        return value.detach().cpu().clone()
-    if isinstance(value, RankStatistic | RankingLoss):
-        return str(value)
-    if isinstance(value, Limits):
-        return _plain(dataclasses.asdict(value))
-    return _description(value) if isinstance(value, Ranker) else _CODE
 
 
 def labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[FloatArray, IntArray | None]:

@@ -32,9 +32,10 @@ from ltr.data.dataset import labels_agree
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
+from ltr.exact.constraints import check_constraints
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import search_locally
-from ltr.exact.problem import RankName, check_constraints, check_integer, check_price_and_margin
+from ltr.exact.problem import RankName, check_integer, check_price_and_margin
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState

@@ -39,6 +39,7 @@ from ltr.checks import check_callable, check_number, check_whole, is_whole
 from ltr.data.dataset import checked_queries, labels_agree
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
+from ltr.exact.state import available_threads
 from ltr.losses import parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
@@ -48,7 +49,6 @@ from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, su
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-from ltr.threads import available_threads
 
 if TYPE_CHECKING:
     import pandas as pd

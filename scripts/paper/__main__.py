@@ -24,10 +24,10 @@ from scripts.paper import experiments, lengths, theorem1, theorem2
 from trainers.files import RunError, write_atomic
 from trainers.records import SweepResults, read_sweep, write_export
 from trainers.report.evidence import Evidence
+from trainers.report.options import recentring
 from trainers.report.page import Block, Picture, Table, block_markdown, file_names, literal, png
 from trainers.report.reference import Reference, read_reference
 from trainers.report.report import details, state
-from trainers.report.tables import recentring
 from trainers.report.wording import counted, decided, listed, resolution_text, share, verdict_text
 
 _PUBLISHED = Path(__file__).parents[2] / "configs" / "paper" / "published.csv"

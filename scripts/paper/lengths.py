@@ -14,9 +14,9 @@ import numpy as np
 from ltr.statistics import RankStatistic
 from trainers.files import Json
 from trainers.report.evidence import PARTS, Evidence, Length, Lengths, Series, mean_of, proven
+from trainers.report.options import comparison_table
 from trainers.report.page import Table
 from trainers.report.paired import FEWEST_SPLITS, Paired, family
-from trainers.report.tables import comparison_table
 from trainers.report.wording import Pair, counted, fixed, gap_text, listed, signed
 
 AS_GOOD = "as good"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import joblib
 
-from ltr.threads import available_threads
+from ltr.exact.state import available_threads
 from scripts._bench import Records
 from scripts.payoff.cells import BASES, INSTALLED, OWN, PAPER, QUERIES, SPLITS, by_rule, compute
 from scripts.payoff.page import KEY, page_of

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from ltr.data.problems import in_one_message
+from ltr.checks import in_one_message
 from trainers.files import RunError
 
 NOTHING = object()

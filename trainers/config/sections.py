@@ -27,10 +27,9 @@ from pydantic import (
     model_validator,
 )
 
-from ltr.checks import as_float, is_whole
+from ltr.checks import as_float, in_one_message, is_whole
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
-from ltr.data.problems import in_one_message
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS

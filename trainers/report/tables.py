@@ -6,10 +6,9 @@ sections appear in the order in which their functions are defined, and sections 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,21 +22,19 @@ from trainers.records import SweepResults, nothing_proven
 from trainers.report import wording as say
 from trainers.report.evidence import (
     PARTS,
-    TIME_LIMIT,
     Evidence,
     FloatArray,
-    K,
     Row,
     Series,
     SweepTable,
     Variant,
     in_order,
-    key_name,
     mean_of,
     proven,
 )
+from trainers.report.options import comparison_table, option_blocks, option_tables, recentring
 from trainers.report.page import Block, Section, Table, Text, literal
-from trainers.report.paired import ALPHA, Paired, family
+from trainers.report.paired import ALPHA
 from trainers.tables import NOTHING_PROVEN, number
 
 Make = Callable[[Evidence], Iterable[Section]]
@@ -196,6 +193,14 @@ _EXACT_HEADER = (
 )  # fmt: skip
 
 
+def _exact_series(evidence: Evidence) -> Iterator[tuple[list[str], Series]]:
+    """Yield the results of the exact stage, with the names of their data set and variant."""
+    for table in evidence.tables:
+        for data, row in table.exact.items():
+            for variant, series in row.items():
+                yield [literal(data), literal(variant.label)], series
+
+
 def _exact_line(series: Series, evidence: Evidence) -> list[str]:
     lists = [record for record in series.records.values() if record["list"]]
     objective, bound = (mean_of(series.on_list(what)) for what in ("value", "bound"))
@@ -247,13 +252,10 @@ def promises(evidence: Evidence, records: Iterable[Json]) -> list[Promise]:
 def _choice_section(evidence: Evidence) -> Iterator[Section]:
     """What the choice on the training sets expected, and what came on the test sets."""
     rows, candidates = [], []
-    for table in evidence.tables:
-        for data, row in table.exact.items():
-            for variant, series in row.items():
-                if found := promises(evidence, series.records.values()):
-                    name = [literal(data), literal(variant.label)]
-                    rows.append([*name, *_promise_line(found, evidence.decimals)])
-                    candidates += [[*name, *line] for line in _candidate_lines(found, evidence.decimals)]
+    for name, series in _exact_series(evidence):
+        if found := promises(evidence, series.records.values()):
+            rows.append([*name, *_promise_line(found, evidence.decimals)])
+            candidates += [[*name, *line] for line in _candidate_lines(found, evidence.decimals)]
     if not rows:
         return
     header = ["data set", "variant", "reranked", "expected gain", "90% interval", "gain on test", "in the interval",
@@ -291,12 +293,10 @@ def _candidate_lines(found: list[Promise], d: int) -> Iterator[list[str]]:
 def _first_k_section(evidence: Evidence) -> Iterator[Section]:
     """What those find who act on the first K rows of the test sets, before and after reranking."""
     rows = []
-    for table in evidence.tables:
-        for data, row in table.exact.items():
-            for variant, series in row.items():
-                found = [one["first_k"] for one in series.records.values() if (one.get("first_k") or {}).get("base")]
-                if found:
-                    rows.append([literal(data), literal(variant.label), str(len(found)), *_first_k_line(found)])
+    for name, series in _exact_series(evidence):
+        found = [one["first_k"] for one in series.records.values() if (one.get("first_k") or {}).get("base")]
+        if found:
+            rows.append([*name, str(len(found)), *_first_k_line(found)])
     header = ["data set", "variant", "splits", "rows", "hits in the first half", "hits", "precision", "recall", "lift"]
     caption = (
         "Means over the splits, of the base ranker → after reranking. Rows: K, the length of the reranked top; with "
@@ -341,127 +341,11 @@ def gain_table(evidence: Evidence) -> Table:
     return Table(header, rows, caption)
 
 
-def comparison_table(
-    found: Mapping[say.Pair, Paired | None], evidence: Evidence, difference: str, *, varied: str = "K",
-    caption: str = "", more: Mapping[str, Callable[[say.Pair], str]] | None = None, decimals: int | None = None,
-) -> Table:  # fmt: skip
-    """Return a family of comparisons as a table.
-
-    Args:
-        found: comparisons by data set and value of an option; None for the value that others are compared with.
-        evidence: the results.
-        difference: heading of the differences, such as ``exact - base``.
-        varied: name of the option.
-        caption: text before the name of the test.
-        more: headings of further columns, and the function that gives their text.
-        decimals: decimals of differences, when not those of the statistic.
-    """
-    d = evidence.decimals if decimals is None else decimals
-    rows = []
-    for pair, one in found.items():
-        row = [literal(pair[0]), say.value_text(pair), *(text(pair) for text in (more or {}).values())]
-        if one is None:
-            rows.append([*row, say.ABSENT, "reference", say.ABSENT, say.ABSENT, say.ABSENT])
-            continue
-        change = f"{say.signed(one.difference, d)} ({say.percent(one.percent)})"
-        rows.append([*row, str(one.splits), change, say.fixed(one.width, d), say.p_text(one.p), say.p_text(one.p_holm)])
-    header = ["data set", varied, *(more or {}), "splits", difference, "± 95%", "p", "p Holm"]
-    test = say.tests_text({pair: one for pair, one in found.items() if one is not None})
-    return Table(header, rows, f"{caption} p: {test}.".strip())
-
-
-@dataclass(frozen=True)
-class OptionTable:
-    """A table of the sweep in which one option of the exact stage varies alone."""
-
-    key: str  # the option
-    title: str  # title of the table
-    series: dict[say.Pair, Series]  # series by data set and value, in order
-    reference: dict[str, float | str]  # the value with which others are compared, by data set
-
-    def compared(self, evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
-        """Compare each value with the reference, as one family."""
-        found = {}
-        for (data, value), series in self.series.items():
-            if value != (reference := self.reference[data]):
-                found[data, value] = evidence.compare(series, self.series[data, reference], part)
-        return family(found)
-
-
-def option_tables(evidence: Evidence) -> list[OptionTable]:
-    """Return the tables that vary an option of the exact stage other than K."""
-    found = []
-    for table in evidence.tables:
-        for lines in itertools.chain.from_iterable(table.along(key) for key in sorted(table.keys - {K})):
-            if not lines.held and any(len(row) > 1 for row in lines.rows.values()):
-                rows = lines.rows.items()
-                series: dict[say.Pair, Series] = {
-                    (data, _as_number(v)): one for data, row in rows for v, one in row.items()
-                }
-                reference = {data: _reference(evidence, lines.key, list(row), data) for data, row in rows}
-                found.append(OptionTable(lines.key, table.title, series, reference))
-    return found
-
-
-def _reference(evidence: Evidence, key: str, values: list[Any], data: str) -> float | str:
-    """Return the smallest price C; of other options the value that the sweep's other tables use, else the first."""
-    if key not in ("exact.C", TIME_LIMIT) and data in evidence.lengths:
-        usual = next(iter(evidence.lengths[data].main.values())).option(key.rpartition(".")[2])
-        if usual in values:
-            return _as_number(usual)
-    return _as_number(values[0])
-
-
-def _as_number(value: Any) -> float | str:  # noqa: ANN401  (a value of an option)
-    return value if isinstance(value, str) else float(value)
-
-
 @section
 def _option_section(evidence: Evidence) -> Iterator[Section]:
     """What each option of the exact stage changes."""
-    blocks = [block for table in option_tables(evidence) for block in _option_blocks(evidence, table)]
+    blocks = [block for table in option_tables(evidence) for block in option_blocks(evidence, table)]
     yield Section("Options of the exact stage", blocks)
-
-
-def _option_blocks(evidence: Evidence, table: OptionTable) -> Iterator[Block]:
-    name, d = key_name(table.key), evidence.decimals
-    of: dict[str, list[str]] = {}
-    for pair in table.reference.items():
-        of.setdefault(say.value_text(pair), []).append(pair[0])
-    usual = say.listed([f"{value} ({say.listed(data)})" if len(of) > 1 else value for value, data in of.items()])
-    found = {part: table.compared(evidence, part) for part in PARTS}
-    yield Text(f"**{literal(table.title or name)}**")
-    for part, named in (("test", "test"), ("train", "training")):
-        against = f"{name} = {usual} on the {named} sets"
-        yield Text(say.verdict_text(found[part], f"another {name}", against, d, name))
-
-    def gain(pair: say.Pair) -> str:
-        one = found["train"].get(pair)
-        return say.ABSENT if one is None else f"{say.signed(one.difference, d)} (p = {say.p_text(one.p_holm)})"
-
-    def nonzero(pair: say.Pair) -> str:
-        weights = [r["weights"] for r in table.series[pair].records.values() if r["weights"] is not None]
-        return say.fixed(float(np.mean([np.count_nonzero(w) for w in weights])) if weights else math.nan, 1)
-
-    more = {
-        "proven": lambda pair: table.series[pair].proven,
-        "weights": nonzero,
-        "train": lambda pair: say.fixed(mean_of(table.series[pair].values("train", evidence.statistic)), d),
-        "difference on train": gain,
-        "test": lambda pair: say.fixed(mean_of(table.series[pair].values("test", evidence.statistic)), d),
-    }
-    compared = {pair: found["test"].get(pair) for pair in table.series}
-    caption = "Weights: mean number of non-zero weights. Differences are from the reference."
-    yield comparison_table(compared, evidence, "difference on test", varied=name, caption=caption, more=more)
-
-
-def recentring(evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
-    """Compare answers moved to the largest margin with the same answers as found, for each data set and K."""
-
-    def twice(series: Series) -> tuple[Series, Series] | None:
-        return (series, series) if any("recentred" in record for record in series.records.values()) else None
-
-    return evidence.over(twice, part, recentred=True)
 
 
 @section

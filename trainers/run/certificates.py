@@ -11,7 +11,8 @@ from dataclasses import asdict
 import numpy as np
 
 from ltr.exact.certificate import certify
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.constraints import LinearConstraints
+from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.rankers import TwoStageRanker
 from trainers.files import Json, reading, write_atomic, write_json

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from trainers.config import Config
 from trainers.run.folder import as_begun, check_run
-from trainers.task.data import (
-    Source,
-    Split,
-    check_columns,
-    check_lists,
-    follow_labels,
-    glimpse,
-    split_of,
-    unset_following,
-)
+from trainers.task.data import Source, Split, glimpse, split_of
+from trainers.task.options import check_columns, check_lists, follow_labels, unset_following
 
 
 def check_config(config: Config, *, fresh: bool = False) -> Config:

@@ -29,8 +29,9 @@ from trainers.run.overview import write_overview
 from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
-from trainers.task.data import Source, Split, too_long
+from trainers.task.data import Source, Split
 from trainers.task.measures import Task
+from trainers.task.options import too_long
 
 
 def run_experiment(

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ltr.checks import in_one_message
 from ltr.data import DataError
 from trainers.config import Config
-from trainers.config.errors import in_one_message
 from trainers.config.grids import Grid, SweepConfig, load_sweep
 from trainers.config.sections import DataConfig
 from trainers.task.data import Source, read_at_once, read_source

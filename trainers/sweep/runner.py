@@ -24,7 +24,8 @@ from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sw
 from trainers.stopping import stopped_once
 from trainers.sweep.checks import Loaded, first_configs, read_sources
 from trainers.sweep.workers import Workers, open_pool
-from trainers.task.data import Labels, Source, Split, check_columns, check_lists, follow_labels, split_of, too_long
+from trainers.task.data import Labels, Source, Split, split_of
+from trainers.task.options import check_columns, check_lists, follow_labels, too_long
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The data of an experiment: read, hashed and split into a training set and a test set.
 
-Rows with queries are split by whole queries. Data that come with a test set are not split. Some defaults of the config
-follow the labels, and some options do not go with queries.
+Rows with queries are split by whole queries. Data that come with a test set are not split.
 
 Commands import this module to check config and tables before anything that takes seconds to import: torch and
 scikit-learn are imported where they are needed.
@@ -10,7 +9,7 @@ scikit-learn are imported where they are needed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,11 +25,7 @@ from ltr.data.named import SLOW
 from ltr.data.raw_table import Roles, table_of
 from ltr.data.svmlight import glimpse_svmlight
 from ltr.data.table_files import side_file
-from ltr.exact import METHODS, RerankProblem
-from ltr.statistics import RankStatistic
-from trainers.config import Config
-from trainers.config.errors import ConfigError, Finding, nearest
-from trainers.config.sections import PLAIN_LOSSES, DataConfig
+from trainers.config.sections import DataConfig
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,8 +261,7 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
             found = {"feature_names": data.feature_names, "preparation": preparation}
 
         def part(rows: NDArray[np.bool_], X: FloatArray = X) -> Part:
-            qid = None if train.qid is None else np.unique(train.qid[rows], return_inverse=True)[1]
-            return Part(X[rows], train.y[rows], qid, train.rows[rows])
+            return Part(X[rows], train.y[rows], _numbered(train.qid, rows), train.rows[rows])
 
         if table is not None:
             found["tables"] = (table, table)
@@ -315,8 +309,12 @@ def _training_weights(weights: FloatArray, train: Part) -> FloatArray:
 
 
 def _part(data: Dataset, rows: IntArray) -> Part:
-    qid = None if data.qid is None else np.unique(data.qid[rows], return_inverse=True)[1]
-    return Part(data.X[rows], data.y[rows], qid, rows)
+    return Part(data.X[rows], data.y[rows], _numbered(data.qid, rows), rows)
+
+
+def _numbered(qid: IntArray | None, rows: NDArray[Any]) -> IntArray | None:
+    """Return the queries of some rows, numbered from 0."""
+    return None if qid is None else np.unique(qid[rows], return_inverse=True)[1]
 
 
 def _sha256(*given: Dataset | None) -> str:
@@ -417,160 +415,3 @@ def _notes(table: Table, preparation: TablePreparation) -> tuple[str, ...]:
     """Return what a user should know about a table: how it was read, and what is left out."""
     left_out = [f"{name!r} ({reason})" for name, reason in preparation.left_out_.items()]
     return (*table.notes, *([f"left out: {', '.join(left_out)}"] if left_out else []))
-
-
-FOLLOWING = ("surrogate.losses", "baselines.methods", "statistics.report")
-"""Keys whose defaults follow the labels."""
-
-
-def follow_labels(config: Config, labels: Labels) -> Config:
-    """Return the config with defaults that suit the labels; what the user set stays as it is."""
-    found = {}
-    if labels.graded:
-        losses = tuple(name for name in config.surrogate.losses if not _is_logistic(name))
-        found["surrogate.losses"] = losses
-        found["statistics.report"] = ("dcg", "mrr")
-    if labels.by_query:
-        found["baselines.methods"] = tuple(name for name in config.baselines.methods if name != "rankboost")
-    for key in unset_following(config) & set(found):
-        section, _, field = key.partition(".")
-        changed = getattr(config, section).model_copy(update={field: found[key]})
-        config = config.model_copy(update={section: changed})
-    return config
-
-
-def _is_logistic(loss: str) -> bool:
-    if loss in PLAIN_LOSSES:
-        return loss == "logistic"
-    from ltr.losses import LogisticLoss, parse_loss
-
-    return isinstance(parse_loss(loss), LogisticLoss)
-
-
-def unset_following(config: Config) -> set[str]:
-    """Return the keys of `FOLLOWING` that the user left out."""
-    keys = (key.partition(".") for key in FOLLOWING)
-    return {
-        f"{section}.{field}" for section, _, field in keys if field not in getattr(config, section).model_fields_set
-    }
-
-
-def check_columns(config: Config, split: Split) -> None:
-    """Check that the exact stage's columns exist, that it may use no more weights than there are, and weights of rows.
-
-    A column of base scores must not have missing values: a median in their place would be no score of the model.
-
-    Raises:
-        ConfigError: options that do not go with these columns of the data.
-    """
-    from ltr.rankers.demands import read_demands
-
-    exact, column, columns = config.exact, config.exact.score_column, split.feature_names
-    features = [name for name in columns if name != column]
-    findings = list(_findings_of_weights(config, split.train))
-    if not exact.enabled:
-        if findings:
-            raise ConfigError("config, with these data", findings)
-        return
-    if column is not None and (column not in columns or not features):
-        known = "the only feature, and the exact stage needs another" if column in columns else "no column of features"
-        hint = "" if column in columns else nearest(column, columns) or f"; the data have {', '.join(columns[:12])}"
-        findings.append(Finding("exact.base_score", f"is {known}{hint}", column))
-    for table in {id(table): table for table in split.tables or ()}.values():
-        if column in table.columns and (missing := table.columns[column].missing).any():
-            lack = "1 row of {} misses it" if missing.sum() == 1 else f"{missing.sum()} rows of {{}} miss it"
-            rows = f"{lack.format(table.where)}, such as row {int(np.argmax(missing)) + 1}"
-            findings.append(Finding("exact.base_score", f"must have no missing values: {rows}", column))
-    if exact.max_nonzeros is not None and exact.max_nonzeros > len(features):
-        findings.append(
-            Finding(
-                "exact.max_nonzeros",
-                f"must be at most {len(features)}, the number of features that the exact stage has",
-                exact.max_nonzeros,
-            )
-        )
-    read_demands(
-        len(columns),
-        columns,
-        **exact.demands(),
-        max_nonzeros=exact.max_nonzeros,
-        on_error=lambda field, rule, value: findings.append(Finding(f"exact.{field}", rule, value)),
-    )
-    if findings:
-        raise ConfigError("config, with these data", findings)
-
-
-def too_long(config: Config, split: Split) -> str:
-    """Return a note where the list to rerank is longer than the training set, else an empty text."""
-    top_k, rows = config.exact.top_k, len(split.train.y)
-    if not config.exact.enabled or split.by_query or top_k == "full" or int(top_k) <= rows:
-        return ""
-    rule = f'should be at most the {rows} rows of the training set, or "full"'
-    return f"exact.top_k: {rule}, got {top_k}: all of them are reranked"
-
-
-def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
-    """Yield losses that take no weights of rows, and weights that the exact stage cannot take."""
-    if train.weight is None:
-        return
-    from ltr.losses import LambdaLoss, SmoothStatisticLoss, parse_loss
-
-    for at, name in enumerate(config.surrogate.losses):
-        if isinstance(parse_loss(name), LambdaLoss | SmoothStatisticLoss):
-            rule = "takes no weights of rows, which data.weight asks for: positions count rows; pairwise losses do"
-            yield Finding(f"surrogate.losses[{at}]", rule, name)
-    wrong = (train.y == 0) & ~np.isin(train.weight, (0, 1))
-    if config.exact.enabled and wrong.any():
-        at = int(np.argmax(wrong))
-        rule = (
-            "must be false: ranks count rows, so that the weight of a row of label 0 must be 0 or 1 in the exact stage"
-        )
-        yield Finding("exact.enabled", f"{rule}, and that of row {train.rows[at] + 1} is {train.weight[at]:g}", True)
-
-
-def check_lists(config: Config, labels: Labels) -> None:
-    """Check that a config goes with the labels, before anything is computed.
-
-    Raises:
-        ConfigError: all options that do not go with data by query.
-    """
-    if labels.by_query and (findings := list(_findings(config, labels.graded))):
-        raise ConfigError("config, with data by query", findings)
-
-
-def _findings(config: Config, graded: bool) -> Iterator[Finding]:
-    for at, name in enumerate(config.surrogate.losses):
-        if graded and _is_logistic(name):
-            rule = "takes labels 0 and 1 only, here some are larger; baselines.methods has logistic_regression"
-            yield Finding(f"surrogate.losses[{at}]", rule, name)
-    if config.surrogate.certify:
-        yield Finding("surrogate.certify", "goes with one list only", True)
-    if "rankboost" in config.baselines.methods:
-        rule = "must not name rankboost, which learns from one list; surrogate.losses has exponential, its loss"
-        yield Finding("baselines.methods", rule, list(config.baselines.methods))
-    if config.card.enabled:
-        yield Finding("card.enabled", "goes with one list only: these rows belong to queries", True)
-    for at, name in enumerate(config.statistics.report):
-        if graded and RankStatistic.parse(name).kind.share_of_pairs:
-            yield Finding(f"statistics.report[{at}]", "takes labels 0 and 1 only, here some are larger", name)
-    if config.exact.enabled:
-        yield from _exact_findings(config)
-
-
-def _exact_findings(config: Config) -> Iterator[Finding]:
-    exact, names = config.exact, (*config.surrogate.losses, *config.baselines.methods)
-    if config.base not in config.methods:
-        yield Finding("exact.base", f"must be a method of this run by query ({', '.join(names)})", exact.base)
-    statistic = RankStatistic.parse(exact.statistic)
-    if statistic.kind.share_of_pairs:
-        yield Finding("exact.statistic", "has no sum over queries; wrs, the sum of ranks, has", exact.statistic)
-    elif statistic.length is not None:
-        yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)
-    elif exact.method != "auto":
-        small = RerankProblem(
-            np.eye(4) / 4, [0, 1, 2, 0], statistic, exact.C, exact.margin, qid=[0, 0, 0, 1], rank=exact.rank
-        )
-        try:
-            METHODS[exact.method].check(small)
-        except ValueError as error:
-            yield Finding("exact.method", str(error), exact.method)

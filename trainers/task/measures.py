@@ -27,7 +27,8 @@ from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.sections import StatisticsConfig
 from trainers.files import Json
-from trainers.task.data import FloatArray, IntArray, Part, Split, too_long
+from trainers.task.data import FloatArray, IntArray, Part, Split
+from trainers.task.options import too_long
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -48,8 +48,9 @@ from trainers.provenance import origin
 from trainers.run.experiment import run_experiment
 from trainers.stopping import StopFlag
 from trainers.tables import number
-from trainers.task.data import Source, Split, check_columns, check_lists, follow_labels, inner_splits, split_of
+from trainers.task.data import Source, Split, inner_splits, split_of
 from trainers.task.measures import share_name
+from trainers.task.options import check_columns, check_lists, follow_labels
 from trainers.tune.results import Tuning, shown_value, write_tuning
 
 if TYPE_CHECKING:

@@ -25,7 +25,9 @@ from ltr import verify
 from ltr.checks import as_float, is_whole
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem
+from ltr.exact.constraints import LinearConstraints
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Solution
 from ltr.files import write_atomic
 from ltr.statistics import RankStatistic

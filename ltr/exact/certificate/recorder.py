@@ -16,7 +16,8 @@ from fractions import Fraction
 import numpy as np
 
 from ltr import verify
-from ltr.exact.problem import SIDE_TOLERANCE, IntArray, Problem
+from ltr.exact.constraints import SIDE_TOLERANCE
+from ltr.exact.problem import IntArray, Problem
 from ltr.native import Partition
 
 MOST_PAIRS = 4_000_000

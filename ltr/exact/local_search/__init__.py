@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr.exact.problem import FloatArray, IntArray, LinearConstraints, Problem, set_fields
+from ltr.exact.constraints import LinearConstraints, set_fields
+from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 

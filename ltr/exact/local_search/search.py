@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
+from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
-from ltr.exact.problem import SIDE_TOLERANCE, Problem
+from ltr.exact.problem import Problem
 from ltr.exact.state import Memory
 from ltr.native import Ascents, clip_segment
 

@@ -43,15 +43,8 @@ import pyscipopt
 from numpy.typing import NDArray
 
 from ltr.checks import one_of
-from ltr.exact.problem import (
-    SIDE_TOLERANCE,
-    FloatArray,
-    IntArray,
-    LinearConstraints,
-    Problem,
-    RankName,
-    RerankProblem,
-)
+from ltr.exact.constraints import SIDE_TOLERANCE, LinearConstraints
+from ltr.exact.problem import FloatArray, IntArray, Problem, RankName, RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped, scalable
 

@@ -16,7 +16,8 @@ import numpy as np
 from pyscipopt import Model
 
 from ltr.checks import is_whole
-from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, LinearConstraints, set_fields
+from ltr.exact.constraints import SIDE_TOLERANCE, LinearConstraints, set_fields
+from ltr.exact.problem import FloatArray
 from ltr.exact.scip.base import linear as sum_of
 from ltr.exact.solution import Status
 from ltr.exact.state import Stopped

@@ -59,7 +59,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.largest_margin import deepest
-from ltr.exact.problem import FloatArray, IntArray, PairwiseProblem, Problem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import FloatArray, IntArray, Problem, RerankProblem
 from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
 
 

@@ -65,8 +65,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
-from ltr.exact.problem import SIDE_TOLERANCE, Problem
+from ltr.exact.problem import Problem
 from ltr.exact.state import scalable
 from ltr.native import SearchSpace
 

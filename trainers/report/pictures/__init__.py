@@ -2,9 +2,9 @@
 
 from trainers.report.evidence import Evidence
 from trainers.report.page import Section, Text
-from trainers.report.pictures.cards import card_pictures
 from trainers.report.pictures.search import gap_pictures, trace_pictures
 from trainers.report.pictures.values import (
+    card_pictures,
     choice_pictures,
     gain_pictures,
     list_pictures,

@@ -1,4 +1,4 @@
-"""Pictures of the statistic: gains by K, promised gains, training against test, values along an option, and lists."""
+"""Pictures of the statistic: gains, promised gains, training against test, values along an option, lists, and cards."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
+from ltr.cards import Card
 from ltr.figures import ranked_list_figure
 from ltr.pictures import GREY, INK
 from trainers.config import EXACT
@@ -266,3 +267,16 @@ def list_pictures(evidence: Evidence) -> Iterator[Picture]:
                     "that the first rows hold."
                 )
                 yield Picture(f"ranked_{part}_{lines.name}_{data}", figure, caption)
+
+
+def card_pictures(evidence: Evidence) -> Iterator[Picture]:
+    """Draw the card of the first split of each data set and variant."""
+    for series in evidence.cards:
+        split = series.splits[0]
+        card = Card.from_dict(series.records[split]["card"])
+        asked = ", ".join(f"{question.name} ({p:+d})" for question, p in zip(card.questions, card.points, strict=True))
+        caption = (
+            f"{series.data}, {series.variant.label}, split {split}: {asked or 'no question'}. The bars show the share "
+            "of positives at each total, on the training set and on the test set, with 90 % intervals."
+        )
+        yield Picture(f"{series.variant.label}_{series.data}", card.plot(), caption)

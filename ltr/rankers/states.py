@@ -1,0 +1,137 @@
+"""States of fitted rankers: what `Ranker.to_state` returns, and rankers made of states of this and earlier versions.
+
+`ltr.rankers.files` writes them to files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ltr.exact.state import Limits
+from ltr.losses.contract import RankingLoss
+from ltr.statistics import RankStatistic
+
+if TYPE_CHECKING:
+    from ltr.rankers.base import Ranker
+
+__all__ = ["KINDS", "current_state", "described", "state_of"]
+
+KINDS: dict[str, type[Ranker]] = {}
+"""Classes of rankers by name; every subclass of `Ranker` adds itself."""
+
+_EARLIER_NAMES = {"LinearRanker": "SurrogateRanker"}  # of rankers, in older files
+_ELSEWHERE = {"CardRanker": "ltr.cards.ranker"}  # modules of the rankers that `ltr.rankers` does not import
+_CODE = object()
+
+
+def state_of(ranker: Ranker) -> dict[str, Any]:
+    """Return a fitted ranker as a dict of tensors and plain values."""
+    names = getattr(ranker, "feature_names_in_", None)
+    return {
+        **description(ranker),
+        "n_features": int(ranker.n_features_in_),
+        "feature_names": None if names is None else names.tolist(),
+        **({"how": ranker._HOW} if ranker._HOW else {}),
+        "fitted": _plain(ranker._fitted_state()),
+    }
+
+
+def description(ranker: Ranker) -> dict[str, Any]:
+    """Return class and parameters of a ranker as plain values, without parameters that are objects with code."""
+    parameters = {
+        name: _plain(value.tolist() if isinstance(value, np.ndarray) else value)
+        for name, value in ranker.get_params(deep=False).items()
+    }
+    kept = {name: value for name, value in parameters.items() if value is not _CODE}
+    return {"ranker": type(ranker).__name__, "parameters": kept}
+
+
+def described(state: Mapping[str, Any]) -> Ranker:
+    """Return the ranker, not yet fitted, of a `_description`."""
+    parameters = dict(state["parameters"])
+    if state["ranker"] == "TwoStageRanker":
+        parameters.setdefault("choose", False)  # files of before there was a choice
+    if _kind(state["ranker"]) is _kind("SurrogateRanker"):
+        parameters = {"dropout": 0.0, "scale": "standardize", "validation": 0.0} | parameters
+    if state["ranker"] == "ExactRanker" and "rank" in parameters:  # its name before there was a method `rank`
+        parameters["ties"] = parameters.pop("rank")
+    for name, value in parameters.items():
+        if isinstance(value, list):
+            parameters[name] = tuple(value)
+        elif isinstance(value, dict):  # a mapping of a user's otherwise
+            if "parameters" in value:
+                parameters[name] = described(value)
+            elif name == "limits":
+                parameters[name] = Limits(**value)
+    return _kind(state["ranker"])(**parameters)
+
+
+def _kind(name: str) -> type[Ranker]:
+    """Return the class of a ranker by its name, importing the module of one that lies outside this package."""
+    name = _EARLIER_NAMES.get(name, name)
+    if name not in KINDS and name in _ELSEWHERE:
+        importlib.import_module(_ELSEWHERE[name])
+    if name not in KINDS:
+        advice = "import the module that defines it"
+        raise ValueError(f"state must be what to_state of a ranker returned: no class {name!r:.80} is known: {advice}")
+    return KINDS[name]
+
+
+def current_state(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a state as it is, or one that the version before wrote in today's form."""
+    if "ranker" in state:
+        return state
+    kind, names = state.get("kind"), state.get("feature_names")
+    if kind == "surrogate":
+        ranker, parameters, d = "SurrogateRanker", state["fields"], len(state["standardize"]["mean"])
+        results = {"n_iter_" if name == "steps_" else name: value for name, value in state["results"].items()}
+        fitted = {"standardize": state["standardize"], "scorer": state["scorer"], **results}
+    elif kind == "logistic_regression":
+        ranker, d = "LogisticRegressionRanker", len(state["weights"])
+        parameters = {name: state[name] for name in ("C", "standardize", "max_iter")}
+        # the solver's iterations were not kept
+        fitted = {"coef_": np.array(state["weights"], dtype=float), "intercept_": state["bias"], "n_iter_": None}
+    elif kind == "rankboost":
+        ranker, d = "RankBoostRanker", state["d"]
+        parameters = {name: state[name] for name in ("rounds", "thresholds", "step")}
+        fitted = {f"{name}_": np.array(state[name], dtype=float) for name in ("cuts", "alphas", "losses")}
+        fitted["features_"] = np.array(state["features"], dtype=np.int64)
+    elif kind is None:
+        ranker, d, options = "TwoStageRanker", state["n_features"], dict(state["options"])
+        base, top_k = current_state(state["base"]), options.pop("top_k")
+        options["limits"] = {f.name: options.pop(f.name) for f in dataclasses.fields(Limits) if f.name in options}
+        exact = {"ranker": "ExactRanker", "parameters": options}
+        found = {"coef_": state["weights"], "center_": state["center"], "note_": state["note"]}
+        parameters = {"base": {name: base[name] for name in exact}, "exact": exact, "top_k": top_k}
+        exact_state = {**exact, "n_features": d, "feature_names": names, "fitted": found}
+        fitted = {"base": base, "exact": exact_state, "threshold": state["threshold"]}
+    else:
+        raise KeyError(f"a ranker of kind {kind!r}")
+    return {"ranker": ranker, "parameters": parameters, "n_features": d, "feature_names": names, "fitted": fitted}
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
+    """Return the value in types that a file without code can hold; `_CODE` where there is none."""
+    if isinstance(value, np.generic):  # some are Python's numbers as well
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().clone()
+    if isinstance(value, RankStatistic | RankingLoss):
+        return str(value)
+    if isinstance(value, Limits):
+        return _plain(dataclasses.asdict(value))
+    return description(value) if type(value).__name__ in KINDS else _CODE

@@ -1,0 +1,431 @@
+"""Problems whose weights lie in a box, and the partitions of weight space that prove a bound on them.
+
+`ltr.verify` defines the terms and shows why the boxes of a partition may be closed.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import operator
+from collections.abc import Iterator
+from fractions import Fraction
+
+from .file import (
+    CertificateError,
+    Json,
+    LimitError,
+    Pair,
+    Stated,
+    check_statistic,
+    distinct,
+    each,
+    integers,
+    require,
+    show,
+    sized,
+)
+
+ONE = 1 << 60  # the weight 1: ends of intervals are integers in this unit
+REQUIRED = Fraction(0.01)  # least size of the weight of a required column where weights are no whole numbers
+MOST_POINTS = 100  # largest B of whole numbers
+FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
+ROOM = 8_000_000  # open pairs that all boxes together may store, at about 170 bytes each
+COUNTERS = 8  # counters that take as much memory as one open pair
+
+
+def excess(terms: list[int], limit: int) -> Fraction:
+    """Return (sum of terms - limit) / (size of all of these)."""
+    return Fraction(sum(terms) - limit, abs(limit) + sum(map(abs, terms)) or 1)
+
+
+def dot(u: list[int], v: list[int]) -> int:
+    """Return the scalar product."""
+    return sum(a * b for a, b in zip(u, v, strict=True))
+
+
+class Problem(Stated):
+    """The problem of a file, checked, its numbers as integers.
+
+    Attributes:
+        d: number of features.
+        X, unit: features times unit.
+        columns: the same, one list per feature.
+        grades: h_i of each observation; none for the kind "pairwise".
+        steps: the largest s of a pair.
+        counters: number of counters of lost pairs.
+        lists: (first, everyone, ranked, layers, a) of each list with a gain > 0: all its observations; those with a
+            gain > 0, numbered from 0, the largest gain first; of its layers t = 1, ... the number of members, which are
+            the first ones, and v_t - v_(t-1); and a_n, ..., a_1. The pairs of number q with the k of grade h have the
+            counter first + len(ranked) * h + q.
+        lines: the weights of all pairs of each counter, for the kind "pairwise", where 2l counts the pairs of line l in
+            one direction, 2l + 1 those in the other, both by weight.
+        perfect: the sum of contributions if no pair is lost.
+        edges: the pairs of the kind "pairwise", see `pairs`.
+        sides: (row of A, entry of b), both times one power of 2.
+        scalable: whether the faces of the cube are the roots.
+        counted: the columns that are not free.
+        required: the columns whose weights are at least `least` in size.
+        integer: B, where weights are whole numbers from -B to B, else 0.
+        reach: largest size of a weight.
+        most: number of their weights that may differ from 0.
+    """
+
+    def __init__(self, content: dict[str, Json]) -> None:
+        super().__init__(content)
+        X, self.margin = content["X"], Fraction(content["margin"])
+        require(self.margin > 0, "problem.margin", f"must be > 0, got {content['margin']}")
+        n, d = self.n, self.d = self.n, len(X[0])
+        free, most = content.get("free", []), content["max_nonzeros"]
+        self.required = content.get("required", [])
+        distinct(free, d, "problem.free")
+        distinct(self.required, d, "problem.required", free)
+        self.integer = content.get("integer", 0)
+        right = "integer" not in content or 1 <= self.integer <= MOST_POINTS
+        require(right, "problem.integer", f"must be from 1 to {MOST_POINTS}, got {self.integer!r:.40}")
+        self.reach, self.least = self.integer or 1, Fraction(1) if self.integer else REQUIRED
+        self.counted = [j for j in range(d) if j not in free]
+        self.most = len(self.counted) if most is None else most
+        right = most is None or 1 <= most <= len(self.counted)
+        require(right, "problem.max_nonzeros", f"must be from 1 to {len(self.counted)}, got {most!r:.40}")
+        right = len(self.required) <= self.most
+        require(right, "problem.required", f"must hold at most {self.most} columns, got {len(self.required)}")
+        flat, self.unit = integers([v for row in X for v in row])
+        self.X = [flat[at : at + d] for at in range(0, n * d, d)]
+        self.columns = [flat[j::d] for j in range(d)]
+        self.grades, self.steps, self.perfect, self.resolved = list[int](), 1, 0, content.get("rank") == "resolved"
+        self.lists, self.lines, self.edges, self.counters = list[Json](), list[int](), list[Pair](), 0
+        (self.read_pairs if content["kind"] == "pairwise" else self.read_lists)(content)
+        A, b = (content["constraints"] or {"A": [], "b": []}).values()
+        sized(b, len(A), "problem.constraints.b")
+        require(bool(A) or content["constraints"] is None, "problem.constraints.A", "must have a row")
+        sized(A[0] if A else [0] * d, d, "problem.constraints.A[0]")
+        flat, _ = integers([v for row, limit in zip(A, b, strict=True) for v in (*row, limit)])
+        self.sides = [(flat[at : at + d], flat[at + d]) for at in range(0, len(flat), d + 1)]
+        self.scalable = all(limit <= 0 for limit in b)
+
+    def read_lists(self, content: dict[str, Json]) -> None:
+        """Read the lists of the kinds "rerank" and "graded"."""
+        n, rank, gains = self.n, content["rank"], self.gains(content)
+        require(rank in ("resolved", "subrank"), "problem.rank", f"must be 'resolved' or 'subrank', got {rank!r:.40}")
+        qid = content.get("qid", [0] * n)
+        sized(qid, n, "problem.qid")
+        each(qid, (-(2**63) <= one < 2**63 for one in qid), "problem.qid", "fit into 64 bits")
+        lists = itertools.groupby(sorted(range(n), key=qid.__getitem__), key=qid.__getitem__)
+        members = [list(everyone) for _, everyone in lists]
+        name = check_statistic(content["statistic"], content["a"], [len(everyone) for everyone in members])
+        (whole, unit), (a, self.value_unit) = integers(gains), integers(content["a"])
+        self.value_unit *= unit
+        self.grades = [0] * n
+        weights = iter(a)
+        for everyone in members:
+            self.add_list(everyone, whole, list(itertools.islice(weights, len(everyone))))
+        if name == "auc" and "y" in content:
+            self.state_share(sum(whole))
+
+    def add_list(self, everyone: list[int], gains: list[int], a: list[int]) -> None:
+        """Add a list of these observations, with gains and a_1, ..., a_n times their units."""
+        ranked = sorted((i for i in everyone if gains[i]), key=lambda i: -gains[i])
+        layers, value = list[tuple[int, int]](), 0
+        for q in range(len(ranked) - 1, -1, -1):  # from the smallest gain up
+            if gains[ranked[q]] > value:
+                layers.append((q + 1, gains[ranked[q]] - value))
+                value = gains[ranked[q]]
+            self.grades[ranked[q]] = len(layers)
+        if layers:
+            self.lists.append((self.counters, everyone, ranked, layers, a[::-1]))
+            self.counters += len(ranked) * (len(layers) + 1)
+            self.perfect += sum(gains[i] * v for i, v in zip(ranked, reversed(a), strict=False))
+            self.steps = max(self.steps, len(layers))
+
+    def read_pairs(self, content: dict[str, Json]) -> None:
+        """Read the lines and pairs of the kind "pairwise"."""
+        pairs, weights = content["pairs"], content["pair_weights"]
+        require(bool(pairs), "problem.pairs", "must hold a pair")
+        sized(weights, len(pairs), "problem.pair_weights")
+        joins = (len(pair) == 2 and pair[0] != pair[1] and all(0 <= end < self.n for end in pair) for pair in pairs)
+        each(pairs, joins, "problem.pairs", "join two observations")
+        each(weights, (weight > 0 for weight in weights), "problem.pair_weights", "be > 0")
+        whole, self.value_unit = integers(weights)
+        lines: dict[tuple[int, ...], int] = {}
+        for (above, below), weight in zip(pairs, whole, strict=True):
+            delta = tuple(map(operator.sub, self.X[above], self.X[below]))
+            ray, back = (tuple(sign * v // (math.gcd(*delta) or 1) for v in delta) for sign in (1, -1))
+            line = lines.setdefault(max(ray, back), len(lines))
+            self.edges.append((above, below, 1, 2 * line + (ray < back), weight))
+        self.counters = 2 * len(lines)
+        self.lines = [0] * self.counters
+        for *_, counter, weight in self.edges:
+            self.lines[counter] += weight
+        self.perfect = sum(whole)
+
+    def pairs(self) -> Iterator[Pair]:
+        """Yield all pairs, (i, k, s, counter, weight); the weight is 1 except for the kind "pairwise"."""
+        yield from self.edges
+        for first, everyone, ranked, _, _ in self.lists:
+            for q, i in enumerate(ranked):
+                self.progress.tick()
+                for k in everyone:
+                    s = self.grades[i] - self.grades[k] if self.resolved else int(i != k)
+                    if s > 0:
+                        yield i, k, s, first + len(ranked) * self.grades[k] + q, 1
+
+    def total(self, lost: list[int]) -> int:
+        """Return the largest sum of contributions if each counter has at least this many lost pairs."""
+        if self.lines:
+            won = [weight - gone for weight, gone in zip(self.lines, lost, strict=True)]
+            return sum(map(max, won[::2], won[1::2]))
+        total = 0
+        for first, _, ranked, layers, a in self.lists:
+            m = len(ranked)
+            columns = [lost[at : at + m] for at in range(first, first + m * (len(layers) + 1), m)]
+            every, lower = [sum(row) for row in zip(*columns, strict=True)], [0] * m
+            for (members, step), column in zip(layers, columns[:-1], strict=True):
+                lower = [g + c for g, c in zip(lower, column, strict=True)]
+                b, g = sorted(every[:members]), sorted(lower[:members])
+                total += step * sum(a[max(b[p], p + g[p])] for p in range(members))
+        return total
+
+    def size(self) -> Fraction:
+        """Return the statistic if no pair is lost."""
+        return self.objective(self.perfect, 0)
+
+    def value(self, weights: list[float]) -> Fraction:
+        """Return the objective at these weights by the statistic's definition: from sorted scores, not from pairs."""
+        w, unit = integers(weights)
+        scores, need = [dot(w, row) for row in self.X], self.margin * self.unit * unit
+        total = sum(weight for i, k, _, _, weight in self.edges if scores[i] - scores[k] >= need)
+        for _, everyone, ranked, layers, a in self.lists:
+            if self.resolved:
+                margin, parts = need.as_integer_ratio()
+                keys = {i: (scores[i] * parts - margin * self.grades[i], self.grades[i]) for i in everyone}
+                places = {i: c for c, i in enumerate(sorted(everyone, key=keys.__getitem__, reverse=True))}
+            else:
+                ascending, least = sorted(scores[i] for i in everyone), math.ceil(need)
+                # the others with a score above scores[i] - need; i itself is among those counted
+                places = {i: len(a) - 1 - bisect.bisect_right(ascending, scores[i] - least) for i in ranked}
+            gains = [0, *itertools.accumulate(step for _, step in layers)]
+            total += sum(gains[self.grades[i]] * a[places[i]] for i in ranked)
+        return self.objective(total, self.nonzero(weights))
+
+    def nonzero(self, weights: list[float]) -> int:
+        """Return the number of weights other than 0 that count."""
+        return sum(weights[j] != 0 for j in self.counted)
+
+    def check_weights(self, weights: list[float]) -> None:
+        """Check that weights are in the box, whole numbers where they must be, few enough other than 0 and required."""
+        inside = (abs(w) <= self.reach and (not self.integer or w == int(w)) for w in weights)
+        whole = "a whole number " if self.integer else ""
+        each(weights, inside, "weights", f"be {whole}from -{self.reach} to {self.reach}")
+        for j in self.required:
+            right, least = abs(Fraction(weights[j])) >= self.least, show(self.least)
+            require(right, f"weights[{j}]", f"must be at least {least} in size, got {weights[j]!r}")
+        nonzero = self.nonzero(weights)
+        require(nonzero <= self.most, "weights", f"at most {self.most} may differ from 0, got {nonzero}")
+
+    def prove(self, bound: Fraction, partition: list[str]) -> str:
+        """Check that no feasible weights have an objective above the bound, and return by what that is proven."""
+        return f"{check_partition(self, bound, partition)} boxes"
+
+    def excess(self, weights: list[float]) -> Fraction:
+        """Return the largest excess over a side constraint relative to the size of its terms, or 0."""
+        w, unit = integers(weights)
+        rows = [([a * v for a, v in zip(row, w, strict=True)], limit * unit) for row, limit in self.sides]
+        return max([Fraction(0), *(excess(terms, limit) for terms, limit in rows)])
+
+
+class Box:
+    """A box of weights, in which `ONE` stands for 1.
+
+    Its pairs are examined on request. The open ones are kept for the parts of the box if there is room; the pairs of a
+    part are then searched among those kept last, or among all pairs.
+
+    Attributes:
+        low, high: ends of the intervals.
+        apart: coordinates known not to be 0, although 0 may be an end of their interval.
+        open: pairs neither lost nor won everywhere in the box: (the largest w·δ, the smallest, i, k, counter, weight),
+            both minus margin * s; None if they are not kept.
+        lost: counters of the pairs lost everywhere in the box; None if they are not kept.
+        source: the box around this one that keeps its pairs, or None.
+        held: the room that the boxes around this one take, in open pairs.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        low: list[int],
+        high: list[int],
+        apart: frozenset[int] = frozenset(),
+        source: Box | None = None,
+        held: int = 0,
+    ) -> None:
+        self.problem, self.low, self.high, self.apart, self.source, self.held = problem, low, high, apart, source, held
+        self.open: list[Pair] | None = None
+        self.lost: list[int] | None = None
+
+    def part(self, j: int, low: int, high: int, apart: bool = False) -> Box:
+        """Return the part with low <= w_j <= high, and w_j not 0 where `apart`."""
+        lows, highs, known = self.low.copy(), self.high.copy(), self.apart | {j} if apart else self.apart
+        lows[j], highs[j] = low, high
+        if self.open is None:
+            return Box(self.problem, lows, highs, known, self.source, self.held)
+        held = self.held + len(self.open) + self.problem.counters // COUNTERS
+        return Box(self.problem, lows, highs, known, self, held)
+
+    def count(self, keep: bool = False) -> list[int]:
+        """Count the pairs lost everywhere in the box; `keep` keeps the open ones for its parts, if there is room.
+
+        No box takes more than half of the room that is left, so there is always some for boxes with fewer pairs.
+        """
+        if self.lost is not None:
+            return self.lost
+        most = (ROOM - self.held) // 2 - self.problem.counters // COUNTERS if keep else -1
+        pairs, lost = self.among_all(most) if self.source is None else self.among(self.source, keep)
+        if len(pairs) <= most:
+            self.open, self.lost, self.source = pairs, lost, None
+        return lost
+
+    def among(self, source: Box, keep: bool) -> tuple[list[Pair], list[int]]:
+        """Return open pairs (unless they need not be kept) and counters, from those of a box around this one."""
+        assert source.open is not None
+        assert source.lost is not None
+        pairs, lost = source.open, source.lost.copy()
+        ends = ((self.low, source.low), (self.high, source.high))
+        moves = [(j, own[j] - old[j]) for j in range(self.problem.d) for own, old in ends if own[j] != old[j]]
+        for at, (j, shift) in enumerate(moves, 1):
+            column, before, pairs = self.problem.columns[j], pairs, []
+            if at == len(moves) and not keep:  # the open pairs are not needed
+                for largest, _, i, k, counter, weight in before:
+                    if largest + min(0, shift * (column[i] - column[k])) < 0:
+                        lost[counter] += weight
+                return pairs, lost
+            for largest, smallest, i, k, counter, weight in before:
+                change = shift * (column[i] - column[k])  # as the end moves inwards, it lowers the largest w·δ
+                if change < 0:
+                    if largest + change < 0:
+                        lost[counter] += weight
+                    else:
+                        pairs.append((largest + change, smallest, i, k, counter, weight))
+                elif smallest + change < 0:  # or raises the smallest
+                    pairs.append((largest, smallest + change, i, k, counter, weight))
+        return pairs, lost
+
+    def among_all(self, most: int) -> tuple[list[Pair], list[int]]:
+        """Return at most `most` + 1 open pairs, and counters, from all pairs of the problem."""
+        problem, ends = self.problem, list(zip(self.low, self.high, strict=True))
+        # twice w·δ is from c·δ - r·|δ| to c·δ + r·|δ|
+        centre, radius = [low + high for low, high in ends], [high - low for low, high in ends]
+        middles = [dot(centre, row) for row in problem.X]
+        wide = [j for j in range(problem.d) if radius[j]]
+        scaled = [[radius[j] * row[j] for j in wide] for row in problem.X]
+        margin = problem.margin * problem.unit * ONE
+        needs = [math.ceil(s * margin) for s in range(problem.steps + 1)]
+        pairs, lost = list[Pair](), [0] * problem.counters
+        for i, k, s, counter, weight in problem.pairs():
+            middle, reach = middles[i] - middles[k], sum(map(abs, map(operator.sub, scaled[i], scaled[k])))
+            largest = (middle + reach) // 2 - needs[s]
+            if largest < 0:
+                lost[counter] += weight
+            elif len(pairs) <= most:
+                smallest = (middle - reach) // 2 - needs[s]
+                if smallest < 0:
+                    pairs.append((largest, smallest, i, k, counter, weight))
+        return pairs, lost
+
+    def __str__(self) -> str:
+        ends = zip(self.low, self.high, strict=True)
+        return " x ".join(f"[{low / ONE:.9g}, {high / ONE:.9g}]" for low, high in ends)
+
+
+def root_cuts(problem: Problem) -> list[tuple[str, list[tuple[int, int, int]]]]:
+    """Return the name of every root and the intervals of the cube that it has: coordinate, least and largest value."""
+    if not problem.scalable:
+        return [("the cube", [])]
+    most, least = problem.reach * ONE, (problem.integer // 2 + 1) * ONE
+    found, inside = list[tuple[str, list[tuple[int, int, int]]]](), list[tuple[int, int, int]]()
+    for j in range(problem.d):
+        for low, high in ((-most, -least), (least, most)):
+            name = f"= {low // ONE}" if low == high else f"from {low // ONE} to {high // ONE}"
+            found.append((f"w_{j} {name}", [*inside, (j, low, high)]))
+        if problem.integer:
+            inside.append((j, ONE - least, least - ONE))  # in the roots that follow
+    return found
+
+
+def roots(problem: Problem, keep: bool = True) -> list[tuple[str, Box]]:
+    """Return the name and box of every root; `keep` prepares the pairs of the cube for the others."""
+    cuts, most = root_cuts(problem), problem.reach * ONE
+    cube = Box(problem, [-most] * problem.d, [most] * problem.d)
+    if keep and problem.scalable:
+        cube.count(keep)
+    found = list[tuple[str, Box]]()
+    for name, intervals in cuts:
+        box = cube
+        for interval in intervals:
+            box = box.part(*interval)
+        found.append((name, box))
+    return found
+
+
+def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> int:
+    """Check that no feasible weights have an objective above the bound, and return the number of boxes."""
+    limits = [problem.allows(bound, nonzero) for nonzero in range(problem.d + 1)]
+    if problem.scalable and not problem.required and all(limit == 0 for _, limit in problem.sides):
+        zero = problem.value([0.0] * problem.d)
+        require(zero <= bound, "proof.bound", f"is below {show(zero)}, the value of w = 0")
+    sized(partition, 2 * problem.d if problem.scalable else 1, "proof.partition")
+    problem.progress.boxes = sum(text.count(" ") + 1 for text in partition)
+    if problem.perfect > limits[0] and problem.counters > ROOM * COUNTERS:
+        raise LimitError(f"its boxes need {problem.counters} counters of lost pairs, more than {ROOM * COUNTERS}")
+    for at, (name, box) in enumerate(roots(problem, keep=problem.perfect > limits[0])):
+        check_root(problem, limits, partition[at].split(" "), box, f"proof.partition[{at}] ({name})")
+    return problem.progress.boxes
+
+
+def check_root(problem: Problem, limits: list[int], words: list[str], root: Box, place: str) -> None:
+    """Check the partition of one root."""
+    cuts = {f"{j}{z}": (j, z) for j in range(problem.d) for z in ("", "z")}
+    boxes = [root]
+    for at, word in enumerate(words):
+        here = f"{place}, word {at + 1}"
+        require(bool(boxes), here, "comes after the end, all boxes are closed")
+        box = boxes.pop()
+        problem.progress.tick(1)
+        if word == ".":
+            check_closed(problem, limits, box, here)
+            continue
+        require(word in cuts, here, f"is not known: {word!r:.20}")
+        j, z = cuts[word]
+        low, high = box.low[j], box.high[j]
+        middle = 0 if z else (low + high) // 2
+        possible = low < middle < high and (bool(z) or middle - low == high - middle)
+        above = below = middle
+        if problem.integer:
+            middle = 0 if z else middle // ONE * ONE
+            above, below = middle + ONE, middle - ONE if z else middle
+            possible = low < 0 < high if z else low < high
+        require(possible, here, f"cannot cut w_{j} of the box {box}")
+        if problem.perfect > limits[0]:
+            box.count(keep=True)
+        ends = [(above, high), (0, 0), (low, below)] if z else [(above, high), (low, below)]
+        boxes += [box.part(j, *end, apart=bool(z) and end != (0, 0)) for end in ends]
+    require(not boxes, f"{place}, word {len(words)}", f"is the last, but {len(boxes)} boxes are not closed")
+
+
+def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> None:
+    """Check that no feasible weights of a box have an objective above the bound."""
+    known = {j for j in problem.counted if box.low[j] > 0 or box.high[j] < 0} | box.apart | {*problem.required}
+    nonzero = len(known.intersection(problem.counted))
+    if nonzero > problem.most or problem.perfect <= limits[nonzero]:
+        return
+    if any(-problem.least * ONE < box.low[j] and box.high[j] < problem.least * ONE for j in problem.required):
+        return
+    for row, limit in problem.sides:
+        least = [v * (low if v > 0 else high) for v, low, high in zip(row, box.low, box.high, strict=True)]
+        if excess(least, limit * ONE) > FEASIBLE:
+            return
+    total = problem.total(box.count())
+    if total > limits[nonzero]:
+        reached = show(problem.objective(total, nonzero))
+        raise CertificateError(f"{place}: closes the box {box}, where the value may be {reached}")

@@ -1,0 +1,268 @@
+"""Problems of cards, and the search of all cards that proves a bound on them; `ltr.verify` shows why it is enough."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import re
+from collections.abc import Collection
+from fractions import Fraction
+from typing import Any
+
+from .file import (
+    CertificateError,
+    Json,
+    Pair,
+    Stated,
+    check_statistic,
+    distinct,
+    each,
+    integers,
+    require,
+    show,
+    sized,
+)
+
+Orders = dict[tuple[int, ...], Any]  # sets of patterns, and what may follow each
+WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+UNITS = [10**decimals for decimals in range(13)]  # of the numbers of a card
+
+
+class Cards(Stated):
+    """The problem of a file of the kind "card", checked, its numbers as integers.
+
+    Attributes:
+        d: number of columns.
+        columns: the rows with a 1 in each column, as bits of an integer; row i is bit i. None for other columns.
+        numbers: the values of each column, times the unit.
+        row_gains, levels: gain of each row, and (the rows with it, gain) for each gain > 0, ascending, times a unit.
+        sums: a_n + ... + a_(n - p + 1) for p = 0, ..., n, times a unit.
+    """
+
+    def __init__(self, content: dict[str, Json]) -> None:
+        super().__init__(content)
+        n, X, ties, one = self.n, content["X"], content["ties"], content.get("unit", 1)
+        require(one in UNITS, "problem.unit", f"must be a power of ten up to {UNITS[-1]}, got {one!r:.40}")
+        table = [row.split(" ") if "unit" in content else list(row) for row in X]
+        d = self.d = len(table[0])
+        for i, row in enumerate(table):
+            right = all(WHOLE.fullmatch(word) if "unit" in content else word in ("0", "1") for word in row)
+            words = "whole numbers of at most 18 digits" if "unit" in content else "0 and 1"
+            require(len(row) == d and right, f"problem.X[{i}]", f"must be {d} of {words}")
+        self.numbers = [list(map(int, column)) for column in zip(*table, strict=True)]
+        require(ties in ("average", "lost"), "problem.ties", f"must be 'average' or 'lost', got {ties!r:.40}")
+        self.lost, self.points, self.most = ties == "lost", content["points"], content["max_nonzeros"]
+        for name, value, largest in (("points", self.points, 100), ("max_nonzeros", self.most, 6)):
+            require(1 <= value <= largest, f"problem.{name}", f"must be from 1 to {largest}, got {value}")
+        self.signs, self.groups, self.needed = content["signs"], content["groups"], content["required"]
+        for name, values, least, largest in (("signs", self.signs, -1, 1), ("groups", self.groups, -1, 2**31 - 1)):
+            sized(values, d, f"problem.{name}")
+            allowed = (least <= v <= largest for v in values)
+            each(values, allowed, f"problem.{name}", f"be from {least} to {largest}")
+        distinct(self.needed, d, "problem.required")
+        gains, name = self.gains(content), check_statistic(content["statistic"], content["a"], [n])
+        (self.row_gains, unit), (whole, self.value_unit) = integers(gains), integers(content["a"])
+        self.value_unit *= unit << 64
+        self.sums = [0, *itertools.accumulate(v << 64 for v in reversed(whole))]
+        self.columns = [
+            None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
+        ]
+        values = self.row_gains
+        levels = sorted({*values} - {0})
+        self.levels = [(sum(1 << i for i, v in enumerate(values) if v == gain), gain) for gain in levels]
+        if name == "auc" and {*gains} == {0, 1}:
+            self.state_share(int(sum(gains)))
+
+    def size(self) -> Fraction:
+        """Return the statistic of a perfect order."""
+        return self.objective(self.worst(sorted(self.row_gains, reverse=True), 0), 0)
+
+    def worst(self, gains: list[int], place: int) -> int:
+        """Return the contribution of rows with these gains in this order from a place on."""
+        return sum(gain * (self.sums[p + 1] - self.sums[p]) for p, gain in enumerate(gains, place))
+
+    def value(self, weights: list[float]) -> Fraction:
+        """Return the objective of the points, from the totals of all rows."""
+        used = [(int(w), self.numbers[j]) for j, w in enumerate(weights) if w]
+        totals = [sum(w * column[i] for w, column in used) for i in range(self.n)]
+        return self.objective(self.of_totals(totals), len(used))
+
+    def of_totals(self, totals: list[int]) -> Fraction:
+        """Return the sum of contributions of rows with these totals."""
+        rows = sorted(zip(totals, self.row_gains, strict=True), reverse=True)
+        place, value = 0, Fraction(0)
+        for _, group in itertools.groupby(rows, operator.itemgetter(0)):
+            tied = sorted(gain for _, gain in group)
+            end = place + len(tied)
+            mean = Fraction(sum(tied) * (self.sums[end] - self.sums[place]), len(tied))
+            value += self.worst(tied, place) if self.lost else mean
+            place = end
+        return value
+
+    def excess(self, weights: list[float]) -> Fraction:
+        """Return 0: there are no side constraints."""
+        return Fraction(0)
+
+    def check_weights(self, weights: list[float]) -> None:
+        """Check that points are allowed."""
+        for j, w in enumerate(weights):
+            right = w == int(w) and abs(w) <= self.points and w * self.signs[j] >= 0
+            require(right, f"weights[{j}]", f"are no points of a card with points {self.points}, got {w!r}")
+        used = [j for j, w in enumerate(weights) if w]
+        require(self.allowed(used), "weights", f"are not allowed: columns {', '.join(map(str, used)) or 'none'}")
+
+    def allowed(self, columns: Collection[int]) -> bool:
+        """Whether a card may have exactly these columns."""
+        groups = [self.groups[j] for j in columns if self.groups[j] >= 0]
+        return len(columns) <= self.most and len({*groups}) == len(groups) and {*self.needed} <= {*columns}
+
+    def prove(self, bound: Fraction, partition: list[str]) -> str:
+        """Check that no allowed points have an objective above the bound, and return by what that is proven."""
+        sized(partition, 0, "proof.partition")
+        self.progress.boxes = sum(math.comb(self.d, m) for m in range(self.most + 1))
+        self.progress.unit = "set of columns"
+        for m in range(min(self.most, self.d) + 1):
+            self.limit = self.allows(bound, m)
+            self.orders = orders(m, self.points)
+            self.extend(m, (), [(1 << self.n) - 1])
+            for columns in itertools.combinations(range(self.d), m) if None in self.columns else ():
+                if any(self.columns[j] is None for j in columns):
+                    self.progress.tick(1)
+                    if self.allowed(columns):
+                        self.check_numbers(columns)
+        return f"{self.progress.checked} sets of columns"
+
+    def extend(self, m: int, columns: tuple[int, ...], parts: list[int]) -> None:
+        """Check all sets of m columns that begin with some columns, by which the rows are split into parts."""
+        if len(columns) == m:
+            self.progress.tick(1)
+            if self.allowed(columns):
+                self.check_columns(columns, parts)
+            return
+        for j in range(columns[-1] + 1 if columns else 0, self.d):
+            column = self.columns[j]
+            if column is None:
+                continue
+            ones = [part & column for part in parts]
+            self.extend(m, (*columns, j), [part ^ one for part, one in zip(parts, ones, strict=True)] + ones)
+
+    def check_columns(self, columns: tuple[int, ...], parts: list[int]) -> None:
+        """Check all cards of these columns; a part has the rows of a pattern, column columns[j] being its bit j."""
+        shares, wide = list[Pair](), 2 * self.n.bit_length() + 1
+        for pattern, part in enumerate(parts):
+            if count := part.bit_count():  # different shares differ by 1 / n^2 at least
+                gain = sum([(part & rows).bit_count() * gain for rows, gain in self.levels])
+                shares.append(((gain << wide) // count, count, gain, 1 << pattern))
+        shares.sort(reverse=True)
+        if self.rest(shares, 0, 0) <= self.limit:
+            return
+        for mask in range(len(parts)):
+            if all(self.signs[j] != (-1, 1)[mask >> at & 1] for at, j in enumerate(columns)):
+                self.check_orders(self.orders, columns, [parts[p ^ mask] for p in range(len(parts))], mask, shares)
+
+    def check_numbers(self, columns: tuple[int, ...]) -> None:
+        """Check all points of these columns, one of which has other numbers than 0 and 1."""
+        chosen = sorted(columns, key=lambda j: -len({*self.numbers[j]}))
+        # for each number of columns that are fixed, the values of the others
+        blocks = [list(zip(*(self.numbers[j] for j in chosen[at:]), strict=True)) for at in range(len(chosen))]
+        self.fix(chosen, blocks, (), [0] * self.n)
+
+    def fix(self, columns: list[int], blocks: list[Any], points: tuple[int, ...], totals: list[int]) -> None:
+        """Check all points of columns that begin with some, which give the rows these totals."""
+        at = len(points)
+        if at == len(columns):
+            if math.gcd(*points) == 1 and (value := self.of_totals(totals)) > self.limit:
+                names, better = ", ".join(map(str, sorted(columns))), show(self.objective(value, at))
+                raise CertificateError(f"proof.bound: points of the columns {names} have the value {better}")
+            return
+        column, sign = self.numbers[columns[at]], self.signs[columns[at]]
+        for direction in (-1, 1):
+            for size in range(1, self.points + 1) if direction != -sign else ():
+                now = [total + direction * size * v for total, v in zip(totals, column, strict=True)]
+                if at + 1 < len(columns) and self.of_blocks(blocks[at + 1], now) <= self.limit:
+                    if at == 0:
+                        break  # other sizes order the rows of a block alike
+                    continue
+                self.fix(columns, blocks, (*points, direction * size), now)
+
+    def of_blocks(self, blocks: list[Pair], totals: list[int]) -> int:
+        """Return a bound of the contributions of rows whose order within each block is that of their totals."""
+        rows = sorted(zip(blocks, totals, self.row_gains, strict=True), reverse=True)
+        pools, wide = list[Pair](), 2 * self.n.bit_length() + 1  # different means differ by 1 / n^2 at least
+        for _, block in itertools.groupby(rows, operator.itemgetter(0)):
+            own = list[tuple[int, int]]()  # gain and number of the rows of each pool, from the top
+            for _, tied in itertools.groupby(block, operator.itemgetter(1)):
+                gains = [gain for _, _, gain in tied]
+                gain, count = sum(gains), len(gains)
+                while own and own[-1][0] * count <= gain * own[-1][1]:
+                    gain, count = gain + own[-1][0], count + own.pop()[1]
+                own.append((gain, count))
+            pools += [((gain << wide) // count, count, gain, 0) for gain, count in own]
+        pools.sort(reverse=True)
+        return self.rest(pools, 0, 0)
+
+    def rest(self, shares: list[Pair], placed: int, place: int) -> int:
+        """Return a bound of the contributions of the patterns that are not placed, from a place on."""
+        total, sums = 0, self.sums
+        for _, count, gain, pattern in shares:
+            if not placed & pattern:
+                total -= gain * (sums[place] - sums[place + count]) // count  # rounded up
+                place += count
+        return total
+
+    def tied(self, rows: int, place: int) -> int:
+        """Return the contribution of rows with equal totals from a place on, rounded up."""
+        counts = [((rows & bits).bit_count(), gain) for bits, gain in self.levels]
+        end = place + rows.bit_count()
+        if not self.lost:
+            total = sum(count * gain for count, gain in counts)
+            return -(total * (self.sums[place] - self.sums[end]) // (end - place)) if total else 0
+        value, place = 0, end - sum(count for count, _ in counts)
+        for count, gain in counts:
+            value += gain * (self.sums[place + count] - self.sums[place])
+            place += count
+        return value
+
+    def check_orders(
+        self,
+        tree: Orders,
+        columns: tuple[int, ...],
+        parts: list[int],
+        mask: int,
+        shares: list[Pair],
+        placed: int = 0,
+        place: int = 0,
+        value: int = 0,
+    ) -> None:
+        """Check all orders below a node of the tree, where some patterns are placed and have a value.
+
+        The parts are those of the renamed patterns, shares and placed are about the patterns themselves.
+        """
+        for equal, below in tree.items():
+            rows, now = 0, placed
+            for pattern in equal:
+                rows |= parts[pattern]
+                now |= 1 << (pattern ^ mask)
+            end, reached = place + rows.bit_count(), value + self.tied(rows, place)
+            if reached + self.rest(shares, now, end) <= self.limit:
+                continue
+            if not below:
+                names = ", ".join(map(str, columns)) or "none"
+                better = show(self.objective(reached, len(columns)))
+                raise CertificateError(f"proof.bound: a card of the columns {names} has the value {better}")
+            self.check_orders(below, columns, parts, mask, shares, now, end, reached)
+
+
+def orders(m: int, points: int) -> Orders:
+    """Return the orders of all patterns of m columns by positive points: a tree of the sets of equal totals."""
+    root: Orders = {}
+    for weights in itertools.product(range(1, points + 1), repeat=m):
+        totals: dict[int, list[int]] = {}
+        for pattern in range(1 << m):
+            total = sum(w for at, w in enumerate(weights) if pattern >> at & 1)
+            totals.setdefault(total, []).append(pattern)
+        node = root
+        for total in sorted(totals, reverse=True):
+            node = node.setdefault(tuple(totals[total]), {})
+    return root

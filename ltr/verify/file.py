@@ -1,0 +1,328 @@
+"""What a certificate file says: its text, fields and types, the names of statistics, and the hash of its data."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from fractions import Fraction
+from typing import Any
+
+Json = Any  # what json.loads returns
+Pair = tuple[int, ...]
+FORMAT, VERSION = "ltr certificate", 1
+PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
+PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
+OPTIONAL = ("free", "required", "integer", "unit")
+RANKED = {"rank": str, "statistic": str, "a": [float]}
+KINDS = {
+    "rerank": {"kind": str, **PROBLEM, **RANKED, "y": [int]},
+    "graded": {"kind": str, **PROBLEM, **RANKED, "gains": [float], "qid": [int]},
+    "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
+    "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, "max_nonzeros": int}
+    | {"signs": [int], "groups": [int], "required": [int], "gains": [float], "X": [str], "sha256": str}
+    | {"unit": int},
+}
+# a type, [type of each entry], {name: type of the field}, or (type or null,)
+FILE = {"format": str, "version": int, "claim": str, "value": float, "claimed_bound": float, "weights": [float]}
+FILE |= {"problem": KINDS, "proof": ({"bound": float, "partition": [str]},)}
+ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
+
+
+class CertificateError(ValueError):
+    """A certificate is wrong; the message says what and where."""
+
+
+class LimitError(Exception):
+    """A certificate needs more memory than the program allows itself."""
+
+
+class Progress:
+    """Count of the boxes checked, written to stderr every ten seconds if `loud`."""
+
+    def __init__(self, loud: bool = False) -> None:
+        self.loud, self.boxes, self.checked, self.next, self.unit = loud, 0, 0, time.monotonic() + 10, "box"
+
+    def tick(self, boxes: int = 0) -> None:
+        """Add checked boxes."""
+        self.checked += boxes
+        if self.loud and time.monotonic() > self.next:
+            self.next = time.monotonic() + 10
+            sys.stderr.write(f"checking {self.unit} {self.checked} of {self.boxes}\n")
+            sys.stderr.flush()
+
+
+def require(condition: bool, place: str, reason: str) -> None:
+    """Raise `CertificateError` unless the condition holds."""
+    if not condition:
+        raise CertificateError(f"{place}: {reason}")
+
+
+def sized(values: list[Json], length: int, place: str) -> None:
+    """Check the length of a list."""
+    require(len(values) == length, place, f"must hold {length} entries, got {len(values)}")
+
+
+def each(values: Iterable[Json], right: Iterable[bool], place: str, rule: str) -> None:
+    """Check every entry of a list."""
+    for at, (value, holds) in enumerate(zip(values, right, strict=True)):
+        require(holds, f"{place}[{at}]", f"must {rule}, got {value!r:.40}")
+
+
+def distinct(columns: list[int], d: int, place: str, others: Collection[int] = ()) -> None:
+    """Check that columns are among d, each named once and not among others."""
+    right = (0 <= j < d and j not in columns[:at] and j not in others for at, j in enumerate(columns))
+    each(columns, right, place, f"be a column from 0 to {d - 1}, named once")
+
+
+def parse(text: str) -> dict[str, Json]:
+    """Return the content of a file, its fields and their types checked; raise ValueError if it is not JSON."""
+    try:
+        content = json.loads(text, object_pairs_hook=unique)
+        require(isinstance(content, dict) and content.get("format") == FORMAT, "format", f"must be {FORMAT!r}")
+        require(content.get("version") == VERSION, "version", f"must be {VERSION}, got {content.get('version')!r:.40}")
+        return typed(content, FILE, "")
+    except CertificateError:
+        raise
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+    except ValueError:
+        raise ValueError("it contains an integer with more digits than Python reads") from None
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
+
+
+def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Return a JSON object, in which no name may occur twice."""
+    fields: dict[str, Json] = {}
+    for name, value in pairs:
+        require(name not in fields, f"{name!r:.40}", "occurs twice in one object")
+        fields[name] = value
+    return fields
+
+
+def typed(value: Json, kind: Json, place: str) -> Json:
+    """Return the value if it is of this kind; lists of lists are rectangular, integers become floats where needed."""
+    if isinstance(kind, tuple):
+        return None if value is None else typed(value, kind[0], place)
+    if kind is KINDS and isinstance(value, dict):
+        found = value.get("kind")
+        require(found in list(KINDS), f"{place}.kind", f"must be one of {', '.join(KINDS)}, got {found!r:.40}")
+        kind = KINDS[found]
+    if isinstance(kind, dict) and isinstance(value, dict):
+        for field in (*kind, *value):
+            known, given = field in kind, field in value or field in OPTIONAL
+            require(known and given, place or "file", f"{field!r:.40} is {'missing' if known else 'not known'}")
+        present = [field for field in kind if field in value]
+        return {field: typed(value[field], kind[field], f"{place}.{field}".lstrip(".")) for field in present}
+    if isinstance(kind, list) and isinstance(value, list):
+        entries = [typed(entry, kind[0], f"{place}[{at}]") for at, entry in enumerate(value)]
+        for at, entry in enumerate(entries if isinstance(kind[0], list) else []):
+            sized(entry, len(entries[0]), f"{place}[{at}]")
+        return entries
+    if kind is float and type(value) in (int, float):
+        fits = abs(value) <= sys.float_info.max and float(value) == value
+        require(fits, place, f"must be a finite float64, got {value!r:.40}")
+        return float(value)
+    name = kind.__name__ if isinstance(kind, type) else type(kind).__name__
+    require(type(value) is kind, place, f"must be of type {name}, got {value!r:.40}")
+    return value
+
+
+def show(value: Fraction) -> str:
+    """Return a number as text, with twelve digits."""
+    return f"{float(value):.12g}" if abs(value) <= sys.float_info.max else "a number beyond float64"
+
+
+NAME = re.compile(r"([a-z]+)(?:\(([^()]*)\))?(?:@0*([0-9]{1,19}))?")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# name -> its option, its default, what it must exceed; whether @N may (or must) follow; a_l from l, n and the option
+STATISTICS: dict[str, tuple[str, float, float, str, Callable[[int, int, float], float]]] = {
+    "auc": ("", 0, 0, "never", lambda rank, n, x: rank),
+    "wrs": ("", 0, 0, "never", lambda rank, n, x: rank),
+    "pauc": ("", 0, 0, "must", lambda rank, n, x: rank),
+    "wta": ("", 0, 0, "never", lambda rank, n, x: rank == n),
+    "mrr": ("", 0, 0, "may", lambda rank, n, x: 1 / (n - rank + 1)),
+    "dcg": ("base", 2, 1, "may", lambda rank, n, x: math.log(x) / math.log(n - rank + 2)),
+    "power": ("p", 1, 0, "may", lambda rank, n, x: float(rank) ** x),
+}
+
+
+def number(text: str) -> float:
+    """Return the finite float64 that a word in a name stands for; raise ValueError for another word."""
+    value = math.e if text == "e" else float(text) if NUMBER.fullmatch(text) else math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r:.40} is not a finite number")
+    return value
+
+
+def parse_statistic(text: str) -> tuple[str, Callable[[int], list[float]]]:
+    """Return the name of a statistic and the function n -> a_1, ..., a_n; raise ValueError for other text.
+
+    White space around words and numbers does not count.
+    """
+    match = NAME.fullmatch("".join(word.strip() for word in re.split(r"([(),=@])", text)))
+    if match is None:
+        raise ValueError("it does not read name, name(option=value) or name@N")
+    name, inside, digits = match.groups()
+    if name == "weights" and digits is None:
+        own = [number(word) for word in (inside or "").split(",")]
+        if own[0] < 0 or any(after < before for before, after in itertools.pairwise(own)):
+            raise ValueError("its weights are below 0 or fall")
+        return name, lambda n: finite(own, n)
+    if name not in STATISTICS:
+        raise ValueError("it has a cutoff" if name == "weights" else f"its name {name!r:.40} is unknown")
+    option, x, least, cut, formula = STATISTICS[name]
+    if inside:
+        given, _, value = inside.partition("=")
+        if not option or given != option:
+            raise ValueError(f"it has no option {given!r:.40}")
+        x = number(value)
+        if not x > least:
+            raise ValueError(f"its {option} must be > {least}")
+    if (digits is None and cut == "must") or (digits is not None and cut == "never"):
+        raise ValueError(f"it {'needs a' if cut == 'must' else 'takes no'} cutoff")
+    top = 2**63 - 1 if digits is None else int(digits)
+    if not 1 <= top < 2**63:
+        raise ValueError("its cutoff must be from 1 to 2**63 - 1")
+
+    def weights(n: int) -> list[float]:
+        try:
+            return finite([float(formula(rank, n, x)) if n - rank < top else 0.0 for rank in range(1, n + 1)], n)
+        except OverflowError:
+            raise ValueError("a weight is not finite") from None
+
+    return name, weights
+
+
+def finite(a: list[float], n: int) -> list[float]:
+    """Return these weights; raise ValueError unless there are n of them and their sum is finite."""
+    if len(a) != n:
+        raise ValueError(f"it has {len(a)} weights")
+    if not math.isfinite(sum(a)):
+        raise ValueError("the sum of its weights is not finite")
+    return a
+
+
+def check_statistic(text: str, a: list[float], lengths: list[int]) -> str:
+    """Check that `a` has the weights of a statistic for one list after the other, and return the statistic's name."""
+    sized(a, sum(lengths), "problem.a")
+    first, rule = 0, "is not known"
+    try:
+        name, weights = parse_statistic(text)
+        for n in lengths:
+            rule = f"is not known for {n} observations"
+            for at, computed in enumerate(weights(n), first):
+                near = abs(a[at] - computed) <= ULPS * 2.0**-52 * computed
+                require(near, f"problem.a[{at}]", f"must be {computed!r} for {text!r:.40}, got {a[at]!r}")
+                least = a[at - 1] if at > first else 0.0
+                require(a[at] >= least, f"problem.a[{at}]", f"must not fall, got {a[at]!r}")
+            first += n
+    except CertificateError:
+        raise
+    except ValueError as error:
+        raise CertificateError(f"problem.statistic: {rule}: {text!r:.40}, {error}") from None
+    return name
+
+
+def data_digest(problem: dict[str, Json]) -> str:
+    """Return the SHA-256 of the data as ASCII lines, each ended by a line feed.
+
+    One line per observation: its label (kind "rerank") or its gain and list (kind "graded"), then its features as
+    `float.hex` writes them, separated by single spaces; for the kind "pairwise" then one line per pair: above, below,
+    weight. For the kind "card", whose digest covers the whole problem, the words of each other field, by name, and the
+    rows of X.
+    """
+    digest = hashlib.sha256()
+    for line in data_lines(problem):
+        digest.update((" ".join(line) + "\n").encode("ascii"))
+    return digest.hexdigest()
+
+
+def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
+    """Yield the words of each line."""
+    if problem["kind"] == "card":
+        for field in sorted(set(KINDS["card"]) & set(problem) - {"sha256"}):
+            value = problem[field] if isinstance(problem[field], list) else [problem[field]]
+            yield [field, *(v.hex() if isinstance(v, float) else str(v) for v in value)]
+        return
+    for i, row in enumerate(problem["X"]):
+        features = [float(v).hex() for v in row]
+        if problem["kind"] == "rerank":
+            yield [str(problem["y"][i]), *features]
+        elif problem["kind"] == "graded":
+            yield [float(problem["gains"][i]).hex(), str(problem["qid"][i]), *features]
+        else:
+            yield features
+    if problem["kind"] == "pairwise":
+        for (above, below), weight in zip(problem["pairs"], problem["pair_weights"], strict=True):
+            yield [str(above), str(below), float(weight).hex()]
+
+
+def integers(values: list[float]) -> tuple[list[int], int]:
+    """Return integers and a unit, values = integers / unit: denominators are powers of 2, and the largest is used."""
+    unit = max((v.as_integer_ratio()[1] for v in values), default=1)
+    return [p * (unit // q) for p, q in (v.as_integer_ratio() for v in values)], unit
+
+
+class Stated:
+    """What the problem of a file has, of whatever kind.
+
+    Attributes:
+        n: number of observations.
+        value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.
+        scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
+        progress: notified of each box or set of columns, and of each observation whose pairs are visited.
+    """
+
+    def __init__(self, content: dict[str, Json]) -> None:
+        X, C = content["X"], content["C"]
+        require(bool(X and X[0]), "problem.X", "must have a row and a column")
+        require(C >= 0, "problem.C", f"must be >= 0, got {C}")
+        self.n, self.C, self.progress = len(X), Fraction(C), Progress()
+        self.scale, self.shift, self.value_unit = Fraction(1), Fraction(0), 1
+
+    def gains(self, content: dict[str, Json]) -> list[float]:
+        """Return the gains or labels, checked."""
+        name, rule = ("y", "0 or 1") if "y" in content else ("gains", ">= 0")
+        gains, place = content[name], f"problem.{name}"
+        sized(gains, self.n, place)
+        each(gains, (gain in (0, 1) if name == "y" else gain >= 0 for gain in gains), place, f"be {rule}")
+        require(name != "y" or 0 < sum(gains) < self.n, place, "must hold both labels")
+        require(any(gains), place, "must hold a number > 0")
+        return gains
+
+    def state_share(self, positives: int) -> None:
+        """State the statistic as the share of the pairs of a positive and a negative that are in order."""
+        pairs = positives * (self.n - positives)
+        self.scale, self.shift = Fraction(1, pairs), Fraction(-positives * (positives + 1), 2 * pairs)
+
+    def objective(self, total: int | Fraction, nonzero: int) -> Fraction:
+        """Return the objective of a sum of contributions and a number of non-zero weights."""
+        return self.scale * Fraction(total) / self.value_unit + self.shift - self.C * nonzero
+
+    def allows(self, bound: Fraction, nonzero: int) -> int:
+        """Return the largest sum of contributions whose objective is not above a bound."""
+        return math.floor((bound + self.C * nonzero - self.shift) / self.scale * self.value_unit)
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number and a noun."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def read(path: str, most: int) -> str:
+    """Return the text of a file of at most `most` MiB."""
+    with open(path, "rb") as file:  # noqa: PTH123 (as few modules as possible)
+        pieces = list(itertools.islice(iter(lambda: file.read(1 << 20), b""), most + 1))
+    if sum(map(len, pieces)) > most << 20:
+        raise LimitError(f"it is larger than {most} MiB, which --max-size can raise")
+    try:
+        return b"".join(pieces).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 text: {error.reason} at byte {error.start}") from None
