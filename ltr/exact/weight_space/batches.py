@@ -63,6 +63,7 @@ def check_problem(problem: Problem) -> None:
         "side constraints": problem.constraints is not None,
         "required columns": bool(problem.required),
         "whole numbers": problem.integer is not None,
+        "Subranks": getattr(problem, "rank", "") == "subrank",  # whose boxes close by conflicts
         f"more than {_MOST_COORDINATES - 1} features": problem.d >= _MOST_COORDINATES,
     }
     if wrong := [name for name, given in asked.items() if given]:
