@@ -255,8 +255,9 @@ def _certify_card(problem: CardProblem, solution: Solution, described: Content) 
     exact = verify.Cards(described)
     value, attained = _values(problem, exact, weights, points.tolist(), solution.value)
     size = max(abs(exact.size()), abs(attained))
-    best = max(attained, Fraction(value))
-    bound = max(_up(best + _CARD_ROUNDING * size), float(solution.bound))
+    bound, of_solver = _up(max(attained, Fraction(value)) + _CARD_ROUNDING * size), float(solution.bound)
+    if _up(Fraction(of_solver)) > bound:  # a card may attain it, and it was rounded to the nearest float
+        bound = _up(Fraction(of_solver) + _CARD_ROUNDING * size)
     yes_no = int(np.count_nonzero(~problem.numeric))
     all_sets, simple = (sum(math.comb(d, m) for m in range(problem.max_nonzeros + 1)) for d in (problem.d, yes_no))
     few = all_sets <= MOST_SETS and (all_sets - simple) * problem.n <= _MOST_ROWS
