@@ -49,7 +49,7 @@ def test_a_dry_run_says_what_is_computed_and_writes_nothing(workplace, capsys):
     assert found["methods"] == [
         {"method": "ranknet", "state": "to compute", "time_limit": None},
         {"method": "logistic_regression", "state": "to compute", "time_limit": None},
-        {"method": "exact", "state": "to compute", "time_limit": 0.5},
+        {"method": "exact", "state": "to compute", "time_limit": 0.1},
     ]
     assert [column["column"] for column in found["columns"]] == ["age", "hours"]
     assert (found["continues"], found["folder"]) == (False, "runs/quick")
@@ -76,7 +76,7 @@ def test_a_dry_run_knows_what_is_finished_and_what_does_not_go_on(workplace, cap
 def test_dry_runs_of_sweeps_and_cards(workplace, capsys):
     before = sorted(workplace.rglob("*"))
     found = json.loads(said(capsys, "sweep", "sweep.toml", "-n", "--json"))
-    assert (found["results"], found["finished"], found["missing"], found["seconds_of_searches"]) == (6, 0, 6, 1.0)
+    assert (found["results"], found["finished"], found["missing"], found["seconds_of_searches"]) == (6, 0, 6, 0.2)
     assert {group["method"]: group["results"] for group in found["groups"]} == {
         "exact": 2,
         "logistic_regression": 2,
