@@ -11,7 +11,16 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits
 from ltr.losses import parse_loss
-from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
+from ltr.rankers import (
+    ExactRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    ScoreColumn,
+    SurrogateRanker,
+    TwoStageRanker,
+)
+from ltr.rankers.choice import BASE, compare, inner_splits
+from ltr.statistics import RankStatistic
 
 LIMITS = Limits(node_limit=500)
 PAIRS = [
@@ -113,6 +122,90 @@ def test_the_exact_ranker_maximises_the_statistic_of_weighted_gains(statistic):
     assert ranker.solution_.value - max(angles) < 0.05
 
 
+@pytest.mark.parametrize("options", [{"choose": True}, {"choose": False, "base_score": True}])
+@pytest.mark.parametrize("lists", [1, 12])
+def test_weights_of_1_change_no_bit_of_a_choice_and_weights_of_0_leave_rows_out(options, lists, monkeypatch):
+    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 2)
+    X, y, _, qid = data(n=120, lists=lists)
+
+    def fit(rows, weights):
+        ranker = TwoStageRanker(LogisticRegression(), ExactRanker(limits=LIMITS), 60, **options)
+        return ranker.fit(X[rows], y[rows], qid[rows] if lists > 1 else None, sample_weight=weights)
+
+    every, kept = np.arange(120), np.arange(120) % 7 != 0
+    lists_of = qid if lists > 1 else None
+    for one, two in (
+        (fit(every, None), fit(every, np.ones(120))),
+        (fit(np.flatnonzero(kept), None), fit(every, kept.astype(float))),
+    ):
+        assert one.choice_ == two.choice_
+        assert one.solution_.value == two.solution_.value
+        np.testing.assert_array_equal(one.predict(X, lists_of), two.predict(X, lists_of))
+
+
+class Noting(LogisticRegression):
+    """A logistic regression that notes the rows and weights of its fits, and does without the weights."""
+
+    fits = []  # noqa: RUF012 (copies share it)
+
+    def fit(self, X, y, sample_weight=None):
+        Noting.fits.append((X, sample_weight))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("options", [{"choose": True}, {"choose": False, "base_score": True}])
+def test_every_fit_of_the_base_gets_the_weights_of_its_rows(options, monkeypatch):
+    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 2)
+    Noting.fits.clear()
+    X, y, _, _ = data(n=120)
+    weights = np.where(y == 1, 1.0 + np.arange(120) % 3, np.arange(120) % 5 > 0)
+    TwoStageRanker(Noting(), ExactRanker(limits=LIMITS), 60, **options).fit(X, y, sample_weight=weights)
+    weight_of = dict(zip(X[:, 0], weights, strict=True))
+    assert len(Noting.fits) == 1 + 2 * 5 + (2 * (5 + 10) if options["choose"] else 0)
+    for rows, given in Noting.fits:
+        assert given.tolist() == [weight_of[x] for x in rows[:, 0]]
+        assert given.min() > 0
+
+
+def test_a_weighted_choice_measures_weighted_gains(monkeypatch):
+    """A correction for the positives of weight 9 alone is chosen with these weights, and not without."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    heavy, light = rng.random(300) < 1 / (1 + np.exp(3 - 2 * X[:, 1])), rng.random(300) < 1 / (1 + np.exp(-2 * X[:, 0]))
+    y, weights = (heavy | light).astype(int), np.where(heavy, 9.0, 1.0)
+    fits = [
+        TwoStageRanker(ScoreColumn(0), ExactRanker(limits=LIMITS), None).fit(X, y, sample_weight=w)
+        for w in (None, weights)
+    ]
+    plain, weighted = (ranker.choice_ for ranker in fits)
+    assert weighted.gains["spread 0.7"] > weighted.deviations["spread 0.7"] > 0
+    value = [(weights * y)[np.argsort(-ranker.predict(X))] @ (1 / np.log2(np.arange(2, 302))) for ranker in fits]
+    assert value[1] > value[0]
+    assert weighted.reranks
+    assert weighted.expected > plain.expected
+
+
+def test_the_weight_of_a_row_that_stays_in_its_place_moves_no_gain():
+    rng = np.random.default_rng(0)
+    y = (np.arange(50) < 15).astype(float)
+    splits = inner_splits(y, None, seed=0)
+    base = {split.name: rng.random(len(split.held)) for split in splits}
+    for split in splits:
+        base[split.name][split.held == 3] = 2.0  # on top of every list
+    better = {split.name: np.where(split.held == 3, 2.0, base[split.name] + 0.5 * y[split.held]) for split in splits}
+    results = {name: [base[name], better[name]] for name in base}
+    dcg = (RankStatistic.parse("dcg"), "linear", False)
+    plain, stays, moves, twice = (
+        compare(results, splits, [BASE, "other"], y * w, None, dcg, seed=0, linear=True)
+        for w in (1.0, 1 + 4 * (np.arange(50) == 3), 1 + 4 * (np.arange(50) == 4), 2.0)
+    )
+    for field in ("gains", "deviations"):
+        values = [getattr(choice, field)["other"] for choice in (plain, stays, moves, twice)]
+        assert values[1] == pytest.approx(values[0], rel=1e-12)
+        assert values[2] > 1.01 * values[0]
+        assert values[3] == 2 * values[0]
+
+
 def test_both_stages_take_weights():
     X, y, _, _ = data(n=80)
     weights = np.where(y == 1, 1.0 + np.arange(80) % 3, 1.0)
@@ -134,8 +227,10 @@ MISTAKES = [
     (SurrogateRanker("lambda"), lambda w, y: w + 1, "sample_weight: lambda takes none, because positions"),
     (ExactRanker("auc"), lambda w, y: 1.0 + y, "sample_weight: the statistic auc takes none; wrs"),
     (ExactRanker(), lambda w, y: w + 2, "sample_weight must be 1 where the label is 0, or 0 to leave the row out"),
-    (TwoStageRanker(), lambda w, y: 1.0 + y, "sample_weight needs choose=False and base_score=False"),
+    (TwoStageRanker(), lambda w, y: w + 2, "sample_weight must be 1 where the label is 0, or 0 to leave the row out"),
+    (TwoStageRanker(KNeighborsClassifier()), lambda w, y: 1.0 + y, "the base, KN.*takes none; take a base that"),
     (TwoStageRanker(KNeighborsClassifier(), choose=False), lambda w, y: 1.0 + y, "the base, KN.*takes none"),
+    (TwoStageRanker("lambda"), lambda w, y: 1.0 + y, "sample_weight: lambda takes none, because positions"),
 ]  # fmt: skip
 
 

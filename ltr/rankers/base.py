@@ -379,16 +379,17 @@ class Ranker(BaseEstimator):
         """Check the data of a fit with weights of rows, see `_training_data`; rows of weight 0 are left out.
 
         Returns:
-            Features, labels, the number of each row's list, and the weights; None where all rows count alike.
+            Features, labels, the number of each row's list, and the weights; None where all of them are 1, so that the
+            fit is the same as without weights, to the last bit.
         """
         features, labels, groups = self._training_data(X, y, qid)
         if sample_weight is None:
             return features, labels, groups, None
         weights = checked_weights(sample_weight, len(features))
         if (kept := weights > 0).all():
-            return features, labels, groups, weights
+            return features, labels, groups, None if (weights == 1).all() else weights
         features, labels, weights = features[kept], labels[kept], weights[kept]
-        groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
+        groups = None if groups is None else checked_queries(groups[kept], len(labels))[0]
         if len(labels) == 0 or labels_agree(labels, groups):
             raise ValueError("the rows whose sample_weight is not zero must hold two different labels in some list")
         return features, labels, groups, weights

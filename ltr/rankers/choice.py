@@ -9,6 +9,12 @@ of the base, averaged over the repeats. All candidates share the splits.
 Where part i is held out, the base scores of the other rows are out of fold, too: those of part j come from a base
 fitted without i and j. The same base serves where j is held out, so a repeat takes 15 fits of the base, not 30.
 
+*Weights of rows.* With weights v_i (`sample_weight`), the statistic of a list is ``sum over i of v_i gain_i
+a[rank_i]``, the one that `ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The
+candidates maximise it, gains are differences of it, and resampled rows keep their weights in it. (With `normalize` it
+is divided by its value for the ideal order, which has the same weights.) Every fit of the base, on whatever parts, gets
+the weights of its rows. Rows of weight 0 are left out before anything is divided into parts.
+
 *The rule.* Take the candidate with the largest gain, and keep the base unless that gain exceeds its standard deviation
 times `BAR`, or `HIGH_BAR` where the base is not linear in the features: such a base has rarely left a linear correction
 anything to gain, and where the true gain is small, a low bar lets through little but errors of its estimate.
@@ -249,7 +255,7 @@ def compare(
         results: for each split by name, the places of its held-out rows in the order of each candidate, base first.
         splits: the inner splits.
         names: names of the candidates, base first.
-        labels: labels of all rows, (n,).
+        labels: labels of all rows, (n,); with weights of rows, labels whose gains are multiplied by them.
         groups: list of each row, or None for one list.
         measure: statistic, gain of graded labels, and whether to normalise.
         seed: seed of the resampling.

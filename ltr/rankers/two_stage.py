@@ -256,9 +256,10 @@ class TwoStageRanker(Ranker):
             X: features, (n, d), finite.
             y: labels, (n,), 0 and 1 or graded.
             qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
-            sample_weight: weight of each row, (n,), >= 0, for the base ranker and, as in `ExactRanker.fit`, for the
-                exact stage. It needs ``choose=False`` and ``base_score=False``: inner splits and scores out of fold are
-                not weighted.
+            sample_weight: weight of each row, (n,), >= 0, for every fit of the base ranker, whose ``fit`` must take it,
+                and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
+                row in the statistic is multiplied by its weight. Rows with label 0 must have weight 1, or 0 to be left
+                out. Weights that are all 1 change nothing.
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Scores out of
                 fold, which `base_score` and `choose` need, still come from clones that are fitted to parts of the rows.
             warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
@@ -275,9 +276,7 @@ class TwoStageRanker(Ranker):
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
         features, labels, groups, weights = self._weighted_data(X, y, qid, sample_weight)
-        if weights is not None and (self.choose or self.base_score):
-            raise ValueError("sample_weight needs choose=False and base_score=False: inner splits are not weighted")
-        gains = exact._weighted_labels(labels, weights)
+        training = _Training(features, labels, exact._weighted_labels(labels, weights), groups, weights)
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
@@ -303,14 +302,12 @@ class TwoStageRanker(Ranker):
         self.choice_: Choice | None = None
         spread = self.spread
         if self.choose:
-            self.choice_ = self._compare(
-                features, labels, groups, constraints, seed, {} if inner is None else inner, on_choice
-            )
+            self.choice_ = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
             chosen = self.choice_.candidates.index(self.choice_.chosen)
             spread = (None, *SPREADS)[chosen]
         if self.choose or self.base_score:
-            scores = self._out_of_fold(scores, features, labels, groups, seed)
-        self._fit_stage(exact, scores, features, gains, groups, starts, constraints, on_progress, spread)
+            scores = self._out_of_fold(scores, training, seed)
+        self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread)
         if self.choice_ is not None:
             self._explain_choice()
         return self
@@ -354,9 +351,7 @@ class TwoStageRanker(Ranker):
         self,
         exact: ExactRanker,
         scores: FloatArray,
-        features: FloatArray,
-        labels: FloatArray,
-        groups: IntArray | None,
+        training: _Training,
         starts: list[FloatArray],
         constraints: LinearConstraints | None,
         on_progress: Progress | None,
@@ -365,6 +360,7 @@ class TwoStageRanker(Ranker):
         prove: bool = True,
     ) -> None:
         """Cut the lists by the base scores of their rows and fit the exact stage to the tops."""
+        features, labels, groups = training.features, training.weighted, training.groups
         cuts = cut(scores, groups, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if groups is None else None
         top = scores >= cuts
@@ -389,15 +385,7 @@ class TwoStageRanker(Ranker):
         if exact.coef_ is None:
             exact.note_ = f"{_why_nothing(exact, top_labels, top_groups)}: the base ranking is kept"
 
-    def _out_of_fold(
-        self,
-        scores: FloatArray,
-        features: FloatArray,
-        labels: FloatArray,
-        groups: IntArray | None,
-        seed: int,
-        repeats: int = 2,
-    ) -> FloatArray:
+    def _out_of_fold(self, scores: FloatArray, training: _Training, seed: int, repeats: int = 2) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
 
         An overfitted base looks better on its own training rows than it is, and a correction learnt from such scores
@@ -409,39 +397,36 @@ class TwoStageRanker(Ranker):
             return scores
         total = np.zeros(len(scores))
         for repeat in range(repeats):
-            parts = parts_of(labels, groups, seed + repeat)
+            parts = parts_of(training.labels, training.groups, seed + repeat)
             if parts is None:
                 return scores
             for part in range(parts.max() + 1):
-                others = self._fit_part(features, labels, groups, parts != part, seed)
+                others = self._fit_part(training, parts != part, seed)
                 held = parts == part
                 total[held] += others.on_the_scale_of(scores)[held]
         return total / repeats
 
-    def _fit_part(
-        self, features: FloatArray, labels: FloatArray, groups: IntArray | None, seen: NDArray[np.bool_], seed: int
-    ) -> _PartScores:
+    def _fit_part(self, training: _Training, seen: NDArray[np.bool_], seed: int) -> _PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if _is_given(self):
             base = self.base_
         else:
-            lists = None if groups is None else np.unique(groups[seen], return_inverse=True)[1]
-            base = self._fit_base(features[seen], labels[seen], lists, lists, seed)
-        scores = _scores_of(base, features, groups)
+            part = training.take(seen)
+            base = self._fit_base(part.features, part.labels, part.groups, part.groups, seed, part.weights)
+        scores = _scores_of(base, training.features, training.groups)
         return _PartScores(scores, float(scores[seen].mean()), float(scores[seen].std()))
 
     def _compare(
         self,
-        features: FloatArray,
-        labels: FloatArray,
-        groups: IntArray | None,
+        training: _Training,
         constraints: LinearConstraints | None,
         seed: int,
         results: MutableMapping[str, Any],
         on_choice: Callable[[int, int], None] | None,
     ) -> Choice:
         """Compare the base and corrections of several spreads on inner splits, see `ltr.rankers.choice`."""
-        splits = inner_splits(labels, groups, seed)
+        groups = training.groups
+        splits = inner_splits(training.labels, groups, seed)
         if not splits:
             which = "two rows of each label" if groups is None else "two queries"
             raise ValueError(f"choose needs at least {which} to split, use choose=False")
@@ -452,12 +437,12 @@ class TwoStageRanker(Ranker):
         def fit_without(key: tuple[int, int, int]) -> _PartScores:
             repeat, one, other = key
             parts = parts_of_repeat[repeat]
-            return self._fit_part(features, labels, groups, (parts != one) & (parts != other), seed)
+            return self._fit_part(training, (parts != one) & (parts != other), seed)
 
         without = Shared(fit_without)
 
         def ranked(split: InnerSplit) -> tuple[str, list[list[float]]]:
-            return split.name, self._rank_held_out(features, labels, groups, split, without, constraints, seed)
+            return split.name, self._rank_held_out(training, split, without, constraints, seed)
 
         threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
         with ThreadPoolExecutor(threads) as pool:
@@ -471,14 +456,12 @@ class TwoStageRanker(Ranker):
                 pool.shutdown(cancel_futures=True)
                 raise
         names = [BASE, *(f"spread {spread:g}" for spread in SPREADS)]
-        linear = _linear_weights(self.base_, features.shape[1]) is not None
-        return compare(results, splits, names, labels, groups, self._measure(), seed, linear=linear)
+        linear = _linear_weights(self.base_, training.features.shape[1]) is not None
+        return compare(results, splits, names, training.weighted, groups, self._measure(), seed, linear=linear)
 
     def _rank_held_out(
         self,
-        features: FloatArray,
-        labels: FloatArray,
-        groups: IntArray | None,
+        training: _Training,
         split: InnerSplit,
         without: Callable[[tuple[int, int, int]], _PartScores],
         constraints: LinearConstraints | None,
@@ -487,33 +470,30 @@ class TwoStageRanker(Ranker):
         """Return the places of the held-out rows by base and corrections that learn from the other rows.
 
         Args:
-            features: features of all rows, (n, d).
-            labels: their labels, (n,).
-            groups: list of each row, (n,); None means that all rows are one list.
+            training: all rows.
             split: which of them are held out.
             without: returns the scores by a base fitted without two parts of a repeat.
             constraints: side constraints on the weights of the features.
             seed: seed of the base.
         """
         train, held, part = split.train, split.held, copy.copy(self)
-        own = self._fit_part(features, labels, groups, split.parts != split.part, seed).scores
+        groups = training.groups
+        own = self._fit_part(training, split.parts != split.part, seed).scores
         scores = own.copy()
         if not _is_given(self) and split.parts.max() > 1:  # with two parts, nothing is left without both
             for other in set(range(split.parts.max() + 1)) - {split.part}:
                 rows = split.parts == other
                 one, two = sorted((split.part, other))
                 scores[rows] = without((split.repeat, one, two)).on_the_scale_of(own[train])[rows]
-        X, y = features[train], labels[train]
-        lists, held_lists = (
-            None if groups is None else np.unique(groups[rows], return_inverse=True)[1] for rows in (train, held)
-        )
+        learnt, ranked = training.take(train), training.take(held)
         if self.top_k is not None and groups is None:
-            part.top_k = max(2, round(self.top_k * len(train) / len(labels)))
-        found = [places(own[held], held_lists).tolist()]
+            part.top_k = max(2, round(self.top_k * len(train) / len(training.labels)))
+        found = [places(own[held], ranked.groups).tolist()]
         for spread in SPREADS:
-            part._fit_stage(self._exact_stage(), scores[train], X, y, lists, [], constraints, None, spread, prove=False)
-            cuts = part._cuts(own[held], held_lists)
-            found.append(places(part._merged(own[held], cuts, features[held], held_lists), held_lists).tolist())
+            part._fit_stage(self._exact_stage(), scores[train], learnt, [], constraints, None, spread, prove=False)
+            cuts = part._cuts(own[held], ranked.groups)
+            merged = part._merged(own[held], cuts, ranked.features, ranked.groups)
+            found.append(places(merged, ranked.groups).tolist())
         return found
 
     def _explain_choice(self) -> None:
@@ -679,7 +659,10 @@ class TwoStageRanker(Ranker):
         given: dict[str, Any] = {}
         if weights is not None:
             if not has_fit_parameter(last, "sample_weight"):
-                raise ValueError(f"sample_weight: the fit of the base, {last!r:.80}, takes none")
+                raise ValueError(
+                    f"sample_weight: the fit of the base, {last!r:.80}, takes none; take a base that learns from "
+                    'weights, such as "logistic", or leave the weights out'
+                )
             given[f"{prefix}sample_weight"] = weights
         # classifiers and boosted trees ask for whole numbers
         y = labels.astype(np.int64) if np.all(labels == np.floor(labels)) else labels
@@ -805,6 +788,23 @@ class TwoStageRanker(Ranker):
         self.threshold_ = fitted["threshold"]
         choice = fitted.get("choice")  # which earlier files do not hold
         self.choice_ = None if choice is None else Choice.from_dict(choice)
+
+
+@dataclass(frozen=True, eq=False)
+class _Training:
+    """The rows that a ranker learns from, or some of them."""
+
+    features: FloatArray  # (n, d)
+    labels: FloatArray  # as they were given, which the base learns from, (n,)
+    weighted: FloatArray  # labels whose gains are those of `labels` times the weights, (n,)
+    groups: IntArray | None  # list of each row, (n,); None means that all rows are one list
+    weights: FloatArray | None  # weights of the rows, (n,); None where all count alike
+
+    def take(self, rows: NDArray[Any]) -> _Training:
+        """Return some of the rows, by number or by a mask, with their lists numbered from 0."""
+        groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
+        weights = None if self.weights is None else self.weights[rows]
+        return _Training(self.features[rows], self.labels[rows], self.weighted[rows], groups, weights)
 
 
 @dataclass(frozen=True, eq=False)
