@@ -1,6 +1,6 @@
 """Check a certificate of weights, and of a bound that no weights exceed, in exact rational arithmetic.
 
-    python ltr/verify FILE [--require-proof] [--data SHA256] [--max-size MIB]
+    python ltr/verify FILE [--require-proof] [--data SHA256] [--max-size MIB] [--json]
 
 The program needs Python and nothing else. Every number of a file is a float64 and stands for itself; nothing is rounded
 except in messages. The verdict is one line, and the exit code
@@ -111,6 +111,7 @@ their value, and the bound of the solver (claimed_bound) is just quoted.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from fractions import Fraction
 
@@ -243,6 +244,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--max-size", metavar="MIB", type=int, default=MAX_SIZE, help="largest size of the file in MiB (%(default)s)"
     )
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     options = parser.parse_args(arguments)
     if options.max_size < 1:
         parser.error(f"argument --max-size: must be at least 1, got {options.max_size}")
@@ -254,6 +256,8 @@ def main(arguments: list[str] | None = None) -> int:
         require(options.data in (None, sha256), "problem.sha256", f"must be {options.data!r}, got {sha256!r}")
     except CertificateError as error:
         sys.stderr.write(f"rejected: {options.file}: {error}\n")
+        if options.json:
+            _print_verdict("rejected", options.file, str(error))
         return 1
     except (OSError, ValueError) as error:
         sys.stderr.write(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}\n")
@@ -262,9 +266,19 @@ def main(arguments: list[str] | None = None) -> int:
         error.__traceback__ = None  # frees what was read, for there may be no memory left to say so
         reason = error if isinstance(error, LimitError) else "there is not enough memory"
         sys.stderr.write(f"could not be checked: {options.file}: {reason}\n")
+        if options.json:
+            _print_verdict("unchecked", options.file, str(reason))
         return 3
     except KeyboardInterrupt:
         sys.stderr.write(f"interrupted: {options.file} was not checked\n")
         return 130
-    sys.stdout.write(f"{words}\n")
+    if options.json:
+        _print_verdict("accepted", options.file, words, claim=claim, sha256=sha256)
+    else:
+        sys.stdout.write(f"{words}\n")
     return 0
+
+
+def _print_verdict(verdict: str, file: str, words: str, *, claim: str | None = None, sha256: str | None = None) -> None:
+    content = {"verdict": verdict, "file": file, "words": words, "claim": claim, "data": sha256}
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
