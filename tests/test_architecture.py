@@ -16,6 +16,7 @@ LAYERS = [
     [
         "ltr.checks",
         "ltr.clicks",
+        "ltr.demands",
         "ltr.figures",
         "ltr.files",
         "ltr.html",

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ltr.demands import read_demands
 from ltr.exact import Limits, LinearConstraints, RerankProblem, certify
 from ltr.exact.solution import Status
 from ltr.rankers import ExactRanker, Ranker, TwoStageRanker
-from ltr.rankers.demands import read_demands
 from ltr.rankers.exact import round_number
 from ltr.statistics import RankStatistic
 from tests.two_stages import two_stage

@@ -404,6 +404,7 @@ def test_a_real_ctrl_c_stops_between_two_steps_and_the_same_command_goes_on(tmp_
     assert "Traceback" not in err
     assert "interrupted" in out
     assert "run the same command again" in out
+    assert err.endswith("ltr: interrupted; what is finished is kept in stopped/slow: the same command goes on\n")
     monkeypatch.chdir(tmp_path)
     assert main(["run", "slow.toml", "runs_dir=stopped", "--quiet"]) == 0
     assert main(["run", "slow.toml", "runs_dir=straight", "--quiet"]) == 0

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from ltr.data import Roles, TableError, read_raw_table
-from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
+from ltr.exact import Limits
+from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 from trainers.cli import main
 from trainers.config.sections import DataConfig
-from trainers.task.data import read_source, split_of
+from trainers.task.data import inner_splits, read_source, split_of
 
 CONFIG = """
 [data]
@@ -95,6 +96,35 @@ def test_the_list_has_the_weighted_statistic_and_other_values_count_rows_alike(f
     assert "training counts rows by 'w'" in results["note"]
 
 
+def test_positives_have_a_weight_of_their_own_times_that_of_the_column(tmp_path):
+    clicks().to_csv(tmp_path / "clicks.csv", index=False)
+    given = {"path": str(tmp_path / "clicks.csv"), "label": "clicked"}
+    y, w = (split_of(DataConfig(**given, weight="w"), 0).train.__getattribute__(name) for name in ("y", "weight"))
+    for options, expected in (
+        ({"positive_weight": 5}, np.where(y == 1, 5.0, 1.0)),
+        ({"positive_weight": 5, "weight": "w"}, np.where(y == 1, 5.0, 1.0) * w),
+        ({"positive_weight": "balanced"}, np.where(y == 1, (y == 0).sum() / (y == 1).sum(), 1.0)),
+        ({"positive_weight": "balanced", "weight": "w"}, np.where(y == 1, w[y == 0].sum() / w[y == 1].sum(), 1.0) * w),
+    ):
+        split = split_of(DataConfig(**given, **options), 0)
+        np.testing.assert_allclose(split.train.weight, expected)
+        for inner in inner_splits(split, 0.25, 2, 0):
+            np.testing.assert_allclose(inner.train.weight, expected[np.isin(split.train.rows, inner.train.rows)])
+            assert inner.test.weight is None
+
+
+def test_a_run_chooses_by_weighted_gains(finished, tmp_path):
+    given = [f"runs_dir={tmp_path}", "surrogate.losses=", "baselines.methods=logistic_regression"]
+    assert main(["run", str(finished / "clicks.toml"), "-q", "exact.choose=true", *given]) == 0
+    record = json.loads((tmp_path / "clicks" / "exact" / "result.json").read_text())
+    train = split_of(DataConfig(path=str(finished / "clicks.csv"), label="clicked", weight="w"), 0).train
+    ranker = TwoStageRanker.load(tmp_path / "clicks" / "exact" / "model.json")
+    exact = ExactRanker("dcg", method="local_search", limits=Limits(time_limit=60, node_limit=3))
+    own = TwoStageRanker("logistic", exact, 20).fit(train.X, train.y, sample_weight=train.weight)
+    assert record["choice"]["gains"] == own.choice_.gains
+    np.testing.assert_allclose(ranker.decision_function(train.X), own.decision_function(train.X))
+
+
 def test_rows_to_predict_need_no_weights(finished, tmp_path, capsys):
     clicks(30, seed=1).drop(columns=["w", "clicked"]).to_csv(tmp_path / "new.csv", index=False)
     assert main(["predict", str(finished / "runs" / "clicks"), str(tmp_path / "new.csv")]) == 0
@@ -139,8 +169,8 @@ def test_weights_that_are_none_are_named_with_all_other_problems(tmp_path, weigh
         (["data.weight=wt"], "no weight column 'wt'"),
         (["data.weight=clicked"], "data.weight: must be neither the label column nor the query column"),
         (["data.drop=w"], "data.weight: must be neither a feature nor dropped"),
-        (["exact.choose=true"], "exact.choose: must be false with data.weight"),
-        (["exact.base_score=true"], "exact.base_score: must be false with data.weight"),
+        (["data.positive_weight=0"], "data.positive_weight: must be"),
+        (["data.weight=", "data.positive_weight=2", "exact.statistic=auc"], "which data.positive_weight asks for"),
         (["exact.statistic=auc"], "exact.statistic: has no weights of rows"),
         (["surrogate.certify=true"], "surrogate.certify: must be false with data.weight"),
         (["card.enabled=true"], "card.enabled: must be false with data.weight"),

@@ -1,8 +1,11 @@
 """Searches: ranges and their mistakes, trials on inner splits, interruption, the best config, the report."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 import ltr
 from trainers.cli import main
@@ -12,6 +15,7 @@ from trainers.config.tuning import load_tuning, read_tuning
 from trainers.files import RunError
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
+from trainers.tables import stacked_tables
 from trainers.task.data import inner_splits, split_of
 from trainers.tune import runner
 
@@ -263,3 +267,14 @@ def test_sections_that_say_nothing(section, message):
 def test_the_method_must_be_clear():
     with pytest.raises(ConfigError, match=r"tune.method: must be the method .*, one of ranknet, hinge, got"):
         ltr.tune(BASE | {"surrogate.losses": ["ranknet", "hinge"]}, {"surrogate.l2": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_tables_fold_headings_and_split_before_they_cut_a_number(width):
+    cells = [("trial", ["0", "1"]), *((f"surrogate.option_{j}", ["35.1184", "0.000123"]) for j in range(8))]
+    console = Console(width=width, file=io.StringIO())
+    for table in stacked_tables(cells, "search", width):
+        console.print(table)
+    text = console.file.getvalue()
+    assert text.count("35.1184") == text.count("0.000123") == 8
+    assert max(map(len, text.splitlines())) <= width

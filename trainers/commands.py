@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trainers.preview import Preview
     from trainers.run.folder import RunFolder
     from trainers.run.results import Results
+    from trainers.run.rows import Rows
     from trainers.sweep.checks import Loaded
     from trainers.task.data import Source
     from trainers.task.raw import Labelled
@@ -34,12 +35,12 @@ def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
     """Return the config of an experiment, and its data if they are quick to read."""
     from trainers.config import load_config
     from trainers.run.checks import check_config
-    from trainers.task.data import read_at_once
+    from trainers.task.options import read_at_once
 
     config = load_config(arguments.config, arguments.overrides)
     config.data.check_files()
     config = check_config(config, fresh=arguments.fresh)
-    return config, read_at_once(config.data) if is_first() else None
+    return config, read_at_once(config) if is_first() else None
 
 
 def check_sweep(arguments: argparse.Namespace) -> Loaded:
@@ -49,18 +50,21 @@ def check_sweep(arguments: argparse.Namespace) -> Loaded:
     return load_and_check(arguments.config, arguments.overrides)
 
 
-def check_tune(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Return what is searched, tree, options and ranges, in a config whose files are there."""
+def check_tune(arguments: argparse.Namespace) -> tuple[Any, Any, Any, Source | None]:
+    """Return what is searched, tree, options and ranges, and the data if they are quick to read."""
     from trainers.config import parse_config
     from trainers.config.tuning import load_tuning
+    from trainers.task.options import read_at_once
 
     given = load_tuning(Path(arguments.config), arguments.overrides)
-    parse_config(given[0]).data.check_files()
-    return given
+    config = parse_config(given[0])
+    config.data.check_files()
+    return *given, read_at_once(config)
 
 
 def check_card(arguments: argparse.Namespace) -> tuple[Config, Labelled]:
     """Return the options of a card as a config, and its table."""
+    from ltr.data import DataError, TableError
     from trainers.config import parse_config
     from trainers.config.toml_text import apply_overrides
     from trainers.task.raw import read_labelled
@@ -74,7 +78,10 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Labelled]:
     tree, given, findings = apply_overrides(tree, arguments.overrides)
     config = parse_config(tree, source="ltr card", overrides=given, findings=findings)
     config.data.check_files()
-    return config, read_labelled(config.data)
+    try:
+        return config, read_labelled(config.data)
+    except TableError as error:
+        raise DataError(error.for_command()) from None
 
 
 def find_run(arguments: argparse.Namespace) -> RunFolder:
@@ -86,6 +93,30 @@ def find_run(arguments: argparse.Namespace) -> RunFolder:
     if data is not None and not data.is_file():
         raise DataError(f"{data}: {'is not a file' if data.exists() else 'no such file'}")
     return find_run(arguments.run)
+
+
+def check_rows(arguments: argparse.Namespace) -> tuple[RunFolder, Rows]:
+    """Return the folder of a run and the rows that it is to rank."""
+    from trainers.run.rows import read_rows_for
+
+    found = find_run(arguments)
+    return found, read_rows_for(found, arguments.data, arguments.method, card=arguments.command == "predict")
+
+
+def check_export(arguments: argparse.Namespace) -> RunFolder:
+    """Return the folder of a run that has the method to export."""
+    from trainers.run.rows import method_of
+
+    found = find_run(arguments)
+    method_of(found, arguments.method)
+    return found
+
+
+def check_eval(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """Return the rows of a run and its judgements."""
+    from ltr.data import read_qrels, read_run
+
+    return read_run(arguments.run), read_qrels(arguments.qrels)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -115,10 +146,9 @@ def run(arguments: argparse.Namespace) -> int:
     elif results.rows:
         _print_table(results)
     if not arguments.quiet:
-        console.print(f"results in {config.folder}; curves: ltr board {config.runs_dir}", highlight=False)
-    if not results.complete:
-        complain("interrupted")
-    return 0 if results.complete else 130
+        text = f"results in {config.folder}; curves: ltr board {config.runs_dir}"
+        console.print(text, highlight=False, soft_wrap=True)
+    return 0 if results.complete else _interrupted(arguments, config.folder)
 
 
 def sweep(arguments: argparse.Namespace) -> int:
@@ -138,15 +168,18 @@ def sweep(arguments: argparse.Namespace) -> int:
 
     console = Console(stderr=True)
     with Display(None if arguments.quiet else console) as display:
-        outcome = run_sweep(
-            arguments.config,
-            arguments.overrides,
-            workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
-            shard=shard,
-            known=arguments.known,
-            display=display,
-            loaded=loaded,
-        )
+        try:
+            outcome = run_sweep(
+                arguments.config,
+                arguments.overrides,
+                workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
+                shard=shard,
+                known=arguments.known,
+                display=display,
+                loaded=loaded,
+            )
+        except KeyboardInterrupt:
+            return _interrupted(arguments, loaded.config.folder)
     failed = len(outcome.failures)
     done = outcome.cells - outcome.before - failed
     if arguments.json:
@@ -166,27 +199,24 @@ def sweep(arguments: argparse.Namespace) -> int:
 def tune(arguments: argparse.Namespace) -> int:
     """Search for the best options of an experiment."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from trainers.display import Display
     from trainers.report.page import plain_text
+    from trainers.tables import stacked_tables
     from trainers.tune.runner import Search, run_tuning
 
-    tree, options, ranges = arguments.given
+    tree, options, ranges, source = arguments.given
     folder = Path(tree.get("runs_dir", "runs")) / f"{tree['name']}-tune"
     console = Console(stderr=True)
     with Display(None if arguments.quiet else console) as display:
-        search = Search(tree, options, ranges, folder, str(arguments.config))
+        search = Search(tree, options, ranges, folder, str(arguments.config), source)
         tuning = run_tuning(search, fresh=arguments.fresh, display=display)
     stdout = _stdout(Console)
     header, rows = tuning.table(10)
-    table = Table(title=f"search {tuning.name}")
-    for heading in header:
-        table.add_column(heading, overflow="fold", justify="right")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    stdout.print(table)
+    columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]
+    for table in stacked_tables(columns, f"search {tuning.name}", stdout.width):
+        stdout.print(table)
     stdout.print(Text(plain_text(tuning.answer)), soft_wrap=True)
     if tuning.results is not None:
         _print_table(tuning.results)
@@ -195,9 +225,13 @@ def tune(arguments: argparse.Namespace) -> int:
             console.print(text, highlight=False, soft_wrap=True)
     if tuning.complete:
         return 0
-    if not arguments.quiet:
-        console.print(f"what is done is in {folder}; the same command goes on", highlight=False, soft_wrap=True)
-    complain("interrupted")
+    return _interrupted(arguments, folder)
+
+
+def _interrupted(arguments: argparse.Namespace, folder: Path) -> int:
+    """Say how to go on with what was interrupted, and return the exit code."""
+    without = " without --fresh" if getattr(arguments, "fresh", False) else ""
+    complain(f"interrupted; what is finished is kept in {folder}: the same command{without} goes on")
     return 130
 
 
@@ -211,7 +245,11 @@ def report(arguments: argparse.Namespace) -> int:
     folder = arguments.output or (sweep.parent if sweep.is_file() else sweep) / "report"
     reference = None if arguments.reference is None else read_reference(arguments.reference)
     options = {"title": arguments.title, "reference": reference, "markdown": arguments.markdown}
-    for path in write_report(read_sweep(sweep), folder, **options).files:
+    written = write_report(read_sweep(sweep), folder, **options)
+    if arguments.json:
+        _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
+        return 0
+    for path in written.files:
         sys.stdout.write(f"{path}\n")
     return 0
 
@@ -252,9 +290,11 @@ def predict(arguments: argparse.Namespace) -> int:
     """Rank new rows with a run."""
     from trainers.run.predict import predict_csv
 
+    folder, rows = arguments.given
     ranked = predict_csv(
-        arguments.given,
+        folder,
         arguments.data,
+        rows=rows,
         method=arguments.method,
         quote_formulas=arguments.quote_formulas,
         note=_noting(arguments),
@@ -269,7 +309,8 @@ def explain(arguments: argparse.Namespace) -> int:
     from trainers.files import write_atomic, writing
     from trainers.run.explain import chosen_rows, explain_rows, explanation_csv, picture_of, table_of, to_objects
 
-    explanation = explain_rows(arguments.given, arguments.data, arguments.method, note=_noting(arguments))
+    folder, read = arguments.given
+    explanation = explain_rows(folder, arguments.data, arguments.method, rows=read, note=_noting(arguments))
     rows = chosen_rows(explanation, arguments.row)
     if arguments.json:
         _print_json(to_objects(explanation, rows))
@@ -353,15 +394,20 @@ def check(arguments: argparse.Namespace) -> int:
 
 def init(arguments: argparse.Namespace) -> int:
     """Write a config for a table."""
-    from trainers.own_table import write_config
+    from trainers.own_table import open_keys, write_config
 
     output, checked = write_config(arguments.table, _roles(arguments), arguments.output)
-    if checked.table.roles.label is None:
+    if arguments.json:
+        _print_json({"written": str(output), "complete": checked.table.roles.label is not None, **checked.to_dict()})
+    elif checked.table.roles.label is None:
         sys.stdout.write(f"wrote {output}; fill in its label, then: ltr run {output}\n")
+    elif undecided := [] if checked.error is None else open_keys(checked.error):
+        keys = " and ".join(undecided)
+        sys.stdout.write(f"wrote {output}; decide about {keys} in it, then: ltr run {output}\n")
     else:
         sys.stdout.write(f"wrote {output}; next: ltr run {output}\n")
     if checked.error is not None:
-        complain(f"the config solves what it can of this: {checked.error}")
+        complain(f"the config solves what it can of this: {checked.error.problems_text}")
     return 0
 
 
@@ -405,7 +451,8 @@ def evaluate(arguments: argparse.Namespace) -> int:
     from trainers.evaluation import DEFAULT, evaluate_run
 
     names = arguments.measure or DEFAULT
-    found = evaluate_run(arguments.run, arguments.qrels, names, complete=arguments.complete, level=arguments.level)
+    run, qrels = arguments.given
+    found = evaluate_run(run, qrels, names, complete=arguments.complete, level=arguments.level)
     write = found.json if arguments.json else found.text
     sys.stdout.write(write(per_query=arguments.per_query))
     return 0
@@ -416,6 +463,7 @@ def verify(arguments: argparse.Namespace) -> int:
     from ltr import verify
 
     options = ["--require-proof"] if arguments.require_proof else []
+    options += ["--json"] if arguments.json else []
     options += [] if arguments.data is None else [f"--data={arguments.data}"]
     options += [] if arguments.max_size is None else [f"--max-size={arguments.max_size}"]
     return verify.main([*options, "--", arguments.file])

@@ -17,6 +17,7 @@ from ltr.metrics.measures import BinaryMeasure
 from trainers.files import RunError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from ltr.metrics import Measure
@@ -67,15 +68,20 @@ class RunValues:
 
 
 def evaluate_run(
-    run: Path, qrels: Path, measures: Sequence[str] = DEFAULT, *, complete: bool = False, level: int = 1
+    run: Path | pd.DataFrame,
+    qrels: Path | pd.DataFrame,
+    measures: Sequence[str] = DEFAULT,
+    *,
+    complete: bool = False,
+    level: int = 1,
 ) -> RunValues:
     """Return the values of measures for a run.
 
     A query without a relevant document has the value 0, as in trec_eval.
 
     Args:
-        run: file of the run.
-        qrels: file of the judgements.
+        run: file of the run, or its rows as `ltr.data.read_run` returns them.
+        qrels: file of the judgements, or its rows as `ltr.data.read_qrels` returns them.
         measures: names of measures, as `ltr.metrics.parse_measure` reads them.
         complete: whether queries without a line in the run count, with 0.
         level: the least label of a relevant document, for measures that take documents as relevant or not.
@@ -90,7 +96,9 @@ def evaluate_run(
             named[name] = parse_measure(name)
         except ValueError as error:
             raise RunError(f"-m: {error}") from None
-    lists = judged_lists(read_run(run), read_qrels(qrels), complete=complete)
+    found_run = read_run(run) if isinstance(run, Path) else run
+    judged = read_qrels(qrels) if isinstance(qrels, Path) else qrels
+    lists = judged_lists(found_run, judged, complete=complete)
     labels = torch.from_numpy(lists.labels)
     binary = {name for name, measure in named.items() if isinstance(measure, BinaryMeasure) and measure.name != "err"}
     found: dict[str, NDArray[np.float64]] = {}

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ltr.demands import read_demands
 from ltr.exact import METHODS, RerankProblem
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
@@ -32,7 +33,6 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.demands import read_demands
 from ltr.statistics import RankStatistic
 from trainers.cards import card_ranker, find_card, label_name
 from trainers.config import CARD, EXACT, Config

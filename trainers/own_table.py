@@ -241,6 +241,14 @@ def write_config(path: Path, roles: Roles, output: Path | None) -> tuple[Path, C
     return output, checked
 
 
+_SOLVED = ("label", "drop", "missing")  # keys of which the config that is written has the remedy, others as comments
+
+
+def open_keys(error: TableError) -> list[str]:
+    """Return the keys that the user has to decide about in the config that `write_config` wrote."""
+    return [key for key in (line.partition(" = ")[0] for line in error.lines()) if key not in _SOLVED]
+
+
 def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     table, roles = checked.table, checked.table.roles
     yield f"# How ltr ranks the rows of {path.name}. `ltr options` lists every key."
@@ -267,14 +275,9 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     yield from ("", "[exact]")
     yield f"top_k = {min(50, max(2, checked.rows // 4))}  # how many rows at the top matter: those that you can act on"
     yield 'statistic = "dcg"  # what makes a good list'
-    if roles.weight is not None:
-        yield "choose = false  # inner splits have no weights of rows"
-        if (
-            checked.error is None
-            and table.weights is not None
-            and not np.isin(table.weights[table.y == 0], (0, 1)).all()
-        ):
-            yield "enabled = false  # ranks count rows, so that here rows of label 0 can only have the weights 0 and 1"
+    weights = table.weights if checked.error is None else None
+    if weights is not None and not np.isin(weights[table.y == 0], (0, 1)).all():
+        yield "enabled = false  # ranks count rows, so that here rows of label 0 can only have the weights 0 and 1"
     yield "time_limit = 60  # seconds for the exact search"
     yield ""
 

@@ -194,6 +194,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
     report("--reference", metavar="CSV", type=Path, help="published values to compare with")
     report("--markdown", metavar="FILE", type=Path, help="write the Markdown here too, with links to DIR")
+    report("--json", action="store_true", help="print JSON: the files that were written")
     report("--title", help="title of the report")
 
     board = add(
@@ -225,7 +226,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         "output is CSV from the top of the list down, with position (1 is the top), score, and the stage that placed "
         "the row; query by query where the run's data had queries.",
         *("trainers.run.predict", *_DATA),
-        early=commands.find_run,
+        early=commands.check_rows,
     )
     predict("run", metavar="RUN", help="a run folder, or the name of one in runs/")
     predict("data", metavar="DATA", type=Path, help="a table with the run's features, or a sparse file")
@@ -246,7 +247,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         "For a row: what each column adds to its score, and which columns put it above or below its neighbours on the "
         "list. A linear ranker adds weight times the value's difference to the training mean.",
         *("trainers.run.explain", *_DATA),
-        early=commands.find_run,
+        early=commands.check_rows,
     )
     explain("run", metavar="RUN", help="a run folder, or the name of one in runs/")
     explain("data", metavar="ROWS", type=Path, help="a table with the run's features, or a sparse file")
@@ -266,7 +267,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         "Any language with a runtime for ONNX can then score raw rows: missing values are filled in and texts become "
         "features inside the model. It prints what the inputs hold. It needs the extra onnx: pip install 'ltr[onnx]'.",
         "trainers.run.export",
-        early=commands.find_run,
+        early=commands.check_export,
     )
     export("run", metavar="RUN", help="a run folder, or the name of one in runs/")
     export("-o", "--output", metavar="FILE", type=Path, required=True, help="where to write, such as model.onnx")
@@ -294,6 +295,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
     init("table", metavar="TABLE", type=file, help="a CSV or other table")
     _add_columns(init)
     init("-o", "--output", metavar="FILE", type=Path, help="where to write (default: TABLE's name with .toml, here)")
+    init("--json", action="store_true", help="print JSON: the config's path, and what ltr check --json prints")
 
     card = add(
         commands.card,
@@ -351,6 +353,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
     verify("file", metavar="FILE", help="a certificate")
     verify("--require-proof", action="store_true", help="reject a certificate that proves no bound")
     verify("--data", metavar="SHA256", help="reject a certificate about other data")
+    verify("--json", action="store_true", help="print JSON: the verdict, what it shows, and about which data")
     verify("--max-size", metavar="MIB", type=int, help="largest size of the file in MiB (256)")
 
     evaluation = add(
@@ -360,6 +363,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         "Values agree with trec_eval's: documents are ordered by score, then by name, and those without a judgement "
         "are not relevant.",
         *("trainers.evaluation", "pandas"),
+        early=commands.check_eval,
     )
     evaluation("run", metavar="RUN", type=file, help="lines of: query Q0 document rank score tag")
     evaluation("qrels", metavar="QRELS", type=file, help="lines of: query 0 document label")

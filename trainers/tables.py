@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import JustifyMethod
     from rich.table import Table
 
 NOTHING_PROVEN = "nothing proven"
@@ -77,3 +78,43 @@ def folded_table(
     for row in rows:
         table.add_row(*map(Text, row))
     return table
+
+
+def stacked_tables(
+    columns: Sequence[tuple[str, Sequence[str]]],
+    title: str,
+    width: int,
+    *,
+    left: Collection[str] = (),
+    bold: str | None = None,
+) -> Iterator[Table]:
+    """Yield a table for a terminal, or several of fewer columns that fit the width, each with the first column.
+
+    Args:
+        columns: heading and cells of each column; the first has the names of the rows, which are folded where they do
+            not fit. No other cell is folded or cut.
+        title: title of the first table.
+        width: columns of the terminal.
+        left: headings of columns that are aligned to the left.
+        bold: name of a row in bold type.
+    """
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    names, *rest = columns
+    while rest:
+        taken = 1
+        widths = [3 + max(map(cell_len, (heading, *cells))) for heading, cells in (names, *rest)]  # with borders
+        while taken < len(rest) and 1 + sum(widths[: taken + 2]) <= width:
+            taken += 1
+        table, shown = Table(title=title or None), [names, *rest[:taken]]
+        for at, (heading, cells) in enumerate(shown):
+            # names and headings are folded where they do not fit, before numbers; nothing is cut
+            least = max(map(cell_len, cells)) if at else None
+            side: JustifyMethod = "left" if heading in left else "right"
+            table.add_column(heading, justify=side, overflow="fold", min_width=least)
+        for row in zip(*(cells for _, cells in shown), strict=True):
+            table.add_row(*map(Text, row), style="bold" if row[0] == bold else None)
+        yield table
+        rest, title = rest[taken:], ""

@@ -14,6 +14,8 @@ alone, if (nearly) no training row misses it.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,9 +25,21 @@ from numpy.typing import NDArray
 
 from ltr.data.columns import Column, yes_of
 from ltr.data.kinds import MOST_VALUES, RARE
-from ltr.data.problems import Problem, listed
+from ltr.data.problems import Problem, TableError, listed, unknown
 
 FloatArray = NDArray[np.float64]
+DAYS = " (days since 1970)"
+"""End of the name of a feature that is made of a date."""
+
+
+def date_text(days: float) -> str:
+    """Return the date that is so many days after 1 January 1970.
+
+    Examples:
+        >>> date_text(1650.4)
+        '1974-07-09'
+    """
+    return str(np.datetime64(0, "D") + np.timedelta64(math.floor(days), "D"))
 
 
 @dataclass(frozen=True)
@@ -66,7 +80,7 @@ class Encoding:
         elif self.kind == "category":
             found += [f"{self.column} = {value}" for value in self.values]
         else:
-            found.append(f"{self.column} (days since 1970)" if self.kind == "date" else self.column)
+            found.append(f"{self.column}{DAYS}" if self.kind == "date" else self.column)
         if self.other:
             found.append(f"{self.column} = {'another value' if 'other' in (*self.values, self.reference) else 'other'}")
         return (*found, f"{self.column} is missing") if self.missing else tuple(found)
@@ -146,7 +160,7 @@ class Encoding:
     def _median_text(self) -> str:
         assert self.median is not None
         if self.kind == "date":
-            return str(np.datetime64(0, "D") + np.timedelta64(int(self.median), "D"))
+            return date_text(self.median)
         return f"{self.median:g}"
 
 
@@ -206,6 +220,38 @@ def encodings_of(
     return tuple(found), left_out
 
 
-def encode(columns: Mapping[str, Column], encodings: Sequence[Encoding]) -> FloatArray:
-    """Return the features of a table's rows, (n, d)."""
+def encode(columns: Mapping[str, Column], encodings: Sequence[Encoding], where: str) -> FloatArray:
+    """Return the features of a table's rows, (n, d).
+
+    Args:
+        columns: the columns by name, in any order and with further ones.
+        encodings: how columns become features.
+        where: path of the file of the table, for errors.
+
+    Raises:
+        TableError: all columns that are missing or hold other cells than in the training rows.
+    """
+    missing = [one.column for one in encodings if one.column not in columns]
+    problems = [unknown("feature column", missing, columns)] if missing else []
+    found = (one.problem(columns[one.column]) for one in encodings if one.column in columns)
+    problems += [problem for problem in found if problem is not None]
+    if problems:
+        raise TableError(where, problems)
     return np.column_stack([encoding.features(columns[encoding.column]) for encoding in encodings])
+
+
+def notes_on(columns: Mapping[str, Column], encodings: Sequence[Encoding]) -> list[str]:
+    """Return what in new rows the training rows did not have, such as other texts, and what it is taken for."""
+    return [note for one in encodings for note in one.notes(columns[one.column])]
+
+
+FORMAT = 1
+"""Version of the JSON that `ltr.data.TablePreparation.to_json` writes."""
+
+
+def encodings_in(text: str) -> tuple[Encoding, ...]:
+    """Return the encodings in that JSON; ValueError, KeyError or TypeError for any other text."""
+    given = json.loads(text)
+    if given["format"] != FORMAT:
+        raise ValueError(f"format must be {FORMAT}, got {given['format']!r:.80}")
+    return tuple(Encoding.from_dict(one) for one in given["columns"])

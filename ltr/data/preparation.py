@@ -15,11 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ltr.checks import check_number, check_whole
 from ltr.data.columns import Column, columns_of
 from ltr.data.dataset import checked_names
-from ltr.data.encoding import Encoding, encode, encodings_of
+from ltr.data.encoding import FORMAT, Encoding, encode, encodings_in, encodings_of, notes_on
 from ltr.data.kinds import LEFT_OUT, MOST_VALUES, RARE, kinds_of
 from ltr.data.problems import Problem, TableError, unknown
-
-_FORMAT = 1
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
@@ -111,17 +109,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def transform_columns(self, columns: Mapping[str, Column], where: str) -> NDArray[np.float64]:
         """Return the features, (n, d), of columns by name; `where` is the path of their file, for errors."""
         check_is_fitted(self)
-        missing = [one.column for one in self.encodings_ if one.column not in columns]
-        problems = [unknown("feature column", missing, columns)] if missing else []
-        found = (one.problem(columns[one.column]) for one in self.encodings_ if one.column in columns)
-        problems += [problem for problem in found if problem is not None]
-        if problems:
-            raise TableError(where, problems)
-        return encode(columns, self.encodings_)
+        return encode(columns, self.encodings_, where)
 
     def notes(self, columns: Mapping[str, Column]) -> list[str]:
         """Return what in new rows the training rows did not have, such as other texts, and what it is taken for."""
-        return [note for one in self.encodings_ for note in one.notes(columns[one.column])]
+        return notes_on(columns, self.encodings_)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return the names of the features, (d,)."""
@@ -137,17 +129,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         body = ",\n    ".join(lines)
         left_out = json.dumps(self.left_out_, ensure_ascii=False)
         table = json.dumps(self.feature_names_in_.tolist(), ensure_ascii=False)
-        head = f'{{\n  "format": {_FORMAT},\n  "table": {table},\n  "left_out": {left_out},\n  "columns": [\n'
+        head = f'{{\n  "format": {FORMAT},\n  "table": {table},\n  "left_out": {left_out},\n  "columns": [\n'
         return f"{head}    {body}\n  ]\n}}\n"
 
     @classmethod
     def from_json(cls, text: str) -> TablePreparation:
         """Return the preparation that `to_json` wrote; ValueError, KeyError or TypeError for any other text."""
-        given = json.loads(text)
-        if given["format"] != _FORMAT:
-            raise ValueError(f"format must be {_FORMAT}, got {given['format']!r:.80}")
-        found = cls()
-        found.encodings_ = tuple(Encoding.from_dict(one) for one in given["columns"])
+        given, found = json.loads(text), cls()
+        found.encodings_ = encodings_in(text)
         found.left_out_ = dict(given["left_out"])
         found.feature_names_in_ = np.array(given["table"], dtype=object)
         found.n_features_in_ = len(given["table"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,9 @@ class TableError(DataError):
         >>> note = Problem("column 'note': 90 different texts", (Remedy("leaves it out", "drop", ["note"]),))
         >>> print(TableError("t.csv", [note]))
         t.csv: column 'note': 90 different texts; data.drop = ["note"] leaves it out
+        lines for the config:
+          [data]
+          drop = ["note"]
         >>> print(TableError("t.csv", [note, note], given={"drop": ["id"]}))
         t.csv: 2 problems
           column 'note': 90 different texts; data.drop = ["id", "note"] leaves it out
@@ -74,11 +78,28 @@ class TableError(DataError):
         given: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         self.where, self.problems, self.given = where, tuple(problems), dict(given or {})
-        text = in_one_message(where, [problem.line(self.given) for problem in problems], "problems")
-        keys = self.lines()
-        if len(problems) > 1 and keys:
+        text = self.problems_text
+        if keys := self.lines():
             text += "\n".join(["\nlines for the config:", "  [data]", *(f"  {line}" for line in keys)])
         super().__init__(text)
+
+    @property
+    def problems_text(self) -> str:
+        """The message without the lines for a config."""
+        return in_one_message(self.where, [problem.line(self.given) for problem in self.problems], "problems")
+
+    def for_command(self) -> str:
+        """Return the message for a command without a config, with arguments in place of the lines.
+
+        Examples:
+            >>> note = Problem("column 'note': 90 different texts", (Remedy("leaves it out", "drop", ["my note"]),))
+            >>> print(TableError("t.csv", [note]).for_command())
+            t.csv: column 'note': 90 different texts; data.drop = ["my note"] leaves it out
+            arguments for the command: 'data.drop=["my note"]'
+        """
+        text = self.problems_text
+        keys = [shlex.quote("data." + line.replace(" = ", "=", 1)) for line in self.lines()]
+        return f"{text}\narguments for the command: {' '.join(keys)}" if keys else text
 
     def lines(self) -> list[str]:
         """Return the lines of the section ``data`` of a config that solve the problems that keys can solve."""

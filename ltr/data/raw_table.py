@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, Dataset, checked_names, checked_queries
+from ltr.data.encoding import encodings_of
 from ltr.data.kinds import LEFT_OUT, Kind, is_plain, kinds_of
 from ltr.data.labels import Labels, labels_of
 from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
@@ -122,6 +123,20 @@ class Table:
     def left_out(self) -> dict[str, str]:
         """Reasons of columns that are left out, by name."""
         return {name: kind.reason for name, kind in self.kinds.items() if kind.name in LEFT_OUT}
+
+    def feature_names(self, rows: NDArray[np.intp] | slice, *, unclear: bool = False) -> list[str]:
+        """Return the names of the features that `preparation` makes, without what takes it long to import.
+
+        Args:
+            rows: the rows that a preparation learns from.
+            unclear: whether columns that cannot be understood keep their names, in a table with problems.
+        """
+        if not self.problems and self.plain:
+            return list(self.columns)
+        wanted = {name: kind.asked for name, kind in self.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
+        found = encodings_of({name: self.columns[name].take(rows) for name in wanted}, wanted)[0]
+        names = [name for one in found for name in one.names]
+        return names + [name for name, kind in self.kinds.items() if unclear and kind.name == "unclear"]
 
     def preparation(self, rows: NDArray[np.intp] | slice) -> TablePreparation:
         """Return a preparation that has learned from some rows; what the columns are, the whole table decides."""

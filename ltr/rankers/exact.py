@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.data.dataset import labels_agree
+from ltr.demands import Column, Demands, Row, read_demands
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
@@ -42,7 +43,6 @@ from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
-from ltr.rankers.demands import Column, Demands, Row, read_demands
 from ltr.ranks import GainName, gains_of
 from ltr.statistics import RankStatistic
 

@@ -95,30 +95,19 @@ class Config(Section):
         if column is not None and (column in self.data.drop or (features is not None and column not in features)):
             rule = "must be among the columns that are read: name it in data.features, and not in data.drop"
             yield "exact.base_score", rule, column, ("data.features", "data.drop")
-        if self.data.weight is not None:
+        if self.data.weighs:
             yield from self._clashes_with_weights()
 
     def _clashes_with_weights(self) -> Iterator[Clash]:
         """Refuse what rows cannot have weights in."""
-        exact, weight = self.exact, ("data.weight",)
+        exact, key = self.exact, self.data.weighs
         if self.surrogate.certify:
-            yield (
-                "surrogate.certify",
-                "must be false with data.weight: the certified optimum has no weights",
-                True,
-                weight,
-            )
+            yield "surrogate.certify", f"must be false with {key}: the certified optimum has no weights", True, (key,)
         if self.card.enabled:
-            yield "card.enabled", "must be false with data.weight: a card counts rows", True, weight
-        if not exact.enabled:
-            return
-        for key in ("choose", "base_score"):
-            if value := getattr(exact, key):
-                rule = f"must be false with data.weight: the inner splits of exact.{key} have no weights"
-                yield f"exact.{key}", rule, value, weight
-        if RankStatistic.parse(exact.statistic).kind.share_of_pairs:
-            rule = "has no weights of rows, which data.weight asks for; wrs, the sum of ranks, has"
-            yield "exact.statistic", rule, exact.statistic, weight
+            yield "card.enabled", f"must be false with {key}: a card counts rows", True, (key,)
+        if exact.enabled and RankStatistic.parse(exact.statistic).kind.share_of_pairs:
+            rule = f"has no weights of rows, which {key} asks for; wrs, the sum of ranks, has"
+            yield "exact.statistic", rule, exact.statistic, (key,)
 
     @property
     def folder(self) -> Path:

@@ -47,6 +47,7 @@ from trainers.config.errors import nearest
 
 EARLIER: dict[str, Any] = {
     "data.weight": None,
+    "data.positive_weight": None,
     "data.positive": None,
     "data.numbers": [],
     "data.categories": [],
@@ -164,6 +165,14 @@ def _split_integers(value: object) -> object:
     return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < 19 else p for p in parts]  # of 64 bits
 
 
+def _weight_or_balanced(value: object) -> float | str | None:
+    """Check the weight of the positives."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or value == "balanced" or (number and 0 < float(value) < math.inf):  # type: ignore[arg-type]
+        return float(value) if number else value  # type: ignore[arg-type, return-value]
+    raise ValueError('must be a number above 0, or "balanced"')
+
+
 def _whole_or(word: str, least: int) -> PlainValidator:
     """Return a validator of an integer of at least `least`, or of the word for everything."""
 
@@ -253,6 +262,11 @@ class DataConfig(Section):
     )
     query: _Name = option(None, "query column of your table; alternatively a file of sizes, PATH.query")
     weight: _Name = option(None, "column of your table with the weight of each row in training, >= 0; 1 when left out")
+    positive_weight: Annotated[float | Literal["balanced"] | None, PlainValidator(_weight_or_balanced)] = option(
+        None,
+        "weight of rows with labels above 0 in training, where the others have 1, times data.weight; "
+        "balanced gives both the same total weight",
+    )
     drop: Names = option((), "columns of your table that are not features, such as ids")
     features: Names | None = option(None, "feature columns of your table; all others when left out")
     numbers: Names = option((), "columns to take as numbers, even where they look like ids")
@@ -316,6 +330,12 @@ class DataConfig(Section):
         if given:
             what = [f"{path}: {'is not a file' if os.path.exists(path) else 'no such file'}" for path in given]  # noqa: PTH110
             raise DataError(in_one_message("", what, "files are missing"))
+
+    @property
+    def weighs(self) -> str:
+        """The key that gives rows weights in training, an empty text where none does."""
+        given = [key for key in ("weight", "positive_weight") if getattr(self, key) is not None]
+        return f"data.{given[0]}" if given else ""
 
     @property
     def roles(self) -> Roles:
@@ -517,7 +537,7 @@ class ExactConfig(Section):
         return self.base_score if isinstance(self.base_score, str) else None
 
     def demands(self) -> dict[str, Any]:
-        """Return what is demanded of the weights, as `ltr.rankers.demands.read_demands` takes it."""
+        """Return what is demanded of the weights, as `ltr.demands.read_demands` takes it."""
         signs = {text[1:]: text[0] for text in self.signs}
         return {"signs": signs, **{name: getattr(self, name) for name in ("required", "forbidden", "constraints")}}
 

@@ -163,10 +163,13 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
 
 def _note_on_weights(config: Config) -> str:
     """Return which values count rows by their weights, an empty text where none has any."""
-    if config.data.weight is None:
+    if not config.data.weighs:
         return ""
+    by = [] if config.data.weight is None else [repr(config.data.weight)]
+    by += [] if config.data.positive_weight is None else [f"data.positive_weight = {config.data.positive_weight}"]
     weighted = "the convex loss" + (f", {config.exact.statistic} on list and bound" if config.exact.enabled else "")
-    return f"weights: training counts rows by {config.data.weight!r}, and so do {weighted}; all else counts them alike"
+    weighted += ", and the gains that exact.choose expects" if config.exact.enabled and config.exact.choose else ""
+    return f"weights: training counts rows by {' times '.join(by)}, and so do {weighted}; all else counts them alike"
 
 
 def _note_by_query(context: Context) -> str:

@@ -12,18 +12,25 @@ from rich.table import Table
 from rich.text import Text
 
 from ltr.data import format_of, read_texts
+from ltr.data.encoding import DAYS, date_text
 from ltr.rankers import Explanation
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import Json, RunError, to_json
 from trainers.run.folder import RunFolder
-from trainers.run.predict import ranker_of, rows_of
+from trainers.run.predict import ranker_of
+from trainers.run.rows import Rows, rows_of
 
 _FIRST = 3  # rows from the top that are shown where none is named
 _LINES = 20  # columns of a table
 
 
 def explain_rows(
-    run: RunFolder, data: Path, method: str | None = None, *, note: Callable[[str], None] = lambda text: None
+    run: RunFolder,
+    data: Path,
+    method: str | None = None,
+    *,
+    rows: Rows | None = None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Explanation:
     """Explain the rows of a file, whose index is their number in the file, from 1.
 
@@ -31,6 +38,7 @@ def explain_rows(
         run: folder of the run.
         data: the file, as for `trainers.run.predict.predict_csv`.
         method: a method of the run; its exact stage by default, or its only method.
+        rows: the rows, if they have been read.
         note: as for `predict_csv`.
 
     Raises:
@@ -38,10 +46,12 @@ def explain_rows(
         DataError: the file lacks the run's features or queries, or has values that are not numbers.
     """
     ranker = ranker_of(run, method)
-    rows, queries = rows_of(run, data, note)
-    rows.index = range(1, len(rows) + 1)
+    rows = rows_of(run, data) if rows is None else rows
+    for text in rows.notes:
+        note(text)
+    table = rows.table.set_axis(range(1, len(rows.table) + 1))
     try:
-        return ranker.explain(rows, queries)
+        return ranker.explain(table, rows.queries)
     except ValueError as error:
         raise RunError(f"--method: {error}") from None
 
@@ -75,10 +85,13 @@ def table_of(explanation: Explanation, row: int) -> Table:
     heads = {"value": "value", "adds": "adds"} | {side: f"against row\n{near[side]} {side}" for side in near}
     table.add_column("column", overflow="fold")
     cells = {name: [_cell(value, signed=name != "value") for value in frame[name]] for name in heads}
+    for at, name in enumerate(frame.index):
+        if str(name).endswith(DAYS) and not math.isnan(frame["value"].iloc[at]):
+            cells["value"][at] = date_text(frame["value"].iloc[at])
     for name, head in heads.items():
         table.add_column(head, justify="right", overflow="fold", min_width=max(map(len, cells[name])))
     for at, name in enumerate(frame.index):
-        line = (str(name), *(cells[column][at] for column in heads))
+        line = (str(name).removesuffix(DAYS), *(cells[column][at] for column in heads))
         table.add_row(*map(Text, line), style="bold" if at == len(frame) - 1 else None)
     return table
 

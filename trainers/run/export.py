@@ -10,7 +10,8 @@ from trainers.config import CARD
 from trainers.files import RunError, reading, writing
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
-from trainers.run.predict import method_of, ranker_of
+from trainers.run.predict import ranker_of
+from trainers.run.rows import method_of
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from markdown_it import MarkdownIt
-from rich.cells import cell_len
-from rich.console import JustifyMethod, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -32,7 +31,7 @@ from trainers.records import SweepResults, is_trivial, pack_labels, thinned
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.frames import Rankers, RunSource, curves, ranked
 from trainers.run.tracking import read_log
-from trainers.tables import NOTHING_PROVEN, markdown_table, number
+from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import Split, split_of
 from trainers.task.measures import ranked_labels
 
@@ -342,32 +341,16 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
     methods, *others = tables(results).items()
     return [
         *([] if results.choice is None else [Text(str(results.choice), style="bold")]),
-        *_stacked(methods[1], f"run {results.name}", width),
+        *_shown(methods[1], f"run {results.name}", width),
         Text(results.caption, style="italic dim"),
-        *(table for title, columns in others for table in _stacked(columns, title, width)),
+        *(table for title, columns in others for table in _shown(columns, title, width)),
         *map(Text, results.conclusions),
         *([] if results.card is None else [Text(f"\n{results.card}")]),
     ]
 
 
-def _stacked(columns: Columns, title: str, width: int) -> Iterator[Table]:
-    """Yield a table, or several of fewer columns that fit the width, each with the methods."""
-    methods, *rest = columns
-    while rest:
-        taken = 1
-        widths = [3 + max(map(cell_len, (heading, *cells))) for heading, cells in (methods, *rest)]  # with borders
-        while taken < len(rest) and 1 + sum(widths[: taken + 2]) <= width:
-            taken += 1
-        table, shown = Table(title=title or None), [methods, *rest[:taken]]
-        for heading, cells in shown:
-            # names and headings are folded where they do not fit, before numbers; nothing is cut
-            least = None if heading == "method" else max(map(cell_len, cells))
-            side: JustifyMethod = "left" if heading in ("method", "status") else "right"
-            table.add_column(heading, justify=side, overflow="fold", min_width=least)
-        for row in zip(*(cells for _, cells in shown), strict=True):
-            table.add_row(*map(Text, row), style="bold" if row[0] == EXACT else None)
-        yield table
-        rest, title = rest[taken:], ""
+def _shown(columns: Columns, title: str, width: int) -> Iterator[Table]:
+    return stacked_tables(columns, title, width, left=("method", "status"), bold=EXACT)
 
 
 def markdown_tables(results: Results) -> dict[str, str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ltr.checks import in_one_message
 from ltr.data import DataError
 from trainers.config import Config
+from trainers.config.errors import ConfigError, Finding
 from trainers.config.grids import Grid, SweepConfig, load_sweep
-from trainers.config.sections import DataConfig
-from trainers.task.data import Source, read_at_once, read_source
+from trainers.task.data import Source, is_quick
+from trainers.task.options import Glimpsed, check_glimpsed, glimpse_source, read_with_options
 
 
 @dataclass(frozen=True)
@@ -31,20 +32,44 @@ def load_and_check(path: str | Path, overrides: Sequence[str] = ()) -> Loaded:
         DataError: data cannot be read, all of them named.
     """
     config, grids = load_sweep(path, overrides)
-    return Loaded(config, grids, read_sources(grids, read_at_once))
+    sources = read_sources(grids, only_quick=True)
+    _check_columns(grids, sources, str(path))
+    return Loaded(config, grids, sources)
+
+
+def _check_columns(grids: Sequence[Grid], sources: Mapping[str, Source], origin: str) -> None:
+    """Raise ConfigError where experiments do not go with data that have been read."""
+    known: dict[str, Glimpsed] = {}
+    findings: dict[str, Finding] = {}
+    for config in (variant.config for grid in grids for variant in grid.variants):
+        if config.name not in sources:
+            continue
+        try:
+            if config.name not in known:
+                known[config.name] = glimpse_source(config, sources[config.name])
+            check_glimpsed(config, known[config.name])
+        except DataError:  # this seed leaves nothing to rank: another may
+            continue
+        except ConfigError as error:
+            for finding in error.findings:
+                named = replace(finding, path=f"{config.name}: {finding.path}")
+                findings[str(named)] = named
+    if findings:
+        raise ConfigError(origin, list(findings.values()))
 
 
 def read_sources(
     grids: Sequence[Grid],
-    read: Callable[[DataConfig], Source | None] = read_source,
     known: Mapping[str, Source] | None = None,
+    *,
+    only_quick: bool = False,
 ) -> dict[str, Source]:
     """Read the data of each experiment.
 
     Args:
         grids: the experiments.
-        read: reads the data; None leaves them for later.
         known: data that have been read, by the name of the experiment.
+        only_quick: whether to leave data for later that need imports of seconds.
 
     Raises:
         DataError: data cannot be read; the message names all of them.
@@ -54,8 +79,8 @@ def read_sources(
     for name, config in first_configs(grids).items():
         try:
             config.data.check_files()
-            if name not in found and (source := read(config.data)) is not None:
-                found[name] = source
+            if name not in found and (is_quick(config.data) or not only_quick):
+                found[name] = read_with_options(config)
         except DataError as error:
             unreadable.append(f"{name}: {error}")
     if unreadable:

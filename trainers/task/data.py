@@ -9,7 +9,7 @@ scikit-learn are imported where they are needed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +22,7 @@ from ltr.data.dataset import checked_names, labels_agree
 from ltr.data.files import is_table
 from ltr.data.kinds import Kind
 from ltr.data.named import SLOW
+from ltr.data.problems import Problem
 from ltr.data.raw_table import Roles, table_of
 from ltr.data.svmlight import glimpse_svmlight
 from ltr.data.table_files import side_file
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+MoreProblems = Callable[[Table, IntArray | slice], Sequence[Problem]]
+"""What returns further problems of a table that has some, given the table and its training rows."""
 
 FRAME = "(data frame)"
 """Stands in a config for the path of a table that is in memory."""
@@ -147,24 +151,51 @@ class Source(NamedTuple):
         return hashlib.sha256("".join(one.sha256() for one in tables).encode()).hexdigest()
 
 
-def read_source(options: DataConfig, frames: Mapping[str, pd.DataFrame] | None = None) -> Source:
+def read_source(
+    options: DataConfig,
+    frames: Mapping[str, pd.DataFrame] | None = None,
+    *,
+    seed: int = 0,
+    more: MoreProblems = lambda table, rows: (),
+) -> Source:
     """Read the data that a config's section describes.
 
     Args:
         options: the section.
         frames: tables in memory, by the key of the section that would name their file.
+        seed: seed of the split where the section has none.
+        more: called for a table with problems, to report others in the same message.
 
     Raises:
         DataError: data that cannot be read.
         TableError: everything that keeps the user's table from being used.
     """
-    return _tables(options, frames or {}) if _is_own_table(options) else _load(options)
+    if not _is_own_table(options):
+        return _load(options)
+
+    def further(table: Table) -> Sequence[Problem]:
+        return more(table, _likely_training_rows(options, seed, table))
+
+    return _tables(options, frames or {}, further)
 
 
-def read_at_once(options: DataConfig) -> Source | None:
-    """Read the data as `read_source` does, if that imports nothing that takes seconds; otherwise return None."""
-    quick = options.name not in SLOW if options.path is None else _is_own_table(options)
-    return read_source(options) if quick else None
+def is_quick(options: DataConfig) -> bool:
+    """Return whether reading the data imports nothing that takes seconds."""
+    return options.name not in SLOW if options.path is None else _is_own_table(options)
+
+
+def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | slice:
+    """Return the rows of the training set, as `split_of` takes them.
+
+    Raises:
+        DataError: a set in which there is nothing to rank.
+    """
+    if source.test is not None:
+        return slice(None)
+    if isinstance(source.data, Table) and source.data.plain:
+        source.data.dataset()  # checks the range of the numbers
+    seed = seed if options.split_seed is None else options.split_seed
+    return _rows_of_parts(source.data, seed, options.train_fraction)[0]
 
 
 def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Split:
@@ -207,8 +238,11 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
         facts["queries"] = {"train": parts[0].n_queries, "test": parts[1].n_queries}
         facts["query"] = options.query
     facts["features"] = list(data.feature_names)
-    if source.tables is not None and (weights := source.tables[0].weights) is not None:
-        parts[0] = replace(parts[0], weight=_training_weights(weights[parts[0].rows], parts[0]))
+    weights = None if source.tables is None else source.tables[0].weights
+    if options.weighs:
+        given = np.ones(len(parts[0].y)) if weights is None else weights[parts[0].rows]
+        parts[0] = replace(parts[0], weight=_training_weights(given, parts[0], options.positive_weight))
+    if weights is not None:
         facts["weight"] = options.weight
     if validation is not None:
         facts["validation_rows"] = validation.n
@@ -260,14 +294,15 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
             X = data.X[train.rows]
             found = {"feature_names": data.feature_names, "preparation": preparation}
 
-        def part(rows: NDArray[np.bool_], X: FloatArray = X) -> Part:
-            return Part(X[rows], train.y[rows], _numbered(train.qid, rows), train.rows[rows])
+        def part(rows: NDArray[np.bool_], X: FloatArray = X, *, weighted: bool) -> Part:
+            weight = train.weight[rows] if weighted and train.weight is not None else None
+            return Part(X[rows], train.y[rows], _numbered(train.qid, rows), train.rows[rows], weight)
 
         if table is not None:
             found["tables"] = (table, table)
         if split.frames is not None:
             found["frames"] = (split.frames[0], split.frames[0])
-        splits.append(inner(part(~held), part(held), f"{share} {at}", found))
+        splits.append(inner(part(~held, weighted=True), part(held, weighted=False), f"{share} {at}", found))
     return splits
 
 
@@ -277,10 +312,9 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     n, n_queries = len(y), 0 if qid is None else int(qid.max()) + 1
     if qid is not None and n_queries < 2:
         raise DataError("data: a single query cannot be split; give the test set as data.test_path")
-    order = np.concatenate(half_split(n if qid is None else n_queries, seed))
-    cut = int(len(order) * train_fraction)
     parts = []
-    for name, members in (("training", order[:cut]), ("test", order[cut:])):
+    both = _ordered(n if qid is None else n_queries, seed, train_fraction)
+    for name, members in zip(("training", "test"), both, strict=True):
         if qid is None:
             rows = members
             has_a_pair = len(np.unique(y[rows])) > 1
@@ -299,13 +333,23 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     return parts
 
 
-def _training_weights(weights: FloatArray, train: Part) -> FloatArray:
-    kept = weights > 0
+def _ordered(n: int, seed: int, train_fraction: float) -> tuple[IntArray, IntArray]:
+    """Return the numbers of n rows, or queries, for training and for testing."""
+    order = np.concatenate(half_split(n, seed))
+    cut = int(n * train_fraction)
+    return order[:cut], order[cut:]
+
+
+def _training_weights(weights: FloatArray, train: Part, positive: float | str | None) -> FloatArray:
+    """Return the weights of the training rows: those given, times that of the positives."""
+    kept, above = weights > 0, train.y > 0
     lists = None if train.qid is None else train.qid[kept]
     if not kept.any() or labels_agree(train.y[kept], lists):
         rule = "must hold two different labels in some list"
         raise DataError(f"data: the training rows whose weight is not zero {rule}, got {kept.sum()} such rows")
-    return weights
+    if positive == "balanced":
+        positive = float(weights[~above].sum() / weights[above].sum()) if (kept & ~above).any() else 1.0
+    return weights if positive is None else np.where(above, float(positive), 1.0) * weights
 
 
 def _part(data: Dataset, rows: IntArray) -> Part:
@@ -347,13 +391,15 @@ def _load(options: DataConfig) -> Source:
     return Source(data, test, validation)
 
 
-def _tables(options: DataConfig, frames: Mapping[str, pd.DataFrame]) -> Source:
+def _tables(
+    options: DataConfig, frames: Mapping[str, pd.DataFrame], more: Callable[[Table], Sequence[Problem]]
+) -> Source:
     """Read the user's table, and those of the test set and the validation set where they have files of their own.
 
     Raises:
         TableError: everything that keeps a table from being used.
     """
-    table = _table(options, "path", options.roles, frames)
+    table = _table(options, "path", options.roles, frames, more=more)
     assert table is not None
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
     same = replace(options.roles, weight=None, features=tuple(kinds), drop=(), numbers=(), categories=())
@@ -368,6 +414,7 @@ def _table(
     roles: Roles,
     frames: Mapping[str, pd.DataFrame],
     kinds: Mapping[str, Kind] | None = None,
+    more: Callable[[Table], Sequence[Problem]] = lambda table: (),
 ) -> Table | None:
     """Return the table of a key, from its file or from memory; None where the key names none."""
     if (path := getattr(options, key)) is None:
@@ -376,8 +423,18 @@ def _table(
         table = table_of({name: frames[key][name] for name in frames[key]}, FRAME, roles, kinds=kinds)
     else:
         table = read_raw_table(path, roles, options.reading, kinds=kinds)
+    if table.problems:
+        table = replace(table, problems=(*table.problems, *more(table)))
     table.check()
     return table
+
+
+def _likely_training_rows(options: DataConfig, seed: int, table: Table) -> IntArray | slice:
+    """Return the rows of the training set of a table with problems, all of them where lists are not known."""
+    if table.queries is not None or options.query is not None or options.test_path is not None:
+        return slice(None)
+    seed = seed if options.split_seed is None else options.split_seed
+    return _ordered(len(next(iter(table.columns.values()), ())), seed, options.train_fraction)[0]
 
 
 def as_pandas(frame: Any, key: str) -> pd.DataFrame:  # noqa: ANN401  (a frame of any library)

@@ -5,19 +5,84 @@ Like `trainers.task.data`, this module imports torch and scikit-learn where they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from ltr.data import Table
+from ltr.data.problems import Problem
+from ltr.demands import read_demands
 from ltr.exact import METHODS, RerankProblem
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.errors import ConfigError, Finding, nearest
 from trainers.config.sections import PLAIN_LOSSES
-from trainers.task.data import Labels, Part, Split
+from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
 
 FOLLOWING = ("surrogate.losses", "baselines.methods", "statistics.report")
 """Keys whose defaults follow the labels."""
+
+
+_WITH_DATA = "config, with these data"
+
+
+def read_at_once(config: Config) -> Source | None:
+    """Read and check the data of an experiment if that imports nothing that takes seconds; otherwise return None.
+
+    Raises:
+        DataError: data that cannot be read or split.
+        TableError: everything that keeps the user's table from being used.
+        ConfigError: all options that do not go with the data.
+    """
+    if not is_quick(config.data):
+        return None
+    source = read_with_options(config)
+    check_glimpsed(config, glimpse_source(config, source))
+    return source
+
+
+def read_with_options(config: Config) -> Source:
+    """Read the data of an experiment; the problems of a table are reported with those of columns in the options."""
+
+    def more(table: Table, rows: IntArray | slice) -> list[Problem]:
+        names = table.feature_names(rows, unclear=True)
+        return [Problem(str(finding)) for finding in _findings_of_columns(config, names, [table])]
+
+    return read_source(config.data, seed=config.seed, more=more)
+
+
+class Glimpsed(NamedTuple):
+    """What is known of data that have been read, before anything is imported that takes seconds."""
+
+    labels: Labels  # what kind of labels they have
+    feature_names: Sequence[str]  # names of the features
+    tables: Sequence[Table]  # the user's tables as they are
+
+
+def glimpse_source(config: Config, source: Source) -> Glimpsed:
+    """Return what is known of data before `split_of` makes their features.
+
+    Raises:
+        DataError: a set in which there is nothing to rank.
+    """
+    data, rows = source.data, training_rows(config.data, config.seed, source)
+    largest = max(one.y.max() for one in (data, source.test) if one is not None)
+    names = data.feature_names(rows) if isinstance(data, Table) else data.feature_names
+    tables = [one for one in (data, source.test) if isinstance(one, Table)]
+    return Glimpsed(Labels(data.qid is not None, bool(largest > 1)), names, tables)
+
+
+def check_glimpsed(config: Config, known: Glimpsed) -> None:
+    """Check what `trainers.run.checks.check_data` checks, as far as that needs no features.
+
+    Raises:
+        ConfigError: all options that do not go with the data.
+    """
+    config = follow_labels(config, known.labels)
+    check_lists(config, known.labels)
+    if findings := _findings_of_columns(config, known.feature_names, known.tables):
+        raise ConfigError(_WITH_DATA, findings)
 
 
 def follow_labels(config: Config, labels: Labels) -> Config:
@@ -60,20 +125,32 @@ def check_columns(config: Config, split: Split) -> None:
     Raises:
         ConfigError: options that do not go with these columns of the data.
     """
-    from ltr.rankers.demands import read_demands
+    tables = list({id(table): table for table in split.tables or ()}.values())
+    findings = [
+        *_findings_of_weights(config, split.train),
+        *_findings_of_columns(config, split.feature_names, tables),
+    ]
+    if findings:
+        raise ConfigError(_WITH_DATA, findings)
 
-    exact, column, columns = config.exact, config.exact.score_column, split.feature_names
+
+def _findings_of_columns(config: Config, columns: Sequence[str], tables: Iterable[Table]) -> list[Finding]:
+    """Return what the exact stage asks of columns that the data do not have, or not enough of.
+
+    Args:
+        config: the experiment.
+        columns: names of the features.
+        tables: the tables of the user, as they are.
+    """
+    exact, column, findings = config.exact, config.exact.score_column, list[Finding]()
     features = [name for name in columns if name != column]
-    findings = list(_findings_of_weights(config, split.train))
     if not exact.enabled:
-        if findings:
-            raise ConfigError("config, with these data", findings)
-        return
+        return []
     if column is not None and (column not in columns or not features):
         known = "the only feature, and the exact stage needs another" if column in columns else "no column of features"
         hint = "" if column in columns else nearest(column, columns) or f"; the data have {', '.join(columns[:12])}"
         findings.append(Finding("exact.base_score", f"is {known}{hint}", column))
-    for table in {id(table): table for table in split.tables or ()}.values():
+    for table in tables:
         if column in table.columns and (missing := table.columns[column].missing).any():
             lack = "1 row of {} misses it" if missing.sum() == 1 else f"{missing.sum()} rows of {{}} miss it"
             rows = f"{lack.format(table.where)}, such as row {int(np.argmax(missing)) + 1}"
@@ -93,8 +170,7 @@ def check_columns(config: Config, split: Split) -> None:
         max_nonzeros=exact.max_nonzeros,
         on_error=lambda field, rule, value: findings.append(Finding(f"exact.{field}", rule, value)),
     )
-    if findings:
-        raise ConfigError("config, with these data", findings)
+    return findings
 
 
 def too_long(config: Config, split: Split) -> str:
@@ -114,7 +190,8 @@ def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
 
     for at, name in enumerate(config.surrogate.losses):
         if isinstance(parse_loss(name), LambdaLoss | SmoothStatisticLoss):
-            rule = "takes no weights of rows, which data.weight asks for: positions count rows; pairwise losses do"
+            asks = f"which {config.data.weighs} asks for"
+            rule = f"takes no weights of rows, {asks}: positions count rows; pairwise losses do"
             yield Finding(f"surrogate.losses[{at}]", rule, name)
     wrong = (train.y == 0) & ~np.isin(train.weight, (0, 1))
     if config.exact.enabled and wrong.any():

@@ -28,6 +28,9 @@ ASKED = ("number", "yes/no", "category")
 """Kinds of the columns of a table that a card may ask about."""
 
 
+_LISTS = ("drop", "numbers", "categories")  # of names of columns, which remedies add to
+
+
 @dataclass(frozen=True)
 class Labelled:
     """A table for ``ltr card``: its labels may be graded, which those of a run without queries are not."""
@@ -61,7 +64,8 @@ def read_labelled(options: DataConfig) -> Labelled:
     if label in file.columns:
         labels = labels_of(Column(label, file.columns[label]), options.positive, graded=True)
     if problems := [*labels.problems, *table.problems]:
-        raise TableError(str(path), problems, given={"drop": options.drop, "categories": options.categories})
+        given = {key: [name for name in getattr(options, key) if name in file.columns] for key in _LISTS}
+        raise TableError(str(path), problems, given=given)
     return Labelled(path, table, labels, file.notes)
 
 

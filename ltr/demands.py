@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr.checks import is_whole
-from ltr.rankers.base import FloatArray
 
 __all__ = ["Column", "Demands", "Row", "read_demands"]
 
+FloatArray = NDArray[np.float64]
 Column = str | int
 """A column by its name, or by its number from 0."""
 Row = str | Mapping[Column, float]

@@ -1,0 +1,120 @@
+"""The rows that a run is to rank: read and checked before anything is imported that takes seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data import DataError, Reading, TableError, format_of, read_rows
+from ltr.data.columns import Column
+from ltr.data.encoding import encode, encodings_in, notes_on
+from ltr.data.table_files import queries_beside, read_file
+from ltr.data.tables import ids_of
+from trainers.config import CARD, EXACT
+from trainers.files import Json, RunError, reading
+from trainers.run.folder import MODELS, RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a file."""
+
+    table: pd.DataFrame  # their features, or for a card their columns as they are
+    queries: NDArray[Any] | None = None  # the query of each row; None where the run has no queries
+    notes: tuple[str, ...] = ()  # what the training rows did not have, and what it is taken for
+
+
+def read_rows_for(run: RunFolder, data: Path, method: str | None = None, *, card: bool = True) -> Rows:
+    """Read the rows of a file for a method of a run: as features, or for a card that may rank them as they are.
+
+    The errors are those of `method_of` and `rows_of`.
+    """
+    as_they_are = card and method_of(run, method) == CARD and format_of(data) == "table"
+    return rows_for_card(run, data) if as_they_are else rows_of(run, data)
+
+
+def rows_of(run: RunFolder, data: Path) -> Rows:
+    """Read the features of a file's rows by name, prepared as the training rows were.
+
+    Args:
+        run: folder of the run.
+        data: the file; queries are found where the training data had theirs: in the query column of a table, in the
+            lines of a sparse file, or in the file of sizes beside it.
+
+    Raises:
+        RunError: the run folder is damaged.
+        DataError: the file lacks columns or queries of the run's table, or has other values than numbers in a column of
+            numbers.
+    """
+    import pandas as pd
+
+    with reading(run.origin):
+        facts = run.facts["data"]
+        features, by_query, column = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
+    if run.preparation.exists():
+        X, ids, notes = _prepared_rows(run, data, facts)
+    else:
+        notes = []
+        X, ids = read_rows(data, features, query=column)
+    if by_query and ids is None:
+        places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
+        raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
+    return Rows(pd.DataFrame(X, columns=features, copy=False), ids if by_query else None, tuple(notes))
+
+
+def rows_for_card(run: RunFolder, data: Path) -> Rows:
+    """Read the columns of a table as they are, as the run's own table was read."""
+    import pandas as pd
+
+    with reading(run.origin):
+        how = _reading_of(run.facts["data"])
+    file = read_file(data, how)
+    return Rows(pd.DataFrame(file.columns))
+
+
+def _reading_of(facts: Json) -> Reading:
+    given = facts.get("reading", {})
+    return Reading(decimal=given.get("decimal"), missing=tuple(given.get("missing", ())))
+
+
+def _prepared_rows(
+    run: RunFolder, data: Path, facts: Json
+) -> tuple[NDArray[np.float64], NDArray[Any] | None, list[str]]:
+    """Return the features and query ids of a table's rows, and notes on them."""
+    with reading(run.preparation):
+        encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
+        how = _reading_of(facts)
+    query = facts.get("query")
+    file = read_file(data, how, texts=query)
+    used = [one.column for one in encodings]
+    if problems := file.problems_of((*used, query)):
+        raise TableError(str(data), problems)
+    columns = {name: Column(name, values) for name, values in file.columns.items()}
+    X = encode(columns, encodings, str(data))
+    ids = queries_beside(data, len(X)) if query is None else ids_of(file.columns, str(data), query)
+    return X, ids, [f"{data}: {text}" for text in notes_on(columns, encodings)]
+
+
+def method_of(run: RunFolder, method: str | None) -> str:
+    """Return a method of the run that has a fitted ranker: its exact stage by default, or its only method.
+
+    Raises:
+        RunError: there is no such method, or no single one to choose.
+    """
+    fitted = sorted({path.parent.name for name in MODELS for path in run.path.glob(f"*/{name}")})
+    if not fitted:
+        raise RunError(f"run: {run.path} holds no fitted ranker yet; finish it with `ltr run {run.config}`")
+    if method is None:
+        if EXACT in fitted or len(fitted) == 1:
+            return EXACT if EXACT in fitted else fitted[0]
+        raise RunError(f"--method is required: {run.path} has no exact stage; fitted are {', '.join(fitted)}")
+    if method not in fitted:
+        raise RunError(f"--method must be one of {', '.join(fitted)}, got {method!r}")
+    return method
