@@ -87,14 +87,12 @@ def _by_core(loss: RankingLoss, lists: Lists, qid: Tensor) -> tuple[Tensor, Tens
     kernel = loss.native_derivatives(groups.longest, groups.pairs, equal=equal, weighted=lists.weight is not None)
     if kernel is None:
         return None
-    found = []
-    for form in (kernel, kernel.curvature()):
-        result = by_core(form, lists.scores, lists.labels, None, lists.weight, groups, "none")
-        if result is None:  # the formula raises the error
-            loss.in_torch(lists.scores, lists.labels, None, lists.weight, qid, reduction="none")
-            raise AssertionError(f"{loss}: the core refuses lists that the formula accepts")
-        found.append(result[1])
-    return found[0], found[1]
+    curvatures = torch.empty_like(lists.scores)
+    found = by_core(kernel, lists.scores, lists.labels, None, lists.weight, groups, "none", curvatures)
+    if found is None:  # the formula raises the error
+        loss.in_torch(lists.scores, lists.labels, None, lists.weight, qid, reduction="none")
+        raise AssertionError(f"{loss}: the core refuses lists that the formula accepts")
+    return found[1], curvatures
 
 
 def _by_sums(loss: RankingLoss, lists: Lists, number: Tensor) -> tuple[Tensor, Tensor]:

@@ -146,8 +146,9 @@ def by_core(
     weight: Tensor | None,
     groups: Groups | None,
     reduction: str,
+    curvatures: Tensor | None = None,
 ) -> tuple[Tensor, Tensor] | None:
-    """Return value and gradient; None for inputs that the core does not accept."""
+    """Return value and gradient, and write second derivatives; None for inputs that the core does not accept."""
     dtype = scores.dtype
     if dtype in _HALF:
         scores, dtype = scores.float(), torch.float32
@@ -169,6 +170,7 @@ def by_core(
         torch.get_num_threads(),
         values,
         slopes,
+        curvatures,
     )
     return (values, slopes) if accepted else None
 

@@ -20,6 +20,7 @@ try:
         sample_steps,
         search_weight_space,
         statistics,
+        tree_scores,
     )
 except ModuleNotFoundError as error:
     if error.name != "ltr.native._core":
@@ -47,4 +48,5 @@ __all__ = [
     "sample_steps",
     "search_weight_space",
     "statistics",
+    "tree_scores",
 ]

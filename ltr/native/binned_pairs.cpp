@@ -184,15 +184,13 @@ void binned(const List& list, const Options& options, Workspace& space, bool cur
 
 }  // namespace
 
-double ranknet_slope(const List& list, const Options& options, Workspace& space) {
-  if (list.n <= kShort) return ranknet(list, options, space);
+double ranknet_derivatives(const List& list, const Options& options, Workspace& space) {
+  if (list.n <= kShort) return ranknet_derivatives_by_pairs(list, options, space);
   binned(list, options, space, false);
-  return 0.0;
-}
-
-double ranknet_slope_curvature(const List& list, const Options& options, Workspace& space) {
-  if (list.n <= kShort) return ranknet_curvature(list, options, space);
-  binned(list, options, space, true);
+  space.reset(list.n);
+  List other = list;
+  other.slopes = list.curvatures;
+  binned(other, options, space, true);
   return 0.0;
 }
 

@@ -68,7 +68,7 @@ class Workspace {
   std::size_t used_ = 0;
 };
 
-// The items of one list that count. Scores, labels and slopes have room for `padded(n)` numbers, which kernels may
+// The items of one list that count. All arrays but the weights have room for `padded(n)` numbers, which kernels may
 // fill.
 struct List {
   std::size_t n;
@@ -76,6 +76,7 @@ struct List {
   double* labels;
   const double* weights;  // nullptr: all are 1
   double* slopes;         // the gradient of the list's value, to be written
+  double* curvatures;     // to be written by kernels of both derivatives
 };
 
 // Items sorted by label, highest first, and stable; `begin[g]` is where the g-th label begins, the last entry is n.

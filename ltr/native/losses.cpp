@@ -24,26 +24,37 @@ constexpr std::size_t kMerged = 1024;  // items of short lists that are read tog
 constexpr std::size_t kChunks = 8;     // parts of the work of each thread
 
 struct Named {
-  Kernel kernel, curvature;
+  Kernel kernel, derivatives;
   bool of_pairs;          // whether its time grows with the square of the length of a list
   bool of_items = false;  // whether it is a mean or sum of losses of single items
 };
 
+// Both derivatives by one kernel for each.
+template <Kernel slope, Kernel curvature>
+double one_by_one(const List& list, const Options& options, Workspace& space) {
+  const double value = slope(list, options, space);
+  space.reset(list.n);
+  List other = list;
+  other.slopes = list.curvatures;
+  curvature(other, options, space);
+  return value;
+}
+
 const std::map<std::string, Named>& kernels() {
   static const std::map<std::string, Named> table = {
-      {"ranknet", {ranknet, ranknet_curvature, true}},
-      {"ranknet_slope", {ranknet_slope, ranknet_slope_curvature, false}},
-      {"hinge", {hinge, hinge_curvature, true}},
-      {"squared_hinge", {squared_hinge, squared_hinge_curvature, true}},
-      {"exponential", {exponential, exponential_curvature, false}},
-      {"exponential_push", {exponential_push, exponential_push_curvature, false}},
-      {"logistic_push", {logistic_push, logistic_push_curvature, true}},
-      {"logistic", {logistic, logistic_curvature, false, true}},
-      {"list_net", {list_net, list_net_curvature, false}},
-      {"softmax", {softmax, softmax_curvature, false}},
-      {"list_mle", {list_mle, list_mle_curvature, false}},
-      {"lambda", {lambda, lambda_curvature, true}},
-      {"smooth", {smooth, smooth_curvature, true}},
+      {"ranknet", {ranknet, one_by_one<ranknet, ranknet_curvature>, true}},
+      {"ranknet_slope", {ranknet_derivatives, ranknet_derivatives, false}},
+      {"hinge", {hinge, one_by_one<hinge, hinge_curvature>, true}},
+      {"squared_hinge", {squared_hinge, one_by_one<squared_hinge, squared_hinge_curvature>, true}},
+      {"exponential", {exponential, one_by_one<exponential, exponential_curvature>, false}},
+      {"exponential_push", {exponential_push, one_by_one<exponential_push, exponential_push_curvature>, false}},
+      {"logistic_push", {logistic_push, one_by_one<logistic_push, logistic_push_curvature>, true}},
+      {"logistic", {logistic, one_by_one<logistic, logistic_curvature>, false, true}},
+      {"list_net", {list_net, one_by_one<list_net, list_net_curvature>, false}},
+      {"softmax", {softmax, one_by_one<softmax, softmax_curvature>, false}},
+      {"list_mle", {list_mle, one_by_one<list_mle, list_mle_curvature>, false}},
+      {"lambda", {lambda, one_by_one<lambda, lambda_curvature>, true}},
+      {"smooth", {smooth, one_by_one<smooth, smooth_curvature>, true}},
   };
   return table;
 }
@@ -116,14 +127,14 @@ struct Batch {
 
 // The arrays of one list, which are kept from list to list.
 struct Buffers {
-  std::vector<double> scores, labels, weights, slopes;
+  std::vector<double> scores, labels, weights, slopes, curvatures;
   std::vector<std::size_t> items;
   Workspace space;
 
   void reset(std::size_t n) {
     space.reset(n);
     if (items.size() >= n) return;
-    for (auto* values : {&scores, &labels, &weights, &slopes}) values->resize(padded(n));
+    for (auto* values : {&scores, &labels, &weights, &slopes, &curvatures}) values->resize(padded(n));
     items.resize(n);
   }
 };
@@ -134,18 +145,20 @@ struct Task {
   double unit;  // by which slopes are multiplied
 };
 
-// Write the value of a list and its slopes; return whether the list is accepted.
+// Write the value of a list, its slopes and, where they are asked for, its curvatures; return whether the list is
+// accepted.
 template <class Score, class Label>
 bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& task, Buffers& own, double* value,
-              Score* slopes) {
+              Score* slopes, Score* curvatures) {
   const std::size_t begin = batch.begin(list), length = batch.begin(list + 1) - begin;
   own.reset(length);
   const bool in_order = batch.groups == nullptr || batch.groups->order().empty();
   if (in_order && batch.mask == nullptr && batch.weights == nullptr) {
     if (read(batch.scores + begin, batch.labels + begin, length, own.scores.data(), own.labels.data())) return false;
-    const List given{length, own.scores.data(), own.labels.data(), nullptr, own.slopes.data()};
+    const List given{length, own.scores.data(), own.labels.data(), nullptr, own.slopes.data(), own.curvatures.data()};
     *value = task.kernel(given, task.options, own.space);
     write(own.slopes.data(), task.unit, length, slopes + begin);
+    if (curvatures != nullptr) write(own.curvatures.data(), task.unit, length, curvatures + begin);
     return !std::isnan(*value);
   }
   // items that count are copied one behind the other; all real ones are checked
@@ -156,6 +169,7 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
   for (std::size_t at = begin; at < begin + length; ++at) {
     const std::size_t item = in_order ? at : static_cast<std::size_t>(batch.groups->order()[at]);
     slopes[item] = 0;
+    if (curvatures != nullptr) curvatures[item] = 0;
     if (batch.mask != nullptr && batch.mask[item] == 0) continue;
     scores[n] = batch.scores[item];
     labels[n] = batch.labels[item];
@@ -181,18 +195,23 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
   }
   own.space.reset(length);
   const double* weights = batch.weights == nullptr ? nullptr : own.weights.data();
-  *value = task.kernel({n, own.scores.data(), own.labels.data(), weights, own.slopes.data()}, task.options, own.space);
+  const List given{n, own.scores.data(), own.labels.data(), weights, own.slopes.data(), own.curvatures.data()};
+  *value = task.kernel(given, task.options, own.space);
   if (std::isnan(*value)) return false;
-  own.space.reset(length);
-  scores = reinterpret_cast<Score*>(own.space.take(length));
-  write(own.slopes.data(), task.unit, n, scores);
-  for (std::size_t i = 0; i < n; ++i) slopes[own.items[i]] = scores[i];
+  const auto scatter = [&](const double* from, Score* to) {
+    own.space.reset(length);
+    auto* found = reinterpret_cast<Score*>(own.space.take(length));
+    write(from, task.unit, n, found);
+    for (std::size_t i = 0; i < n; ++i) to[own.items[i]] = found[i];
+  };
+  scatter(own.slopes.data(), slopes);
+  if (curvatures != nullptr) scatter(own.curvatures.data(), curvatures);
   return true;
 }
 
 template <class Score, class Label>
 bool evaluate_lists(const Batch<Score, Label>& batch, const Task& task, double work, std::size_t threads,
-                    std::vector<double>& values, Score* slopes) {
+                    std::vector<double>& values, Score* slopes, Score* curvatures) {
   threads = std::clamp<std::size_t>(static_cast<std::size_t>(work / kThreadWork), 1,
                                     std::max<std::size_t>(std::min(threads, batch.lists), 1));
   const std::size_t step = threads == 1 ? batch.lists : batch.lists / (kChunks * threads) + 1;
@@ -207,7 +226,7 @@ bool evaluate_lists(const Batch<Score, Label>& batch, const Task& task, double w
         const std::size_t from = next.fetch_add(step);
         if (from >= batch.lists) break;
         for (std::size_t list = from; list < std::min(from + step, batch.lists); ++list) {
-          if (!evaluate(batch, list, task, buffers, &values[list], slopes)) accepted = false;
+          if (!evaluate(batch, list, task, buffers, &values[list], slopes, curvatures)) accepted = false;
         }
       }
     } catch (...) {
@@ -300,15 +319,9 @@ class ListLoss {
     needs_weights_ = name == "lambda" || name == "smooth";
   }
 
-  // The same with curvatures in place of slopes.
-  ListLoss curvature() const {
-    ListLoss other = *this;
-    other.named_.kernel = named_.curvature;
-    return other;
-  }
-
   bool operator()(nb::handle scores, nb::handle labels, nb::handle mask, nb::handle weights, const Groups* groups,
-                  const std::string& reduction, std::int64_t threads, nb::handle values, nb::handle slopes) const {
+                  const std::string& reduction, std::int64_t threads, nb::handle values, nb::handle slopes,
+                  nb::handle curvatures) const {
     require(reduction == "none" || reduction == "sum" || reduction == "mean", "the name of a reduction");
     const Reduction how = reduction == "none" ? Reduction::none : reduction == "sum" ? Reduction::sum : Reduction::mean;
     const auto dimensions = nb::cast<std::size_t>(scores.attr("ndim"));
@@ -317,9 +330,11 @@ class ListLoss {
     const Tensor given(scores), relevance(labels), out(values), gradient(slopes);
     const auto typed = [&]<class Score>(Score) {
       if (relevance.is<std::int64_t>()) {
-        return run<Score, std::int64_t>(given, relevance, mask, weights, groups, length, how, threads, out, gradient);
+        return run<Score, std::int64_t>(given, relevance, mask, weights, groups, length, how, threads, out, gradient,
+                                        curvatures);
       }
-      return run<Score, Score>(given, relevance, mask, weights, groups, length, how, threads, out, gradient);
+      return run<Score, Score>(given, relevance, mask, weights, groups, length, how, threads, out, gradient,
+                               curvatures);
     };
     return given.is<float>() ? typed(float{}) : typed(double{});
   }
@@ -327,7 +342,8 @@ class ListLoss {
  private:
   template <class Score, class Label>
   bool run(const Tensor& scores, const Tensor& labels, nb::handle mask, nb::handle weights, const Groups* groups,
-           std::size_t length, Reduction how, std::int64_t threads, const Tensor& values, const Tensor& slopes) const {
+           std::size_t length, Reduction how, std::int64_t threads, const Tensor& values, const Tensor& slopes,
+           nb::handle curvatures) const {
     const std::size_t items = scores.size();
     std::size_t lists = length > 0 ? items / length : 0;
     require(groups == nullptr || groups->items() == items, "one id per item");
@@ -337,6 +353,7 @@ class ListLoss {
     require(longest < (std::size_t{1} << 31), "lists that are not too long");
     auto* out = values.data<Score>(how == Reduction::none ? lists : 1);
     auto* gradient = slopes.data<Score>(items);
+    auto* second = curvatures.is_none() ? nullptr : Tensor(curvatures).data<Score>(items);
     Batch<Score, Label> batch{
         scores.data<const Score>(items),
         labels.data<const Label>(items),
@@ -346,7 +363,8 @@ class ListLoss {
         lists,
         length,
         items};
-    Task task{named_.kernel, options_, how == Reduction::mean && lists > 0 ? 1.0 / static_cast<double>(lists) : 1.0};
+    Task task{second != nullptr ? named_.derivatives : named_.kernel, options_,
+              how == Reduction::mean && lists > 0 ? 1.0 / static_cast<double>(lists) : 1.0};
     task.options.largest = std::numeric_limits<Score>::max();
     task.options.single = std::is_same_v<Score, float>;
     task.options.rank_weights = rank_weights_;
@@ -363,7 +381,7 @@ class ListLoss {
     const nb::gil_scoped_release release;
     std::vector<double> found(batch.lists);
     if (!evaluate_lists(batch, task, work, static_cast<std::size_t>(std::max<std::int64_t>(threads, 1)), found,
-                        gradient)) {
+                        gradient, second)) {
       return false;
     }
     if (how == Reduction::none) {
@@ -448,10 +466,9 @@ void bind_losses(nb::module_& module) {
            nb::arg("exp2") = false, nb::arg("share_of_pairs") = false)
       .def("__call__", &ListLoss::operator(), nb::arg("scores"), nb::arg("labels"), nb::arg("mask").none(),
            nb::arg("weights").none(), nb::arg("groups").none(), nb::arg("reduction"), nb::arg("threads"),
-           nb::arg("values"), nb::arg("slopes"),
-           "Write values and gradient; return False if Python must look at the inputs.")
-      .def("curvature", &ListLoss::curvature,
-           "Return an object that writes, in place of the gradient, the second derivative in each score or a bound.");
+           nb::arg("values"), nb::arg("slopes"), nb::arg("curvatures") = nb::none(),
+           "Write values and gradient, and where asked for the second derivative in each score or a bound above it;\n"
+           "return False if Python must look at the inputs.");
   module.def("add_moments", &add_moments, nb::arg("q"), nb::arg("bins"), nb::arg("place"), nb::arg("total").noconvert(),
              "Add charges times Chebyshev polynomials of the places of items to the rows of their bins.");
   module.def("interpolate", &interpolate, nb::arg("coefficients"), nb::arg("bins"), nb::arg("place"),

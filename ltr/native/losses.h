@@ -44,9 +44,9 @@ double list_mle(const List& list, const Options& options, Workspace& space);
 double lambda(const List& list, const Options& options, Workspace& space);
 double smooth(const List& list, const Options& options, Workspace& space);
 
-// The derivatives of RankNet alone, in near-linear time: the value of a long list is 0.
-double ranknet_slope(const List& list, const Options& options, Workspace& space);
-double ranknet_slope_curvature(const List& list, const Options& options, Workspace& space);
+// Slopes and curvatures of RankNet together, in near-linear time; the value is 0. Short lists by all their pairs.
+double ranknet_derivatives(const List& list, const Options& options, Workspace& space);
+double ranknet_derivatives_by_pairs(const List& list, const Options& options, Workspace& space);
 
 double ranknet_curvature(const List& list, const Options& options, Workspace& space);
 double hinge_curvature(const List& list, const Options& options, Workspace& space);

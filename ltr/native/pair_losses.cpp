@@ -20,13 +20,14 @@ namespace ltr {
 namespace {
 
 constexpr double kClose = 64.0;
+constexpr std::size_t kVector = 8;     // numbers that short loops take at a time
 constexpr std::size_t kFactors = 960;  // of a product of terms 1 + e <= 2
 constexpr double kMax = std::numeric_limits<double>::max();
 const double kLargestRoot = std::sqrt(kMax);
 
 // Exponentials of the scores of a list around the middle of their range, and their inverses.
 struct Exponentials {
-  double *up, *down;  // exp(s - c) and exp(c - s)
+  double *up, *down;  // exp(s - c), zeros behind the last item, and exp(c - s)
   bool close;         // whether they exist: the scores are not far apart
 };
 
@@ -39,8 +40,10 @@ LTR_MULTIVERSION void exponentiate(const double* scores, double middle, double* 
 
 Exponentials exponentials(const Sorted& x, Workspace& space) {
   const auto [low, high] = std::minmax_element(x.scores, x.scores + x.n);
-  Exponentials e{space.take(x.n), space.take(x.n), *high - *low <= kClose};
-  if (e.close) exponentiate(x.scores, *low + 0.5 * (*high - *low), e.up, e.down, x.n);
+  Exponentials e{space.take(x.n + kVector), space.take(x.n), *high - *low <= kClose};
+  if (!e.close) return e;
+  exponentiate(x.scores, *low + 0.5 * (*high - *low), e.up, e.down, pad(x.scores, x.n, *low));
+  std::fill(e.up + x.n, e.up + padded(x.n + kVector), 0.0);
   return e;
 }
 
@@ -271,6 +274,68 @@ double ranknet_curvature(const List& list, const Options& options, Workspace& sp
     pairs += static_cast<double>(to - from) * static_cast<double>(n);
   }
   finished(x, 0.0, pairs, list, options);
+  return 0.0;
+}
+
+namespace {
+
+struct Derivatives {
+  double slope = 0.0, curvature = 0.0;
+};
+
+// Add both derivatives of the pairs of one item i to those of its lower items, and return their sums. Whole vectors are
+// worked on: what comes behind the last item adds nothing.
+LTR_MULTIVERSION Derivatives close_logistic_derivatives(double down, const double* ups, double* slopes,
+                                                        double* curvatures, std::size_t n) {
+  double slope[kVector] = {}, curvature[kVector] = {};
+  for (std::size_t from = 0; from < n; from += kVector) {
+#pragma omp simd
+    for (std::size_t at = 0; at < kVector; ++at) {
+      const std::size_t k = from + at;
+      const double e = down * ups[k], inverse = 1.0 / (1.0 + e), step = e * inverse, own = step * inverse;
+      slopes[k] += step;
+      curvatures[k] += own;
+      slope[at] += step;
+      curvature[at] += own;
+    }
+  }
+  Derivatives sum;
+  for (std::size_t at = 0; at < kVector; ++at) {
+    sum.slope += slope[at];
+    sum.curvature += curvature[at];
+  }
+  return sum;
+}
+
+}  // namespace
+
+double ranknet_derivatives_by_pairs(const List& list, const Options& options, Workspace& space) {
+  List other = list;
+  other.slopes = list.curvatures;
+  if (!is_close(list)) {
+    over_pairs(list, options, space, logistic_row);
+    space.reset(list.n);
+    over_pairs(other, options, space, logistic_curvatures);
+    return 0.0;
+  }
+  Sorted x = sorted(list, space), second = x;
+  const Exponentials e = exponentials(x, space);
+  for (Sorted* one : {&x, &second}) {
+    one->slopes = space.take(x.n + kVector);
+    std::fill_n(one->slopes, x.n + kVector, 0.0);
+  }
+  double pairs = 0.0;
+  for (std::size_t label = 0; label + 1 < x.by_label.labels(); ++label) {
+    const std::size_t from = x.begin(label), to = x.begin(label + 1), n = x.n - to;
+    for (std::size_t i = from; i < to; ++i) {
+      const Derivatives own = close_logistic_derivatives(e.down[i], e.up + to, x.slopes + to, second.slopes + to, n);
+      x.slopes[i] -= own.slope;
+      second.slopes[i] += own.curvature;
+    }
+    pairs += static_cast<double>(to - from) * static_cast<double>(n);
+  }
+  finished(x, 0.0, pairs, list, options);
+  finished(second, 0.0, pairs, other, options);
   return 0.0;
 }
 

@@ -7,6 +7,7 @@
 `ExactRanker`               the linear scorer with the largest rank statistic, with a proof
 `TwoStageRanker`            any ranker for the whole list, an `ExactRanker` for its top
 `ScoreColumn`               a column of the features, as the base of two stages
+`TreesRanker`               the trees of a fitted model of LightGBM, XGBoost or scikit-learn
 ==========================  ==================================================================
 
 A ranker is neither a classifier nor a regressor. Labels are 0 and 1 or graded, ``decision_function`` and ``predict``
@@ -28,6 +29,7 @@ from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import Choice
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
 from ltr.rankers.explanation import Explanation
+from ltr.rankers.foreign import TreesRanker
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.rankers.two_stage import ScoreColumn, TwoStageRanker, make_ranker
 
@@ -41,6 +43,7 @@ __all__ = [
     "ReproducibleSearch",
     "ScoreColumn",
     "SurrogateRanker",
+    "TreesRanker",
     "TwoStageRanker",
     "make_ranker",
 ]

@@ -442,7 +442,7 @@ class Ranker(BaseEstimator):
         Training data, callbacks and solver objects are left out: they matter to fits only.
 
         Raises:
-            TypeError: a base of another library, whose files are its own.
+            TypeError: a base of another library that has no form here, see `ltr.rankers.foreign`.
             ValueError: a ranker that is not fitted, or the name of a JSON file for a network.
 
         Examples:

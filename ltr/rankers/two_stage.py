@@ -46,6 +46,7 @@ from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import BASE, SPREADS, Choice, InnerSplit, Shared, compare, inner_splits, parts_of, places
 from ltr.rankers.exact import ExactRanker, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
+from ltr.rankers.foreign import GivenRanker, own_form, raw_scores
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -173,9 +174,10 @@ class TwoStageRanker(Ranker):
     Args:
         base: ``"logistic"``, ``"rankboost"``, the name of a loss (a `SurrogateRanker`), or any estimator, of which a
             clone is fitted. It ranks by ``decision_function``, ``predict_proba`` (of the last class) or ``predict``,
-            whichever it has first. It learns from the `qid` if its ``fit``, or that of the last step of a pipeline,
-            takes one; where metadata routing is enabled, if it requests one. An estimator whose ``fit`` takes a
-            ``group``, as the rankers of LightGBM and XGBoost do, gets the rows list by list and the sizes of the lists.
+            whichever it has first; a classifier of LightGBM or XGBoost by its log odds. It learns from the `qid` if its
+            ``fit``, or that of the last step of a pipeline, takes one; where metadata routing is enabled, if it
+            requests one. An estimator whose ``fit`` takes a ``group``, as the rankers of LightGBM and XGBoost do, gets
+            the rows list by list and the sizes of the lists.
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
             statistic is also what `score` reports, of whole lists.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
@@ -724,7 +726,7 @@ class TwoStageRanker(Ranker):
 
     def _merged_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
         """Return merged scores, and which rows are reranked; the counterpart of `_merged`."""
-        scores = _scores_of_in(self.base_, graph, columns)
+        scores = _own_form_of(self.base_)._scores_in(graph, columns)
         if self.coef_ is None:
             return scores, graph.op("Less", scores, scores)
         if self.threshold_ is None:
@@ -773,17 +775,14 @@ class TwoStageRanker(Ranker):
         return Explanation(frame, seen, rows, base, note)
 
     def _fitted_state(self) -> dict[str, Any]:
-        if not isinstance(self.base_, Ranker):
-            raise TypeError(
-                f"a ranker on a {type(self.base_).__name__} cannot be saved: files hold bases of this package. Pickle "
-                "the ranker, or save the base by its own means and rank its scores as a column (ScoreColumn)"
-            )
         choice = None if self.choice_ is None else self.choice_.to_dict()
-        stages = {"base": self.base_.to_state(), "exact": self.exact_.to_state()}
+        stages = {"base": _own_form_of(self.base_).to_state(), "exact": self.exact_.to_state()}
         return {**stages, "threshold": self.threshold_, "choice": choice}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         self.base_ = Ranker.from_state(fitted["base"])
+        if isinstance(self.base_, GivenRanker):  # the model of another library is not in the file
+            self.base = self.base_
         self.exact_ = ExactRanker.from_state(fitted["exact"])
         self.threshold_ = fitted["threshold"]
         choice = fitted.get("choice")  # which earlier files do not hold
@@ -823,7 +822,7 @@ class _PartScores:
 
 def _is_given(ranker: TwoStageRanker) -> bool:
     """Return whether the base is not to be fitted: a column of scores, or an object without a fit."""
-    return isinstance(ranker.base_, ScoreColumn) or (
+    return isinstance(ranker.base_, ScoreColumn | GivenRanker) or (
         not isinstance(ranker.base, str) and not hasattr(ranker.base, "fit")
     )
 
@@ -848,12 +847,21 @@ def _scores_of(base: Any, features: FloatArray, queries: IntArray | None) -> Flo
         return base._scores(features, queries)
     if isinstance(base, Ranker):
         return base._scores(features)
-    method = next((name for name in ("decision_function", "predict_proba", "predict") if hasattr(base, name)), None)
-    if method is None:
-        raise ValueError(f"base must have decision_function, predict_proba or predict, got {base!r}")
-    scores = np.asarray(getattr(base, method)(features), dtype=np.float64)
-    if method == "predict_proba" and scores.shape[1:] == (2,):
-        scores = scores[:, 1]
+    if (linear := _linear_form(base, features.shape[1])) is not None:
+        return linear_scores(features, linear[0]) + linear[1]
+    return _scores_by(base, features)
+
+
+def _scores_by(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (any estimator)
+    """Return the scores of an estimator by its own methods, (n,)."""
+    scores = raw_scores(base, features)
+    if scores is None:
+        method = next((name for name in ("decision_function", "predict_proba", "predict") if hasattr(base, name)), None)
+        if method is None:
+            raise ValueError(f"base must have decision_function, predict_proba or predict, got {base!r}")
+        scores = np.asarray(getattr(base, method)(features), dtype=np.float64)
+        if method == "predict_proba" and scores.shape[1:] == (2,):
+            scores = scores[:, 1]
     if scores.shape != (len(features),):
         raise ValueError(
             f"base must give one score per row, got shape {scores.shape}: of graded labels take a regressor or ranker"
@@ -861,40 +869,51 @@ def _scores_of(base: Any, features: FloatArray, queries: IntArray | None) -> Flo
     return scores
 
 
-def _scores_of_in(base: Any, graph: OnnxGraph, columns: str) -> str:  # noqa: ANN401 (any estimator)
-    """Return a base ranker's scores of features, (d, n), in a graph; the counterpart of `_scores_of`."""
+def _own_form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
+    """Return a ranker of this package that scores as a base does.
+
+    Raises:
+        TypeError: a base without such a form.
+    """
     if isinstance(base, Ranker):
-        return base._scores_in(graph, columns)
-    d = base.n_features_in_
-    weights = _linear_weights(base, d)
-    if weights is None or _parts_of(base, np.eye(1, d), np.zeros(d)) is None:
+        return base
+    d = getattr(base, "n_features_in_", None)
+    form = own_form(base, None if d is None else _linear_form(base, d))
+    if form is None:
         raise TypeError(
-            f"base: a {type(base).__name__} has no ONNX form here. Linear models have one, and the rankers of this "
-            "package; export another base by its own means, such as skl2onnx, and rank by its scores (ScoreColumn)"
+            f"base: a {type(base).__name__} has no form that can be saved or exported. Linear models have one, "
+            "gradient boosting of LightGBM, XGBoost and scikit-learn (HistGradientBoosting), and the rankers of this "
+            "package. Pickle the ranker, or save or export the base by its own means and rank its scores as a column "
+            "(ScoreColumn)"
         )
-    scores = graph.linear(columns, weights)
-    return graph.op("Add", scores, graph.constant(float(_scores_of(base, np.zeros((1, d)), None)[0])))
+    return form
 
 
 def _is_summed(base: Any) -> bool:  # noqa: ANN401 (any estimator)
     """Return whether a graph has a base's scores to the last digit, because both take the same sums."""
-    return isinstance(base, Ranker) and (not isinstance(base, SurrogateRanker) or base.coef_ is not None)
+    return not isinstance(base, SurrogateRanker) or base.coef_ is not None
 
 
 def _parts_of(base: Any, features: FloatArray, typical: FloatArray) -> FloatArray | None:  # noqa: ANN401 (any estimator)
     """Return what each column adds to a base ranker's scores, (n, d); None where they are no sum over columns."""
     if isinstance(base, Ranker):
         return base._parts(features)
-    weights = _linear_weights(base, features.shape[1])
+    linear = _linear_form(base, features.shape[1])
+    return None if linear is None else (features - typical) * linear[0]
+
+
+def _linear_form(base: Any, d: int) -> tuple[FloatArray, float] | None:  # noqa: ANN401 (any estimator)
+    """Return weights, (d,), and intercept of an estimator whose score is linear in the features; None for others."""
+    weights = _linear_weights(base, d)
     if weights is None:
         return None
     # weights alone do not make a score linear: that of a Poisson regression is exponential in them
-    probes = np.vstack([features, 0 * features[:1], 2 * features[:1] + 1])
-    scores = _scores_of(base, probes, None)
+    probes = np.vstack([np.zeros((1, d)), np.ones((1, d)), np.eye(min(d, 8), d), 1 + 2 * np.eye(1, d)])
+    scores = _scores_by(base, probes)
     rest = scores - linear_scores(probes, weights)
     if np.ptp(rest) > 1e-9 * max(1.0, float(np.abs(scores).max())):
         return None
-    return (features - typical) * weights
+    return weights, float(scores[0])
 
 
 def _linear_weights(base: Any, d: int) -> FloatArray | None:  # noqa: ANN401 (any estimator)

@@ -1,0 +1,603 @@
+"""Models of other libraries in forms that this package saves, scores by and exports: trees, and linear weights.
+
+`own_form` finds the form of a fitted model:
+
+======================================================  =================
+LightGBM: estimators, Booster                           `TreesRanker`
+XGBoost: estimators, Booster                            `TreesRanker`
+scikit-learn: HistGradientBoosting*                     `TreesRanker`
+anything whose score is linear in the features          `WeightsRanker`
+======================================================  =================
+
+*One form of trees.* Libraries differ in how a node decides: LightGBM and scikit-learn compare doubles by ``x <= t``,
+XGBoost numbers that are rounded to single precision by ``x < t``; missing values go left, right, or count as 0; a
+category is in a set or not. All of these are functions of x that are constant on finitely many intervals, and missing
+values go one way. So each node becomes a binary search among the bounds of its intervals, nodes that decide by
+``x <= t`` in double precision, nearly always a single one. For example, x rounds to a single below t exactly if x is at
+most the largest double that does.
+
+*The same digits.* Leaf values are added in the order of the trees and in the precision of the library, which for
+XGBoost is single. `own_form` compares the scores with those of the model on rows at, beside and between the thresholds
+and with missing values, and refuses a model of which one differs in the last digit.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ltr.native import tree_scores
+from ltr.rankers.base import FloatArray, IntArray, Ranker, linear_scores
+from ltr.ranks import GainName
+from ltr.statistics import RankStatistic
+
+if TYPE_CHECKING:
+    from ltr.onnx_graph import OnnxGraph
+
+__all__ = ["GivenRanker", "TreesRanker", "WeightsRanker", "own_form", "raw_scores"]
+
+_PROBES = 400  # rows on which trees are compared with their model
+_ZERO = float(np.float32(1e-35))  # LightGBM: numbers up to here count as 0
+_LARGEST_CATEGORY = 2.0**24  # XGBoost: numbers above are no categories
+
+
+@dataclass(eq=False, repr=False)
+class GivenRanker(Ranker):
+    """A ranker that was made of a fitted model; it is not fitted itself.
+
+    Args:
+        source: class of the model that it was made of.
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
+    """
+
+    source: str = ""
+    _: KW_ONLY
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
+
+    def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> NoReturn:
+        """Refuse to fit.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            f"a {type(self).__name__} is made of a fitted {self.source or 'model'} and cannot be fitted: fit the model "
+            "itself; as the base of two stages pass base_is_fitted=True"
+        )
+
+    def _of(self, model: Any, d: int) -> Self:  # noqa: ANN401 (a model of any library)
+        """Take number and names of the columns from a model."""
+        self.n_features_in_ = d
+        names = getattr(model, "feature_names_in_", None)
+        if names is not None and list(names) != [f"Column_{j}" for j in range(d)]:  # which LightGBM makes up
+            self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class WeightsRanker(GivenRanker):
+    """Rank by the linear score of a model of another library; `own_form` makes one.
+
+    Attributes:
+        coef_: weights on the raw features, (d,).
+        intercept_: score of a row of zeros.
+    """
+
+    _FITTED = ("coef_", "intercept_")
+    _HOW = "score = intercept_ + sum over columns j of coef_[j] * x[j]"
+
+    coef_: FloatArray = field(init=False)
+    intercept_: float = field(init=False)
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        return linear_scores(features, self.coef_) + self.intercept_
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        return graph.op("Add", graph.linear(columns, self.coef_), graph.constant(self.intercept_))
+
+
+@dataclass(eq=False, repr=False)
+class TreesRanker(GivenRanker):
+    """Rank by the decision trees of a fitted model of LightGBM, XGBoost or scikit-learn.
+
+    It scores as the model does, bit for bit, without the library: classifiers by their log odds. Features may be
+    missing (NaN).
+
+    Attributes:
+        feature_: feature that each node looks at, (nodes,), -1 in leaves.
+        threshold_: rows whose feature is at most this go left, (nodes,).
+        missing_left_: whether rows whose feature is missing go left, (nodes,).
+        left_, right_: the nodes to go to, (nodes,); they come after the node.
+        value_: value of a leaf, (nodes,).
+        roots_: first node of each tree, (trees,).
+        start_: what the sum of the leaf values starts from.
+        single_: whether the sum is rounded to single precision after each tree.
+
+    Examples:
+        >>> from sklearn.ensemble import HistGradientBoostingRegressor
+        >>> X, y = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 3
+        >>> model = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
+        >>> ranker = TreesRanker.of(model)
+        >>> ranker, len(ranker.roots_), bool((ranker.predict(X) == model.predict(X)).all())
+        (TreesRanker(source='HistGradientBoostingRegressor'), 5, True)
+    """
+
+    _FITTED = ("feature_", "threshold_", "missing_left_", "left_", "right_", "value_", "roots_", "start_", "single_")
+    _HOW = (
+        "score = start_ + sum over roots_ of value_[leaf]. From a root to its leaf, where feature_ is -1: to "
+        "left_[node] where x[feature_[node]] <= threshold_[node], or is missing and missing_left_[node]; else to "
+        "right_[node]. With single_ the sum is rounded to single precision after each tree"
+    )
+
+    feature_: IntArray = field(init=False)
+    threshold_: FloatArray = field(init=False)
+    missing_left_: NDArray[np.bool_] = field(init=False)
+    left_: IntArray = field(init=False)
+    right_: IntArray = field(init=False)
+    value_: FloatArray = field(init=False)
+    roots_: IntArray = field(init=False)
+    start_: float = field(init=False)
+    single_: bool = field(init=False)
+
+    @classmethod
+    def of(cls, model: Any) -> Self:  # noqa: ANN401 (a model of any library)
+        """Return the trees of a fitted model.
+
+        Args:
+            model: an estimator or Booster of LightGBM or XGBoost, or a HistGradientBoostingClassifier or -Regressor,
+                with one score for a row.
+
+        Raises:
+            TypeError: a model of another kind, or one whose trees do not give its scores in this form.
+        """
+        read = _reader_of(model)
+        if read is None:
+            raise TypeError(
+                "model must be a fitted model of LightGBM or XGBoost, or a HistGradientBoosting model of scikit-learn, "
+                f"got {model!r:.80}"
+            )
+        forest = read(model)
+        ranker = cls(type(model).__name__)._of(model, forest.features)
+        forest.write_to(ranker)
+        rows = _probes(ranker)
+        own, found = raw_scores(model, rows), ranker._scores(rows)
+        if own is None or own.shape != found.shape or not np.array_equal(own, found):
+            raise TypeError(
+                f"the trees of this {type(model).__name__} do not give its scores: it has options, or is of a version "
+                "of its library, that this package does not know"
+            )
+        return ranker
+
+    def _features(self, X: ArrayLike) -> FloatArray:
+        """Check that there are as many columns as in the model; they may have missing values."""
+        check_is_fitted(self)
+        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
+        return np.asarray(validate_data(self, X, reset=False, **options))
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        scores = np.empty(len(features))
+        tree_scores(
+            features,
+            self.feature_,
+            self.threshold_,
+            self.missing_left_.view(np.uint8),
+            self.left_,
+            self.right_,
+            self.value_,
+            self.roots_,
+            self.start_,
+            self.single_,
+            scores,
+        )
+        return scores
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        """Return the scores, (n,), by standard operators: all rows take a step in all trees at once.
+
+        ONNX's own operators for trees add up in single precision or in an order of their own, and then rows change
+        places. The sum over the first axis here is taken tree by tree.
+        """
+        # every feature twice: missing values are below all thresholds in the first copy, and below none in the second
+        lowest = graph.op("Where", graph.op("IsNaN", columns), graph.constant(-math.inf), columns)
+        columns = graph.op("Concat", lowest, columns, axis=0)
+        copy = np.maximum(self.feature_, 0) + np.where(self.missing_left_, 0, self.n_features_in_)
+        left, right = (graph.constant(x.astype(np.int32)) for x in self._steps())
+        feature, threshold = graph.constant(copy.astype(np.int32)), graph.constant(self.threshold_)
+        n = graph.op("Shape", columns, start=1)
+        shape = graph.op("Concat", graph.constant(np.array([len(self.roots_)])), n, axis=0)
+        node = graph.op("Expand", graph.constant(self.roots_.astype(np.int32)[:, None]), shape)
+        for _ in range(self._depth()):
+            x = graph.op("GatherElements", columns, graph.op("Gather", feature, node), axis=0)
+            to_left = graph.op("LessOrEqual", x, graph.op("Gather", threshold, node))
+            node = graph.op("Where", to_left, graph.op("Gather", left, node), graph.op("Gather", right, node))
+        numbers = np.float32 if self.single_ else np.float64
+        one, first = graph.constant(np.array([1])), graph.constant(np.full((1, 1), self.start_, numbers))
+        start = graph.op("Expand", first, graph.op("Concat", one, n, axis=0))
+        values = graph.op("Gather", graph.constant(self.value_.astype(numbers)), node)
+        total = graph.op("Concat", start, values, axis=0)
+        return graph.to_double(graph.op("ReduceSum", total, graph.constant(np.array([0])), keepdims=0))
+
+    def _steps(self) -> tuple[IntArray, IntArray]:
+        """Return where nodes lead to; leaves to themselves."""
+        own = np.arange(len(self.feature_))
+        leaf = self.feature_ < 0
+        return np.where(leaf, own, self.left_), np.where(leaf, own, self.right_)
+
+    def _depth(self) -> int:
+        """Return the number of steps to the deepest leaf."""
+        left, right = self._steps()
+        at, depth = np.unique(self.roots_), 0
+        while len(at := at[self.feature_[at] >= 0]):
+            at, depth = np.unique(np.concatenate([left[at], right[at]])), depth + 1
+        return depth
+
+
+def own_form(model: Any, linear: tuple[FloatArray, float] | None) -> GivenRanker | None:  # noqa: ANN401
+    """Return a ranker that scores as a fitted model of another library does; None for a model that has no such form.
+
+    Args:
+        model: the model.
+        linear: weights and intercept of its score, where that is linear.
+
+    Raises:
+        TypeError: a model of trees that has no such form; the message says why.
+    """
+    if _reader_of(model) is not None:
+        return TreesRanker.of(model)
+    if linear is None:
+        return None
+    weights, intercept = linear
+    ranker = WeightsRanker(type(model).__name__)._of(model, len(weights))
+    ranker.coef_, ranker.intercept_ = weights, intercept
+    return ranker
+
+
+def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: ANN401
+    """Return the sums of the leaf values by the model itself, without the function that follows; None for other models.
+
+    Of a classifier they are the log odds, which order rows as the probabilities do, but do not come out equal near 1.
+    """
+    reader = _reader_of(model)
+    if reader is _read_lightgbm:
+        scores = model.predict(features, raw_score=True)
+    elif reader is _read_xgboost:
+        if hasattr(model, "get_booster"):
+            scores = model.predict(features, output_margin=True)
+        else:
+            scores = model.inplace_predict(features, predict_type="margin", validate_features=False)
+    elif reader is _read_histograms:
+        scores = model.decision_function(features) if hasattr(model, "classes_") else model.predict(features)
+    else:
+        return None
+    return np.asarray(scores, dtype=np.float64)
+
+
+def _reader_of(model: Any) -> Callable[[Any], _Forest] | None:  # noqa: ANN401
+    """Return the function that reads the trees of a model; None for a model of another library.
+
+    The libraries need not be installed, so that models are known by the modules of their classes.
+    """
+    for kind in type(model).__mro__:
+        library, name = kind.__module__.split(".")[0], kind.__name__
+        if library == "lightgbm" and name in ("LGBMModel", "Booster"):
+            return _read_lightgbm
+        if library == "xgboost" and name in ("XGBModel", "Booster"):
+            return _read_xgboost
+        if library == "sklearn" and name == "BaseHistGradientBoosting":
+            return _read_histograms
+    return None
+
+
+# --- one form of trees -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Where rows go from a node: by the interval in which their feature is, or by being missing.
+
+    The intervals are those up to the first bound and with it, from there to the second one, and so on.
+    """
+
+    feature: int
+    bounds: list[float]
+    goes: list[int]  # a node of the tree for each interval
+    missing: int
+
+    @classmethod
+    def by(cls, feature: int, bounds: Iterable[float], goes: Callable[[float], int], missing: int) -> _Split:
+        """Return the split by a function of the feature that is constant between the bounds."""
+        found: list[tuple[float, int]] = []
+        for bound in (*sorted(set(bounds)), math.inf):
+            if found and found[-1][1] == goes(bound):
+                found.pop()
+            found.append((bound, goes(bound)))
+        kept = [bound for bound, _ in found]
+        nodes = [node for _, node in found]
+        if len(kept) > 1 and missing in nodes:
+            return cls(feature, kept[:-1], nodes, missing)
+        return cls(feature, kept, [*nodes, missing], missing)  # no number is above infinity
+
+    def search(self, first: int, number: dict[int, int]) -> list[tuple[float, bool, int, int]]:
+        """Return the nodes of a binary search for the interval: threshold, missing left, left, right.
+
+        Args:
+            first: number of the first of these nodes.
+            number: number of the first node of each node of the tree.
+        """
+        way = self.goes.index(self.missing)  # missing values take the way to this interval
+        found: list[tuple[float, bool, int, int]] = []
+        open_ranges = [(0, len(self.bounds))]
+        places: dict[tuple[int, int], int] = {}
+        order: list[tuple[int, int]] = []
+        while open_ranges:
+            low, high = open_ranges.pop()
+            if low < high:
+                places[low, high] = first + len(order)
+                order.append((low, high))
+                middle = (low + high) // 2
+                open_ranges += [(middle + 1, high), (low, middle)]
+        for low, high in order:
+            middle = (low + high) // 2
+            left, right = (
+                places[part] if part[0] < part[1] else number[self.goes[part[0]]]
+                for part in ((low, middle), (middle + 1, high))
+            )
+            found.append((self.bounds[middle], way <= middle, left, right))
+        return found
+
+
+_Tree = Sequence[_Split | float]  # a split or the value of a leaf; the first one is the root
+
+
+@dataclass
+class _Forest:
+    """The trees of a model, what their sum starts from, and its precision."""
+
+    features: int
+    trees: list[_Tree]
+    start: float = 0.0
+    single: bool = False
+
+    def write_to(self, ranker: TreesRanker) -> None:
+        """Set the arrays of nodes: parents before their children, each tree after the one before."""
+        nodes: list[tuple[int, float, bool, int, int, float]] = []
+        roots = []
+        for tree in self.trees:
+            roots.append(len(nodes))
+            order, number, at = [0], {}, len(nodes)
+            for node in order:  # which grows
+                number[node], what = at, tree[node]
+                if isinstance(what, _Split):
+                    order += dict.fromkeys(what.goes)
+                    at += len(what.bounds)
+                else:
+                    at += 1
+            for node in order:
+                what = tree[node]
+                if isinstance(what, _Split):
+                    nodes += [(what.feature, *found, 0.0) for found in what.search(number[node], number)]
+                else:
+                    nodes.append((-1, 0.0, False, 0, 0, what))
+        feature, threshold, missing, left, right, value = zip(*nodes, strict=True) if nodes else ((),) * 6
+        ranker.feature_, ranker.left_, ranker.right_ = (np.array(x, dtype=np.int64) for x in (feature, left, right))
+        ranker.threshold_, ranker.value_ = (np.array(x, dtype=np.float64) for x in (threshold, value))
+        ranker.missing_left_, ranker.roots_ = np.array(missing, dtype=bool), np.array(roots, dtype=np.int64)
+        ranker.start_, ranker.single_ = float(self.start), self.single
+
+
+def _probes(ranker: TreesRanker) -> FloatArray:
+    """Return rows at the thresholds of the trees and beside them, with some values missing, (rows, d)."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(_PROBES, ranker.n_features_in_))
+    for j, column in enumerate(rows.T):
+        known = ranker.threshold_[(ranker.feature_ == j) & np.isfinite(ranker.threshold_)]
+        if len(known):
+            at = rng.choice(known, _PROBES)
+            beside = np.nextafter(at, rng.choice([-np.inf, np.inf], _PROBES))
+            inside = at + rng.choice([-1.0, -0.5, 0.5, 1.0], _PROBES)
+            column[:] = np.select([rng.random(_PROBES) < p for p in (0.4, 0.7)], [at, beside], inside)
+        column[rng.random(_PROBES) < 0.1] = math.nan
+    return rows
+
+
+def _below(number: float) -> float:
+    """Return the next smaller double."""
+    return math.nextafter(number, -math.inf)
+
+
+# --- LightGBM --------------------------------------------------------------------------------------------------------
+
+
+def _read_lightgbm(model: Any) -> _Forest:  # noqa: ANN401
+    """Return the trees of a model of LightGBM, from its text."""
+    text = getattr(model, "booster_", model).model_to_string()
+    head, *parts = text.split("end of trees")[0].split("\nTree=")
+    facts = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
+    if int(facts["num_tree_per_iteration"]) != 1:
+        raise TypeError("base: a LightGBM model with a score for each class is no ranker: take a regressor or ranker")
+    if "\naverage_output" in head:
+        raise TypeError("base: a LightGBM model with boosting='rf' has no form here")
+    categories = text.rpartition("\npandas_categorical:")[2].split("\n")[0]
+    if categories not in ("", "null", "[]"):
+        raise TypeError("base: a LightGBM model with categories of a pandas frame has no form here: pass numbers")
+    return _Forest(int(facts["max_feature_idx"]) + 1, [_lightgbm_tree(part) for part in parts])
+
+
+def _lightgbm_tree(text: str) -> _Tree:
+    facts = dict(line.split("=", 1) for line in text.splitlines()[1:] if "=" in line)
+    if facts.get("is_linear", "0") != "0":
+        raise TypeError("base: a LightGBM model with linear_tree=True has no form here")
+
+    def numbers(name: str, kind: type) -> list[Any]:
+        return [kind(word) for word in facts.get(name, "").split()]
+
+    leaves = numbers("leaf_value", float)
+    splits = len(leaves) - 1
+
+    def place(child: int) -> int:
+        return child if child >= 0 else splits + ~child
+
+    columns = [numbers(name, int) for name in ("split_feature", "decision_type", "left_child", "right_child")]
+    begins, words = numbers("cat_boundaries", int), numbers("cat_threshold", int)
+    found: list[_Split | float] = []
+    for feature, decision, left, right, threshold in zip(*columns, numbers("threshold", float), strict=True):
+        if decision & 1:  # whether the whole part of the number is one of a set
+            chosen = words[begins[int(threshold)] : begins[int(threshold) + 1]]
+            found.append(_lightgbm_category(feature, chosen, place(left), place(right)))
+        else:
+            found.append(_lightgbm_number(feature, threshold, decision, place(left), place(right)))
+    return found + leaves
+
+
+def _lightgbm_number(feature: int, threshold: float, decision: int, left: int, right: int) -> _Split:
+    default = left if decision & 2 else right
+    kind = decision >> 2 & 3  # of missing values: none, those that are 0, and NaN
+
+    def goes(x: float) -> int:
+        number = x if abs(x) > _ZERO else 0.0
+        if kind == 1 and number == 0.0:
+            return default
+        return left if number <= threshold else right
+
+    return _Split.by(feature, [threshold, _below(-_ZERO), _ZERO], goes, default if kind == 2 else goes(0.0))
+
+
+def _lightgbm_category(feature: int, words: Sequence[int], left: int, right: int) -> _Split:
+    chosen = set(_bits(words))
+    bounds = [bound for c in chosen for bound in (_below(c) if c else -1.0, _below(c + 1))]
+    # numbers are cut off towards 0
+    return _Split.by(feature, bounds, lambda x: left if x > -1 and x < 2**31 and int(x) in chosen else right, right)
+
+
+def _bits(words: Iterable[int]) -> list[int]:
+    """Return the numbers of a set that is given by bits, 32 a word."""
+    return [32 * at + bit for at, word in enumerate(words) for bit in range(32) if int(word) >> bit & 1]
+
+
+# --- XGBoost ---------------------------------------------------------------------------------------------------------
+
+
+def _read_xgboost(model: Any) -> _Forest:  # noqa: ANN401
+    """Return the trees of a model of XGBoost, from its JSON."""
+    booster = model.get_booster() if hasattr(model, "get_booster") else model
+    if not math.isnan(getattr(model, "missing", None) or math.nan) or getattr(model, "missing", math.nan) == 0:
+        raise TypeError(f"base: an XGBoost model with missing={model.missing!r} has no form here: missing must be NaN")
+    if booster is not model and (best := getattr(model, "best_iteration", None)) is not None:
+        booster = booster[: best + 1]
+    learner = json.loads(bytes(booster.save_raw("json")))["learner"]
+    trees, facts = learner["gradient_booster"], learner["learner_model_param"]
+    if trees["name"] != "gbtree":
+        raise TypeError(f"base: an XGBoost model with booster={trees['name']!r} has no form here, only 'gbtree'")
+    if int(facts["num_class"]) > 1 or int(facts.get("num_target", 1)) > 1:
+        raise TypeError("base: an XGBoost model with several scores for a row is no ranker: take a regressor or ranker")
+    if trees["model"].get("cats", {}).get("enc"):
+        raise TypeError("base: an XGBoost model with categories of a frame has no form here: pass numbers")
+    given = json.loads(facts["base_score"])  # in a list, since version 3.1
+    start = float(np.float32(given[0] if isinstance(given, list) else given))
+    objective = learner["objective"]["name"]
+    if objective in ("binary:logistic", "reg:logistic", "binary:logitraw"):
+        start = -math.log(float(np.float32(1) / np.float32(start) - np.float32(1)))
+    elif objective in ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"):
+        start = math.log(start)
+    found = [_xgboost_tree(tree) for tree in trees["model"]["trees"]]
+    return _Forest(int(facts["num_feature"]), found, float(np.float32(start)), single=True)
+
+
+def _xgboost_tree(tree: dict[str, Any]) -> _Tree:
+    sets = {
+        node: tree["categories"][begin : begin + size]
+        for node, begin, size in zip(
+            tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
+        )
+    }
+    columns = (tree[name] for name in ("split_indices", "split_conditions", "default_left", "left_children",
+                                       "right_children"))  # fmt: skip
+    found: list[_Split | float] = []
+    for node, (feature, number, missing_left, left, right) in enumerate(zip(*columns, strict=True)):
+        number = float(np.float32(number))
+        if left < 0:
+            found.append(number)
+        elif node in sets:
+            found.append(_xgboost_category(feature, sets[node], left, right, left if missing_left else right))
+        else:
+            bound = _rounds_below(number)
+            # missing values go their own way, so that the number of intervals is two
+            found.append(_Split(feature, [bound], [left, right], left if missing_left else right))
+    return found
+
+
+def _xgboost_category(feature: int, chosen: Sequence[int], left: int, right: int, missing: int) -> _Split:
+    known = set(chosen)
+
+    def goes(x: float) -> int:
+        with np.errstate(over="ignore"):
+            number = float(np.float32(x))
+        inside = 0 <= number <= _LARGEST_CATEGORY and int(number) in known
+        return right if inside else left
+
+    return _Split.by(feature, [_rounds_below(c + more) for c in known for more in (0.0, 1.0)], goes, missing)
+
+
+def _rounds_below(number: float) -> float:
+    """Return the largest double that is below a number of single precision when it is rounded to single precision."""
+    single = np.float32(number)
+    before = np.nextafter(single, np.float32(-np.inf))
+    middle = 0.5 * (float(before) + float(single))
+    return middle if np.float32(middle) < single else _below(middle)
+
+
+# --- scikit-learn ----------------------------------------------------------------------------------------------------
+
+
+def _read_histograms(model: Any) -> _Forest:  # noqa: ANN401
+    """Return the trees of a HistGradientBoosting model of scikit-learn, from its arrays of nodes."""
+    check_is_fitted(model)
+    if model.n_trees_per_iteration_ != 1:
+        raise TypeError("base: a model with a score for each class is no ranker: take a regressor")
+    if not hasattr(model, "classes_") and model.loss not in ("squared_error", "absolute_error", "quantile"):
+        raise TypeError(f"base: a {type(model).__name__} with loss={model.loss!r} has no form here")
+    place, values = np.arange(model.n_features_in_), {}
+    if model._preprocessor is not None:  # which numbers the categories, and puts their columns first
+        place = np.concatenate([np.flatnonzero(model.is_categorical_), np.flatnonzero(~model.is_categorical_)])
+        known = model._preprocessor.named_transformers_["encoder"].categories_
+        if any(categories.dtype.kind not in "biuf" for categories in known):
+            raise TypeError(f"base: categories of a {type(model).__name__} must be numbers to have a form here")
+        values = {j: [float(c) for c in categories if not np.isnan(c)] for j, categories in enumerate(known)}
+    trees = [_histogram_tree(one, place, values) for (one,) in model._predictors]
+    return _Forest(int(model.n_features_in_), trees, float(np.ravel(model._baseline_prediction)[0]))
+
+
+def _histogram_tree(predictor: Any, place: IntArray, values: dict[int, list[float]]) -> _Tree:  # noqa: ANN401
+    found: list[_Split | float] = []
+    for node in predictor.nodes:
+        feature, left, right = (int(node[name]) for name in ("feature_idx", "left", "right"))
+        missing = left if node["missing_go_to_left"] else right
+        if node["is_leaf"]:
+            found.append(float(node["value"]))
+        elif node["is_categorical"]:
+            chosen = set(_bits(predictor.raw_left_cat_bitsets[node["bitset_idx"]]))
+            found.append(_histogram_category(int(place[feature]), values[feature], chosen, left, right, missing))
+        else:
+            found.append(_Split(int(place[feature]), [float(node["num_threshold"])], [left, right], missing))
+    return found
+
+
+def _histogram_category(
+    feature: int, values: Sequence[float], chosen: set[int], left: int, right: int, missing: int
+) -> _Split:
+    def goes(x: float) -> int:
+        at = bisect.bisect_left(values, x)
+        known = at < len(values) and values[at] == x
+        return missing if not known else left if at in chosen else right
+
+    return _Split.by(feature, [bound for value in values for bound in (_below(value), value)], goes, missing)

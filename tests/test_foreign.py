@@ -1,0 +1,270 @@
+"""Models of other libraries as rankers: the same scores to the last digit, files, ONNX models, and what is refused."""
+
+import json
+import subprocess
+import sys
+import warnings
+
+import lightgbm
+import numpy as np
+import onnxruntime
+import pytest
+import xgboost
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.svm import LinearSVC
+
+import ltr.gbdt
+from ltr.rankers import Ranker, TreesRanker, TwoStageRanker
+from ltr.rankers.foreign import raw_scores
+from tests.travelling import STAGE, one_list
+
+ROWS = 10_000
+TREES = {"n_estimators": 12, "n_jobs": 1}
+LIGHTGBM = {**TREES, "verbose": -1, "num_leaves": 12}
+CATEGORIES = {"enable_categorical": True, "feature_types": ["q", "q", "q", "c", "q"], "max_cat_to_onehot": 2}
+
+
+def rows(n, seed, *, missing=True):
+    """Features of which the fourth is a category and the last is constant; and labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    X[:, 1] = np.round(X[:, 1], 1)
+    X[:, 3], X[:, 4] = rng.integers(0, 12, n), 7.0
+    y = (X[:, 0] + np.sin(X[:, 3]) + rng.normal(size=n) > 0.5).astype(int)
+    if missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    return X, y
+
+
+def new_rows():
+    """Rows with unseen, broken and negative categories, numbers about zero, and more missing values."""
+    rng = np.random.default_rng(9)
+    X = rows(ROWS, 8)[0]
+    X[:2000, 3] = rng.normal(5, 9, 2000)
+    X[2000:3000, 3] = rng.integers(-3, 40, 1000)
+    X[3000:4000, :2] = rng.choice([0.0, -0.0, 1e-36, -1e-36, 1e-30, 1e12, -1e12], (1000, 2))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def lists_of(n):
+    return np.full(n // 20, 20)
+
+
+MODELS = {
+    "LightGBM classifier": (lightgbm.LGBMClassifier(**LIGHTGBM), {}),
+    "LightGBM regressor": (lightgbm.LGBMRegressor(**LIGHTGBM), {}),
+    "LightGBM ranker": (lightgbm.LGBMRanker(**LIGHTGBM), {"group": lists_of}),
+    "LightGBM, our objective": (
+        lightgbm.LGBMRanker(**LIGHTGBM, objective=ltr.gbdt.objective("ranknet")),
+        {"group": lists_of},
+    ),
+    "LightGBM, zero is missing": (lightgbm.LGBMRegressor(**LIGHTGBM, zero_as_missing=True), {}),
+    "LightGBM, nothing is missing": (lightgbm.LGBMRegressor(**LIGHTGBM, use_missing=False), {}),
+    "LightGBM, categories": (
+        lightgbm.LGBMClassifier(**LIGHTGBM, cat_smooth=1, min_data_per_group=5),
+        {"categorical_feature": [3]},
+    ),
+    "LightGBM, DART": (lightgbm.LGBMRegressor(**LIGHTGBM, boosting_type="dart"), {}),
+    "XGBoost classifier": (xgboost.XGBClassifier(**TREES), {}),
+    "XGBoost regressor": (xgboost.XGBRegressor(**TREES), {}),
+    "XGBoost, counts": (xgboost.XGBRegressor(**TREES, objective="count:poisson"), {}),
+    "XGBoost ranker": (xgboost.XGBRanker(**TREES), {"group": lists_of}),
+    "XGBoost, categories": (xgboost.XGBClassifier(**TREES, **CATEGORIES), {}),
+    "XGBoost, a forest": (xgboost.XGBRFClassifier(**TREES), {}),
+    "scikit-learn classifier": (HistGradientBoostingClassifier(max_iter=12), {}),
+    "scikit-learn regressor": (HistGradientBoostingRegressor(max_iter=12), {}),
+    "scikit-learn, categories": (HistGradientBoostingClassifier(max_iter=12, categorical_features=[3]), {}),
+}
+
+
+@pytest.fixture(scope="module")
+def model_of():
+    """The fitted models by name."""
+    known = {}
+
+    def fitted(name):
+        if name not in known:
+            X, y = rows(1500, 0)
+            model, options = MODELS[name]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                known[name] = model.fit(X, y, **{k: v(len(y)) if callable(v) else v for k, v in options.items()})
+        return known[name]
+
+    return fitted
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MODELS)
+def test_trees_score_as_their_model_wherever_they_are(name, model_of, tmp_path):
+    model, X = model_of(name), new_rows()
+    ranker, scores = TreesRanker.of(model), raw_scores(model, X)
+    assert len(np.unique(scores)) > 50
+    np.testing.assert_array_equal(ranker.predict(X), scores)
+    ranker.save(tmp_path / "model.json")
+    np.testing.assert_array_equal(Ranker.load(tmp_path / "model.json").predict(X), scores)
+    ranker.to_onnx(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    np.testing.assert_array_equal(session.run(["score"], {"features": X})[0], scores)
+    np.testing.assert_array_equal(session.run(["score"], {"features": X[:1]})[0], scores[:1])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rounding_of_features_to_single_precision_is_that_of_xgboost(model_of):
+    model = model_of("XGBoost regressor")
+    ranker = TreesRanker.of(model)
+    cuts = ranker.threshold_[ranker.feature_ == 0][:300]
+    X = np.zeros((5 * len(cuts), 5))
+    beside = [cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), np.float32(cuts), cuts + 1e-9]
+    X[:, 0] = np.concatenate(beside)
+    np.testing.assert_array_equal(ranker.predict(X), model.predict(X))
+    assert len(np.unique(ranker.predict(X))) > 5
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_that_was_stopped_early_scores_by_its_best_round():
+    X, y = rows(1500, 0)
+    held = rows(300, 1)
+    stopped = [
+        lightgbm.LGBMClassifier(**{**LIGHTGBM, "n_estimators": 300}, learning_rate=0.5).fit(
+            X, y, eval_set=[held], callbacks=[lightgbm.early_stopping(3, verbose=False)]
+        ),
+        xgboost.XGBClassifier(n_estimators=300, n_jobs=1, early_stopping_rounds=3).fit(
+            X, y, eval_set=[held], verbose=0
+        ),
+    ]
+    for model in stopped:
+        assert 0 < len(TreesRanker.of(model).roots_) < 100
+    assert len(TreesRanker.of(stopped[1]).roots_) == stopped[1].best_iteration + 1
+
+
+def test_boosters_without_an_estimator_have_trees():
+    X, y = rows(1500, 0)
+    one = lightgbm.train({"objective": "regression", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(X, y), 5)
+    other = xgboost.train({"nthread": 1}, xgboost.DMatrix(X, y), 5)
+    new = new_rows()
+    np.testing.assert_array_equal(TreesRanker.of(one).predict(new), one.predict(new))
+    np.testing.assert_array_equal(TreesRanker.of(other).predict(new), other.predict(xgboost.DMatrix(new)))
+
+
+def refused():
+    X, y = rows(400, 0)
+    three = np.arange(400) % 3
+    gblinear = xgboost.XGBRegressor(booster="gblinear", n_estimators=2)
+    return {
+        "a score for each class is no ranker": lightgbm.LGBMClassifier(**LIGHTGBM).fit(X, three),
+        "several scores for a row is no ranker": xgboost.XGBClassifier(**TREES).fit(X, three),
+        "with a score for each class is": HistGradientBoostingClassifier(max_iter=2).fit(X, three),
+        "linear_tree=True": lightgbm.LGBMRegressor(**LIGHTGBM, linear_tree=True).fit(X, y),
+        "boosting='rf'": lightgbm.LGBMRegressor(**LIGHTGBM, boosting_type="rf", subsample=0.5, subsample_freq=1).fit(
+            X, y
+        ),
+        "booster='gblinear'": gblinear.fit(np.nan_to_num(X), y),
+        "booster='dart'": xgboost.XGBRegressor(booster="dart", n_estimators=2).fit(X, y),
+        "missing=0": xgboost.XGBRegressor(**TREES, missing=0.0).fit(np.nan_to_num(X), y),
+        "loss='poisson'": HistGradientBoostingRegressor(loss="poisson", max_iter=2).fit(X, y),
+        "model must be a fitted model of LightGBM": Ridge().fit(np.nan_to_num(X), y),
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_models_without_a_form_are_refused():
+    for message, model in refused().items():
+        with pytest.raises(TypeError, match=message):
+            TreesRanker.of(model)
+
+
+def test_trees_of_an_unknown_kind_are_not_taken_for_known_ones(model_of, monkeypatch):
+    # what a version of the library that counts in another way would look like
+    model = model_of("scikit-learn regressor")
+    monkeypatch.setattr(model, "_baseline_prediction", model._baseline_prediction + 0.25)
+    trees = TreesRanker.of(model)
+    monkeypatch.undo()
+    assert not np.array_equal(trees.predict(new_rows()), model.predict(new_rows()))
+    monkeypatch.setattr(type(model), "predict", lambda self, X: np.zeros(len(X)))
+    with pytest.raises(TypeError, match="do not give its scores"):
+        TreesRanker.of(model)
+
+
+# as bases of two stages
+
+BASES = {
+    "LightGBM classifier": lightgbm.LGBMClassifier(n_estimators=4, max_depth=2, verbose=-1, n_jobs=1),
+    "LightGBM ranker": lightgbm.LGBMRanker(n_estimators=4, max_depth=2, verbose=-1, n_jobs=1),
+    "XGBoost classifier": xgboost.XGBClassifier(n_estimators=4, max_depth=2, n_jobs=1),
+    "XGBoost ranker": xgboost.XGBRanker(n_estimators=4, max_depth=2, n_jobs=1),
+    "scikit-learn": HistGradientBoostingClassifier(max_iter=4, max_depth=2),
+    "logistic regression": LogisticRegression(),
+    "ridge": Ridge(),
+    "support vectors": LinearSVC(),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", BASES)
+def test_a_ranker_on_another_librarys_base_travels(name, tmp_path):
+    (X, y), new = one_list(400), one_list(ROWS, seed=3)[0]
+    new[:400] = X  # one of them is at the threshold
+    lists = "ranker" in name
+    fit, given = ({"qid": np.arange(400) % 20}, {"qid": np.arange(ROWS) % 400}) if lists else ({}, {})
+    ranker = TwoStageRanker(BASES[name], STAGE, 8 if lists else 100, choose=False).fit(X, y, **fit)
+    assert ranker.coef_ is not None
+    scores = ranker.decision_function(new, **given)
+    ranker.save(tmp_path / "model.json")
+    loaded = TwoStageRanker.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(loaded.decision_function(new, **given), scores)
+    assert loaded.base is loaded.base_
+    assert loaded.base_.source == type(BASES[name]).__name__
+    for one in (ranker, loaded):
+        one.to_onnx(tmp_path / "model.onnx")
+        feeds = {"features": new, **({"query": given["qid"]} if lists else {})}
+        found, reranked = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(None, feeds)
+        np.testing.assert_array_equal(found, scores)
+        np.testing.assert_array_equal(reranked, ranker.reranked(new, **given))
+    with pytest.raises(TypeError, match=r"is made of a fitted .* and cannot be fitted: fit the model itself"):
+        loaded.fit(X, y, **fit)
+    assert loaded.fit(X, y, **fit, base_is_fitted=True).threshold_ == ranker.threshold_
+
+
+def test_a_loaded_file_needs_no_other_library(model_of, tmp_path):
+    X, y = one_list(400)
+    TwoStageRanker(BASES["LightGBM classifier"], STAGE, 100, choose=False).fit(X, y).save(tmp_path / "model.json")
+    code = (
+        "import sys\nfor name in ('lightgbm', 'xgboost'): sys.modules[name] = None\n"
+        "from ltr.rankers import Ranker\n"
+        f"print(Ranker.load({str(tmp_path / 'model.json')!r}).predict([[0.0] * 3]).shape)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "(1,)\n"
+
+
+def test_a_base_without_a_form_is_refused_with_what_to_do(tmp_path):
+    X, y = one_list(200)
+    ranker = TwoStageRanker(PoissonRegressor(), STAGE, 30, choose=False).fit(X, y)
+    for write, path in ((ranker.save, "no.json"), (ranker.to_onnx, "no.onnx")):
+        with pytest.raises(TypeError, match=r"base: a PoissonRegressor has no form .* \(ScoreColumn\)"):
+            write(tmp_path / path)
+        assert not (tmp_path / path).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("left_", lambda x: [0, *x[1:]], "nodes of trees must come after their parents"),  # a circle
+        ("right_", lambda x: [10**6, *x[1:]], "nodes of trees must come after their parents"),
+        ("feature_", lambda x: [5, *x[1:]], "trees must split by features that there are"),
+        ("roots_", lambda x: [*x[:-1], -1], "roots of trees must be nodes"),
+        ("value_", lambda x: x[:-1], "one entry for each node"),
+        ("missing_left_", lambda x: x[:-1], "one entry for each node"),
+        ("threshold_", lambda x: ["high", *x[1:]], "damaged"),
+    ],
+)
+def test_damaged_trees_are_refused(name, change, message, model_of, tmp_path):
+    TreesRanker.of(model_of("scikit-learn regressor")).save(tmp_path / "model.json")
+    content = json.loads((tmp_path / "model.json").read_text())
+    ((kind, values),) = content["fitted"][name].items()
+    content["fitted"][name] = {kind: change(values)}
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        Ranker.load(tmp_path / "model.json")
