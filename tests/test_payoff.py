@@ -10,6 +10,7 @@ import ltr.rankers.choice
 from ltr.data import Dataset
 from scripts.payoff import __main__ as payoff
 from scripts.payoff import cells as study
+from scripts.payoff import further
 from scripts.payoff import page as pages
 from trainers.report.page import to_markdown
 
@@ -185,6 +186,36 @@ def test_no_cells_are_an_error(tmp_path, capsys):
     with pytest.raises(SystemExit):
         payoff.main(["--splits", "first"])
     assert "a split is a number >= 0 or own" in capsys.readouterr().err
+
+
+def test_further_candidates_are_computed_and_compared(small, tmp_path, monkeypatch, capsys):
+    few = [further.Correction(10, 0.45), further.Correction(None, 0.45), further.Correction(10, max_nonzeros=1)]
+    monkeypatch.setattr(further, "_EVERY", few)
+    arguments = ["--docs", str(tmp_path), "--data", "uis", "--splits", "0", "--processes", "1", "--further"]
+    assert payoff.main(arguments) == 0
+    (record,) = map(json.loads, (tmp_path / "payoff" / "further.jsonl").read_text().splitlines())
+    names = ["base", "spread 0.45, top 10", "spread 0.45, full list", "+ 1, top 10"]
+    assert list(record["gains"]) == list(record["deviations"]) == names
+    assert set(record["test"]) == set(names)
+    assert record["test"]["base"] == study.compute("uis", 0, "logistic_regression")["test"]["base"]
+    best = max(names, key=record["gains"].get)
+    assert further.chosen(record, few) in (best, "base")
+    capsys.readouterr()
+
+
+def test_the_page_says_whether_further_candidates_are_better():
+    names = ["base", *(each.name for each in further._EVERY)]
+    records = []
+    for split in range(6):
+        gains = dict.fromkeys(names, 0.0) | {"spread 0.45, top 100": 1.0, "spread 0.45, top 50": 2.0}
+        test = {name: 10.0 + gains[name] + 0.01 * split * (name != "base") for name in names}
+        records.append(
+            {"data": "uis", "split": split, "gains": gains, "deviations": dict.fromkeys(names, 1.0), "test": test}
+        )
+    text = to_markdown(pages.page_of(made_up(), records), {})
+    assert "Shown to be better than the three: with the top 50, with four other lengths of list and with all" in text
+    assert re.search(r"\| with the top 200 \| 6 \| \+10\.2% .* \| 100% \| 0\.00% ", text)
+    assert re.search(r"\| with the top 50 \| 6 \| \+20\.2% .* \| 100% \| \+10\.0% ", text)
 
 
 def test_queries_are_split_whole(small):

@@ -110,7 +110,7 @@ def expected_to_fail(ranker):
 @parametrize_with_checks(
     [
         SurrogateRanker(),
-        SurrogateRanker("hinge", normalize=True, max_steps=20),
+        SurrogateRanker("hinge", normalize=True),
         SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3),
         SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3, optimizer="lbfgs", validation=0, scale="standardize"),
         SurrogateRanker(scorer="attention", hidden=(4,), heads=2, blocks=1, max_steps=3),

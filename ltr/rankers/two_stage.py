@@ -457,9 +457,14 @@ class TwoStageRanker(Ranker):
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-        names = [BASE, *(f"spread {spread:g}" for spread in SPREADS)]
+        names = [BASE, *self._candidates]
         linear = _linear_weights(self.base_, training.features.shape[1]) is not None
         return compare(results, splits, names, training.weighted, groups, self._measure(), seed, linear=linear)
+
+    @property
+    def _candidates(self) -> dict[str, tuple[int | None, ExactRanker, float | None]]:
+        """The corrections that are compared, by name: length of the list, exact stage, not yet fitted, and spread."""
+        return {f"spread {spread:g}": (self.top_k, self._exact_stage(), spread) for spread in SPREADS}
 
     def _rank_held_out(
         self,
@@ -488,11 +493,11 @@ class TwoStageRanker(Ranker):
                 one, two = sorted((split.part, other))
                 scores[rows] = without((split.repeat, one, two)).on_the_scale_of(own[train])[rows]
         learnt, ranked = training.take(train), training.take(held)
-        if self.top_k is not None and groups is None:
-            part.top_k = max(2, round(self.top_k * len(train) / len(training.labels)))
+        share = len(train) / len(training.labels) if groups is None else 1.0
         found = [places(own[held], ranked.groups).tolist()]
-        for spread in SPREADS:
-            part._fit_stage(self._exact_stage(), scores[train], learnt, [], constraints, None, spread, prove=False)
+        for top_k, exact, spread in self._candidates.values():
+            part.top_k = top_k if top_k is None else max(2, round(top_k * share))
+            part._fit_stage(exact, scores[train], learnt, [], constraints, None, spread, prove=spread is None)
             cuts = part._cuts(own[held], ranked.groups)
             merged = part._merged(own[held], cuts, ranked.features, ranked.groups)
             found.append(places(merged, ranked.groups).tolist())

@@ -3,9 +3,11 @@
     python -m scripts.payoff                                              # everything that is missing, then the page
     python -m scripts.payoff --data uis pima --splits 0 1 --bases rankboost  # some cells, then the page
     python -m scripts.payoff --page                                       # the page alone
+    python -m scripts.payoff --further --splits 0 1                       # candidates that the choice does not compare
 
-Writes ``payoff.md`` and ``payoff/cells.jsonl`` in the folder `--docs`. A cell that is in the file is not computed
-again, so the same command goes on after an interruption. Each cell is computed by one process on one thread.
+Writes ``payoff.md``, ``payoff/cells.jsonl`` and ``payoff/further.jsonl`` in the folder `--docs`. A cell that is in the
+file is not computed again, so the same command goes on after an interruption. Each cell is computed by one process on
+one thread.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import joblib
 
 from ltr.exact.state import available_threads
 from scripts._bench import Records
+from scripts.payoff import further
 from scripts.payoff.cells import BASES, INSTALLED, OWN, PAPER, QUERIES, SPLITS, by_rule, compute
 from scripts.payoff.page import KEY, page_of
 from trainers.files import Json, write_atomic
@@ -37,10 +40,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--bases", nargs="+", choices=[*BASES], default=[*BASES], help="base rankers (default: all)")
     parser.add_argument("--processes", type=int, default=available_threads(), help="default: number of processors")
     parser.add_argument("--page", action="store_true", help="make the page of the cells that are there")
+    parser.add_argument("--further", action="store_true", help="compute further candidates instead of cells")
     options = parser.parse_args(argv)
     path = options.docs / "payoff" / "cells.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    cells = Records(path, KEY)
+    cells, more = Records(path, KEY), Records(path.with_name("further.jsonl"), KEY[:2])
+    if options.further:
+        wanted = [
+            {"data": data, "split": n} for n in options.splits if n != OWN for data in options.data if data in PAPER
+        ]
+        return 1 if _compute([r for r in wanted if not more[r]], more, options.processes, further.compute) else 0
     wanted = [
         {"data": data, "split": split, "base": base}
         for split in options.splits
@@ -49,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for base in options.bases
     ]
     missing = [] if options.page else [request for request in wanted if not cells[request]]
-    failed = _compute(missing, cells, options.processes)
+    failed = _compute(missing, cells, options.processes, compute)
     if not cells.all():
         print(f"error: there are no cells in {path}", file=sys.stderr)
         return 1
@@ -58,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if missing:
         write_atomic(path, "".join(json.dumps(cell) + "\n" for cell in found).encode())
     page = options.docs / "payoff.md"
-    write_atomic(page, to_markdown(page_of([by_rule(cell) for cell in found]), {}).encode())
+    write_atomic(page, to_markdown(page_of([by_rule(cell) for cell in found], more.all()), {}).encode())
     print(f"{page}: made of {len(found)} cells")
     return 1 if failed else 0
 
@@ -69,27 +78,27 @@ def _split(text: str) -> int | str:
     return text if text == OWN else int(text)
 
 
-def _compute(requests: Sequence[Json], cells: Records, processes: int) -> int:
-    """Compute cells, add each to the file as soon as it is known, and return how many failed."""
+def _compute(requests: Sequence[Json], cells: Records, processes: int, function: Callable[..., Json]) -> int:
+    """Compute cells by a function, add each to the file as soon as it is known, and return how many failed."""
     failed = 0
     with joblib.parallel_config("loky", n_jobs=processes, inner_max_num_threads=1):
-        work = joblib.Parallel(return_as="generator_unordered")(joblib.delayed(_attempt)(r) for r in requests)
+        work = joblib.Parallel(return_as="generator_unordered")(joblib.delayed(_attempt)(function, r) for r in requests)
         for done, (request, found, seconds) in enumerate(work, start=1):
-            name = f"{request['data']}, split {request['split']}, {request['base']}"
+            name = ", ".join(f"split {value}" if field == "split" else value for field, value in request.items())
             if isinstance(found, str):
                 failed += 1
                 print(f"{done}/{len(requests)}  {name}: failed, {found}", file=sys.stderr, flush=True)
             else:
                 cells.add(found)
-                print(f"{done}/{len(requests)}  {name}: {found['choice']['chosen']}, {seconds:.0f} s", flush=True)
+                print(f"{done}/{len(requests)}  {name}: {seconds:.0f} s", flush=True)
     return failed
 
 
-def _attempt(request: Json) -> tuple[Json, Json | str, float]:
+def _attempt(function: Callable[..., Json], request: Json) -> tuple[Json, Json | str, float]:
     """Return the request, its cell or why there is none, and the seconds that it took."""
     started = time.perf_counter()
     try:
-        found: Json | str = compute(**request)
+        found: Json | str = function(**request)
     except Exception as error:  # the other cells go on
         found = f"{type(error).__name__}: {error}"
     return request, found, time.perf_counter() - started

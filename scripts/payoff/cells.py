@@ -57,7 +57,7 @@ CENTRAL = {f"{SPREAD} {spread:g}": spread for spread in SPREADS}
 TIMED = [*CENTRAL][len(CENTRAL) // 2]
 """Name of the correction whose fit is timed."""
 
-_STATISTIC, _K = "dcg(base=e)", 100
+STATISTIC, TOP_K = "dcg(base=e)", 100
 _QUERY_STATISTIC, _QUERY_K = "dcg@10", 10  # normalised
 SECONDS = 3.0
 _NO_PROOF = 0.2  # seconds for corrections that are not timed: central weights need no search
@@ -113,7 +113,7 @@ def _compute(data: str, split: int | str, base: str) -> Json:
     WeightSpaceSearch().prepare()  # imports are not part of a fit
     train, test = parts_of(data, split)
     by_query = train.qid is not None
-    statistic, top_k = (_QUERY_STATISTIC, _QUERY_K) if by_query else (_STATISTIC, _K)
+    statistic, top_k = (_QUERY_STATISTIC, _QUERY_K) if by_query else (STATISTIC, TOP_K)
 
     def two_stages(seconds: float, max_nonzeros: int | None = None, **options: Any) -> TwoStageRanker:  # noqa: ANN401
         limits = Limits(time_limit=seconds)
@@ -140,7 +140,7 @@ def _compute(data: str, split: int | str, base: str) -> Json:
         if ranker.solution_ is not None and name in (FULL, *SPARSE):
             found["status"][name] = ranker.solution_.status.value
     for part, rows in (("train", train), ("test", test)):
-        found[part][BASE] = _base_value(rankers[FULL], rows)
+        found[part][BASE] = base_value(rankers[FULL], rows)
     choice, made = rankers[CHOSEN].choice_, origin()
     assert choice is not None
     return {
@@ -170,7 +170,7 @@ def by_rule(cell: Json) -> Json:
     return cell | reached | {"choice": choice | kept}
 
 
-def _base_value(ranker: TwoStageRanker, rows: Dataset) -> float:
+def base_value(ranker: TwoStageRanker, rows: Dataset) -> float:
     """Return the value of the statistic in the order of the base ranker, as a mean over lists."""
     base, exact = ranker.base_, ranker.exact_
     score = base.decision_function if hasattr(base, "decision_function") else base.predict
