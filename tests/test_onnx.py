@@ -16,6 +16,7 @@ from ltr.cards import CardRanker
 from ltr.data import TablePreparation
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, Ranker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.scorers import Quantiles
+from ltr.rankers.states import KINDS
 from tests.travelling import FITTED, OTHER_BASE, STAGE, fitted, one_list
 from trainers.cli import main
 
@@ -223,7 +224,7 @@ def test_what_a_model_says_of_itself_and_what_is_refused(tmp_path):
         _scores_in = Ranker._scores_in
 
     own = OwnRanker().fit(*one_list())
-    del Ranker._kinds["OwnRanker"]
+    del KINDS["OwnRanker"]
     with pytest.raises(TypeError, match="a OwnRanker has no ONNX form"):
         own.to_onnx(tmp_path / "no.onnx")
 

@@ -36,6 +36,7 @@ Content = dict[str, Any]
 
 _ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
 _CARD_ROUNDING = Fraction(5e-13)  # the same for cards, which count as equal if they differ by less
+_NEAREST = Fraction(2.0**-52)  # rounding of a bound to the nearest float, as a share of the size
 MOST_SETS = 1_000_000
 """Largest number of sets of columns of a card for which a certificate asks the checker for a proof."""
 
@@ -255,9 +256,8 @@ def _certify_card(problem: CardProblem, solution: Solution, described: Content) 
     exact = verify.Cards(described)
     value, attained = _values(problem, exact, weights, points.tolist(), solution.value)
     size = max(abs(exact.size()), abs(attained))
-    bound, of_solver = _up(max(attained, Fraction(value)) + _CARD_ROUNDING * size), float(solution.bound)
-    if _up(Fraction(of_solver)) > bound:  # a card may attain it, and it was rounded to the nearest float
-        bound = _up(Fraction(of_solver) + _CARD_ROUNDING * size)
+    of_solver = Fraction(float(solution.bound)) + _NEAREST * size  # a card may attain it, and it is the nearest float
+    bound = _up(max(max(attained, Fraction(value)) + _CARD_ROUNDING * size, of_solver))
     yes_no = int(np.count_nonzero(~problem.numeric))
     all_sets, simple = (sum(math.comb(d, m) for m in range(problem.max_nonzeros + 1)) for d in (problem.d, yes_no))
     few = all_sets <= MOST_SETS and (all_sets - simple) * problem.n <= _MOST_ROWS
