@@ -3,8 +3,8 @@
 ``ltr.losses`` and ``ltr.metrics`` work on any torch tensors; ``ltr.exact`` finds and certifies the best linear scorer
 of a list; ``ltr.rankers`` are scikit-learn estimators of both, and `TwoStageRanker` joins them. ``ltr.cards`` finds
 scoring systems that a person can use, ``ltr.gbdt`` trains LightGBM and XGBoost on the losses, and ``ltr.clicks``
-estimates position bias. Submodules load when first used. `experiment` and `tune`
-run whole experiments from Python, and load the package ``trainers`` for it.
+estimates position bias. Submodules load when first used. `experiment` and `tune` run whole experiments from Python, and
+load the package ``trainers`` for it.
 """
 
 from __future__ import annotations

@@ -268,3 +268,32 @@ def test_damaged_trees_are_refused(name, change, message, model_of, tmp_path):
     (tmp_path / "model.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=message):
         Ranker.load(tmp_path / "model.json")
+
+
+def test_scores_that_are_not_linear_are_not_taken_for_linear_ones_on_any_scale():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model = PoissonRegressor(alpha=0.0).fit(X, np.random.default_rng(1).poisson(np.exp(X[:, 0])))
+    for scale in (1e-12, 1.0, 1e12):
+        model.coef_ = model.coef_ / scale
+        ranker = TwoStageRanker(model, STAGE, 20, choose=False).fit(scale * X, X[:, 0] > 0, base_is_fitted=True)
+        below = ~ranker.reranked(scale * X)
+        np.testing.assert_allclose(ranker.predict(scale * X)[below], model.predict(scale * X)[below])
+        model.coef_ = model.coef_ * scale
+
+
+def test_a_class_of_another_library_with_the_name_of_a_ranker_is_not_taken_for_it(tmp_path):
+    class ScoreColumn(LogisticRegression):
+        pass
+
+    X, y = one_list()
+    ranker = TwoStageRanker(ScoreColumn(), STAGE, 20, choose=False).fit(X, y)
+    ranker.save(tmp_path / "model.json")
+    np.testing.assert_array_equal(Ranker.load(tmp_path / "model.json").predict(X), ranker.predict(X))
+
+
+def test_what_cannot_be_weighted_by_row_is_refused():
+    X, y, qid = np.repeat(np.arange(24.0)[:, None], 2, axis=1), np.arange(24) % 2, np.arange(24) // 8
+    ranker = TwoStageRanker(xgboost.XGBRanker(n_estimators=2), STAGE, 4, choose=False)
+    with pytest.raises(ValueError, match="sample_weight: XGBRanker takes a weight for each list, not for each row"):
+        ranker.fit(X, y, qid, sample_weight=1.0 + y)
+    ranker.fit(X, y, qid, sample_weight=np.arange(24) > 1)  # rows of weight 0 are left out, and no weight is left

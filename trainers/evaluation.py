@@ -96,8 +96,8 @@ def evaluate_run(
             named[name] = parse_measure(name)
         except ValueError as error:
             raise RunError(f"-m: {error}") from None
-    found_run = read_run(run) if isinstance(run, Path) else run
-    judged = read_qrels(qrels) if isinstance(qrels, Path) else qrels
+    found_run = read_run(Path(run)) if isinstance(run, str | Path) else run
+    judged = read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else qrels
     lists = judged_lists(found_run, judged, complete=complete)
     labels = torch.from_numpy(lists.labels)
     binary = {name for name, measure in named.items() if isinstance(measure, BinaryMeasure) and measure.name != "err"}

@@ -5,6 +5,7 @@
 //
 // Each loss has a second kernel, `..._curvature`, that returns 0 and writes in place of the slopes, for each score, the
 // second derivative of the value in this score alone, or a bound above it where that is not simple (see each kernel).
+// RankNet's near-linear form has one kernel for both, `ranknet_derivatives`.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,10 @@
 // Scores of rows by a sum of decision trees, in the order of the trees, so that they are those of the model to the last
 // digit.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "arrays.h"

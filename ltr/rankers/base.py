@@ -392,7 +392,7 @@ class Ranker(BaseEstimator):
         groups = None if groups is None else checked_queries(groups[kept], len(labels))[0]
         if len(labels) == 0 or labels_agree(labels, groups):
             raise ValueError("the rows whose sample_weight is not zero must hold two different labels in some list")
-        return features, labels, groups, weights
+        return features, labels, groups, None if (weights == 1).all() else weights
 
     def _features(self, X: ArrayLike) -> FloatArray:
         """Check that the ranker is fitted, and return the columns of the fit in their order.

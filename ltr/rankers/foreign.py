@@ -420,7 +420,7 @@ def _below(number: float) -> float:
 
 def _read_lightgbm(model: Any) -> _Forest:  # noqa: ANN401
     """Return the trees of a model of LightGBM, from its text."""
-    text = getattr(model, "booster_", model).model_to_string()
+    text = (model if hasattr(model, "model_to_string") else model.booster_).model_to_string()
     head, *parts = text.split("end of trees")[0].split("\nTree=")
     facts = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
     if int(facts["num_tree_per_iteration"]) != 1:
@@ -490,8 +490,9 @@ def _bits(words: Iterable[int]) -> list[int]:
 def _read_xgboost(model: Any) -> _Forest:  # noqa: ANN401
     """Return the trees of a model of XGBoost, from its JSON."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
-    if not math.isnan(getattr(model, "missing", None) or math.nan) or getattr(model, "missing", math.nan) == 0:
-        raise TypeError(f"base: an XGBoost model with missing={model.missing!r} has no form here: missing must be NaN")
+    missing = getattr(model, "missing", None)
+    if missing is not None and not math.isnan(missing):
+        raise TypeError(f"base: an XGBoost model with missing={missing!r} has no form here: missing must be NaN")
     if booster is not model and (best := getattr(model, "best_iteration", None)) is not None:
         booster = booster[: best + 1]
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]

@@ -53,7 +53,7 @@ def description(ranker: Ranker) -> dict[str, Any]:
 
 
 def described(state: Mapping[str, Any]) -> Ranker:
-    """Return the ranker, not yet fitted, of a `_description`."""
+    """Return the ranker, not yet fitted, that `description` described."""
     parameters = dict(state["parameters"])
     if state["ranker"] == "TwoStageRanker":
         parameters.setdefault("choose", False)  # files of before there was a choice
@@ -74,7 +74,7 @@ def described(state: Mapping[str, Any]) -> Ranker:
 
 def _kind(name: str) -> type[Ranker]:
     """Return the class of a ranker by its name, importing the module of one that lies outside this package."""
-    name = _EARLIER_NAMES.get(name, name)
+    name = name if name in KINDS else _EARLIER_NAMES.get(name, name)
     if name not in KINDS and name in _ELSEWHERE:
         importlib.import_module(_ELSEWHERE[name])
     if name not in KINDS:
@@ -134,4 +134,5 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
         return str(value)
     if isinstance(value, Limits):
         return _plain(dataclasses.asdict(value))
-    return description(value) if type(value).__name__ in KINDS else _CODE
+    known = isinstance(value, tuple(KINDS.values()))
+    return description(value) if known else _CODE

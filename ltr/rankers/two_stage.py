@@ -264,6 +264,8 @@ class TwoStageRanker(Ranker):
                 out. Weights that are all 1 change nothing.
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Scores out of
                 fold, which `base_score` and `choose` need, still come from clones that are fitted to parts of the rows.
+                A `TreesRanker` cannot be fitted again: its scores are taken as they are, so it must not have seen these
+                rows.
             warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
             constraints: side constraints ``A w <= b`` on the weights of the standardised features.
             on_progress: called with each `TracePoint` of the exact stage.
@@ -670,6 +672,11 @@ class TwoStageRanker(Ranker):
                     f"sample_weight: the fit of the base, {last!r:.80}, takes none; take a base that learns from "
                     'weights, such as "logistic", or leave the weights out'
                 )
+            if takes_group and type(last).__module__.partition(".")[0] == "xgboost":
+                raise ValueError(
+                    f"sample_weight: {type(last).__name__} takes a weight for each list, not for each row; take "
+                    "LGBMRanker or a base of this package, or leave the weights out"
+                )
             given[f"{prefix}sample_weight"] = weights
         # classifiers and boosted trees ask for whole numbers
         y = labels.astype(np.int64) if np.all(labels == np.floor(labels)) else labels
@@ -886,7 +893,8 @@ def _own_form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
     form = own_form(base, None if d is None else _linear_form(base, d))
     if form is None:
         raise TypeError(
-            f"base: a {type(base).__name__} has no form that can be saved or exported. Linear models have one, "
+            f"base: a {type(base).__name__} has no form that can be saved or exported. Linear models have one "
+            "(not inside a pipeline), "
             "gradient boosting of LightGBM, XGBoost and scikit-learn (HistGradientBoosting), and the rankers of this "
             "package. Pickle the ranker, or save or export the base by its own means and rank its scores as a column "
             "(ScoreColumn)"
@@ -913,10 +921,13 @@ def _linear_form(base: Any, d: int) -> tuple[FloatArray, float] | None:  # noqa:
     if weights is None:
         return None
     # weights alone do not make a score linear: that of a Poisson regression is exponential in them
-    probes = np.vstack([np.zeros((1, d)), np.ones((1, d)), np.eye(min(d, 8), d), 1 + 2 * np.eye(1, d)])
-    scores = _scores_by(base, probes)
+    unit = np.sign(weights) / np.maximum(np.abs(weights), 1e-100) / d  # moves a linear score by about 1
+    few = [np.zeros((1, d)), np.ones((1, d)), np.eye(min(d, 8), d), 1 + 2 * np.eye(1, d)]
+    probes = np.vstack([*few, unit, -2 * unit])
+    with np.errstate(over="ignore"):
+        scores = _scores_by(base, probes)
     rest = scores - linear_scores(probes, weights)
-    if np.ptp(rest) > 1e-9 * max(1.0, float(np.abs(scores).max())):
+    if not np.isfinite(rest).all() or np.ptp(rest) > 1e-9 * max(1.0, float(np.abs(scores).max())):
         return None
     return weights, float(scores[0])
 

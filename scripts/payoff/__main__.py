@@ -39,8 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--splits", nargs="+", type=_split, default=SPLITS, help=f"numbers, or {OWN}", metavar="S")
     parser.add_argument("--bases", nargs="+", choices=[*BASES], default=[*BASES], help="base rankers (default: all)")
     parser.add_argument("--processes", type=int, default=available_threads(), help="default: number of processors")
-    parser.add_argument("--page", action="store_true", help="make the page of the cells that are there")
-    parser.add_argument("--further", action="store_true", help="compute further candidates instead of cells")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--page", action="store_true", help="make the page of the cells that are there")
+    group.add_argument("--further", action="store_true", help="compute further candidates instead of cells")
     options = parser.parse_args(argv)
     path = options.docs / "payoff" / "cells.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)

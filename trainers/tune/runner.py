@@ -69,7 +69,7 @@ class Search:
     ranges: tuple[Range, ...]  # where
     folder: Path  # where everything is kept
     source: str = "config"  # origin of the tree, for messages
-    data: Source | None = None  # its data, if they are not in files
+    data: Source | None = None  # its data, if they have been read
 
     @cached_property
     def config(self) -> Config:

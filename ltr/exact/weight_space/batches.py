@@ -34,20 +34,19 @@ _ROUNDS = 4  # of tightening a box
 _STEPS = 5  # of the descent of the hinge bound
 _RELAXATION, _BEYOND = 0.7, 1.2  # of a step towards the required loss, and to points that lose nothing
 _NARROW = 1e-13  # width from which a coordinate is not split
-_NARROW_BOXES = 16  # that are settled at a time
 _LEAST_CUT = 0.01  # share of a side from which a box that was tightened is bounded again
 _LOSS_OFFSET = 0.02  # share of the required loss that is added to that of each half: one may lose nothing
 _ROOM = 1e-12  # relative, for what is computed in floating point
 _LEAST_BATCH, _FIRST_BATCH, _LARGEST_BATCH = 16, 256, 1 << 14
 _SHORT, _LONG = 0.1, 0.4  # seconds between which a batch should take
-_SHARE = 0.1  # of the free memory of a GPU for one array of a batch
+_SHARE = 0.05  # of the free memory of a GPU for one array of a batch
 _BYTES = 1 << 26  # of such an array elsewhere
 
 
 def check_device(device: str) -> None:
     """Raise ValueError for a device that torch does not have here."""
     try:
-        torch.empty(1, dtype=torch.float64, device=device)
+        torch.zeros(1, dtype=torch.float64, device=device).item()
     except (RuntimeError, TypeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
@@ -68,6 +67,12 @@ def check_problem(problem: Problem) -> None:
     }
     if wrong := [name for name, given in asked.items() if given]:
         raise ValueError(f"a search on a device does not know {', '.join(wrong)}: leave device=None")
+
+
+def padded_bytes(space: Space) -> int:
+    """Return the bytes that the pairs of a space take here, with those that fill up members."""
+    longest = int(np.bincount(space.positive, minlength=1).max())
+    return 4 * 8 * len(space.columns) * len(space.level) * max(1, longest)
 
 
 class _Batch(NamedTuple):
@@ -233,7 +238,10 @@ class BatchPool:
     def _room(self) -> int:
         """Return the bytes that one array of a batch may take."""
         device = self._pairs.device
-        return int(_SHARE * torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else _BYTES
+        if device.type != "cuda":
+            return _BYTES
+        reusable = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(_SHARE * (torch.cuda.mem_get_info(device)[0] + reusable))
 
     # --- a batch -----------------------------------------------------------------------------------------------
 

@@ -268,8 +268,11 @@ class Proof:
     def _pool_of(self, searchable: Searchable) -> WorkerPool | BatchPool:
         if self._device is None:
             return WorkerPool(searchable, self._threads, self._offer, self._settle)
-        from ltr.exact.weight_space.batches import BatchPool
+        from ltr.exact.weight_space.batches import BatchPool, padded_bytes
 
+        if (needed := padded_bytes(searchable.space)) > self.state.memory.left:
+            takes = math.ceil(needed / MEGABYTE)
+            raise Stopped(Status.MEMORY_LIMIT, f"the pairs take about {takes} MB on a device: leave device=None")
         return BatchPool(searchable, self._device, self._offer, self._settle)
 
     @property
