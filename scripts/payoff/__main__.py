@@ -24,7 +24,7 @@ import joblib
 from ltr.exact.state import available_threads
 from scripts._bench import Records
 from scripts.payoff import further
-from scripts.payoff.cells import BASES, INSTALLED, OWN, PAPER, QUERIES, SPLITS, by_rule, compute
+from scripts.payoff.cells import BASES, BY_QUERY, INSTALLED, OWN, PAPER, QUERIES, SPLITS, by_rule, compute
 from scripts.payoff.page import KEY, page_of
 from trainers.files import Json, write_atomic
 from trainers.report.page import to_markdown
@@ -57,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for data in options.data
         if split != OWN or data == QUERIES
         for base in options.bases
+        if data != QUERIES or base in BY_QUERY
     ]
     missing = [] if options.page else [request for request in wanted if not cells[request]]
     failed = _compute(missing, cells, options.processes, compute)

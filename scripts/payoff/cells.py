@@ -75,6 +75,8 @@ BASES: dict[str, Callable[[bool], Any]] = {
     ),
 }
 """The base rankers; each takes whether labels are graded. Only the first is linear in the features."""
+BY_QUERY = tuple(base for base in BASES if base != "rankboost")
+"""Those that learn from lists by query and from graded labels."""
 
 
 def parts_of(name: str, split: int | str) -> tuple[Dataset, Dataset]:

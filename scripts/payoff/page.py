@@ -16,7 +16,20 @@ from numpy.typing import NDArray
 from ltr.metrics.comparison import compare
 from ltr.rankers.choice import BAR, HIGH_BAR
 from scripts.payoff import further
-from scripts.payoff.cells import BASE, BASES, CHOSEN, FULL, INSTALLED, OWN, PAPER, QUERIES, SECONDS, SPLITS, SPREAD
+from scripts.payoff.cells import (
+    BASE,
+    BASES,
+    BY_QUERY,
+    CHOSEN,
+    FULL,
+    INSTALLED,
+    OWN,
+    PAPER,
+    QUERIES,
+    SECONDS,
+    SPLITS,
+    SPREAD,
+)
 from trainers.files import Json
 from trainers.report.page import Block, Page, Section, Table, Text, literal
 from trainers.report.paired import ALPHA, FEWEST_SPLITS, paired
@@ -114,7 +127,7 @@ def page_of(cells: Sequence[Json], more: Sequence[Json] = ()) -> Page:
 def _about(cells: Sequence[Json]) -> str:
     commits = listed([f"`{name}`" for name in dict.fromkeys(cell["commit"] for cell in cells) if name])
     data, per_base = {cell["data"] for cell in cells}, len(SPLITS) - 1
-    planned = len(BASES) * (per_base * (len(PAPER) + len(INSTALLED)) + len(SPLITS))
+    planned = len(BASES) * per_base * (len(PAPER) + len(INSTALLED)) + len(BY_QUERY) * len(SPLITS)
     missing = f", of {planned} that the whole study has" if len(cells) < planned else ""
     return (
         "This page measures what reranking does to rows that it has not seen: whether the ranker that the toolkit "
