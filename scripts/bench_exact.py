@@ -30,8 +30,8 @@ from ltr.data import DataError
 from ltr.exact import METHODS, Limits, Solution, TracePoint, solve
 from ltr.exact.local_search.search import local_search
 from ltr.exact.solve import Solver
-from ltr.exact.state import available_threads
 from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.threads import available_threads
 from trainers.provenance import machine
 from trainers.report.pictures import drawing as draw
 from trainers.tables import markdown_table

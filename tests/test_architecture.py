@@ -24,6 +24,7 @@ LAYERS = [
         "ltr.statistics",
         "ltr.lists",
         "ltr.pictures",
+        "ltr.threads",
         "ltr.training",
         "ltr.verify",
     ],

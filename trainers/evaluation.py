@@ -68,8 +68,8 @@ class RunValues:
 
 
 def evaluate_run(
-    run: Path | pd.DataFrame,
-    qrels: Path | pd.DataFrame,
+    run: str | Path | pd.DataFrame,
+    qrels: str | Path | pd.DataFrame,
     measures: Sequence[str] = DEFAULT,
     *,
     complete: bool = False,

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from ltr.exact.state import available_threads
+from ltr.threads import available_threads
 from trainers.cards import label_name, parts_of_card
 from trainers.config import CARD, EXACT, Config
 from trainers.files import Json, RunError, read_json, to_json

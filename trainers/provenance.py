@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ltr
-from ltr.exact.state import available_threads
+from ltr.threads import available_threads
 from trainers.files import Json
 
 _PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "pandas", "tensorboard")

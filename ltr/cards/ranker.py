@@ -21,13 +21,14 @@ from ltr.data.columns import text_of
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
-from ltr.exact.state import Limits, available_threads
+from ltr.exact.state import Limits
 from ltr.metrics.ranked import Ties as TiesOfMetric
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.explanation import Explanation
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+from ltr.threads import available_threads
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -34,10 +34,11 @@ from ltr.exact.constraints import set_fields
 from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
 from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState, available_threads
+from ltr.exact.state import Ending, SolveState
 from ltr.native import CardSearch as _Search
 from ltr.native import PointSearch
 from ltr.statistics import RankStatistic
+from ltr.threads import available_threads
 
 Ties = Literal["average", "lost"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import os
 import signal
 import threading
 import time
@@ -36,16 +35,6 @@ _ROUNDING = 1e-12  # the same if no solver claims a proof
 _PACE = 0.1  # seconds between trace points that only lower the bound
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 3  # presses of Ctrl-C after which KeyboardInterrupt is raised whatever runs
-
-
-def available_threads() -> int:
-    """Return the number of processors that this process may use.
-
-    Examples:
-        >>> available_threads() >= 1
-        True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

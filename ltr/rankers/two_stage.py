@@ -39,7 +39,6 @@ from ltr.checks import check_callable, check_number, check_whole, is_whole
 from ltr.data.dataset import checked_queries, labels_agree
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
-from ltr.exact.state import available_threads
 from ltr.losses import parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
@@ -50,6 +49,7 @@ from ltr.rankers.foreign import GivenRanker, own_form, raw_scores
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+from ltr.threads import available_threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -893,11 +893,10 @@ def _own_form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
     form = own_form(base, None if d is None else _linear_form(base, d))
     if form is None:
         raise TypeError(
-            f"base: a {type(base).__name__} has no form that can be saved or exported. Linear models have one "
-            "(not inside a pipeline), "
-            "gradient boosting of LightGBM, XGBoost and scikit-learn (HistGradientBoosting), and the rankers of this "
-            "package. Pickle the ranker, or save or export the base by its own means and rank its scores as a column "
-            "(ScoreColumn)"
+            f"base: a {type(base).__name__} has no form that can be saved or exported. Linear models have one (not "
+            "inside a pipeline), gradient boosting of LightGBM, XGBoost and scikit-learn (HistGradientBoosting), and "
+            "the rankers of this package. Pickle the ranker, or save or export the base by its own means and rank its "
+            "scores as a column (ScoreColumn)"
         )
     return form
 

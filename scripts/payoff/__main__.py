@@ -21,7 +21,7 @@ from pathlib import Path
 
 import joblib
 
-from ltr.exact.state import available_threads
+from ltr.threads import available_threads
 from scripts._bench import Records
 from scripts.payoff import further
 from scripts.payoff.cells import BASES, BY_QUERY, INSTALLED, OWN, PAPER, QUERIES, SPLITS, by_rule, compute

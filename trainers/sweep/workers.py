@@ -22,7 +22,7 @@ from typing import Any
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from ltr.exact.state import available_threads
+from ltr.threads import available_threads
 from trainers.files import RunError
 from trainers.plan import Cell
 from trainers.records import Answer, read_cell

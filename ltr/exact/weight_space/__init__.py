@@ -40,8 +40,9 @@ from ltr.checks import check_callable, one_of
 from ltr.exact.local_search import load_search, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState, available_threads
+from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space.coordinates import SYSTEMS, apply_to
+from ltr.threads import available_threads
 
 __all__ = ["WeightSpaceSearch"]
 

@@ -71,8 +71,12 @@ def check_problem(problem: Problem) -> None:
 
 def padded_bytes(space: Space) -> int:
     """Return the bytes that the pairs of a space take here, with those that fill up members."""
-    longest = int(np.bincount(space.positive, minlength=1).max())
-    return 4 * 8 * len(space.columns) * len(space.level) * max(1, longest)
+    return 4 * 8 * len(space.columns) * len(space.level) * _width(space)
+
+
+def _width(space: Space) -> int:
+    """Return the number of pairs of the member that has most."""
+    return max(1, int(np.bincount(space.positive, minlength=1).max()))
 
 
 class _Batch(NamedTuple):
@@ -103,7 +107,7 @@ class _Pairs:
 
     def __init__(self, space: Space, device: torch.device) -> None:
         members, counts = len(space.level), np.bincount(space.positive, minlength=len(space.level))
-        self.members, self.width = members, max(1, int(counts.max(initial=1)))
+        self.members, self.width = members, _width(space)
         first = np.concatenate([[0], np.cumsum(counts)[:-1]])
         place = space.positive * self.width + np.arange(len(space.positive)) - first[space.positive]
         columns, slack = np.zeros((len(space.columns), members * self.width)), np.full(members * self.width, np.inf)
