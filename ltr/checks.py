@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import math
 import re
@@ -122,6 +123,17 @@ def imported(what: str, module: str) -> ModuleType:
         hint = "; install it, or put its folder on PYTHONPATH" if missing else ""
         reason = f"{type(error).__name__}: {error!s:.200}{hint}"
         raise ValueError(f"{what:.80}: importing {module:.80} failed: {reason}") from error
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'top_k'?)`` for a near miss, else an empty text.
+
+    Examples:
+        >>> nearest("topk", ["top_k", "margin"])
+        " (did you mean 'top_k'?)"
+    """
+    match = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {match[0]!r}?)" if match else ""
 
 
 def check_callable(name: str, value: object) -> None:

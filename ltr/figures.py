@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -115,7 +116,8 @@ def _draw_strips(axes: Axes, orders: dict[str, NDArray[np.int64] | FloatArray]) 
     axes.imshow(labels, aspect="auto", cmap=colours, vmin=0, vmax=1, interpolation="nearest", extent=extent)
     for at in range(1, len(orders)):
         axes.axhline(at - 0.5, color="white", linewidth=4)
-    names = [textwrap.fill(shortened(name, 30).replace("_", " "), 12) for name in orders]
+    words = (re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", shortened(name, 30)) for name in orders)
+    names = [textwrap.fill(text, 12) for text in words]
     axes.set_yticks(range(len(orders)), names, fontsize=SMALL, parse_math=False)
     entries = [Patch(color=POSITIVE, label="positive"), Patch(color=NEGATIVE, label="negative")]
     axes.legend(

@@ -181,6 +181,7 @@ class Study:
         parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of torch")
         parser.add_argument("--rounds", type=int, default=1, help="number of measurements; the best time counts")
         parser.add_argument("--longest", type=int, default=10_000_000, help="longest list that is measured")
+        parser.add_argument("--table", default=self.name, help="name of the table in the page (default: %(default)s)")
         parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
         options = parsed(parser, self.measure)
         requests = [request | {"threads": options.threads} for request in self.requests(options.longest)]
@@ -192,7 +193,7 @@ class Study:
         for path in filter(None, (options.out / f"{self.name}.png", options.image)):
             self._draw(found, path)
         head = f"{machine()}; torch {torch.__version__}, threads: {options.threads}."
-        publish(options, self.name, f"{head}\n\n{self._table(found)}\n")
+        publish(options, options.table, f"{head}\n\n{self._table(found)}\n")
 
     def measure(self, request: Json) -> Json:
         """Return the value, the best time and the additional memory of one form; compilation comes before."""

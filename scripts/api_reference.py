@@ -173,6 +173,8 @@ def _member(owner: str, name: str, member: object, link: Link) -> Iterator[str]:
         return
     if isinstance(inner, property | functools.cached_property):
         getter = inner.fget if isinstance(inner, property) else inner.func
+        if not inspect.isfunction(getter):  # such as an attrgetter: what it gets is among the attributes of the class
+            return
         code = _code(f"@property\ndef {name}", getter)
     elif inspect.isfunction(inner):
         decorator = {classmethod: "@classmethod\n", staticmethod: "@staticmethod\n"}.get(type(member), "")
@@ -199,6 +201,8 @@ class _Verbatim(str):
 
 def _code(head: str, value: Callable[..., object]) -> str:
     """Return the signature as a block of code, one argument per line if it is long."""
+    if isinstance(value, enum.EnumType):  # its own signature is that of a new enumeration, and differs between versions
+        return f"```python\n{head}(value)\n```"
     try:
         signature = inspect.signature(value)
     except ValueError:
@@ -232,7 +236,7 @@ def _doc(module: str) -> str:
 def _source(path: Path) -> str:
     """Return a link to a source file, from the folder of the pages."""
     place = path.resolve().relative_to(ROOT).as_posix()
-    return f"[{place}](../../{place})"
+    return f"[`{place}`](../../{place})"
 
 
 # --- docstrings as Markdown -------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Compute the values of metrics with other libraries, and store them in ``golden_metrics.json`` for the tests.
 
-Needs scikit-learn, torchmetrics, pytrec_eval, ir_measures and allRank. If one is not installed, a message says so and
-its stored values are kept. The lists are generated here; those marked tied have equal scores.
+Needs scikit-learn, torchmetrics, pytrec_eval, ir_measures (with cwl_eval and Perl) and allRank. If one is not
+installed, a message says so and its stored values are kept. The lists are generated here; those marked tied have equal
+scores.
 
     python tests/golden_metrics.py
 """
@@ -81,8 +82,8 @@ def torchmetrics(chosen: list[Json]) -> Values:
 
 
 def _trec(chosen: list[Json]) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
-    qrels = {f"q{at}": {f"d{i}": int(y) for i, y in enumerate(x["labels"])} for at, x in enumerate(chosen)}
-    run = {f"q{at}": {f"d{i}": float(s) for i, s in enumerate(x["scores"])} for at, x in enumerate(chosen)}
+    qrels = {str(at): {f"d{i}": int(y) for i, y in enumerate(x["labels"])} for at, x in enumerate(chosen)}
+    run = {str(at): {f"d{i}": float(s) for i, s in enumerate(x["scores"])} for at, x in enumerate(chosen)}
     return qrels, run
 
 
@@ -95,20 +96,32 @@ def pytrec_eval(chosen: list[Json]) -> Values:
     names = {"ndcg": "ndcg", "ndcg_cut_5": "ndcg@5", "recip_rank": "mrr", "map": "map", "P_5": "precision@5"}
     names["recall_5"] = "recall@5"
     found = trec.RelevanceEvaluator(qrels, set(names)).evaluate(run)
-    return {f"untied {own}": [found[f"q{at}"][name] for at in range(len(plain))] for name, own in names.items()}
+    return {f"untied {own}": [found[str(at)][name] for at in range(len(plain))] for name, own in names.items()}
 
 
 def ir_measures(chosen: list[Json]) -> Values:
-    """Names as ours, and the exponential gain of NDCG."""
+    """What trec_eval and cwl_eval compute."""
+    names = {"nDCG@5": "ndcg@5", "RR": "mrr", "RR@2": "mrr@2", "AP": "map", "P@5": "precision@5", "R@5": "recall@5"}
+    names |= {"AP@5": "map@5", "Rprec": "rprec", "Bpref": "bpref", "Success@1": "success@1", "Success@5": "success@5"}
+    return _by_ir_measures(chosen, names | {"RBP(p=0.8,rel=1)": "rbp", "RBP(p=0.5,rel=1)": "rbp(p=0.5)"})
+
+
+def gdeval(chosen: list[Json]) -> Values:
+    """Five decimals of what TREC's web track computes, for grades up to 4."""
+    return _by_ir_measures(
+        chosen, {"ERR@5": "err@5", "ERR@20": "err@20", "nDCG(dcg='exp-log2')@5": "ndcg(gain=exp2)@5"}
+    )
+
+
+def _by_ir_measures(chosen: list[Json], names: dict[str, str]) -> Values:
     import ir_measures as ir
 
     plain = [x for x in chosen if not x["tied"]]
     qrels, run = _trec(plain)
-    names = {"nDCG@5": "ndcg@5", "RR": "mrr", "RR@2": "mrr@2", "AP": "map", "P@5": "precision@5", "R@5": "recall@5"}
     found: Values = {}
     for name, own in names.items():
-        by_query = {m.query_id: m.value for m in ir.iter_calc([ir.parse_measure(name)], qrels, run)}
-        found[f"untied {own}"] = [by_query[f"q{at}"] for at in range(len(plain))]
+        by_query = {m.query_id: float(m.value) for m in ir.iter_calc([ir.parse_measure(name)], qrels, run)}
+        found[f"untied {own}"] = [by_query[str(at)] for at in range(len(plain))]
     return found
 
 
@@ -138,6 +151,7 @@ SYSTEMS: dict[str, tuple[str, Callable[[list[Json]], Values]]] = {
     "torchmetrics": ("torchmetrics", torchmetrics),
     "pytrec_eval": ("pytrec_eval-terrier", pytrec_eval),
     "ir_measures": ("ir_measures", ir_measures),
+    "gdeval": ("ir_measures", gdeval),
     "allRank": ("allRank", allrank),
 }
 

@@ -67,6 +67,14 @@ def test_every_package_has_a_page(pages):
     assert all(f"({name})" in pages["README.md"] for name in pages if name != "README.md")
 
 
+def test_no_signature_depends_on_the_version_of_python(pages):
+    """An enumeration shows how a member is looked up, and attributes of C functions are left to the class."""
+    assert "class Status(value)\n" in pages["ltr.exact.md"]
+    assert "#### TwoStageRanker.decision_function" in pages["ltr.rankers.md"]
+    assert "TwoStageRanker.coef_" not in pages["ltr.rankers.md"]
+    assert not any("attrgetter" in page for page in pages.values())
+
+
 def test_links_lead_somewhere(pages):
     for name, text in pages.items():
         for target in re.findall(r"\]\(([^)\s]+)\)", text):

@@ -13,10 +13,12 @@ MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
 
 # each layer may import itself and what stands before it
 LAYERS = [
+    ["ltr.checks"],
+    ["ltr.calls"],
     [
-        "ltr.checks",
         "ltr.clicks",
         "ltr.demands",
+        "ltr.estimator_names",
         "ltr.figures",
         "ltr.files",
         "ltr.html",

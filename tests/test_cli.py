@@ -106,6 +106,43 @@ def test_a_run_leaves_a_certificate_that_verify_accepts(workplace, capsys):
     assert main(["verify", str(path)]) == 1
 
 
+def test_verify_names_the_certificates_of_a_folder(tmp_path, capsys):
+    assert main(["verify", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"ltr: error: {tmp_path}: is a folder, and no certificate.json is in it; "
+    )
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "certificate.json").touch()
+    assert main(["verify", str(tmp_path)]) == 2
+    found = "".join(f"\n  {tmp_path / name / 'certificate.json'}" for name in "ab")
+    assert capsys.readouterr().err == f"ltr: error: {tmp_path}: is a folder; give a certificate in it:{found}\n"
+
+
+def test_wrong_results_and_cards_are_refused_before_slow_imports(tmp_path):
+    (tmp_path / "card.json").write_text("{}")
+    (tmp_path / "rows.csv").write_text("age\n1\n")
+    (tmp_path / "empty").mkdir()
+    commands = {
+        "report empty": "no sweep at empty or runs/empty",
+        "report card.json": "card.json: cannot be read or is damaged",
+        "board empty": "empty: holds neither runs nor a sweep",
+        "board none": "no run or sweep at none or runs/none",
+        "score card.json rows.csv": "card.json: ",
+    }
+    code = (
+        f"import sys\nfrom trainers.cli import main\ncodes = [main(line.split()) for line in {list(commands)}]\n"
+        "print(codes, {'torch', 'matplotlib', 'tensorboard', 'pyscipopt'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    assert done.stdout == "[2, 2, 2, 2, 2] set()\n"
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(commands)
+    for line, message in zip(lines, commands.values(), strict=True):
+        assert line.startswith(f"ltr: error: {message}")
+
+
 def test_quiet_prints_only_the_table(workplace, capsys):
     assert main(["run", "quick.toml", "-q", "exact.enabled=false"]) == 0
     out, err = capsys.readouterr()

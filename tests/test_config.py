@@ -69,7 +69,11 @@ BAD = [
     ("surrogate.l2", float("nan"), "surrogate.l2: must be a finite number, got nan"),
     ("surrogate.tolerance", 0.0, "surrogate.tolerance: must be > 0, got 0.0"),
     ("surrogate.device", "gpu", "surrogate.device: must be 'cpu', 'cuda' or 'auto'"),
-    ("baselines.methods", ["rankbost"], "baselines.methods[0]: must be 'logistic_regression' or 'rankboost' (did you"),
+    (
+        "baselines.methods",
+        ["rankbost"],
+        "baselines.methods[0]: must be logistic_regression, rankboost, or module:Class",
+    ),
     ("baselines.rankboost.thresholds", 0, 'baselines.rankboost.thresholds: must be an integer >= 1, or "all", got 0'),
     ("exact.base", "svm", "exact.base: must be a method of this run (ranknet, hinge"),
     ("exact.top_k", 1, 'exact.top_k: must be an integer >= 2, or "full", got 1'),

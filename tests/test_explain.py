@@ -237,6 +237,24 @@ def test_the_command_explains_rows_of_a_run(run, capsys, tmp_path):
     assert paths["--picture"].read_bytes().startswith(b"\x89PNG")
 
 
+def test_dates_are_known_by_their_column_and_not_by_its_name(tmp_path, capsys):
+    days = 19000 + np.random.default_rng(0).integers(0, 900, 80)
+    table = pd.DataFrame({"seen": pd.to_datetime(days, unit="D").strftime("%Y-%m-%d"), "ill": days % 3 == 0})
+    table["stay (days since 1970)"] = days % 5
+    table.astype({"ill": int}).to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "dates.toml").write_text(
+        f'name = "dates"\nruns_dir = "{tmp_path}"\n[data]\npath = "table.csv"\nlabel = "ill"\n'
+        '[surrogate]\nlosses = []\n[baselines]\nmethods = ["logistic_regression"]\n'
+        "[exact]\nenabled = false\n[tracking]\nloggers = []\n"
+    )
+    assert main(["run", str(tmp_path / "dates.toml"), "-q"]) == 0
+    capsys.readouterr()
+    assert main(["explain", str(tmp_path / "dates"), str(tmp_path / "table.csv"), "--row", "1"]) == 0
+    cells = [[cell.strip() for cell in line.split("│")[1:3]] for line in capsys.readouterr().out.splitlines()]
+    assert ["seen", table.seen[0]] in cells
+    assert ["stay (days since 1970)", str(days[0] % 5)] in cells
+
+
 def test_tables_fit_a_terminal_and_show_the_top_by_default(run, capsys):
     folder, new = run / "explained", run / "new.csv"
     capsys.readouterr()

@@ -172,8 +172,9 @@ def refused():
 @pytest.mark.filterwarnings("ignore")
 def test_models_without_a_form_are_refused():
     for message, model in refused().items():
-        with pytest.raises(TypeError, match=message):
+        with pytest.raises(TypeError, match=message) as error:
             TreesRanker.of(model)
+        assert not str(error.value).startswith("base")
 
 
 def test_trees_of_an_unknown_kind_are_not_taken_for_known_ones(model_of, monkeypatch):
@@ -241,6 +242,9 @@ def test_a_loaded_file_needs_no_other_library(model_of, tmp_path):
 
 def test_a_base_without_a_form_is_refused_with_what_to_do(tmp_path):
     X, y = one_list(200)
+    trees = TwoStageRanker(HistGradientBoostingRegressor(loss="poisson", max_iter=2), STAGE, 30, choose=False).fit(X, y)
+    with pytest.raises(TypeError, match=r"^base: a HistGradientBoostingRegressor with loss='poisson' has no form"):
+        trees.save(tmp_path / "no.json")
     ranker = TwoStageRanker(PoissonRegressor(), STAGE, 30, choose=False).fit(X, y)
     for write, path in ((ranker.save, "no.json"), (ranker.to_onnx, "no.onnx")):
         with pytest.raises(TypeError, match=r"base: a PoissonRegressor has no form .* \(ScoreColumn\)"):

@@ -10,6 +10,7 @@ from sklearn.metrics import average_precision_score, dcg_score, ndcg_score, roc_
 
 from ltr import metrics
 from ltr.metrics import parse_measure
+from ltr.metrics.ranked import sorted_by_list
 from tests.reference import slow_value
 
 TIES = ["resolved", "subrank", "average", "optimistic"]
@@ -203,3 +204,14 @@ def test_reciprocal_rank_and_the_papers_statistic_agree_for_one_positive_only():
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(torch.tensor([1.0, 2.0]), torch.tensor([0, 1]))
+
+
+def test_lists_that_stand_together_are_sorted_like_all_items():
+    rng = np.random.default_rng(4)
+    for lengths in ([5, 5, 5], [3, 0, 7, 1], [1], [40, 1], [100, 1, 1, 1, 1], [0, 0]):
+        n = torch.tensor(lengths)
+        number = torch.arange(len(n)).repeat_interleave(n)
+        for order in (slice(None), torch.randperm(len(number), generator=torch.Generator().manual_seed(1))):
+            keys = (number[order] << 20) | torch.from_numpy(rng.integers(0, 30, len(number)))
+            expected = keys.sort().values
+            assert torch.equal(sorted_by_list(keys.clone(), number[order], n), expected), lengths

@@ -141,6 +141,14 @@ def test_the_list_is_drawn_before_and_after_reranking(reranked):
     assert labels[2:] == ["by chance", "end of the reranked top 20"]
 
 
+def test_long_names_beside_a_list_are_folded_between_words():
+    class GradientBoostingClassifier(LogisticRegressionRanker):
+        pass
+
+    axes = GradientBoostingClassifier().fit(FRAME, DATA.y).plot_list(FRAME, DATA.y).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["Gradient\nBoosting\nClassifier"]
+
+
 def test_many_lists_are_drawn_as_their_mean():
     ranker = SurrogateRanker(statistic="dcg@5", normalize=True).fit(GROUPED.X, GROUPED.y, GROUPED.qid)
     figure = ranker.plot_list(GROUPED.X, GROUPED.y, GROUPED.qid, title="training")

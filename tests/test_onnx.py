@@ -309,5 +309,8 @@ def test_a_fitted_network_as_one_torch_module():
         X = torch.from_numpy(one_list(20, seed=6)[0])
         module = ranker.to_torch()
         expected = ranker.predict(X.numpy(), **({"qid": np.zeros(20, dtype=int)} if lists else {}))
-        for form in (module, torch.jit.script(module), torch.jit.trace(module, (X[None, :3],))):
+        forms = [module]
+        if sys.version_info < (3, 14):  # torch.jit is not supported on newer versions
+            forms += [torch.jit.script(module), torch.jit.trace(module, (X[None, :3],))]
+        for form in forms:
             np.testing.assert_allclose(form(X[None]).detach()[0], expected, rtol=0, atol=1e-12)

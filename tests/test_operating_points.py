@@ -1,6 +1,8 @@
 """Bounds from operating points: never below a value, and exact where the search says so."""
 
 import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -81,6 +83,54 @@ def test_the_largest_counts_are_those_of_enumeration(seed):
     assert bound >= cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[0] - 1e-12
 
 
+def test_several_workers_find_the_same_counts():
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(-30, 31, size=(11, 3)).astype(float), np.arange(11) % 2
+    problem = RerankProblem(X, y, margin=1e-6)
+    bounds = OperatingPointBounds(problem, space_of(problem), workers=3)
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(200):
+            list(pool.map(lambda worker: bounds.advance(-BEYOND, worker), range(3)))
+    assert bounds.finished
+    np.testing.assert_array_equal(bounds.caps, largest_counts(problem))
+    for _ in range(1500):  # workers that wait for the first one
+        assert not bounds.advance(-BEYOND, 1)
+
+
+def test_nothing_is_left_to_do_after_a_stop():
+    rng = np.random.default_rng(3)
+    problem = RerankProblem(rng.normal(size=(40, 8)), np.arange(40) % 2)
+    bounds = OperatingPointBounds(problem, space_of(problem), workers=2)
+    assert bounds.advance(-BEYOND, 0)
+    assert bounds.advance(-BEYOND, 1)
+    bounds.stop()
+    assert not bounds.advance(-BEYOND, 0)
+    assert not bounds.advance(-BEYOND, 1)
+
+
+def test_boxes_that_prove_nothing_leave_all_threads_to_the_counts(monkeypatch):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 13))
+    problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=60) > 0).astype(int))
+    searchable, taken = space_of(problem), set()
+    monkeypatch.setattr(operating_points, "_TRIAL", 0.2)
+    threads = operating_points.PointsThreads(problem, searchable, 2)
+    try:
+        until = time.monotonic() + 20.0
+        while not {1, 2} <= taken and time.monotonic() < until:
+            threads.poll(-BEYOND, BEYOND)
+            taken.add(threads.taken)
+            time.sleep(0.01)
+        assert {1, 2} <= taken
+        until = time.monotonic() + 20.0
+        while threads.taken and time.monotonic() < until:
+            threads.poll(-BEYOND, -BEYOND)  # boxes prove more now
+            time.sleep(0.01)
+        assert threads.taken == 0
+    finally:
+        threads.close()
+
+
 def least_loss(problem, above, loss):
     """Return the least loss of some levels over all cells of weights."""
     positives, negatives = problem.positives, problem.negatives
@@ -150,7 +200,7 @@ def test_a_restart_with_sets_of_columns_leaves_the_thread_of_before_alone(monkey
     made, polled = [], []
 
     class Points:
-        bound, leads, closed = BEYOND, False, False
+        bound, taken, closed = BEYOND, 0, False
 
         def __init__(self, problem, searchable, threads):
             made.append(self)
@@ -163,7 +213,7 @@ def test_a_restart_with_sets_of_columns_leaves_the_thread_of_before_alone(monkey
         def close(self):
             self.closed = True
 
-    monkeypatch.setattr(search, "PointsThread", Points)
+    monkeypatch.setattr(search, "PointsThreads", Points)
     monkeypatch.setattr(search, "_BATCH", 2)
     rng = np.random.default_rng(5)
     problem = RerankProblem(rng.normal(size=(16, 6)), np.arange(16) % 2, rank="subrank", max_nonzeros=2)

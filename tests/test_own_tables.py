@@ -292,6 +292,12 @@ DAMAGES = {
     "misspelt label": (None, {"label": "Afair"}, ["no label column 'Afair'; the file has person, number"], True),
     "misspelt feature": (None, {"features": ("age", "educc")}, ["no feature column 'educc'; the file has"], True),
     "misspelt drop": (None, {"drop": ("persn",)}, ["no column to drop 'persn'; the file has"], True),
+    "amounts with a currency": (
+        lambda table: table.assign(paid=[f"{'-' * (k % 3 == 0)}{k + 1000:,}.50 €" for k in range(len(table))]),
+        {},
+        ["column 'paid' holds numbers with signs such as € and %, got '-1,000.50 €': write"],
+        True,
+    ),
     "three labels": (
         put("affair", [3, 9], "perhaps"),
         {},
@@ -585,6 +591,26 @@ def test_check_prints_every_column_whole(finished, capsys, monkeypatch, width):
     assert "label affair = yes: " in printed
     for word in ("person", "occupation_husb", "1974-01-01", "constant", "17.5", "missing"):
         assert re.search(rf"(^|\W){word}(\W|$)", printed, re.MULTILINE)
+
+
+def test_a_column_that_is_known_only_afterwards_is_named(tmp_path, capsys, monkeypatch):
+    """Whatever it is: a number, two texts, or a date that only the positives have."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    failed = np.arange(60) % 3 == 0
+    cost = np.where(failed, rng.integers(50, 900, 60), 0)
+    almost = np.where(np.arange(60) == 3, 0, cost)  # one failure that cost nothing
+    closed = np.where(failed, "2024-05-01", "")
+    table = {"age": rng.normal(size=60), "cost": cost, "almost": almost, "closed": closed, "failed": failed}
+    pd.DataFrame(table | {"claim": np.where(failed, "paid", "none")}).to_csv("machines.csv", index=False)
+    note = "'cost', 'closed is missing', 'claim = paid': each alone tells the labels apart; data.drop leaves out what"
+    arguments = ["check", "machines.csv", "--label", "failed"]
+    assert main(arguments) == 0
+    assert note in capsys.readouterr().out.replace("\n", " ")
+    split = split_of(DataConfig(path="machines.csv", label="failed", train_fraction=0.7), seed=0)
+    assert any(one.startswith(note) for one in split.notes)
+    assert main([*arguments, "--drop", "cost", "closed", "claim"]) == 0
+    assert "apart" not in capsys.readouterr().out
 
 
 def test_check_prints_json_and_takes_a_config(finished, capsys, monkeypatch):

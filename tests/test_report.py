@@ -29,7 +29,8 @@ from trainers.report.page import (
     to_html,
     to_markdown,
 )
-from trainers.report.report import advice, build_page, find_sweep, write_report
+from trainers.report.report import advice, build_page, write_report
+from trainers.run.folder import find_sweep
 
 EVIL = "<script>alert('x')</script> & \"<b>\" *|*"
 
@@ -257,7 +258,7 @@ def test_the_summary_says_what_is_finished(plain):
     summary = [block.text for block in build_page(some).summary if isinstance(block, Text)]
     assert summary[-1].startswith("**15 of 41 results are finished**")
     assert summary[-1].endswith("Not begun: Later on.")
-    assert build_page(some).title == "Results of the sweep small"
+    assert build_page(some).title == "Results of small"
 
 
 def test_the_origin_is_told(plain):

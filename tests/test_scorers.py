@@ -2,6 +2,7 @@
 
 import copy
 import io
+import sys
 
 import numpy as np
 import pytest
@@ -124,12 +125,13 @@ MODULES = {
     "quantiles": Quantiles.fit(np.random.default_rng(0).normal(size=(9, 4))),
 }
 FORMS = {
-    "jit.script": lambda module, example: torch.jit.script(module),
-    "jit.trace": lambda module, example: torch.jit.trace(module, (example,)),
     "export": lambda module, example: torch.export.export(
         module, (example,), dynamic_shapes=({0: torch.export.Dim("batch"), 1: torch.export.Dim("list")},)
     ).module(),
 }
+if sys.version_info < (3, 14):  # torch.jit is not supported on newer versions
+    FORMS["jit.script"] = lambda module, example: torch.jit.script(module)
+    FORMS["jit.trace"] = lambda module, example: torch.jit.trace(module, (example,))
 
 
 @pytest.mark.parametrize("form", FORMS)

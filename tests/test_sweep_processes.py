@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar, Self
 
 import pytest
 
@@ -34,6 +35,8 @@ def hard(folder):
 class Started:
     """``ltr sweep`` as a terminal starts it, the first of a process group."""
 
+    unfinished: ClassVar[list[Self]] = []
+
     def __init__(self, path, *options):
         command = [sys.executable, "-m", "trainers", "sweep", str(path), f"runs_dir={path.parent / 'runs'}", *options]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -41,6 +44,7 @@ class Started:
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
         self.folder = path.parent / "runs" / "sweep"
+        self.unfinished.append(self)
 
     def worker(self):
         """The process that computes; None while there is none."""
@@ -61,6 +65,7 @@ class Started:
         """Exit code and what was said on stderr, once all processes of the group are gone."""
         _, said = self.process.communicate(timeout=seconds)
         wait_until(lambda: not any(self.processes()))
+        self.unfinished.remove(self)
         return self.process.returncode, said
 
 
@@ -69,6 +74,17 @@ def wait_until(condition, seconds=200):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left():
+    """A test that fails before the end of its sweep leaves no process that computes for a long time."""
+    yield
+    for sweep in Started.unfinished:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(sweep.process.pid, signal.SIGKILL)
+        sweep.process.communicate()
+    Started.unfinished.clear()
 
 
 @pytest.fixture(scope="module")

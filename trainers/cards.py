@@ -1,4 +1,4 @@
-"""Cards of tables: find one, write it in all its forms, and apply one to the rows of a table."""
+"""Cards of tables: find one, and write it in all its forms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.cards import Card, CardRanker
-from ltr.data import half_split, read_columns, read_texts
+from ltr.data import half_split
 from ltr.data.labels import Labels
 from ltr.exact import Limits
 from trainers.config import Config
@@ -165,25 +165,3 @@ def parts_of_card(n: int, seed: int, test: float) -> dict[str, NDArray[np.int64]
 def label_name(column: str, labels: Labels | None) -> str:
     """Return what a card predicts: the column of the labels, with the value of the positives if it is a text."""
     return column if labels is None or labels.positive is None else f"{column} = {labels.positive}"
-
-
-def score_csv(card_path: Path, path: Path, *, quote_formulas: bool = False) -> CsvText:
-    """Return the total of each row of a table and its points by question, as CSV in the order of the file.
-
-    Raises:
-        RunError: a file that holds no card, or rows that it cannot be applied to.
-        DataError: a table that cannot be read.
-    """
-    try:
-        card = Card.load(card_path)
-    except ValueError as error:
-        raise RunError(str(error)) from None
-    columns = read_columns(path)
-    try:
-        points = card.explain(columns)
-    except ValueError as error:
-        raise RunError(f"{path}: {error}") from None
-    total = points.pop("total")
-    ours: dict[str, Sequence[Any]] = {"row": range(1, len(total) + 1), "total": total.tolist()}
-    ours |= {str(name): points[name].tolist() for name in points}
-    return csv_text(ours, read_texts(path), range(len(total)), quote_formulas=quote_formulas)

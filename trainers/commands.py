@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trainers.config import Config
     from trainers.csv_text import CsvText
     from trainers.preview import Preview
+    from trainers.records import SweepResults
     from trainers.run.folder import RunFolder
     from trainers.run.results import Results
     from trainers.run.rows import Rows
@@ -117,6 +118,33 @@ def check_eval(arguments: argparse.Namespace) -> tuple[Any, Any]:
     from ltr.data import read_qrels, read_run
 
     return read_run(arguments.run), read_qrels(arguments.qrels)
+
+
+def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults]:
+    """Return the folder or file of a sweep, and its results."""
+    from trainers.records import read_sweep
+    from trainers.run.folder import find_sweep
+
+    sweep = find_sweep(arguments.runs)
+    return sweep, read_sweep(sweep)
+
+
+def check_board(arguments: argparse.Namespace) -> None:
+    """Check that there are runs or sweeps to show."""
+    from trainers.run.folder import find_results
+
+    find_results(arguments.paths)
+
+
+def check_verify(arguments: argparse.Namespace) -> None:
+    """Check that the certificate is no folder, or say which ones are in it."""
+    from trainers.files import RunError
+
+    folder = Path(arguments.file)
+    if folder.is_dir():
+        found = [f"\n  {path}" for path in sorted(folder.rglob("certificate.json"))]
+        none = ", and no certificate.json is in it; a run with exact.certificate = true, or a card, writes one"
+        raise RunError(f"{folder}: is a folder{'; give a certificate in it:' if found else none}{''.join(found)}")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -237,15 +265,14 @@ def _interrupted(arguments: argparse.Namespace, folder: Path) -> int:
 
 def report(arguments: argparse.Namespace) -> int:
     """Make tables and figures of a sweep."""
-    from trainers.records import read_sweep
     from trainers.report.reference import read_reference
-    from trainers.report.report import find_sweep, write_report
+    from trainers.report.report import write_report
 
-    sweep = find_sweep(arguments.runs)
+    sweep, results = arguments.given
     folder = arguments.output or (sweep.parent if sweep.is_file() else sweep) / "report"
     reference = None if arguments.reference is None else read_reference(arguments.reference)
     options = {"title": arguments.title, "reference": reference, "markdown": arguments.markdown}
-    written = write_report(read_sweep(sweep), folder, **options)
+    written = write_report(results, folder, **options)
     if arguments.json:
         _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
         return 0
@@ -317,7 +344,7 @@ def explain(arguments: argparse.Namespace) -> int:
     else:
         console = _stdout(Console)
         for row in rows:
-            console.print(table_of(explanation, row))
+            console.print(table_of(explanation, row, read.dates))
         if explanation.note:
             _noting(arguments)(explanation.note)
     if arguments.picture is not None:
@@ -441,7 +468,7 @@ def card(arguments: argparse.Namespace) -> int:
 
 def score(arguments: argparse.Namespace) -> int:
     """Apply a card to the rows of a table."""
-    from trainers.cards import score_csv
+    from trainers.scoring import score_csv
 
     return _write_csv(score_csv(arguments.card, arguments.rows, quote_formulas=arguments.quote_formulas), arguments)
 

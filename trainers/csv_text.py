@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ltr.data.columns import is_amount
 from ltr.data.table_files import is_number
 
 
@@ -67,7 +68,8 @@ def _is_formula(text: str) -> bool:
     r"""Return whether a spreadsheet would run a text as a formula.
 
     Examples:
-        >>> [_is_formula(text) for text in ("=1+1", "@SUM(A1)", "-cmd", "\t=1", "-1.5", "+3e-2", "a=b", "--", "")]
+        >>> [_is_formula(text) for text in ("=1+1", "@SUM(A1)", "-cmd", "\t=1", "-1.5", "+3e-2", "-1.234,5", "a=b", "")]
         [True, True, True, True, False, False, False, False, False]
     """
-    return text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) and text.strip("=+-@") != "" and not is_number(text)
+    begins = text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) and text.strip("=+-@") != ""
+    return begins and not (is_number(text) or is_amount(text))

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import importlib
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -25,6 +26,7 @@ from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
 from ltr.metrics.ranked import Ties
 from ltr.rankers import (
+    EstimatorRanker,
     ExactRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
@@ -134,12 +136,15 @@ def fit(
         FloatingPointError: a training that leaves the floating point range.
     """
     import_libraries()
-    if cell.method == EXACT:
-        fitted = _fit_exact(task, cell, watch, base, dict(starts or {}), more_starts, threads)
-    elif cell.method == CARD:
-        fitted = _fit_card(task)
-    else:
-        fitted = _fit_first_stage(task, cell.method, watch)
+    with contextlib.redirect_stdout(sys.stderr):  # estimators may print, and results go to standard output
+        if cell.method == EXACT:
+            fitted = _fit_exact(task, cell, watch, base, dict(starts or {}), more_starts, threads)
+        elif cell.method == CARD:
+            fitted = _fit_card(task)
+        else:
+            fitted = _fit_first_stage(task, cell.method, watch)
+    if unsaved := unsaved_because(fitted.ranker):
+        fitted.record["message"] = "; ".join(filter(None, [fitted.record.get("message"), unsaved]))
     record: Json = {name: getattr(cell, name) for name in ("id", "data", "split", "method", "options")}
     record["sizes"] = {name: [len(part.y), int((part.y > 0).sum())] for name, part in task.split.parts}
     record["sizes"]["d"] = len(task.split.feature_names)
@@ -209,7 +214,8 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
                 watch.log(index, {"loss/convex": float(ranker.losses_[index]), **reached}, rounds[index - 1])
         record |= {"steps": len(rounds), "loss": float(ranker.losses_[-1])}
     else:
-        record["loss"] = None if isinstance(ranker, ScoreColumn) else own_loss(method, scores.train, train)
+        no_loss = isinstance(ranker, ScoreColumn | EstimatorRanker)
+        record["loss"] = None if no_loss else own_loss(method, scores.train, train)
     if isinstance(ranker, SurrogateRanker):
         assert ranker.fit_ is not None
         record["status"] = (
@@ -345,7 +351,7 @@ def first_stage_ranker(
     on_step: Callable[[Step, SurrogateRanker], None] | None = None,
     on_round: Callable[[int, float], None] | None = None,
     columns: Sequence[str] = (),
-) -> Any:  # noqa: ANN401  (four classes)
+) -> Any:  # noqa: ANN401  (five classes)
     """Return the ranker of a surrogate, baseline or column of scores, not yet fitted; `columns` name the features."""
     if config.exact.score_column is not None and method == config.base:
         return ScoreColumn(columns.index(config.exact.score_column))
@@ -353,11 +359,19 @@ def first_stage_ranker(
         options = config.surrogate.model_dump(exclude={"losses", "certify"}, exclude_none=True)
         measured: dict[str, Any] = {"statistic": config.reported[0], "gain": config.statistics.gain}
         return SurrogateRanker(method, **options, **measured, seed=config.seed, on_step=on_step)
+    if (name := config.baselines.estimators.get(method)) is not None:
+        return EstimatorRanker(str(name), seed=config.seed)
     options = getattr(config.baselines, method).model_dump()
     if method == "rankboost":
         options["thresholds"] = None if options["thresholds"] == "all" else options["thresholds"]
         return RankBoostRanker(**options, on_round=on_round)
     return LogisticRegressionRanker(**options)
+
+
+def unsaved_because(ranker: Any) -> str:  # noqa: ANN401  (any ranker)
+    """Return why a fitted ranker cannot be saved, an empty text where it can."""
+    base = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
+    return f"not saved: {base.unsaved_}" if isinstance(base, EstimatorRanker) and base.unsaved_ else ""
 
 
 def weights_of(train: Part) -> dict[str, Any]:

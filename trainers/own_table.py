@@ -12,9 +12,9 @@ import numpy as np
 
 from ltr.data import DataError, Reading, Roles, Table, TableError, format_of, read_raw_table
 from ltr.data.columns import Column
-from ltr.data.encoding import Encoding, encodings_of
+from ltr.data.encoding import Encoding, encode, encodings_of
 from ltr.data.kinds import LEFT_OUT, Kind, kind_of
-from ltr.data.labels import labels_of
+from ltr.data.labels import labels_of, note_on_separating
 from ltr.data.problems import toml_value
 from trainers.files import RunError, write_atomic, writing
 from trainers.tables import folded_table
@@ -55,6 +55,7 @@ class Checked:
     columns: tuple[Understood, ...]
     label: str  # the labels in words; empty where no column was named
     weight: str  # the weights of the rows in words; empty where no column was named
+    notes: tuple[str, ...]  # what was found out about the file and its columns
     error: TableError | None  # everything that keeps the table from being used
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class Checked:
             "columns": [vars(column) for column in self.columns],
             "label": self.label or None,
             "weight": self.weight or None,
-            "notes": list(self.table.notes),
+            "notes": list(self.notes),
             "problems": [problem.line(self.table.given) for problem in problems],
             "config": [] if self.error is None else self.error.lines(),
         }
@@ -103,7 +104,12 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
         error = found
     clear = {name: kind for name, kind in table.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
     encodings, _ = encodings_of(table.columns, {name: kind.asked for name, kind in clear.items()})
-    return Checked(table, tuple(understood(table, encodings)), _label_text(table), _weight_text(table), error)
+    notes = table.notes
+    if error is None and encodings and table.labels is not None and table.labels.values is not None:
+        names = [name for one in encodings for name in one.names]
+        note = note_on_separating(encode(table.columns, encodings, table.where), table.labels.values, names)
+        notes += () if note is None else (note,)
+    return Checked(table, tuple(understood(table, encodings)), _label_text(table), _weight_text(table), notes, error)
 
 
 def understood(table: Table, found: Iterable[Encoding]) -> Iterator[Understood]:
@@ -175,7 +181,7 @@ def rich_check(checked: Checked, width: int) -> list[RenderableType]:
 
     shown = columns_table(checked.columns, width)
     kept = f"{checked.rows} rows, {len(checked.columns)} columns beside the label, {checked.n_features} features"
-    lines = [f"{checked.table.where}: {kept}", *checked.table.notes]
+    lines = [f"{checked.table.where}: {kept}", *checked.notes]
     return [
         *map(Text, lines),
         Text(),

@@ -189,6 +189,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         "It writes report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
         "one file, for further reports and sweeps).",
         "trainers.report.report",
+        early=commands.check_report,
     )
     report("runs", metavar="RUNS", help="a sweep's folder, the name of one in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
@@ -204,6 +205,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         "The methods on each data set stand side by side. The runs are not changed; repeat the "
         "command to include new results.",
         "trainers.board.server",
+        early=commands.check_board,
     )
     board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
     board("--data", action="append", default=[], metavar="NAME", help="show only this data set (repeatable)")
@@ -334,7 +336,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         "score",
         "apply a card to the rows of a table",
         "The output is CSV: the total of each row and its points by question, then the row itself.",
-        *("trainers.cards", "pandas"),
+        *("trainers.scoring", "pandas"),
     )
     score("card", metavar="CARD", type=file, help="a card.json or card.csv")
     score("rows", metavar="ROWS", type=file, help="a table with the columns that the card asks about")
@@ -349,6 +351,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         "A certificate says what value some weights achieve, and may prove a bound that no weights exceed; both are "
         "checked in exact arithmetic. python ltr/verify does the same where nothing but Python is installed.",
         "ltr.verify",
+        early=commands.check_verify,
     )
     verify("file", metavar="FILE", help="a certificate")
     verify("--require-proof", action="store_true", help="reject a certificate that proves no bound")

@@ -122,7 +122,8 @@ def _options(config: Config, method: str, dumped: Json) -> Json:
     section = _section(config, method)
     options = dumped.get(section, {})
     if section == "baselines":
-        return dict(options.get(method, {}))
+        path = config.baselines.estimators.get(method)
+        return dict(options.get(method, {})) if path is None else {"estimator": str(path)}
     return {key: value for key, value in options.items() if f"{section}.{key}" not in free_keys() | _CHOICES}
 
 
@@ -173,4 +174,6 @@ def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
 
 
 def _methods(grid: Grid, variant: Variant) -> tuple[str, ...]:
-    return tuple(m for m in variant.config.methods if grid.config.methods is None or m in grid.config.methods)
+    config, asked = variant.config, grid.config.methods
+    named = config.methods if asked is None else {config.method_named(text) for text in asked}
+    return tuple(method for method in config.methods if method in named)

@@ -18,7 +18,7 @@ from trainers.files import Json, RunError, read_json, to_json
 from trainers.own_table import columns_table, understood
 from trainers.plan import Cell
 from trainers.records import ADVICE, INDEX, read_cell
-from trainers.run.checks import check_config, check_data
+from trainers.run.checks import check_config, check_data, notes_on_saving
 from trainers.run.folder import RunFolder
 from trainers.sweep.checks import Loaded
 from trainers.sweep.runner import Shard, examine, part
@@ -52,7 +52,7 @@ def preview_run(config: Config, source: Source | None, width: int, *, fresh: boo
     states = {method: _state(folder, method) if goes_on else "to compute" for method in config.methods}
     limits = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}
     left = [method for method, state in states.items() if state != "finished"]
-    notes = [*split.notes, *filter(None, [too_long(config, split)])]
+    notes = [*split.notes, *filter(None, [too_long(config, split)]), *notes_on_saving(config, split)]
     table = None if split.tables is None else split.tables[0]
     columns = []
     if table is not None and split.preparation is not None:

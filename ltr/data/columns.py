@@ -272,7 +272,7 @@ class Column:
         """Places of the different cells that are texts and numbers."""
         texts = (cell.strip() if isinstance(cell, str) else "" for cell in self._cells)
         candidates = ((at, text) for at, text in enumerate(texts) if text[:1] in _FIRST)
-        return [at for at, text in candidates if any(form.fullmatch(text) for form in _NUMBERS.values())]
+        return [at for at, text in candidates if is_amount(text)]
 
     @property
     def _number_texts(self) -> list[str]:
@@ -297,6 +297,16 @@ class Column:
     def _not_numbers(self) -> BoolArray:
         unread = np.isnan(self._numbers)
         return np.array([no and text_of(cell) != "" for no, cell in zip(unread, self._cells, strict=True)], dtype=bool)
+
+
+def is_amount(text: str) -> bool:
+    """Return whether a text is a number in the way of some country.
+
+    Examples:
+        >>> [is_amount(text) for text in ("-1.234,5", "12 000", "+1,5", "3 kg")]
+        [True, True, True, False]
+    """
+    return any(form.fullmatch(text.strip()) for form in _NUMBERS.values())
 
 
 def read_number(text: str, mark: str) -> float:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr.data.columns import ISO, Column
+from ltr.data.columns import ISO, Column, is_amount
 from ltr.data.problems import Problem, Remedy, listed
 
 MOST_VALUES = 10
@@ -171,6 +171,11 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
     if len(counts) == 2:
         return Kind("yes/no")
     if not wanted and len(counts) > 2 and len(counts) >= _DIFFERENT * known:
+        signed = [text for text in counts if _is_signed_amount(text)]
+        if len(signed) >= _MOSTLY * len(counts):  # left out as an id, a column that matters would be lost
+            rule = f"column {column.name!r} holds numbers with signs such as € and %, got {signed[0]!r}"
+            rule += ": write the numbers alone"
+            return Kind("unclear", problem=Problem(rule, (_drop(column),)))
         return Kind("id", f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ")
     if not wanted and _ID_NAME.fullmatch(column.name) and len(counts) > known / 2:
         return Kind("id", "different texts in a column that is called an id")
@@ -185,6 +190,17 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
     takes = f"takes its {len(frequent)} most frequent ones and joins the others"
     remedies = (_drop(column), Remedy(takes, "categories", [column.name]))
     return Kind("unclear", problem=Problem(f"{rule}: too many for features of their own", remedies))
+
+
+def _is_signed_amount(text: str) -> bool:
+    """Return whether a text is a number with a sign of a currency or per cent before or after it.
+
+    Examples:
+        >>> [_is_signed_amount(text) for text in ("1.234,50 €", "-$12", "3 %", "12", "A 7")]
+        [True, True, True, False, False]
+    """
+    bare = re.sub("[€$£¥%]", "", text)
+    return bare != text and is_amount(bare)
 
 
 def _texts_among_numbers(column: Column) -> Kind:

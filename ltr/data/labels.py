@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.columns import Column, text_of, yes_of
 from ltr.data.dataset import DataError, checked_labels
 from ltr.data.problems import Problem, Remedy, listed
 
 _FEW = 10  # largest number of different labels of which one could be meant as the positive
+_ENOUGH = 10  # rows of either class from which a column that separates them is no accident
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,30 @@ and all others as 0
     if problems:
         return Labels(None, given, tuple(problems))
     return Labels((column.texts == given).astype(np.int64), given)
+
+
+def note_on_separating(X: ArrayLike, y: ArrayLike, names: Sequence[str]) -> str | None:
+    """Return a note on features that alone put every row with a label above 0 above, or below, all other rows.
+
+    Such a column was often filled in afterwards, as the cost of a repair is. There is no note where fewer than 10 rows
+    have a label above 0, or fewer than 10 have none.
+
+    Examples:
+        >>> label, cost = [0] * 10 + [1] * 10, [0.0] * 10 + [80.0] * 10
+        >>> note_on_separating(np.column_stack([cost, label[::-1], range(20, 0, -1)]), label, ["cost", "seen", "age"])
+        "'cost', 'seen', 'age': each alone tells the labels apart; data.drop leaves out what is known only afterwards"
+        >>> note_on_separating(np.column_stack([cost]), [1, *label[1:]], ["cost"])
+    """
+    X, positive = np.asarray(X, dtype=np.float64), np.asarray(y) > 0
+    above, below = X[positive], X[~positive]
+    if min(len(above), len(below)) < _ENOUGH:
+        return None
+    apart = (above.min(axis=0) > below.max(axis=0)) | (above.max(axis=0) < below.min(axis=0))
+    if not apart.any():
+        return None
+    found = listed(name for name, separates in zip(names, apart, strict=True) if separates)
+    alone = "alone tells" if apart.sum() == 1 else "each alone tells"
+    return f"{found}: {alone} the labels apart; data.drop leaves out what is known only afterwards"
 
 
 def _one_class(where: str, counts: dict[str, int]) -> Problem:

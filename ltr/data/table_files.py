@@ -52,7 +52,8 @@ def read_file(
         found = TableFile(_read_numpy(file))
     else:
         raise DataError(
-            f"{path}: unknown file type {suffix!r}; known are {' '.join((*TEXT_SUFFIXES, *BINARY_SUFFIXES))}"
+            f"{path}: unknown file type {suffix!r}; known are {' '.join((*TEXT_SUFFIXES, *BINARY_SUFFIXES))}; "
+            "save the table as one of these"
         )
     if any(len(column) == 0 for column in found.columns.values()) or not found.columns:
         raise DataError(f"{path}: the table has no rows")

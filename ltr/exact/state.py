@@ -279,7 +279,10 @@ class SolveState:
 
     def prove(self, bound: float) -> None:
         """Record a bound that no feasible weights exceed."""
-        self.bound = min(self.bound, bound)
+        if bound < self.bound:
+            self.bound = bound
+            if self.trace and self.seconds - self.trace[-1].seconds >= _PACE:
+                self._record()
 
     def _record(self) -> None:
         bound = max(min(self._observed, self.bound), self.value)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import re
 
-from ltr.checks import imported, without_spaces
+from ltr.calls import named_object, read_call
 from ltr.losses.contract import RankingLoss
 from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
 from ltr.losses.pairwise import (
@@ -35,9 +34,6 @@ LOSSES: dict[str, type[RankingLoss]] = {
 }
 """The built-in losses by name."""
 
-_GRAMMAR = re.compile(r"(?P<key>[\w.]+(?::[\w.]+)?)(?:\((?P<options>.*)\))?")
-_COMMA = re.compile(r",(?![^()]*\))")  # not inside the parentheses of a statistic
-
 
 def parse_loss(text: str | RankingLoss) -> RankingLoss:
     """Return the loss that a string names; a loss passes through.
@@ -63,12 +59,9 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
         return text
     if not isinstance(text, str):
         raise TypeError(f"loss must be a string or a loss module, got {type(text).__name__}")
-    match = _GRAMMAR.fullmatch(without_spaces(text))
-    if match is None:
-        raise ValueError(f"loss must read name or name(option=value,...), got {text!r}")
-    key = match["key"]
+    key, parts = read_call("loss", text)
     if ":" in key:
-        loss = _imported(*key.split(":"))
+        loss = _imported(key)
     elif key in LOSSES:
         loss = LOSSES[key]
     else:
@@ -77,7 +70,7 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
         )
     defaults = loss.option_defaults()
     options: dict[str, object] = {}
-    for part in _COMMA.split(match["options"]) if match["options"] is not None else ():
+    for part in parts:
         name, equals, value = part.partition("=")
         if not equals or name not in defaults or name in options:
             allowed = ", ".join(f"{name}=..." for name in defaults)
@@ -113,18 +106,13 @@ def _value(text: str, default: object) -> object:
     return number if isinstance(default, float) or not number.is_integer() else int(number)
 
 
-def _imported(module: str, name: str) -> type[RankingLoss]:
+def _imported(path: str) -> type[RankingLoss]:
     """Return the loss class that an import path names.
 
     Raises:
         ValueError: a module that cannot be imported, or that has no such loss.
     """
-    path = f"{module}:{name}"
-    found: object = imported(f"loss {path}", module)
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise ValueError(f"loss {path}: module {module!r} has no {name!r}")
-        found = getattr(found, part)
+    found = named_object(f"loss {path}", path)
     if not (inspect.isclass(found) and issubclass(found, RankingLoss)):
         raise ValueError(f"loss {path}: must be a subclass of ltr.losses.RankingLoss, got {found!r}")
     if inspect.isabstract(found):

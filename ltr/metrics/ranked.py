@@ -39,6 +39,7 @@ Ties = Literal["resolved", "subrank", "average", "optimistic"]
 _TOO_LARGE = 1024  # 2 to this power exceeds float64
 _BLOCK = 128  # numbers that are added up at once
 _ROOM = 63  # bits of a nonnegative int64
+_PADDED = 4  # items of a padded matrix for each real one, up to which sorting by rows pays
 _CACHED = 2**14  # items per block, so that temporaries stay in the cache of a CPU
 _SMALL_LABELS = 2**16  # integer labels below this serve as their own numbers
 
@@ -166,7 +167,7 @@ class RankedLists:
         if len(self.levels) > 2:
             bits = (len(self.levels) - 1).bit_length()
             keys = (owner << bits) | (len(self.levels) - 1 - grade)
-            grade = len(self.levels) - 1 - (sorted_values(keys) & ((1 << bits) - 1))
+            grade = len(self.levels) - 1 - (sorted_by_list(keys, owner, relevant) & ((1 << bits) - 1))
         n = torch.maximum(self.n, relevant)
         order = replace(self, position=place, start=place, end=place, tied=False)
         return replace(order, n=n, relevant=relevant, grade=grade, missed=None)
@@ -309,7 +310,32 @@ def sort_items(lists: FlatLists, labels: Tensor, levels: Tensor) -> tuple[Tensor
         keys[part] = (key << label_bits).bitwise_or_(labels[part].long()) if fits else key
     if not fits:
         keys = (unique(keys)[1] << label_bits) | labels.long()
-    return sorted_values(keys), label_bits
+    return sorted_by_list(keys, lists.number, lists.n), label_bits
+
+
+def sorted_by_list(keys: Tensor, number: Tensor, n: Tensor) -> Tensor:
+    """Return keys in ascending order, which is list by list; on a CPU they may be sorted in place.
+
+    Where the items of each list stand together, a padded matrix of the lists is sorted by rows: short rows are sorted
+    many times as fast as one long one.
+
+    Args:
+        keys: an integer for each item, those of a list all above those of the one before, (items,).
+        number: the number of each item's list, (items,).
+        n: the length of each list, (lists,).
+    """
+    longest = int(n.max()) if len(n) else 0
+    fits = keys.device.type == "cpu" and len(n) > 1 and len(n) * longest <= _PADDED * len(keys)
+    if not fits or not bool((number[1:] >= number[:-1]).all()):
+        return sorted_values(keys)
+    if len(n) * longest == len(keys):
+        keys.numpy().reshape(len(n), longest).sort(axis=-1)
+        return keys
+    there = torch.arange(longest) < n[:, None]
+    rows = keys.new_full(there.shape, torch.iinfo(keys.dtype).max)
+    rows[there] = keys
+    rows.numpy().sort(axis=-1)
+    return rows[there]
 
 
 def sorted_values(values: Tensor) -> Tensor:

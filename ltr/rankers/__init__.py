@@ -6,6 +6,7 @@
 `RankBoostRanker`           a sum of boosted thresholds on single features
 `ExactRanker`               the linear scorer with the largest rank statistic, with a proof
 `TwoStageRanker`            any ranker for the whole list, an `ExactRanker` for its top
+`EstimatorRanker`           an estimator of another library, or a class of your own
 `ScoreColumn`               a column of the features, as the base of two stages
 `TreesRanker`               the trees of a fitted model of LightGBM, XGBoost or scikit-learn
 ==========================  ==================================================================
@@ -27,6 +28,7 @@ Examples:
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import Choice
+from ltr.rankers.estimators import EstimatorRanker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
 from ltr.rankers.explanation import Explanation
 from ltr.rankers.foreign import TreesRanker
@@ -35,6 +37,7 @@ from ltr.rankers.two_stage import ScoreColumn, TwoStageRanker, make_ranker
 
 __all__ = [
     "Choice",
+    "EstimatorRanker",
     "ExactRanker",
     "Explanation",
     "LogisticRegressionRanker",

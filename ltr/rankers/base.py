@@ -25,7 +25,7 @@ from ltr.files import write_atomic
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers.explanation import RESERVED, Explanation, summed
-from ltr.rankers.files import NewerVersionError, read_state, suffix_of, write_state
+from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
 from ltr.rankers.states import KINDS, current_state, described, state_of
 from ltr.rankers.views import html_view, list_figure, ranked_frame, rows_from_the_top
 from ltr.ranks import GainName
@@ -476,6 +476,8 @@ class Ranker(BaseEstimator):
                 ranker._check_restored()
         except NewerVersionError as error:
             raise NewerVersionError(f"{path}: {error}") from None
+        except UnknownClassError as error:
+            raise UnknownClassError(f"{path}: {error}") from None
         except ValueError as error:
             raise ValueError(f"{path}: not a file that {cls.__name__}.save wrote: {error}") from error
         return ranker

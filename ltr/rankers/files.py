@@ -27,7 +27,7 @@ import torch
 
 from ltr.files import json_text, write_atomic
 
-__all__ = ["NewerVersionError", "read_state", "suffix_of", "write_state"]
+__all__ = ["NewerVersionError", "UnknownClassError", "read_state", "suffix_of", "write_state"]
 
 _FORMAT, _VERSION = "ltr ranker", 1
 _NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -42,6 +42,10 @@ _TORCH = b"PK"  # a zip archive, in which torch keeps its files
 
 class NewerVersionError(ValueError):
     """A file that a newer version of this package wrote."""
+
+
+class UnknownClassError(ValueError):
+    """A file that holds a ranker of a class outside this package, whose module is not imported."""
 
 
 def write_state(path: str | Path, state: Mapping[str, Any]) -> None:

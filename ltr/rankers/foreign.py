@@ -424,19 +424,19 @@ def _read_lightgbm(model: Any) -> _Forest:  # noqa: ANN401
     head, *parts = text.split("end of trees")[0].split("\nTree=")
     facts = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
     if int(facts["num_tree_per_iteration"]) != 1:
-        raise TypeError("base: a LightGBM model with a score for each class is no ranker: take a regressor or ranker")
+        raise TypeError("a LightGBM model with a score for each class is no ranker: take a regressor or ranker")
     if "\naverage_output" in head:
-        raise TypeError("base: a LightGBM model with boosting='rf' has no form here")
+        raise TypeError("a LightGBM model with boosting='rf' has no form here")
     categories = text.rpartition("\npandas_categorical:")[2].split("\n")[0]
     if categories not in ("", "null", "[]"):
-        raise TypeError("base: a LightGBM model with categories of a pandas frame has no form here: pass numbers")
+        raise TypeError("a LightGBM model with categories of a pandas frame has no form here: pass numbers")
     return _Forest(int(facts["max_feature_idx"]) + 1, [_lightgbm_tree(part) for part in parts])
 
 
 def _lightgbm_tree(text: str) -> _Tree:
     facts = dict(line.split("=", 1) for line in text.splitlines()[1:] if "=" in line)
     if facts.get("is_linear", "0") != "0":
-        raise TypeError("base: a LightGBM model with linear_tree=True has no form here")
+        raise TypeError("a LightGBM model with linear_tree=True has no form here")
 
     def numbers(name: str, kind: type) -> list[Any]:
         return [kind(word) for word in facts.get(name, "").split()]
@@ -492,17 +492,17 @@ def _read_xgboost(model: Any) -> _Forest:  # noqa: ANN401
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     missing = getattr(model, "missing", None)
     if missing is not None and not math.isnan(missing):
-        raise TypeError(f"base: an XGBoost model with missing={missing!r} has no form here: missing must be NaN")
+        raise TypeError(f"an XGBoost model with missing={missing!r} has no form here: missing must be NaN")
     if booster is not model and (best := getattr(model, "best_iteration", None)) is not None:
         booster = booster[: best + 1]
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]
     trees, facts = learner["gradient_booster"], learner["learner_model_param"]
     if trees["name"] != "gbtree":
-        raise TypeError(f"base: an XGBoost model with booster={trees['name']!r} has no form here, only 'gbtree'")
+        raise TypeError(f"an XGBoost model with booster={trees['name']!r} has no form here, only 'gbtree'")
     if int(facts["num_class"]) > 1 or int(facts.get("num_target", 1)) > 1:
-        raise TypeError("base: an XGBoost model with several scores for a row is no ranker: take a regressor or ranker")
+        raise TypeError("an XGBoost model with several scores for a row is no ranker: take a regressor or ranker")
     if trees["model"].get("cats", {}).get("enc"):
-        raise TypeError("base: an XGBoost model with categories of a frame has no form here: pass numbers")
+        raise TypeError("an XGBoost model with categories of a frame has no form here: pass numbers")
     given = json.loads(facts["base_score"])  # in a list, since version 3.1
     start = float(np.float32(given[0] if isinstance(given, list) else given))
     objective = learner["objective"]["name"]
@@ -564,15 +564,15 @@ def _read_histograms(model: Any) -> _Forest:  # noqa: ANN401
     """Return the trees of a HistGradientBoosting model of scikit-learn, from its arrays of nodes."""
     check_is_fitted(model)
     if model.n_trees_per_iteration_ != 1:
-        raise TypeError("base: a model with a score for each class is no ranker: take a regressor")
+        raise TypeError("a model with a score for each class is no ranker: take a regressor")
     if not hasattr(model, "classes_") and model.loss not in ("squared_error", "absolute_error", "quantile"):
-        raise TypeError(f"base: a {type(model).__name__} with loss={model.loss!r} has no form here")
+        raise TypeError(f"a {type(model).__name__} with loss={model.loss!r} has no form here")
     place, values = np.arange(model.n_features_in_), {}
     if model._preprocessor is not None:  # which numbers the categories, and puts their columns first
         place = np.concatenate([np.flatnonzero(model.is_categorical_), np.flatnonzero(~model.is_categorical_)])
         known = model._preprocessor.named_transformers_["encoder"].categories_
         if any(categories.dtype.kind not in "biuf" for categories in known):
-            raise TypeError(f"base: categories of a {type(model).__name__} must be numbers to have a form here")
+            raise TypeError(f"the categories of a {type(model).__name__} must be numbers to have a form here")
         values = {j: [float(c) for c in categories if not np.isnan(c)] for j, categories in enumerate(known)}
     trees = [_histogram_tree(one, place, values) for (one,) in model._predictors]
     return _Forest(int(model.n_features_in_), trees, float(np.ravel(model._baseline_prediction)[0]))

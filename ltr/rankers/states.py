@@ -15,6 +15,7 @@ import torch
 
 from ltr.exact.state import Limits
 from ltr.losses.contract import RankingLoss
+from ltr.rankers.files import UnknownClassError
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def _kind(name: str) -> type[Ranker]:
         importlib.import_module(_ELSEWHERE[name])
     if name not in KINDS:
         advice = "import the module that defines it"
-        raise ValueError(f"state must be what to_state of a ranker returned: no class {name!r:.80} is known: {advice}")
+        raise UnknownClassError(
+            f"state must be what to_state of a ranker returned: no class {name!r:.80} is known: {advice}"
+        )
     return KINDS[name]
 
 

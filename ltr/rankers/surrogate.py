@@ -368,8 +368,9 @@ class SurrogateRanker(Ranker):
     def to_torch(self) -> nn.Module:
         """Return scaling and scorer as one torch module in double precision, which scores raw features.
 
-        It takes features (*batch, list, d) and returns scores (*batch, list). `torch.export.export`, `torch.jit.script`
-        and `torch.jit.trace` take it. It is a copy of what was fitted, and knows no padding.
+        It takes features (*batch, list, d) and returns scores (*batch, list). `torch.export.export` takes it, and so do
+        `torch.jit.script` and `torch.jit.trace` on Python 3.13 and older, where torch supports them. It is a copy of
+        what was fitted, and knows no padding.
 
         Raises:
             ValueError: a ranker that is not fitted.
@@ -377,8 +378,9 @@ class SurrogateRanker(Ranker):
         Examples:
             >>> X = [[0.0, 2.0], [1.0, 5.0], [2.0, 3.0], [3.0, 1.0]]
             >>> ranker = SurrogateRanker().fit(X, [0, 1, 0, 1])
-            >>> scores = torch.jit.script(ranker.to_torch())(torch.tensor([X], dtype=torch.float64))
-            >>> bool(np.allclose(scores.detach(), [ranker.predict(X)]))
+            >>> lists = torch.tensor([X], dtype=torch.float64)
+            >>> program = torch.export.export(ranker.to_torch(), (lists,)).module()
+            >>> bool(np.allclose(program(lists).detach(), [ranker.predict(X)]))
             True
         """
         check_is_fitted(self)

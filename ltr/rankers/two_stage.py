@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
@@ -31,21 +32,33 @@ import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
+from ltr.calls import named_object, read_call
 from ltr.checks import check_callable, check_number, check_whole, is_whole
 from ltr.data.dataset import checked_queries, labels_agree
+from ltr.estimator_names import EstimatorName
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
-from ltr.losses import parse_loss
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
+from ltr.losses import RankingLoss, parse_loss
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import BASE, SPREADS, Choice, InnerSplit, Shared, compare, inner_splits, parts_of, places
+from ltr.rankers.estimators import (
+    EstimatorRanker,
+    fit_estimator,
+    form_of,
+    is_summed,
+    linear_weights_of,
+    parts_of_scores,
+    scores_of,
+    weights_refused,
+)
 from ltr.rankers.exact import ExactRanker, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
-from ltr.rankers.foreign import GivenRanker, own_form, raw_scores
+from ltr.rankers.foreign import GivenRanker
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -65,9 +78,10 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
     """Return the ranker of that name with default parameters.
 
     Args:
-        name: ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, or the name of a loss on which to train a
-            `SurrogateRanker`, such as ``"ranknet"`` or ``"p_norm_push(p=2)"``.
-        seed: seed of a `SurrogateRanker`.
+        name: ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, the name of a loss on which to train a
+            `SurrogateRanker`, such as ``"ranknet"`` or ``"p_norm_push(p=2)"``, or that of an estimator of another
+            library, such as ``"lightgbm:LGBMRanker(n_estimators=200)"``, for an `EstimatorRanker`.
+        seed: seed of a `SurrogateRanker`, or of an estimator that has none of its own.
 
     Raises:
         ValueError: another name.
@@ -81,10 +95,27 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
     if name == "rankboost":
         return RankBoostRanker()
     try:
+        if names_estimator(name):
+            EstimatorName.parse(name)
+            return EstimatorRanker(name, seed=seed)
         parse_loss(name)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"ranker must be logistic, rankboost or the name of a loss, got {name!r} ({error})") from None
+        rule = "logistic, rankboost, the name of a loss, or module:Class of an estimator"
+        raise ValueError(f"ranker must be {rule}, got {name!r} ({error})") from None
     return SurrogateRanker(name, seed=seed)
+
+
+def names_estimator(name: str) -> bool:
+    """Return whether a text is an import path that leads to an estimator, not to a loss of a user's own.
+
+    Raises:
+        ValueError: an import path that leads nowhere.
+    """
+    if ":" not in name:
+        return False
+    path, _ = read_call("ranker", name)
+    found = named_object(f"ranker {path}", path)
+    return not (isinstance(found, type) and issubclass(found, RankingLoss))
 
 
 @dataclass(eq=False, repr=False)
@@ -172,9 +203,10 @@ class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
     Args:
-        base: ``"logistic"``, ``"rankboost"``, the name of a loss (a `SurrogateRanker`), or any estimator, of which a
-            clone is fitted. It ranks by ``decision_function``, ``predict_proba`` (of the last class) or ``predict``,
-            whichever it has first; a classifier of LightGBM or XGBoost by its log odds. It learns from the `qid` if its
+        base: ``"logistic"``, ``"rankboost"``, the name of a loss (a `SurrogateRanker`) or of an estimator (an
+            `EstimatorRanker`, see `make_ranker`), or any estimator, of which a clone is fitted. It ranks by
+            ``decision_function``, ``predict_proba`` (of the last class) or ``predict``, whichever it has first; a
+            classifier of LightGBM or XGBoost by its log odds. It learns from the `qid` if its
             ``fit``, or that of the last step of a pipeline, takes one; where metadata routing is enabled, if it
             requests one. An estimator whose ``fit`` takes a ``group``, as the rankers of LightGBM and XGBoost do, gets
             the rows list by list and the sizes of the lists.
@@ -293,7 +325,7 @@ class TwoStageRanker(Ranker):
                 validate_data(self.base_, X, reset=False, skip_check_array=True)
         else:
             self.base_ = self._fit_base(features, labels, groups, qid, seed, weights)
-        scores = _scores_of(self.base_, features, groups)
+        scores = scores_of(self.base_, features, groups)
         if self.top_k is not None and labels_agree(scores, groups):
             of = "" if groups is None else " of each query"
             raise ValueError(
@@ -301,7 +333,7 @@ class TwoStageRanker(Ranker):
                 "all of them would be at the top: it has learnt nothing from these features. Take another base or "
                 'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
             )
-        if (own := _linear_weights(self.base_, features.shape[1])) is not None:
+        if (own := linear_weights_of(self.base_, features.shape[1])) is not None:
             starts.insert(0, own)
         self.choice_: Choice | None = None
         spread = self.spread
@@ -417,7 +449,7 @@ class TwoStageRanker(Ranker):
         else:
             part = training.take(seen)
             base = self._fit_base(part.features, part.labels, part.groups, part.groups, seed, part.weights)
-        scores = _scores_of(base, training.features, training.groups)
+        scores = scores_of(base, training.features, training.groups)
         return _PartScores(scores, float(scores[seen].mean()), float(scores[seen].std()))
 
     def _compare(
@@ -449,7 +481,10 @@ class TwoStageRanker(Ranker):
             return split.name, self._rank_held_out(training, split, without, constraints, seed)
 
         threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
-        with ThreadPoolExecutor(threads) as pool:
+        # estimators of other libraries would each take all processors
+        own = isinstance(self.base_, Ranker) and not isinstance(self.base_, EstimatorRanker)
+        alone = None if own else functools.partial(threadpool_limits, 1, "openmp")
+        with ThreadPoolExecutor(threads, initializer=alone) as pool:
             try:
                 for name, places_of_split in pool.map(ranked, missing):
                     results[name] = places_of_split
@@ -460,7 +495,7 @@ class TwoStageRanker(Ranker):
                 pool.shutdown(cancel_futures=True)
                 raise
         names = [BASE, *self._candidates]
-        linear = _linear_weights(self.base_, training.features.shape[1]) is not None
+        linear = linear_weights_of(self.base_, training.features.shape[1]) is not None
         return compare(results, splits, names, training.weighted, groups, self._measure(), seed, linear=linear)
 
     @property
@@ -583,7 +618,11 @@ class TwoStageRanker(Ranker):
 
     @property
     def _first_name(self) -> str:
-        return self.base if isinstance(self.base, str) else type(self.base_).__name__
+        return self.base if isinstance(self.base, str) else self._base_kind
+
+    @property
+    def _base_kind(self) -> str:
+        return self.base_.kind if isinstance(self.base_, EstimatorRanker) else type(self.base_).__name__
 
     def reranked(self, X: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.bool_]:
         """Return whether each row is at or above the threshold (of its query), (n,), and so ordered by the exact stage.
@@ -639,12 +678,7 @@ class TwoStageRanker(Ranker):
         seed: int,
         weights: FloatArray | None = None,
     ) -> Any:  # noqa: ANN401 (any estimator)
-        """Return the base ranker, fitted.
-
-        It learns from lists in one of two ways: ``fit(X, y, qid=...)``, or ``fit(X, y, group=...)`` with the rows of
-        each list together and the sizes of the lists in their order. An estimator that knows ``group`` cannot do
-        without.
-        """
+        """Return the base ranker, fitted."""
         if isinstance(self.base, str):
             base: Any = make_ranker(self.base, seed=seed)
         elif isinstance(self.base, type) or not hasattr(self.base, "fit"):
@@ -654,39 +688,12 @@ class TwoStageRanker(Ranker):
         if isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
             base._take_names(self)
             return base
-        last, prefix = base, ""
-        while isinstance(last, Pipeline):
-            name, last = last.steps[-1]
-            prefix += f"{name}__"
-        takes_group, takes_qid = (has_fit_parameter(last, name) for name in ("group", "qid"))
-        learns_from_lists = takes_group or takes_qid
+        requested = None
         if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
-            prefix = ""  # pipelines pass on what their steps request
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
-            learns_from_lists = requested or (takes_group and not takes_qid)
-        lists = groups if learns_from_lists else None
-        given: dict[str, Any] = {}
-        if weights is not None:
-            if not has_fit_parameter(last, "sample_weight"):
-                raise ValueError(
-                    f"sample_weight: the fit of the base, {last!r:.80}, takes none; take a base that learns from "
-                    'weights, such as "logistic", or leave the weights out'
-                )
-            if takes_group and type(last).__module__.partition(".")[0] == "xgboost":
-                raise ValueError(
-                    f"sample_weight: {type(last).__name__} takes a weight for each list, not for each row; take "
-                    "LGBMRanker or a base of this package, or leave the weights out"
-                )
-            given[f"{prefix}sample_weight"] = weights
-        # classifiers and boosted trees ask for whole numbers
-        y = labels.astype(np.int64) if np.all(labels == np.floor(labels)) else labels
-        if takes_group:
-            lists = np.zeros(len(y), dtype=np.int64) if lists is None else lists
-            order = np.argsort(lists, kind="stable")
-            given = {name: values[order] for name, values in given.items()}
-            base.fit(features[order], y[order], **{f"{prefix}group": np.unique(lists, return_counts=True)[1]}, **given)
-        else:
-            base.fit(features, y, **given, **({} if lists is None else {f"{prefix}qid": lists}))
+        if weights is not None and (refused := weights_refused(base)):
+            raise ValueError(f"sample_weight: {refused}, or leave the weights out")
+        fit_estimator(base, features, labels, groups, weights, requested=requested)
         if isinstance(base, Ranker):
             base._take_names(self)
         return base
@@ -698,7 +705,7 @@ class TwoStageRanker(Ranker):
         if self.threshold_ is not None and qid is not None:
             raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
         queries = None if qid is None else checked_queries(qid, len(features))[0]
-        scores = _scores_of(self.base_, features, queries)
+        scores = scores_of(self.base_, features, queries)
         return scores, self._cuts(scores, queries), queries
 
     def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
@@ -738,13 +745,13 @@ class TwoStageRanker(Ranker):
 
     def _merged_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
         """Return merged scores, and which rows are reranked; the counterpart of `_merged`."""
-        scores = _own_form_of(self.base_)._scores_in(graph, columns)
+        scores = self._form_of_base()._scores_in(graph, columns)
         if self.coef_ is None:
             return scores, graph.op("Less", scores, scores)
         if self.threshold_ is None:
             cuts = graph.cut(scores, self.top_k)
         else:
-            rounding = 0.0 if _is_summed(self.base_) else _ROUNDING * abs(self.threshold_)
+            rounding = 0.0 if is_summed(self.base_) else _ROUNDING * abs(self.threshold_)
             cuts = graph.constant(self.threshold_ if math.isinf(self.threshold_) else self.threshold_ - rounding)
         top = graph.op("GreaterOrEqual", scores, cuts)
         exact = self.exact_._scores_in(graph, columns, scores)
@@ -766,14 +773,15 @@ class TwoStageRanker(Ranker):
 
         features, exact = np.array(values), self.exact_
         queries = np.unique(rows["query"], return_inverse=True)[1] if "query" in rows else None
-        scores = _scores_of(self.base_, features, None if self.threshold_ is not None else queries)
+        scores = scores_of(self.base_, features, None if self.threshold_ is not None else queries)
         seen, reranked = values.assign(**{BASE_SCORE: scores}), (rows["stage"] == "reranked").to_numpy()
-        parts, base, note = _parts_of(self.base_, features, exact.center_), None, ""
+        parts, base, note = parts_of_scores(self.base_, features, exact.center_), None, ""
         if parts is not None:
             base = frame = summed(values, parts, scores)
         else:
-            kind = type(self.base_).__name__
-            note = f"the base score is not decomposed: that of a {kind} is not known to be a sum over columns"
+            note = (
+                f"the base score is not decomposed: that of a {self._base_kind} is not known to be a sum over columns"
+            )
             frame = pd.DataFrame({BASE_SCORE: scores, TOTAL: scores}, index=values.index)
             frame = frame.reindex(columns=[*values.columns, BASE_SCORE, TOTAL])
         if reranked.any():
@@ -786,9 +794,17 @@ class TwoStageRanker(Ranker):
             frame = pd.DataFrame(np.where(reranked[:, None], *both), columns=every, index=values.index)
         return Explanation(frame, seen, rows, base, note)
 
+    def _form_of_base(self) -> Ranker:
+        """Return a ranker of this package that scores as the base does; TypeError where there is none."""
+        try:
+            return form_of(self.base_)
+        except TypeError as error:
+            raise TypeError(f"base: {error}") from None
+
     def _fitted_state(self) -> dict[str, Any]:
         choice = None if self.choice_ is None else self.choice_.to_dict()
-        stages = {"base": _own_form_of(self.base_).to_state(), "exact": self.exact_.to_state()}
+        base = self.base_ if isinstance(self.base_, Ranker) else self._form_of_base()
+        stages = {"base": base.to_state(), "exact": self.exact_.to_state()}
         return {**stages, "threshold": self.threshold_, "choice": choice}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
@@ -851,92 +867,6 @@ def _why_nothing(exact: ExactRanker, labels: FloatArray, groups: IntArray | None
 
 def _routes(base: Any) -> bool:  # noqa: ANN401 (a name or any estimator)
     return hasattr(base, "get_metadata_routing")
-
-
-def _scores_of(base: Any, features: FloatArray, queries: IntArray | None) -> FloatArray:  # noqa: ANN401 (any estimator)
-    """Return a base ranker's scores of an array whose columns are known to be those of the fit, (n,)."""
-    if isinstance(base, SurrogateRanker):  # some score a row by its list
-        return base._scores(features, queries)
-    if isinstance(base, Ranker):
-        return base._scores(features)
-    if (linear := _linear_form(base, features.shape[1])) is not None:
-        return linear_scores(features, linear[0]) + linear[1]
-    return _scores_by(base, features)
-
-
-def _scores_by(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (any estimator)
-    """Return the scores of an estimator by its own methods, (n,)."""
-    scores = raw_scores(base, features)
-    if scores is None:
-        method = next((name for name in ("decision_function", "predict_proba", "predict") if hasattr(base, name)), None)
-        if method is None:
-            raise ValueError(f"base must have decision_function, predict_proba or predict, got {base!r}")
-        scores = np.asarray(getattr(base, method)(features), dtype=np.float64)
-        if method == "predict_proba" and scores.shape[1:] == (2,):
-            scores = scores[:, 1]
-    if scores.shape != (len(features),):
-        raise ValueError(
-            f"base must give one score per row, got shape {scores.shape}: of graded labels take a regressor or ranker"
-        )
-    return scores
-
-
-def _own_form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
-    """Return a ranker of this package that scores as a base does.
-
-    Raises:
-        TypeError: a base without such a form.
-    """
-    if isinstance(base, Ranker):
-        return base
-    d = getattr(base, "n_features_in_", None)
-    form = own_form(base, None if d is None else _linear_form(base, d))
-    if form is None:
-        raise TypeError(
-            f"base: a {type(base).__name__} has no form that can be saved or exported. Linear models have one (not "
-            "inside a pipeline), gradient boosting of LightGBM, XGBoost and scikit-learn (HistGradientBoosting), and "
-            "the rankers of this package. Pickle the ranker, or save or export the base by its own means and rank its "
-            "scores as a column (ScoreColumn)"
-        )
-    return form
-
-
-def _is_summed(base: Any) -> bool:  # noqa: ANN401 (any estimator)
-    """Return whether a graph has a base's scores to the last digit, because both take the same sums."""
-    return not isinstance(base, SurrogateRanker) or base.coef_ is not None
-
-
-def _parts_of(base: Any, features: FloatArray, typical: FloatArray) -> FloatArray | None:  # noqa: ANN401 (any estimator)
-    """Return what each column adds to a base ranker's scores, (n, d); None where they are no sum over columns."""
-    if isinstance(base, Ranker):
-        return base._parts(features)
-    linear = _linear_form(base, features.shape[1])
-    return None if linear is None else (features - typical) * linear[0]
-
-
-def _linear_form(base: Any, d: int) -> tuple[FloatArray, float] | None:  # noqa: ANN401 (any estimator)
-    """Return weights, (d,), and intercept of an estimator whose score is linear in the features; None for others."""
-    weights = _linear_weights(base, d)
-    if weights is None:
-        return None
-    # weights alone do not make a score linear: that of a Poisson regression is exponential in them
-    unit = np.sign(weights) / np.maximum(np.abs(weights), 1e-100) / d  # moves a linear score by about 1
-    few = [np.zeros((1, d)), np.ones((1, d)), np.eye(min(d, 8), d), 1 + 2 * np.eye(1, d)]
-    probes = np.vstack([*few, unit, -2 * unit])
-    with np.errstate(over="ignore"):
-        scores = _scores_by(base, probes)
-    rest = scores - linear_scores(probes, weights)
-    if not np.isfinite(rest).all() or np.ptp(rest) > 1e-9 * max(1.0, float(np.abs(scores).max())):
-        return None
-    return weights, float(scores[0])
-
-
-def _linear_weights(base: Any, d: int) -> FloatArray | None:  # noqa: ANN401 (any estimator)
-    """Return the weights of a linear base ranker, to start the exact stage from; None where it has none, (d,)."""
-    weights = getattr(base, "linear_weights", getattr(base, "coef_", None))
-    if not isinstance(weights, np.ndarray) or weights.size != d:
-        return None
-    return weights.astype(np.float64).ravel()
 
 
 def _means_of_tops(values: FloatArray, top: NDArray[np.bool_], queries: IntArray | None) -> FloatArray | float:

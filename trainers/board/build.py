@@ -16,16 +16,16 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from ltr.checks import nearest
 from ltr.data.cache import cache_folder
 from trainers.board.comparisons import Comparison, comparisons_of_runs, comparisons_of_sweep
 from trainers.board.events import write_board
-from trainers.config.errors import nearest
 from trainers.files import RunError, write_json
 from trainers.records import SweepResults, is_sweep, read_sweep
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
 from trainers.report.pictures import pictures
-from trainers.run.folder import RunFolder, find
+from trainers.run.folder import RunFolder, find_results
 
 _MARKER = "board.json"
 """A folder with this file is a board, which may be replaced."""
@@ -70,7 +70,7 @@ def build_board(
     Raises:
         RunError: there is nothing to show, a file is damaged, or the folder holds something else.
     """
-    found = _find(paths)
+    found = find_results(paths)
     sweeps = [read_sweep(path) for path in found if is_sweep(path)]
     runs = [RunFolder(path) for path in found if not is_sweep(path)]
     comparisons = _collect(comparisons_of_runs(runs, note), sweeps, split)
@@ -156,24 +156,3 @@ def _replacing(folder: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
-
-
-def _find(texts: Sequence[str]) -> list[Path]:
-    """Find the runs and sweeps at paths, in folders of several, or by name in runs/, each once."""
-    found: dict[Path, Path] = {}
-    for text in texts:
-        path = Path(text)
-        if path.is_dir() and not _is_one(path):
-            several = sorted(one for one in path.iterdir() if one.is_dir() and _is_one(one))
-            if not several:
-                advice = "`ltr run CONFIG` and `ltr sweep CONFIG` make some"
-                raise RunError(f"{text}: holds neither runs nor a sweep; {advice}")
-        else:
-            several = [find(text, _is_one, "run or sweep")]
-        for one in several:
-            found.setdefault(one.resolve(), one)
-    return list(found.values())
-
-
-def _is_one(path: Path) -> bool:
-    return is_sweep(path) or RunFolder(path).begun

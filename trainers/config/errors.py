@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from ltr.checks import in_one_message
+from ltr.checks import in_one_message, nearest
 from trainers.files import RunError
 
 NOTHING = object()
@@ -60,17 +59,6 @@ def dotted(location: Iterable[int | str]) -> str:
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
     return text.removeprefix(".")
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return `` (did you mean 'top_k'?)`` for a near miss, else an empty text.
-
-    Examples:
-        >>> nearest("topk", ["top_k", "margin"])
-        " (did you mean 'top_k'?)"
-    """
-    match = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {match[0]!r}?)" if match else ""
 
 
 # pydantic's error type -> what the value must be; {name} is filled from the error's context

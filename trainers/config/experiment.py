@@ -6,6 +6,8 @@ value received.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, StrictStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from ltr.estimator_names import EstimatorName
 from ltr.statistics import RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
@@ -30,7 +33,9 @@ from trainers.config.sections import (
     StatisticsConfig,
     SurrogateConfig,
     TrackingConfig,
+    estimator_name,
     option,
+    split_text,
 )
 from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, merged, read_experiment, unflat
 
@@ -40,6 +45,7 @@ CARD = "card"
 """Name of the card among the methods of a run."""
 ORIGIN = "run.json"
 """File of a run folder beside its config."""
+_TAKEN = (EXACT, CARD, "results", "logistic_regression", "rankboost")
 TUNE = "tune"
 """Section of a config that `ltr tune` reads, see `trainers.config.tuning`; other commands pass over it."""
 
@@ -64,7 +70,14 @@ class Config(Section):
         column = (self.base,) if self.exact.score_column is not None else ()
         exact = (*column, EXACT) if self.exact.enabled else ()
         card = (CARD,) if self.card.enabled else ()
-        return (*self.surrogate.losses, *self.baselines.methods, *exact, *card)
+        return (*self.surrogate.losses, *self.baselines.names, *exact, *card)
+
+    def method_named(self, text: str) -> str:
+        """Return the name of the method that a text names: its own, or for an estimator also its import path."""
+        known = {str(path): name for name, path in self.baselines.estimators.items()}
+        with contextlib.suppress(ValueError):
+            return known.get(str(estimator_name(text)), text)
+        return text
 
     @property
     def base(self) -> str:
@@ -81,7 +94,7 @@ class Config(Section):
 
     def clashes(self) -> Iterator[Clash]:
         """Require a method, and the exact stage's base among the methods."""
-        names, column = (*self.surrogate.losses, *self.baselines.methods), self.exact.score_column
+        names, column = (*self.surrogate.losses, *self.baselines.names), self.exact.score_column
         from_methods = ("surrogate.losses", "baselines.methods")
         if not names and column is None and (self.exact.enabled or not self.card.enabled):
             rule = "must name a loss, or baselines.methods a method: nothing is left to run"
@@ -90,13 +103,26 @@ class Config(Section):
             yield "surrogate.losses", rule, [], (*from_methods, "exact.enabled", "card.enabled")
         elif self.exact.enabled and column is None and self.exact.base not in names:
             rule = f"must be a method of this run ({', '.join(names)})"
+            rule += "; name it in baselines.methods, too" if ":" in self.exact.base else ""
             yield "exact.base", rule, self.exact.base, ("exact.enabled", *from_methods)
+        yield from self._clashes_of_names()
         features = self.data.features
         if column is not None and (column in self.data.drop or (features is not None and column not in features)):
             rule = "must be among the columns that are read: name it in data.features, and not in data.drop"
             yield "exact.base_score", rule, column, ("data.features", "data.drop")
         if self.data.weighs:
             yield from self._clashes_with_weights()
+
+    def _clashes_of_names(self) -> Iterator[Clash]:
+        """Refuse estimators whose methods would have the name, and so the folder, of another method."""
+        taken = dict.fromkeys(
+            [*map(str.casefold, self.surrogate.losses), *_TAKEN], "of another method, or of a folder of the run"
+        )
+        for at, (name, text) in enumerate(zip(self.baselines.names, self.baselines.methods, strict=True)):
+            if ":" in text and (other := taken.get(name.casefold())) is not None:
+                rule = f"has the name {name!r}, which is that {other}: name a function or class of another name"
+                yield f"baselines.methods[{at}]", rule, text, ("surrogate.losses",)
+            taken.setdefault(name.casefold(), f"of {text}")
 
     def _clashes_with_weights(self) -> Iterator[Clash]:
         """Refuse what rows cannot have weights in."""
@@ -115,14 +141,14 @@ class Config(Section):
         return Path(self.runs_dir) / self.name
 
 
-def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+def load_config(path: str | Path, overrides: Sequence[str] = (), *, imports: bool = True) -> Config:
     """Read the config of a TOML file and apply overrides such as ``exact.top_k=100``.
 
     The config of a run folder that an earlier version wrote gets the values of `EARLIER` for the keys that it lacks.
 
     A file may take over the keys of another one, ``extends = "common.toml"``. A relative path of the data (``path``,
     ``test_path`` or ``validation_path``) starts from the folder of the file that contains it, and from the current
-    folder where it is given as an override.
+    folder where it is given as an override. Unless `imports`, estimators that it names are not imported to be checked.
 
     Raises:
         ConfigError: everything that is wrong, at once.
@@ -130,7 +156,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     path = Path(path)
     tree, given, findings = apply_overrides(config_tree(path), overrides)
     make_absolute(tree.get("data"), Path())
-    return parse_config(tree, source=str(path), overrides=given, findings=findings)
+    return parse_config(tree, source=str(path), overrides=given, findings=findings, imports=imports)
 
 
 def config_tree(path: Path) -> dict[str, Any]:
@@ -157,6 +183,7 @@ def parse_config(
     source: str = "config",
     overrides: Mapping[str, str] | None = None,
     findings: Iterable[Finding] = (),
+    imports: bool = True,
 ) -> Config:
     """Check a tree of tables field by field and across fields, and return its config.
 
@@ -165,6 +192,7 @@ def parse_config(
         source: name of the origin, for errors.
         overrides: dotted paths that came from the command line, for errors.
         findings: errors found before.
+        imports: whether to import the estimators that the config names and check their options.
 
     Raises:
         ConfigError: everything that is wrong, at once.
@@ -182,6 +210,9 @@ def parse_config(
     tree = {key: value for key, value in tree.items() if key != TUNE}
     if isinstance(card := tree.get(CARD), Mapping):
         tree = {**tree, CARD: {"enabled": True, **card}}
+    paths = estimators_in(tree)
+    if isinstance(exact := tree.get(EXACT), Mapping) and (name := paths.get(_spelled(exact.get("base")))) is not None:
+        tree = {**tree, EXACT: {**exact, "base": name.short}}
     config = None
     try:
         config = Config.model_validate(dict(tree))
@@ -192,10 +223,48 @@ def parse_config(
         # a field that is wrong by itself is taken as its default below: what follows from it says nothing
         concerned = {path.split("[")[0], path.split(".")[0], *follows_from}
         if bad.isdisjoint(concerned):
-            found.append(Finding(path, rule, NOTHING if value is None else value, from_command_line=path in overrides))
+            given = path.split("[")[0] in overrides
+            found.append(Finding(path, rule, NOTHING if value is None else value, from_command_line=given))
+    if imports:
+        given = "baselines.methods" in overrides
+        found += [dataclasses.replace(one, from_command_line=given) for one in findings_of_estimators(paths)]
     if found or config is None:
         raise ConfigError(source, found)
     return config
+
+
+def estimators_in(tree: Mapping[str, Any]) -> dict[str, EstimatorName]:
+    """Return the estimators among the baselines of a tree by their import paths in one spelling, which is a text."""
+    section = tree.get("baselines")
+    methods = split_text(section.get("methods")) if isinstance(section, Mapping) else ()
+    spelled = map(_spelled, methods if isinstance(methods, list | tuple) else ())
+    return {path: estimator_name(path) for path in spelled if path}
+
+
+def _spelled(text: object) -> str:
+    """Return the import path of an estimator in one spelling, an empty text for anything else."""
+    if not isinstance(text, str) or ":" not in text:
+        return ""
+    try:
+        return str(estimator_name(text))
+    except ValueError:
+        return ""
+
+
+def findings_of_estimators(paths: Iterable[str]) -> Iterator[Finding]:
+    """Import estimators, and yield what is wrong with their modules, names and options."""
+    for path in paths:
+        if wrong := _wrong_estimator(path):
+            yield Finding("baselines.methods", wrong, path)
+
+
+@functools.cache
+def _wrong_estimator(path: str) -> str:
+    try:
+        estimator_name(path).check()
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def without_choice(config: Config) -> Config:

@@ -26,7 +26,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, StrictStr, ValidationError
 
-from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of, nearest
+from ltr.checks import nearest
+from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.experiment import Config, describe_keys, free_keys, parse_config
 from trainers.config.sections import FileName, Section, option
 from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
@@ -226,7 +227,7 @@ class _Reader:
             self._find("best_of", f"must be a varied key ({varied})", best_of)
         known = list(dict.fromkeys(method for variant in found for method in variant.config.methods))
         for method in self._grid.methods or ():
-            if known and method not in known:
+            if known and not any(variant.config.method_named(method) in known for variant in found):
                 hint = nearest(method, known) or f"; they have {', '.join(known)}"
                 self._find("methods", f"must be methods of the experiments{hint}", method)
         yield from found

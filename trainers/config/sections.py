@@ -7,6 +7,7 @@ losses, data sets and solver methods exist is decided by the library.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 import re
@@ -27,9 +28,11 @@ from pydantic import (
     model_validator,
 )
 
-from ltr.checks import as_float, in_one_message, is_whole
+from ltr.calls import split_at_commas
+from ltr.checks import as_float, in_one_message, is_whole, nearest
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
+from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
@@ -43,7 +46,6 @@ from ltr.training import (
     ScorerName,
     defaults_of,
 )
-from trainers.config.errors import nearest
 
 EARLIER: dict[str, Any] = {
     "data.weight": None,
@@ -117,6 +119,10 @@ PLAIN_LOSSES = (
 """Convex losses in their usual spelling, which need no check: torch takes a second to import."""
 
 
+_LOSSES = {*(name.partition("(")[0] for name in PLAIN_LOSSES), "lambda", "smooth"}
+"""Names of the built-in losses without options."""
+
+
 def _loss(text: str) -> str:
     if text in PLAIN_LOSSES:
         return text
@@ -135,6 +141,8 @@ def _convex(loss: str) -> bool:
 
 def _method(text: str) -> str:
     """Return a method's name; that of a loss in its usual spelling."""
+    if ":" not in text and text.partition("(")[0].strip() not in _LOSSES:
+        return text
     try:
         return _loss(text)
     except ValueError:
@@ -147,19 +155,19 @@ def _file_name(text: str) -> str:
     return text
 
 
-def _split(value: object) -> object:
-    """Split one string where a list is needed at its commas, but not in parentheses: shells remove quotes."""
+def split_text(value: object) -> object:
+    """Split one string where a list is needed at its commas, but not in brackets: shells remove quotes."""
     if not isinstance(value, str):
         return value
-    parts = re.split(r",(?![^(]*\))", value.strip().removeprefix("[").removesuffix("]"))
+    parts = split_at_commas(value.strip().removeprefix("[").removesuffix("]"))
     return [part.strip() for part in parts if part.strip()]
 
 
 def _split_integers(value: object) -> object:
-    """Split as `_split` does and read parts that are integers; one integer alone is a list of one."""
+    """Split as `split_text` does and read parts that are integers; one integer alone is a list of one."""
     if isinstance(value, int) and not isinstance(value, bool):
         return [value]
-    parts = _split(value)
+    parts = split_text(value)
     if not isinstance(parts, list):
         return parts
     return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < 19 else p for p in parts]  # of 64 bits
@@ -197,10 +205,10 @@ def _listed(value: Any) -> Any:  # noqa: ANN401  (a value of any key)
 
 
 def _signed(value: object) -> object:
-    """Return a table of signs by column as a list, ``{age = "+"}`` as ``["+age"]``; split a string as `_split` does."""
+    """Return a table of signs by column as a list, ``{age = "+"}`` as ``["+age"]``; split a string by `split_text`."""
     if isinstance(value, Mapping):
         return [f"{sign}{column}" for column, sign in value.items()]
-    return _split(value)
+    return split_text(value)
 
 
 def _with_sign(text: str) -> str:
@@ -217,7 +225,7 @@ def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 _Item = TypeVar("_Item")
-Several = Annotated[tuple[_Item, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)]
+Several = Annotated[tuple[_Item, ...], BeforeValidator(split_text), Field(strict=False), AfterValidator(_unique)]
 """A list without repeats, or one string with commas."""
 Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
@@ -463,15 +471,49 @@ class RankBoostConfig(Section):
     step: Literal["bound", "exact"] = option("bound", "step length of a round")
 
 
+_BASELINES = ("logistic_regression", "rankboost")
+
+
+@functools.cache
+def estimator_name(text: str) -> EstimatorName:
+    """Return the name of an estimator that a text spells; a ValueError says what is wrong with another text."""
+    return EstimatorName.parse(text)
+
+
+def _baseline(text: str) -> str:
+    if text in _BASELINES:
+        return text
+    if ":" in text:
+        return str(estimator_name(text))
+    hint = nearest(text, _BASELINES)
+    known = ", ".join(_BASELINES)
+    raise ValueError(f"must be {known}, or module:Class(option=value,...) for a ranker of another library{hint}")
+
+
 class BaselinesConfig(Section):
     """Methods to compare with, by name."""
 
-    methods: Several[Literal["logistic_regression", "rankboost"]] = option(
-        ("logistic_regression", "rankboost"),
-        "baselines to fit; an empty list fits none; the default for lists by query has no rankboost",
+    methods: Several[Annotated[StrictStr, AfterValidator(_baseline)]] = option(
+        _BASELINES,
+        "baselines to fit, also estimators of other libraries, or your own, as `module:Class(option=value,...)`; an "
+        "empty list fits none; the default for lists by query has no rankboost",
     )
     logistic_regression: LogisticRegressionConfig = LogisticRegressionConfig()
     rankboost: RankBoostConfig = RankBoostConfig()
+
+    @property
+    def estimators(self) -> dict[str, EstimatorName]:
+        """Estimators of other libraries by the names of their methods."""
+        return {name.short: name for name in map(estimator_name, self._paths)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the methods: the baselines' own, and those of estimators without the module."""
+        return tuple(text if text in _BASELINES else estimator_name(text).short for text in self.methods)
+
+    @property
+    def _paths(self) -> tuple[str, ...]:
+        return tuple(text for text in self.methods if text not in _BASELINES)
 
 
 LIMITS = tuple(field.name for field in dataclasses.fields(Limits))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -71,6 +72,7 @@ def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
         raise ConfigError(str(below[0]), [Finding("extends", rule, str(path))])
     tree = read_toml(path)
     make_absolute(tree.get("data"), path.parent)
+    _find_modules_beside(path, tree)
     parent = tree.pop("extends", None)
     if parent is None:
         return tree
@@ -79,6 +81,17 @@ def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
     if not os.path.exists(path.parent / parent):  # noqa: PTH110 - Path's own raises where a name is too long
         raise ConfigError(str(path), [Finding("extends", "no such config file", parent)])
     return merged(read_experiment(path.parent / parent, (*below, path.resolve())), tree)
+
+
+_NAMES = (("surrogate", "losses"), ("baselines", "methods"), ("tracking", "loggers"))
+
+
+def _find_modules_beside(path: Path, tree: Tree) -> None:
+    """Let modules of the user's own be imported from the folder of a config that names some, after all others."""
+    folder = str(path.parent.resolve())
+    named = (tree.get(section, {}).get(key, ()) for section, key in _NAMES if isinstance(tree.get(section, {}), dict))
+    if folder not in sys.path and any(":" in str(names) for names in named):
+        sys.path.append(folder)
 
 
 def make_absolute(data: object, folder: Path) -> None:

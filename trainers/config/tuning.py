@@ -20,12 +20,15 @@ from typing import Any, get_args, get_origin
 
 from pydantic import StrictInt, StrictStr, ValidationError
 
-from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of, nearest
+from ltr.checks import nearest
+from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.experiment import (
     TUNE,
     Config,
     config_tree,
     describe_keys,
+    estimators_in,
+    findings_of_estimators,
     free_keys,
     key_fields,
     parse_config,
@@ -256,6 +259,7 @@ def _wrong_numbers(key: str, given: Mapping[str, Any]) -> Iterator[tuple[str, st
 def _refused(key: str, value: object) -> Iterator[tuple[str, object]]:
     """Yield the rules of a key that a value breaks by itself."""
     tree = {"name": "x", "data": {"name": "gaussians"}} | unflat({key: value})
+    yield from ((found.rule, found.value) for found in findings_of_estimators(estimators_in(tree)))
     try:
         Config.model_validate(tree)
     except ValidationError as error:

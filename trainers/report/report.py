@@ -13,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 
 from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
-from trainers.records import SweepResults, is_sweep, write_export
+from trainers.records import SweepResults, write_export
 from trainers.report.evidence import Evidence, mean_of
 from trainers.report.page import Block, Page, Picture, Section, Text, file_names, literal, png, to_html, to_markdown
 from trainers.report.paired import FEWEST_SPLITS, Verdict
@@ -21,7 +21,6 @@ from trainers.report.pictures import pictures
 from trainers.report.reference import Reference, reference_section
 from trainers.report.tables import SECTIONS, gain_table, progress, promises, value_table
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, signed, where
-from trainers.run.folder import RunFolder, find
 
 _PICTURES = ".pictures.json"  # in a report's folder: the names and hashes of its pictures
 
@@ -43,15 +42,6 @@ class Written:
         return tuple(path for path in found if path is not None)
 
 
-def find_sweep(text: str) -> Path:
-    """Find a sweep's folder by its path or by its name in the runs folder, or a file of its results."""
-    places = (Path(text), Path("runs") / text)
-    for path in places:
-        if RunFolder(path).begun and not any(map(is_sweep, places)):
-            raise RunError(f"{path}: is one run, whose table `ltr show {path}` prints; ltr report takes sweeps")
-    return find(text, is_sweep, "sweep")
-
-
 def build_page(results: SweepResults, *, title: str | None = None, reference: Reference | None = None) -> Page:
     """Make the report of a sweep, beside published values where there is a reference."""
     if not results.records:
@@ -69,7 +59,7 @@ def build_page(results: SweepResults, *, title: str | None = None, reference: Re
         blocks = [block for block in section.blocks if block not in first]
         if len(blocks) == len(section.blocks) or any(isinstance(block, Picture) for block in blocks):
             kept.append(Section(section.title, blocks))
-    return Page(literal(f"Results of the sweep {results.name}" if title is None else title), summary, kept)
+    return Page(literal(f"Results of {results.name}" if title is None else title), summary, kept)
 
 
 def details(evidence: Evidence, reference: Reference | None = None) -> list[Section]:

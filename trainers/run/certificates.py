@@ -16,6 +16,7 @@ from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.rankers import TwoStageRanker
 from trainers.files import Json, reading, write_atomic, write_json
+from trainers.methods import unsaved_because
 from trainers.run.folder import MethodFolder
 from trainers.task.measures import Task
 
@@ -24,7 +25,8 @@ _NEWER = ("max_nonzeros", "free", "required", "integer")  # which solutions of v
 
 def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> None:
     """Write the model, the weights with what was proven of them, and the list that was reranked."""
-    folder.save(ranker)
+    if not unsaved_because(ranker):
+        folder.save(ranker)
     names = task.split.feature_names
     value: Json = {
         "base": task.config.base,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from trainers.config import Config
 from trainers.run.folder import as_begun, check_run
 from trainers.task.data import Source, Split, glimpse, split_of
@@ -42,3 +44,30 @@ def check_data(config: Config, source: Source | Split | None = None) -> tuple[Co
     check_lists(config, split.labels)
     check_columns(config, split)
     return config, split
+
+
+_FEW = 200  # rows that show what form a model will have
+
+
+def notes_on_saving(config: Config, split: Split) -> list[str]:
+    """Return which estimators of other libraries leave no model in the run folder, with the reasons."""
+    if not config.baselines.estimators:
+        return []
+    from ltr.rankers.estimators import why_not_saved
+
+    train, notes = split.train, []
+    if train.qid is None:
+        chosen = np.concatenate([np.flatnonzero((train.y > 0) == positive)[: _FEW // 2] for positive in (True, False)])
+        groups = None
+    else:
+        lists = np.unique(train.qid, return_inverse=True)[1]
+        number = max(2, int(np.searchsorted(np.cumsum(np.bincount(lists)), _FEW)))
+        chosen = np.flatnonzero(lists < number)
+        groups = lists[chosen]
+    for name, path in config.baselines.estimators.items():
+        reason = why_not_saved(path.make(config.seed), train.X[chosen], train.y[chosen].astype(np.float64), groups)
+        if reason:
+            reranked = config.exact.enabled and config.base == name
+            also = ", nor what the exact stage makes of it" if reranked else ""
+            notes.append(f"{name}: ltr predict, explain and export will not have this ranker{also}: {reason}")
+    return notes

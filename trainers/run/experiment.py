@@ -21,7 +21,7 @@ from trainers.files import Json, RunError, write_atomic, writing
 from trainers.loggers import check_loggers
 from trainers.methods import INTERRUPTED
 from trainers.run.certificates import keep_certificate
-from trainers.run.checks import check_config, check_data
+from trainers.run.checks import check_config, check_data, notes_on_saving
 from trainers.run.folder import open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_scores, run_method
@@ -69,8 +69,8 @@ def run_experiment(
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         records: list[Json] = []
-        for note in split.notes:
-            display.note(f"data: {note}")
+        for note in (*(f"data: {text}" for text in split.notes), *notes_on_saving(config, split)):
+            display.note(note)
         with writing(run.path, "runs_dir"):
             if split.preparation is not None:
                 write_atomic(run.preparation, split.preparation.to_json().encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +70,8 @@ def chosen_rows(explanation: Explanation, rows: Sequence[int]) -> list[int]:
     return list(rows) or [int(row) for row in top.sort_values("position", kind="stable").index[:_FIRST]]
 
 
-def table_of(explanation: Explanation, row: int) -> Table:
-    """Return the explanation of a row as a table for a terminal."""
+def table_of(explanation: Explanation, row: int, dates: Collection[str] = ()) -> Table:
+    """Return the explanation of a row as a table for a terminal; `dates` are the features that count days."""
     frame, place = explanation.row(row), explanation.list.loc[row]
     near = explanation.neighbours(row)
     if len(frame) > _LINES + 1:
@@ -86,12 +86,12 @@ def table_of(explanation: Explanation, row: int) -> Table:
     table.add_column("column", overflow="fold")
     cells = {name: [_cell(value, signed=name != "value") for value in frame[name]] for name in heads}
     for at, name in enumerate(frame.index):
-        if str(name).endswith(DAYS) and not math.isnan(frame["value"].iloc[at]):
+        if name in dates and not math.isnan(frame["value"].iloc[at]):
             cells["value"][at] = date_text(frame["value"].iloc[at])
     for name, head in heads.items():
         table.add_column(head, justify="right", overflow="fold", min_width=max(map(len, cells[name])))
     for at, name in enumerate(frame.index):
-        line = (str(name).removesuffix(DAYS), *(cells[column][at] for column in heads))
+        line = (str(name).removesuffix(DAYS) if name in dates else str(name), *(cells[column][at] for column in heads))
         table.add_row(*map(Text, line), style="bold" if at == len(frame) - 1 else None)
     return table
 

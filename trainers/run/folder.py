@@ -31,12 +31,13 @@ import shutil
 import time
 import tomllib
 from collections import UserDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ltr.checks import nearest
 from trainers.config import CARD, ORIGIN, Config, parse_config, resolved_toml, without_choice
-from trainers.config.errors import ConfigError, Finding, nearest
+from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import EARLIER
 from trainers.config.toml_text import flat, merged, read_toml, unflat
 from trainers.files import (
@@ -53,6 +54,7 @@ from trainers.files import (
     writing,
 )
 from trainers.provenance import origin
+from trainers.records import is_sweep
 
 if TYPE_CHECKING:
     from ltr.rankers import Ranker
@@ -86,7 +88,7 @@ class MethodFolder:
         return next(filter(Path.exists, map(self.path.joinpath, MODELS)), self.path / MODELS[0])
 
     def save(self, ranker: Ranker) -> None:
-        """Write the fitted ranker, in place of an earlier one."""
+        """Write the fitted ranker, in place of an earlier one; a TypeError says why one cannot be written."""
         path = self.path / f"model{ranker.file_suffix}"
         ranker.save(path)
         for name in MODELS:
@@ -240,6 +242,36 @@ def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
     return RunFolder(find(text, lambda path: RunFolder(path).begun, "run folder", runs_dir))
 
 
+def find_sweep(text: str) -> Path:
+    """Find a sweep's folder by its path or by its name in the runs folder, or a file of its results."""
+    places = (Path(text), Path("runs") / text)
+    for path in places:
+        if RunFolder(path).begun and not any(map(is_sweep, places)):
+            raise RunError(f"{path}: is one run, whose table `ltr show {path}` prints; ltr report takes sweeps")
+    return find(text, is_sweep, "sweep")
+
+
+def find_results(texts: Sequence[str]) -> list[Path]:
+    """Find the runs and sweeps at paths, in folders of several, or by name in runs/, each once."""
+    found: dict[Path, Path] = {}
+    for text in texts:
+        path = Path(text)
+        if path.is_dir() and not _is_one(path):
+            several = sorted(one for one in path.iterdir() if one.is_dir() and _is_one(one))
+            if not several:
+                advice = "`ltr run CONFIG` and `ltr sweep CONFIG` make some"
+                raise RunError(f"{text}: holds neither runs nor a sweep; {advice}")
+        else:
+            several = [find(text, _is_one, "run or sweep")]
+        for one in several:
+            found.setdefault(one.resolve(), one)
+    return list(found.values())
+
+
+def _is_one(path: Path) -> bool:
+    return is_sweep(path) or RunFolder(path).begun
+
+
 def as_begun(config: Config, *, fresh: bool = False) -> Config:
     """Return a config with ``exact.choose = false`` where it leaves that out and its run was begun before the key."""
     folder = RunFolder(config.folder)
@@ -316,7 +348,7 @@ def _check_is_run(folder: RunFolder) -> None:
 def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] = ()) -> None:
     try:
         tree = merged(unflat(EARLIER), read_toml(folder.config))
-        resolved = tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config))))
+        resolved = tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config), imports=False)))
         whole, tree = flat(resolved), {CARD: resolved[CARD], **tree}  # the section is newer than version 0.1
         if "tensorboard" in tree.get("tracking", {}):  # which loggers replaced
             tree = {**tree, "tracking": {**tree["tracking"], "loggers": resolved["tracking"]["loggers"]}}

@@ -6,7 +6,7 @@ import contextlib
 import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,20 @@ from typing import Any
 import numpy as np
 import torch
 
+from ltr.calls import named_object
 from ltr.cards import Card, CardRanker
+from ltr.estimator_names import EstimatorName
 from ltr.exact.solution import TracePoint
 from ltr.fitting import Fit
 from ltr.rankers import Choice, Ranker, SurrogateRanker
-from ltr.rankers.files import NewerVersionError
+from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state
 from ltr.rankers.scorers import Standardize
 from trainers.cards import Listed, write_card
 from trainers.config import CARD, EXACT
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.loggers import Loggers
-from trainers.methods import INTERRUPTED, Watch, fit
+from trainers.methods import INTERRUPTED, Watch, fit, unsaved_because
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.certificates import save_solution
@@ -48,6 +50,7 @@ class Context(Task):
     display: Display  # what the user sees
     stop: StopFlag  # flag that is raised when the user asks to stop
     helpers: Helpers  # the other processes under torchrun
+    unsaved: dict[str, Ranker] = field(default_factory=dict)  # fitted rankers that no file holds, by method
 
     @cached_property
     def cells(self) -> dict[str, Cell]:
@@ -77,7 +80,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
     options: dict[str, Any] = {}
     if exact:
-        options["base"] = load_ranker(context.run.method(config.base)).name_features(context.split.feature_names)
+        options["base"] = _base_ranker(context)
         linear = (record for record in records if record["weights"] is not None)
         options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
         if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
@@ -126,6 +129,8 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     write_atomic(folder.scores, buffer.getvalue())
     if exact:
         save_solution(folder, context, fitted.ranker)
+    elif unsaved_because(fitted.ranker):
+        context.unsaved[method] = fitted.ranker
     else:
         folder.save(fitted.ranker)
     if not interrupted:
@@ -133,6 +138,17 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             _write_card(context, folder, Card.from_dict(record["card"]), fitted.ranker)
         folder.finish(record)
     return record
+
+
+def _base_ranker(context: Context) -> Ranker | None:
+    """Return the fitted base of the exact stage; None where it has to be fitted again, because no file holds it."""
+    base = context.config.base
+    folder = context.run.method(base)
+    if not folder.model.exists():
+        if base not in context.unsaved:
+            context.display.note(f"{base}: fitted again for the exact stage, because its model was not saved")
+        return context.unsaved.get(base)
+    return load_ranker(folder).name_features(context.split.feature_names)
 
 
 def _write_card(context: Context, folder: MethodFolder, card: Card, ranker: CardRanker) -> None:
@@ -246,9 +262,25 @@ def load_ranker(folder: MethodFolder) -> Ranker:
     """Read the ranker of a finished first-stage method; no code in the file is run."""
     with reading(folder.model):
         try:
-            return Ranker.load(folder.model)
+            try:
+                return Ranker.load(folder.model)
+            except UnknownClassError:  # of a user's own, in a module that a run of its config imports
+                _import_estimators(read_state(folder.model))
+                return Ranker.load(folder.model)
         except NewerVersionError as error:
             raise RunError(str(error)) from None
+
+
+def _import_estimators(state: Mapping[str, Any]) -> None:
+    """Import the modules of the estimators that the state of a ranker names; nothing in them is called."""
+    for key, value in state.items():
+        if isinstance(value, Mapping):
+            _import_estimators(value)
+        elif key == "estimator" and isinstance(value, str):
+            try:
+                named_object(f"ranker {value}", EstimatorName.parse(value).path)
+            except ValueError as error:
+                raise RunError(str(error)) from None
 
 
 def load_scores(folder: MethodFolder) -> Scores | None:

@@ -29,6 +29,7 @@ class Rows:
     table: pd.DataFrame  # their features, or for a card their columns as they are
     queries: NDArray[Any] | None = None  # the query of each row; None where the run has no queries
     notes: tuple[str, ...] = ()  # what the training rows did not have, and what it is taken for
+    dates: tuple[str, ...] = ()  # features that count the days of a date
 
 
 def read_rows_for(run: RunFolder, data: Path, method: str | None = None, *, card: bool = True) -> Rows:
@@ -59,14 +60,15 @@ def rows_of(run: RunFolder, data: Path) -> Rows:
         facts = run.facts["data"]
         features, by_query, column = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
     if run.preparation.exists():
-        X, ids, notes = _prepared_rows(run, data, facts)
+        X, ids, notes, dates = _prepared_rows(run, data, facts)
     else:
-        notes = []
+        notes, dates = [], []
         X, ids = read_rows(data, features, query=column)
     if by_query and ids is None:
         places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
         raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
-    return Rows(pd.DataFrame(X, columns=features, copy=False), ids if by_query else None, tuple(notes))
+    table = pd.DataFrame(X, columns=features, copy=False)
+    return Rows(table, ids if by_query else None, tuple(notes), tuple(dates))
 
 
 def rows_for_card(run: RunFolder, data: Path) -> Rows:
@@ -86,8 +88,8 @@ def _reading_of(facts: Json) -> Reading:
 
 def _prepared_rows(
     run: RunFolder, data: Path, facts: Json
-) -> tuple[NDArray[np.float64], NDArray[Any] | None, list[str]]:
-    """Return the features and query ids of a table's rows, and notes on them."""
+) -> tuple[NDArray[np.float64], NDArray[Any] | None, list[str], list[str]]:
+    """Return the features and query ids of a table's rows, notes on them, and the features that count days."""
     with reading(run.preparation):
         encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
         how = _reading_of(facts)
@@ -99,7 +101,8 @@ def _prepared_rows(
     columns = {name: Column(name, values) for name, values in file.columns.items()}
     X = encode(columns, encodings, str(data))
     ids = queries_beside(data, len(X)) if query is None else ids_of(file.columns, str(data), query)
-    return X, ids, [f"{data}: {text}" for text in notes_on(columns, encodings)]
+    notes = [f"{data}: {text}" for text in notes_on(columns, encodings)]
+    return X, ids, notes, [one.names[0] for one in encodings if one.kind == "date"]
 
 
 def method_of(run: RunFolder, method: str | None) -> str:
@@ -109,12 +112,16 @@ def method_of(run: RunFolder, method: str | None) -> str:
         RunError: there is no such method, or no single one to choose.
     """
     fitted = sorted({path.parent.name for name in MODELS for path in run.path.glob(f"*/{name}")})
+    wanted = EXACT if method is None else method
+    if wanted not in fitted and (record := run.method(wanted, make=False).result()) is not None:
+        reason = record.get("message") or "its file is missing"
+        raise RunError(f"--method: {wanted} is finished, but {run.path} has no model of it: {reason}")
     if not fitted:
         raise RunError(f"run: {run.path} holds no fitted ranker yet; finish it with `ltr run {run.config}`")
     if method is None:
         if EXACT in fitted or len(fitted) == 1:
             return EXACT if EXACT in fitted else fitted[0]
-        raise RunError(f"--method is required: {run.path} has no exact stage; fitted are {', '.join(fitted)}")
+        raise RunError(f"--method is required: {run.path} has no finished exact stage; fitted are {', '.join(fitted)}")
     if method not in fitted:
         raise RunError(f"--method must be one of {', '.join(fitted)}, got {method!r}")
     return method

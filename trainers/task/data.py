@@ -21,6 +21,7 @@ from ltr.data import DataError, Dataset, Table, half_split, load, load_test, rea
 from ltr.data.dataset import checked_names, labels_agree
 from ltr.data.files import is_table
 from ltr.data.kinds import Kind
+from ltr.data.labels import note_on_separating
 from ltr.data.named import SLOW
 from ltr.data.problems import Problem
 from ltr.data.raw_table import Roles, table_of
@@ -218,10 +219,12 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     rows = None if source.test is not None else _rows_of_parts(source.data, seed, options.train_fraction)
     if source.tables is not None:
         table, other, third = source.tables
-        preparation = table.preparation(slice(None) if rows is None else rows[0])
+        training = slice(None) if rows is None else rows[0]
+        preparation = table.preparation(training)
         data = _prepared(table, preparation) if plain is None else plain
         test, validation = (None if one is None else _prepared(one, preparation) for one in (other, third))
-        found = {"preparation": preparation, "notes": _notes(table, preparation)}
+        note = note_on_separating(data.X[training], data.y[training], data.feature_names)
+        found = {"preparation": preparation, "notes": (*_notes(table, preparation), *filter(None, [note]))}
         found["tables"] = (table, table if other is None else other)
         if source.frames is not None:
             found["frames"] = (source.frames["path"], source.frames.get("test_path", source.frames["path"]))

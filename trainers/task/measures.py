@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ltr.losses import logistic_loss, parse_loss
 from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
-from ltr.rankers import Ranker, SurrogateRanker
+from ltr.rankers import EstimatorRanker, Ranker, SurrogateRanker
 from ltr.rankers.exact import cut
 from ltr.ranks import gains_of
 from ltr.statistics import RankStatistic
@@ -61,7 +61,7 @@ class Task:
         # some score a row by its list
         return (
             ranker.decision_function(rows, part.qid)
-            if isinstance(ranker, SurrogateRanker)
+            if isinstance(ranker, SurrogateRanker | EstimatorRanker)
             else (ranker.decision_function(rows))
         )
 

@@ -10,13 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ltr.checks import nearest
 from ltr.data import Table
 from ltr.data.problems import Problem
 from ltr.demands import read_demands
+from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, RerankProblem
 from ltr.statistics import RankStatistic
 from trainers.config import Config
-from trainers.config.errors import ConfigError, Finding, nearest
+from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES
 from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
 
@@ -193,6 +195,12 @@ def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
             asks = f"which {config.data.weighs} asks for"
             rule = f"takes no weights of rows, {asks}: positions count rows; pairwise losses do"
             yield Finding(f"surrogate.losses[{at}]", rule, name)
+    for at, path in _estimators(config):
+        from ltr.rankers.estimators import weights_refused
+
+        if refused := weights_refused(path.make(config.seed)):
+            rule = f"takes no weights of rows, which {config.data.weighs} asks for: {refused}"
+            yield Finding(f"baselines.methods[{at}]", rule, str(path))
     wrong = (train.y == 0) & ~np.isin(train.weight, (0, 1))
     if config.exact.enabled and wrong.any():
         at = int(np.argmax(wrong))
@@ -217,6 +225,12 @@ def _findings(config: Config, graded: bool) -> Iterator[Finding]:
         if graded and _is_logistic(name):
             rule = "takes labels 0 and 1 only, here some are larger; baselines.methods has logistic_regression"
             yield Finding(f"surrogate.losses[{at}]", rule, name)
+    for at, path in _estimators(config) if graded else ():
+        from sklearn.base import is_classifier
+
+        if is_classifier(path.make(config.seed)):
+            rule = "is a classifier, which takes labels 0 and 1 only, here some are larger: take a regressor or ranker"
+            yield Finding(f"baselines.methods[{at}]", rule, str(path))
     if config.surrogate.certify:
         yield Finding("surrogate.certify", "goes with one list only", True)
     if "rankboost" in config.baselines.methods:
@@ -231,8 +245,15 @@ def _findings(config: Config, graded: bool) -> Iterator[Finding]:
         yield from _exact_findings(config)
 
 
+def _estimators(config: Config) -> Iterator[tuple[int, EstimatorName]]:
+    """Yield the estimators of other libraries with their places in ``baselines.methods``."""
+    for at, name in enumerate(config.baselines.names):
+        if (path := config.baselines.estimators.get(name)) is not None:
+            yield at, path
+
+
 def _exact_findings(config: Config) -> Iterator[Finding]:
-    exact, names = config.exact, (*config.surrogate.losses, *config.baselines.methods)
+    exact, names = config.exact, (*config.surrogate.losses, *config.baselines.names)
     if config.base not in config.methods:
         yield Finding("exact.base", f"must be a method of this run by query ({', '.join(names)})", exact.base)
     statistic = RankStatistic.parse(exact.statistic)

@@ -99,13 +99,15 @@ class Search:
             ConfigError: there are several.
         """
         names, losses = config.methods, config.surrogate.losses
-        if self.options.method in names:
-            return self.options.method
+        if self.options.method is not None and (named := config.method_named(self.options.method)) in names:
+            return named
         if self.options.method is None:
             if config.exact.enabled:
                 return EXACT
             if any(one.key == "surrogate.losses" for one in self.ranges) and len(losses) == 1:
                 return losses[0]
+            if any(one.key == "baselines.methods" for one in self.ranges) and len(config.baselines.names) == 1:
+                return config.baselines.names[0]
             if len(names) == 1:
                 return names[0]
         rule = f"must be the method whose statistic counts, one of {', '.join(names)}"
@@ -329,9 +331,10 @@ class _Trials:
 def _narrowed(config: Config, method: str, statistic: str) -> Config:
     """Return a config of the one method, with its base, that is measured by a statistic and logs to files alone."""
     needed = {method, config.base} if method == EXACT else {method}
+    baselines = config.baselines.methods, config.baselines.names
     sections: dict[str, dict[str, Any]] = {
         "surrogate": {"losses": tuple(name for name in config.surrogate.losses if name in needed), "certify": False},
-        "baselines": {"methods": tuple(name for name in config.baselines.methods if name in needed)},
+        "baselines": {"methods": tuple(text for text, name in zip(*baselines, strict=True) if name in needed)},
         "exact": {"enabled": method == EXACT, "certificate": False},
         CARD: {"enabled": method == CARD},
         "statistics": {"report": tuple(dict.fromkeys((*config.statistics.report, statistic)))},

@@ -27,6 +27,8 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 
@@ -46,7 +48,12 @@ _EFFORT, _MORE = 20_000_000, 2.0  # work of a round at first, and its growth fro
 _FEWER, _LEAST_SHARE = 3.0, 0.05  # fall of the share of work on several levels that proves nothing, and its least
 _PROOF = 200_000.0  # least work expected of a proof
 _HARDER, _PATIENCE = 2.0, 3.0  # growth of the work from one proof of a level to the next; excess at which one is left
+_TRIAL = 3.0  # seconds in which boxes have to prove more, or have only a small share of the time
 _OPEN, _PROVEN, _FOUND = 0, 1, 2
+
+_T = TypeVar("_T")
+_Schedule = Generator[OperatingPoints | None, tuple[int, int], _T]
+"""Yields searches to go on with, is sent how each ended and its work, and returns a result."""
 
 
 def apply_to(problem: Problem) -> bool:
@@ -57,22 +64,25 @@ def apply_to(problem: Problem) -> bool:
     return len(levels.table) == 1 and len(levels.observation) > 1
 
 
-class PointsThread:
+class PointsThreads:
     """Has bounds from operating points computed beside a search of boxes.
 
-    As long as they are no better than those of the boxes they get a small share of the time, else a thread.
+    As long as they are no better than those of the boxes they get a small share of the time, else a thread. Where the
+    boxes have proven nothing better for a while, they get all threads, and the boxes a small share of the time.
 
     Attributes:
         bound: the lowest bound, an integer of the space.
-        leads: whether the bound is below that of the boxes.
+        taken: the number of threads that the boxes have to do without.
     """
 
     def __init__(self, problem: Problem, searchable: Searchable, threads: int) -> None:
-        self._points = OperatingPointBounds(problem, searchable)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="operating-points") if threads > 1 else None
-        self._running: Future[None] | None = None
-        self._started = time.monotonic()
-        self.bound, self.leads = self._points.bound, False
+        self._points = OperatingPointBounds(problem, searchable, threads)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="operating-points") if threads > 1 else None
+        self._running: list[Future[None] | None] = [None] * threads
+        self._started = self._polled = time.monotonic()
+        self._boxes = 0.0  # seconds that the boxes have had since the bound became the better one
+        self._cutoff, self._wanted = -BEYOND, 0
+        self.bound, self.taken = self._points.bound, 0
 
     def poll(self, cutoff: int, others: int) -> int:
         """Return the bound, and go on if it is time to.
@@ -81,24 +91,36 @@ class PointsThread:
             cutoff: integer of the space below which no bound is of use.
             others: the lowest bound proven by other means.
         """
-        if self._running is not None and not self._running.done():
-            return self.bound
-        if self._running is not None:
-            self._running.result()
-        points, share = self._points, _SHARE
-        self.bound, self._running = points.bound, None
-        self.leads = self.bound <= others and self.bound < points.perfect and not points.finished
-        if self.leads:
-            share = _LEADING_SHARE if self._pool is None else 1.0
-        if not points.finished and points.seconds <= share * (time.monotonic() - self._started):
-            if self._pool is None:
+        points, now = self._points, time.monotonic()
+        elapsed, threads = now - self._started, len(self._running)
+        self.bound, self._cutoff = points.bound, cutoff
+        leads = self.bound <= others and self.bound < points.perfect and not points.finished
+        self._boxes = self._boxes + (now - self._polled) * (self.taken < threads) if leads else 0.0
+        self._polled = now
+        if self._pool is None:
+            if not points.finished and points.seconds <= (_LEADING_SHARE if leads else _SHARE) * elapsed:
                 points.advance(cutoff)
-            else:
-                self._running = self._pool.submit(points.advance, cutoff)
+            return self.bound
+        alone = leads and self._boxes > max(_TRIAL, _SHARE * elapsed)
+        self._wanted = threads if alone else int(leads)
+        if leads or (not points.finished and points.seconds <= _SHARE * elapsed):
+            for worker in range(max(self._wanted, 1)):
+                running = self._running[worker]
+                if running is None or running.done():
+                    if running is not None:
+                        running.result()
+                    self._running[worker] = self._pool.submit(self._go_on, worker)
+        busy = sum(running is not None and not running.done() for running in self._running)
+        self.taken = busy if leads else 0
         return self.bound
 
+    def _go_on(self, worker: int) -> None:
+        """Advance as long as the worker is wanted, at least once."""
+        while self._points.advance(self._cutoff, worker) and worker < self._wanted:
+            pass
+
     def close(self) -> None:
-        """End the thread."""
+        """End the threads."""
         self._points.stop()
         if self._pool is not None:
             self._pool.shutdown(wait=True)
@@ -107,15 +129,18 @@ class PointsThread:
 class OperatingPointBounds:
     """Bounds that fall as long as `advance` is called.
 
+    Several threads may advance, each as a worker of its own. The first one proves counts of single levels and of
+    several levels in turn, the others only those of single levels that nobody else is at.
+
     Attributes:
         perfect: value of a perfect order, an integer of the space.
         bound: integer that no value exceeds.
         caps: upper bounds of max over w of N_j(w), (n_neg,).
-        seconds: time spent.
+        seconds: time spent by the first worker.
         finished: whether nothing more can be proven.
     """
 
-    def __init__(self, problem: Problem, searchable: Searchable) -> None:
+    def __init__(self, problem: Problem, searchable: Searchable, workers: int = 1) -> None:
         levels = problem.levels()
         self._contribution = searchable.space.contribution
         upper, lower = levels.observation, np.unique(levels.below)
@@ -124,43 +149,70 @@ class OperatingPointBounds:
         positive = np.repeat(np.array([1, 0], np.uint8), [self._n_pos, self._n_neg])
         self._points, self._positive, self._margin = points, positive, problem.margin
         self._choices = [j for j in _ABOVE if j < self._n_neg]
-        self._alone = OperatingPoints(points, positive, 1, problem.margin)
+        self._alone = [OperatingPoints(points, positive, 1, problem.margin) for _ in range(workers)]
         self._take_levels(_FIRST_LEVELS)
         self._stop = np.zeros(1, np.uint8)
         self.perfect = int(self._contribution[: self._n_pos].sum())
         self.caps = np.full(self._n_neg, self._n_pos)  # upper bounds of the N_j
         self._reached = np.zeros(self._n_neg, dtype=bool)  # whether some weights reach them
         self._work = np.zeros(self._n_neg)  # expected of the next proof of each level
+        self._busy: set[int] = set()  # levels that some worker is at
         self.bound, self.seconds, self.finished = self.perfect, 0.0, False
-        self._allowance, self._left, self._cutoff = _FIRST, _FIRST, -BEYOND
-        self._turns = self._schedule()
+        self._allowance, self._cutoff = [_FIRST] * workers, -BEYOND
+        self._lock = Lock()  # held but for the searches
+        self._schedules = [self._schedule() if worker == 0 else self._further(worker) for worker in range(workers)]
+        self._begun = [False] * workers
+        self._searches: list[OperatingPoints | None] = [None] * workers  # that each is at
 
     def _take_levels(self, number: int) -> None:
         self._above = np.sort(self._choices[:number])
         self._together = OperatingPoints(self._points, self._positive, len(self._above), self._margin)
 
     def stop(self) -> None:
-        """Have a call of `advance` in another thread return at once."""
+        """Have calls of `advance` in other threads return at once."""
         self._stop[0] = 1
 
-    def advance(self, cutoff: int) -> None:
-        """Go on for about a tenth of a second.
+    def advance(self, cutoff: int, worker: int = 0) -> bool:
+        """Go on for about a tenth of a second; return whether there is anything left to do.
 
         Args:
             cutoff: integer of the space below which no bound is of use.
+            worker: one of the workers, by one thread at a time.
         """
-        started = time.monotonic()
-        self._cutoff, self._left = cutoff, self._allowance
-        self.finished = next(self._turns, True) is True or self.bound <= cutoff
+        started, allowance = time.monotonic(), self._allowance[worker]
+        left, self._cutoff = allowance, cutoff
+        with self._lock:
+            search = self._searches[worker] or self._resume(worker, (_OPEN, 0))
+        while search is not None and left > 0 and not self._stop[0]:
+            progress, work = search.advance(left, self._stop)[:2]
+            left -= work
+            with self._lock:
+                search = self._resume(worker, (progress, work))
+        self._searches[worker] = search
         took = time.monotonic() - started
-        self._allowance = int(self._allowance * min(max(_SECONDS / max(took, 1e-6), 0.5), 2.0))
-        self.seconds += took
+        if left <= 0:
+            self._allowance[worker] = int(allowance * min(max(_SECONDS / max(took, 1e-6), 0.5), 2.0))
+        if worker == 0:
+            self.seconds += took
+            self.finished = search is None or self.bound <= cutoff
+        return search is not None and not self.finished and not self._stop[0]
 
-    def _schedule(self) -> Generator[None, None, None]:
-        """Yield whenever the allowance of a call is used up."""
+    def _resume(self, worker: int, result: tuple[int, int]) -> OperatingPoints | None:
+        """Tell a worker's schedule how a search went on; return the one to go on with, None if there is none now."""
+        schedule = self._schedules[worker]
+        try:
+            if self._begun[worker]:
+                return schedule.send(result)
+            self._begun[worker] = True
+            return next(schedule)
+        except StopIteration:
+            return None
+
+    def _schedule(self) -> _Schedule[None]:
+        """Yield the searches to go on with, single levels and several of them in turn."""
         effort, share = _EFFORT, 1.0
         while self.bound > self._cutoff and not self._stop[0]:
-            yield from self._alone_within(effort)
+            yield from self._alone_within(0, effort)
             last, before = bool(self._reached.all()), self.bound  # nothing else is left to do
             progress = yield from self._together_within(BEYOND if last else int(share * effort))
             if progress == _FOUND and last:
@@ -168,17 +220,33 @@ class OperatingPointBounds:
             share = 1.0 if self.bound < before else max(share / _FEWER, _LEAST_SHARE)
             effort = int(effort * _MORE)
 
-    def _alone_within(self, effort: int) -> Generator[None, None, None]:
+    def _further(self, worker: int) -> _Schedule[None]:
+        """Yield searches of single levels, None while other workers are at all that are left."""
+        while True:
+            yield from self._alone_within(worker, BEYOND)
+            yield None
+
+    def _alone_within(self, worker: int, effort: int) -> _Schedule[None]:
         """Lower the caps within some effort, first the one that lowers the bound most for the work expected."""
+        search = self._alone[worker]
         removed = np.arange(self._n_pos + 1)[None, :].copy()  # the loss is the number of positives removed
-        while effort > 0 and not self._reached.all() and self.bound > self._cutoff:
-            j = int(np.argmax(np.where(self._reached, -1.0, self._gains() / np.maximum(self._work, _PROOF))))
-            allowed = int(_PATIENCE * max(self._work[j], _PROOF))
-            progress, work = yield from self._proof(self._alone, np.array([j]), removed, self._lost(j) + 1, allowed)
+        while effort > 0 and self.bound > self._cutoff:
+            left = ~self._reached
+            left[list(self._busy)] = False
+            if not left.any():
+                return
+            j = int(np.argmax(np.where(left, self._gains() / np.maximum(self._work, _PROOF), -1.0)))
+            allowed, required = int(_PATIENCE * max(self._work[j], _PROOF)), int(self._n_pos - self.caps[j]) + 1
+            for other in self._alone:
+                if other is not search:
+                    search.learn_from(other)
+            self._busy.add(j)
+            progress, work = yield from self._proof(search, np.array([j]), removed, required, allowed)
+            self._busy.remove(j)
             effort -= work
             if progress == _PROVEN:
                 self._work[j] = _HARDER * work
-                self.caps[: j + 1] = np.minimum(self.caps[: j + 1], self.caps[j] - 1)
+                self.caps[: j + 1] = np.minimum(self.caps[: j + 1], self._n_pos - required)
                 self._prove(int(self._losses(np.arange(self._n_neg), self.caps).sum()))
             elif progress == _FOUND:
                 self._reached[j] = True
@@ -192,7 +260,7 @@ class OperatingPointBounds:
         j = np.arange(self._n_neg)
         return np.asarray((self._losses(j, np.maximum(self.caps - 1, 0)) - self._losses(j, self.caps)).astype(float))
 
-    def _together_within(self, effort: int) -> Generator[None, None, int]:
+    def _together_within(self, effort: int) -> _Schedule[int]:
         """Raise the loss that all weights have, with some effort for each step; return how the last one ended."""
         progress = _PROVEN
         loss, rest = self._table()
@@ -218,28 +286,23 @@ class OperatingPointBounds:
         )
         beyond = np.arange(self._above[-1] + 1, self._n_neg)
         rest = int(self._losses(beyond, self.caps[beyond]).sum())  # of levels above the highest
-        self._together.learn_from(self._alone)
+        for search in self._alone:
+            self._together.learn_from(search)
         return loss, rest
 
     def _proof(
         self, search: OperatingPoints, above: IntArray, loss: IntArray, required: int, effort: int
-    ) -> Generator[None, None, tuple[int, int]]:
+    ) -> _Schedule[tuple[int, int]]:
         """Return how a proof ended, `_OPEN` without an end within some effort, and its work."""
         search.start(above, loss, required)
         progress, spent = _OPEN, 0
         while progress == _OPEN and spent < effort:
-            if self._left <= 0 or self._stop[0]:
-                yield
-            progress, work = search.advance(self._left, self._stop)[:2]
+            progress, work = yield search
             spent += work
-            self._left -= work
         return progress, spent
 
     def _prove(self, lost: int) -> None:
         self.bound = min(self.bound, self.perfect - lost)
-
-    def _lost(self, j: int) -> int:
-        return int(self._n_pos - self.caps[j])
 
     def _losses(self, j: IntArray, most: IntArray) -> IntArray:
         """Return loss_j(most) of some levels."""

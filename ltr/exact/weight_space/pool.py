@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ class WorkerPool:
 
     Attributes:
         boxes: boxes searched so far.
-        threads: number of threads that may be busy, up to the one that the pool was made with.
+        threads: number of threads that may be busy, up to the one that the pool was made with; 0 for a pause.
         trusted: whether every candidate of the compiled search is feasible, so that its value raises the cutoff.
         least_cutoff: integer to which lower cutoffs are raised, because of values found elsewhere meanwhile.
     """
@@ -131,6 +132,8 @@ class WorkerPool:
                         done = dataclasses.replace(done, cutoff=max(done.cutoff, bound))
                         continue
                     running.add(self._pool.submit(self._search, _pop(pending), current, max(_PIECE, least)))
+                if pending and not running:  # a pause
+                    time.sleep(_POLL)
                 finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
                 for future in finished:
                     done = self._take(future.result(), done)

@@ -25,7 +25,7 @@ from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to
-from ltr.exact.weight_space.operating_points import PointsThread
+from ltr.exact.weight_space.operating_points import PointsThreads
 from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
 from ltr.exact.weight_space.pool import NEVER, WorkerPool, offer_candidate, settle_narrow
 from ltr.exact.weight_space.space import (
@@ -199,7 +199,7 @@ class Proof:
         self._threads, self._coordinates, self._share, self._device = threads, coordinates, local_search, device
         self._searched_at, self._turn, self._pause = state.seconds, 0, _PAUSE
         self._boxes = state.nodes  # without those of the present worker pool
-        self._points: PointsThread | None = None
+        self._points: PointsThreads | None = None
         self._start(state.problem.relaxed if relaxed and state.problem.relaxed is not None else state.problem)
 
     def __enter__(self) -> Proof:
@@ -224,7 +224,7 @@ class Proof:
             if self._undecided:
                 self._start_again()
                 return
-        self._points = PointsThread(problem, self.searchable, self._threads) if points_apply_to(problem) else None
+        self._points = PointsThreads(problem, self.searchable, self._threads) if points_apply_to(problem) else None
         if self._coordinates == "adapted":
             self._adapt(-math.inf)
         self._schedule = CutoffSchedule(state.bound - state.value, max(quantum(self.searchable), _FINEST * state.size))
@@ -505,11 +505,11 @@ class Proof:
         if limit is not None and self.state.nodes >= limit:
             raise Stopped(Status.NODE_LIMIT)
 
-    def _poll(self, points: PointsThread) -> None:
-        """Take over the bound of the operating points, and leave them a thread while it is the better one."""
+    def _poll(self, points: PointsThreads) -> None:
+        """Take over the bound of the operating points, and leave them threads while it is the better one."""
         bound = points.poll(self._cutoff_at(self.state.value), self.searchable.integer(self.state.bound))
         self.state.prove(max(self.searchable.objective(bound), self.state.zero_value))
-        self._workers.threads = max(1, self._threads - points.leads)
+        self._workers.threads = self._threads - points.taken
 
 
 def quantum(searchable: Searchable) -> float:

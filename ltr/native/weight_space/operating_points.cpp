@@ -8,16 +8,17 @@ namespace ltr::weight_space {
 namespace {
 
 constexpr std::size_t kMostClauses = 60'000;
-constexpr int kDecay = 2;             // powers of two by which each open row lowers the weight of a clause in branching
+// powers of two by which each open row lowers the weight of a clause in branching, for one level and for several
+constexpr int kDecay = 1, kDecayOfSeveral = 2;
 constexpr double kBase = 0.02;        // added to the share of the required loss that a removal loses
 constexpr std::array kUses{1, 2};     // of a negative in the packings that are tried
-constexpr int kLonger = 6;            // open rows more than those of the shortest clause from which others do not count
+constexpr int kLonger = 10;           // open rows more than those of the shortest clause from which others do not count
 constexpr std::size_t kLongest = 32;  // open rows from which clauses count as equally long
 
 using Clause = OperatingPoints::Clause;
 using Word = std::uint64_t;
 
-// Remove the clauses with a removed row from `open`, and write the number and the level of the rows that are not kept
+// Remove the clauses with a row on the other side from `open`, and write the number and the level of the undecided rows
 // of the others; return how many there are.
 template <std::size_t size>
 [[gnu::always_inline]] inline std::size_t list_open_of(const Word* pool, std::size_t block, std::size_t levels,
@@ -26,16 +27,19 @@ template <std::size_t size>
   const std::size_t words = size == 0 ? block : size, stride = levels * words;
   std::size_t left = 0;
   for (std::size_t k = 0; k < number; ++k) {
-    const Word* clause = pool + open[k].at * stride;
+    const Word *clause = pool + 2 * open[k].at * stride, *reverse = clause + stride;
     Word hit = 0;
-    for (std::size_t w = 0; w < stride; ++w) hit |= clause[w] & removed[w];
+    for (std::size_t w = 0; w < stride; ++w) hit |= (clause[w] & removed[w]) | (reverse[w] & kept[w]);
     if (hit != 0) continue;
     int rows = 0, level = -2;
     for (std::size_t l = 0; l < levels; ++l) {
-      int here = 0;
-      for (std::size_t w = l * words; w < (l + 1) * words; ++w) here += std::popcount(clause[w] & ~kept[w]);
-      level = here == 0 ? level : level == -2 ? static_cast<int>(l) : -1;
-      rows += here;
+      int here = 0, other = 0;
+      for (std::size_t w = l * words; w < (l + 1) * words; ++w) {
+        here += std::popcount(clause[w] & ~kept[w]);
+        other += std::popcount(reverse[w] & ~removed[w]);
+      }
+      level = other > 0 ? -1 : here == 0 ? level : level == -2 ? static_cast<int>(l) : -1;
+      rows += here + other;
     }
     open[left++] = {open[k].at, static_cast<std::int16_t>(rows), static_cast<std::int16_t>(level)};
   }
@@ -81,8 +85,7 @@ OperatingPoints::OperatingPoints(Matrix<const double> points, std::span<const st
       uses_of_(block_ * 64 * levels),
       negatives_by_uses_(levels),
       score_(block_ * 64 * levels),
-      allowed_(subsystems_.rows()),
-      free_(subsystems_.rows()) {
+      states_(subsystems_.rows()) {
   for (std::size_t p = 0; p < points_; ++p) {
     set(all_, p);
     if (positive_[p] == 0) continue;
@@ -222,14 +225,12 @@ OperatingPoints::Step OperatingPoints::propagate(Node& node) {
       if (listed.open > 1) continue;
       ++uses_[listed.at];
       if (listed.open == 0) return Step::kClosed;
-      const Word* clause = pool_.data() + listed.at * stride_;
-      const auto level = static_cast<std::size_t>(listed.level);
-      for (std::size_t w = level * block_; w < (level + 1) * block_; ++w) {
-        const Word row = clause[w] & ~node.kept[w];
-        if (row == 0) continue;
-        if (!remove(node, level, w % block_ * 64 + static_cast<std::size_t>(std::countr_zero(row)))) {
-          return Step::kClosed;
-        }
+      const Word *clause = clause_at(listed.at), *reverse = clause + stride_;
+      for (std::size_t w = 0; w < stride_; ++w) {
+        const Word row = clause[w] & ~node.kept[w], other = reverse[w] & ~node.removed[w];
+        const auto p = [&](Word bits) { return w % block_ * 64 + static_cast<std::size_t>(std::countr_zero(bits)); };
+        if (row != 0 && !remove(node, w / block_, p(row))) return Step::kClosed;
+        if (other != 0 && !keep(node, w / block_, p(other))) return Step::kClosed;
       }
       again = true;
     }
@@ -287,6 +288,45 @@ void OperatingPoints::pack_open() {
   }
 }
 
+// Keep the open rows of a level whose removal would, by the packing, lose too much.
+bool OperatingPoints::keep_needed(Node& node, std::size_t level, bool& changed) const {
+  const int allowed = static_cast<int>(above_[level]) - node.negatives[level] - by_negative_[level];
+  const int least = covered(node, level);
+  const auto too_much = [&](int more) {
+    if (least + more > members_) return true;
+    std::int64_t total = 0;
+    for (std::size_t l = 0; l < levels_; ++l) {
+      const int here = l <= level ? std::max(node.least[l], least + more) : node.least[l];
+      total += loss_[l * static_cast<std::size_t>(members_ + 1) + static_cast<std::size_t>(here)];
+    }
+    return total >= required_;
+  };
+  const std::size_t at = level * block_;
+  // uses of the last negative that counts as removed
+  int last = 0, met = 0;
+  for (int uses = most_uses_[level], left = allowed; uses > 0 && left > 0; --uses) {
+    const int here = std::min(left, negatives_by_uses_[level][static_cast<std::size_t>(uses)]);
+    left -= here;
+    met += uses * here;
+    if (left == 0) last = uses;
+  }
+  const int excess = std::max(0, met - by_either_[level]);
+  const bool positives = too_much(1);
+  for (std::size_t w = 0; w < block_; ++w) {
+    Word open = all_[w] & ~node.kept[at + w] & ~node.removed[at + w] & ~(positives ? Word{0} : is_positive_[w]);
+    for (; open != 0; open &= open - 1) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(open));
+      const bool positive = (is_positive_[w] >> bit & 1) != 0, packed = (packed_[at + w] >> bit & 1) != 0;
+      const int uses = uses_of_[(at + w) * 64 + bit];
+      if (positive ? packed : packed && uses == 0) continue;  // in a clause without negatives or without positives
+      if (!positive && allowed > 0 && (last - uses <= excess || !too_much(last - uses - excess))) continue;
+      changed = true;
+      if (!keep(node, level, 64 * w + bit)) return false;
+    }
+  }
+  return true;
+}
+
 // Pack clauses into each level, the shortest first.
 OperatingPoints::Step OperatingPoints::pack(Node& node) {
   std::array<std::size_t, kLongest + 2> begin{};
@@ -299,10 +339,11 @@ OperatingPoints::Step OperatingPoints::pack(Node& node) {
   for (std::size_t k = 0; k < sorted_.size(); ++k) {
     if (sorted_[k].level < 0) continue;
     const std::size_t in = static_cast<std::size_t>(sorted_[k].level) * block_;
-    const Word* clause = pool_.data() + sorted_[k].at * stride_ + in;
+    const Word* clause = clause_at(sorted_[k].at) + in;
     for (std::size_t w = 0; w < block_; ++w) open_rows_[k * block_ + w] = clause[w] & ~node.kept[in + w];
   }
   const PerLevel before = node.least;
+  bool again = false;
   PerLevel best{}, best_uses{};
   for (const int uses : kUses) {
     most_uses_.fill(uses);
@@ -317,8 +358,13 @@ OperatingPoints::Step OperatingPoints::pack(Node& node) {
       if (!raise_least(node, l)) return Step::kClosed;
     }
     if (loss_of(node) >= required_) return Step::kClosed;
+    bool kept = false;
+    for (std::size_t l = 0; l < levels_; ++l) {
+      if (!keep_needed(node, l, kept)) return Step::kClosed;
+    }
+    again = again || kept;
   }
-  if (node.least != before) return Step::kAgain;
+  if (again || node.least != before) return Step::kAgain;
   if (best_uses != most_uses_) {
     most_uses_ = best_uses;
     pack_open();
@@ -328,35 +374,48 @@ OperatingPoints::Step OperatingPoints::pack(Node& node) {
 
 // --- new clauses
 
-void OperatingPoints::learn(const std::vector<std::size_t>& rows) {
-  const std::size_t level = rows.front() / points_;
-  const bool single = std::all_of(rows.begin(), rows.end(), [&](std::size_t row) { return row / points_ == level; });
+void OperatingPoints::learn(const std::vector<Subsystems::Literal>& rows, bool own) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t level = rows.front().row / points_;
+  const bool single =
+      std::all_of(rows.begin(), rows.end(), [&](const auto& literal) { return literal.row / points_ == level; });
   for (std::size_t l = single ? 0 : level; l < (single ? levels_ : level + 1); ++l) {
-    pool_.resize(pool_.size() + stride_);
-    Word* clause = pool_.data() + pool_.size() - stride_;
-    for (const std::size_t row : rows) {
+    pool_.resize(pool_.size() + 2 * stride_);
+    Word* clause = pool_.data() + pool_.size() - 2 * stride_;
+    for (const auto& [row, removed] : rows) {
       const std::size_t in = single ? l : row / points_, p = row % points_;
-      clause[in * block_ + p / 64] |= Word{1} << (p % 64);
+      clause[(removed ? stride_ : 0) + in * block_ + p / 64] |= Word{1} << (p % 64);
     }
     uses_.push_back(0);
+    numbers_.push_back(own ? ++last_number_ : 0);
   }
 }
 
 void OperatingPoints::learn_from(const OperatingPoints& other) {
-  std::vector<std::size_t> rows;
   if (other.levels_ != 1) return;
-  for (std::size_t c = std::min(learned_, other.pool()); c < other.pool(); ++c) {
-    rows.clear();
-    for (std::size_t p = 0; p < points_; ++p) {
-      if ((other.pool_[c * other.stride_ + p / 64] >> (p % 64) & 1) != 0) rows.push_back(p);
+  std::vector<std::vector<Subsystems::Literal>> clauses;
+  std::uint64_t& learned = learned_[&other];
+  {
+    const std::lock_guard lock(other.mutex_);
+    for (std::size_t c = other.pool(); c-- > 0;) {
+      if (other.numbers_[c] == 0) continue;
+      if (other.numbers_[c] <= learned) break;
+      auto& rows = clauses.emplace_back();
+      for (const bool removed : {false, true}) {
+        const Word* clause = other.clause_at(c) + (removed ? other.stride_ : 0);
+        for (std::size_t p = 0; p < points_; ++p) {
+          if ((clause[p / 64] >> (p % 64) & 1) != 0) rows.push_back({p, removed});
+        }
+      }
     }
-    learn(rows);
+    learned = other.last_number_;
   }
-  learned_ = other.pool();
+  for (const auto& rows : clauses) learn(rows, false);
 }
 
 // Forget the half of the clauses that have been of least use.
 void OperatingPoints::forget() {
+  const std::lock_guard lock(mutex_);
   std::vector<std::uint32_t> uses = uses_;
   std::nth_element(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2), uses.end());
   const std::uint32_t median = uses[uses.size() / 2];
@@ -365,13 +424,14 @@ void OperatingPoints::forget() {
   for (std::size_t c = 0; c < uses_.size(); ++c) {
     place[c] = kept;
     if (uses_[c] < median || kept >= room) continue;
-    std::copy_n(pool_.begin() + static_cast<std::ptrdiff_t>(c * stride_), stride_,
-                pool_.begin() + static_cast<std::ptrdiff_t>(kept * stride_));
+    std::copy_n(clause_at(c), 2 * stride_, pool_.begin() + static_cast<std::ptrdiff_t>(2 * kept * stride_));
+    numbers_[kept] = numbers_[c];
     uses_[kept++] = uses_[c] / 2;
   }
   place.back() = kept;
   uses_.resize(kept);
-  pool_.resize(kept * stride_);
+  numbers_.resize(kept);
+  pool_.resize(2 * kept * stride_);
   for (Node& node : stack_) {
     std::size_t left = 0;
     for (const std::uint32_t at : node.open) {
@@ -389,17 +449,18 @@ OperatingPoints::Step OperatingPoints::find_more(Node& node, bool all_levels) {
     while (true) {
       for (std::size_t row = 0; row < subsystems_.rows(); ++row) {
         const std::size_t l = row / points_, p = row % points_;
-        const bool kept = has(node.kept, l, p);
-        free_[row] = !kept;
-        allowed_[row] =
-            kept || ((all_levels || l == level) && !has(node.removed, l, p) && (all_levels || !has(packed_, l, p)));
+        states_[row] = has(node.kept, l, p)      ? Subsystems::kKept
+                       : has(node.removed, l, p) ? (all_levels ? Subsystems::kBarred : Subsystems::kRemoved)
+                       : all_levels || (l == level && !has(packed_, l, p)) ? Subsystems::kOpen
+                                                                           : Subsystems::kBarred;
       }
-      if (!subsystems_.find(allowed_, free_)) break;
-      const std::size_t at = pool(), in = subsystems_.found().front() / points_;
-      learn(subsystems_.found());
+      if (!subsystems_.find(states_)) break;
+      const std::size_t at = pool(), in = subsystems_.found().front().row / points_;
+      learn(subsystems_.found(), true);
       if (all_levels) return Step::kAgain;
       // of the copies of a subsystem of a single level, the one in its own
-      const Word* clause = pool_.data() + (pool() - at > 1 ? at + in : at) * stride_;
+      const std::size_t learned = pool() - at > 1 ? at + in : at;
+      const Word* clause = clause_at(learned);
       int open = 0;
       for (std::size_t w = 0; w < stride_; ++w) open += std::popcount(clause[w] & ~node.kept[w]);
       if (open == 0) return Step::kClosed;
@@ -407,8 +468,8 @@ OperatingPoints::Step OperatingPoints::find_more(Node& node, bool all_levels) {
         found_rows_[w] = clause[level * block_ + w] & ~node.kept[level * block_ + w];
       }
       if (!take(found_rows_.data(), level)) break;
-      sorted_.push_back({static_cast<std::uint32_t>((clause - pool_.data()) / static_cast<std::ptrdiff_t>(stride_)),
-                         static_cast<std::int16_t>(open), static_cast<std::int16_t>(level)});
+      sorted_.push_back({static_cast<std::uint32_t>(learned), static_cast<std::int16_t>(open),
+                         static_cast<std::int16_t>(level)});
       if (!raise_least(node, level) || loss_of(node) >= required_) return Step::kClosed;
     }
   }
@@ -432,10 +493,10 @@ bool OperatingPoints::branch(Node& node) {
       weight = kBase +
                static_cast<double>(loss[std::min(least + 1, members_)] - loss[least]) / static_cast<double>(required_);
     }
-    weight = std::ldexp(weight, -kDecay * std::min<int>(listed.open, kLongest));
-    const Word* clause = pool_.data() + listed.at * stride_;
+    weight = std::ldexp(weight, -(levels_ == 1 ? kDecay : kDecayOfSeveral) * std::min<int>(listed.open, kLongest));
+    const Word *clause = clause_at(listed.at), *reverse = clause + stride_;
     for (std::size_t w = level * block_; w < (single ? (level + 1) * block_ : stride_); ++w) {
-      for (Word open = clause[w] & ~node.kept[w]; open != 0; open &= open - 1) {
+      for (Word open = (clause[w] & ~node.kept[w]) | (reverse[w] & ~node.removed[w]); open != 0; open &= open - 1) {
         score_[w * 64 + static_cast<std::size_t>(std::countr_zero(open))] += weight;
       }
     }

@@ -37,7 +37,8 @@ Subsystems::Subsystems(Matrix<const double> points, std::span<const std::uint8_t
       stride_((columns_ + 8) / 8 * 8),
       margin_(margin),
       cost_(columns_),
-      barred_(columns_) {
+      barred_(columns_),
+      reversed_(columns_) {
   const std::size_t n = points_.rows, d = points_.columns;
   original_.assign((equations_ + 1) * stride_, 0.0);
   for (std::size_t p = 0; p < n; ++p) {
@@ -57,7 +58,7 @@ Subsystems::Subsystems(Matrix<const double> points, std::span<const std::uint8_t
   }
   for (std::size_t column = 0; column < columns_; ++column) {
     original_[(d + column / n) * stride_ + column] = positive_[column % n] != 0 ? 1.0 : -1.0;
-    original_[(d + levels_) * stride_ + column] = 1.0;
+    original_[(d + levels_) * stride_ + column] = positive_[column % n] != 0 ? 1.0 : 0.0;
   }
   original_[(d + levels_) * stride_ + columns_] = 1.0;
   tableau_ = original_;
@@ -65,6 +66,14 @@ Subsystems::Subsystems(Matrix<const double> points, std::span<const std::uint8_t
   separable_ = !first_solution();
   first_ = tableau_;
   first_basis_ = basis_;
+}
+
+// Reverse the sign of a multiplier that is 0.
+void Subsystems::reverse(std::size_t column) {
+  reversed_[column] ^= 1;
+  for (std::vector<double>* of : {&original_, &first_, &tableau_}) {
+    for (std::size_t i = 0; i <= equations_; ++i) (*of)[i * stride_ + column] *= -1.0;
+  }
 }
 
 void Subsystems::pivot(std::size_t row, std::size_t column) {
@@ -117,6 +126,15 @@ bool Subsystems::first_solution() {
   return true;
 }
 
+// Begin with the first solution again, and the signs that it needs.
+void Subsystems::restart() {
+  for (const std::size_t column : first_basis_) {
+    if (column != kNone && reversed_[column] != 0) reverse(column);
+  }
+  tableau_ = first_;
+  basis_ = first_basis_;
+}
+
 // Compute the tableau afresh from its basis; begin with the first solution again where that fails.
 void Subsystems::factorise() {
   std::vector<std::size_t> wanted = basis_;
@@ -138,8 +156,7 @@ void Subsystems::factorise() {
   }
   for (std::size_t i = 0; i < equations_; ++i) good = good && tableau(i)[columns_] > -1e-7;
   if (!good) {
-    tableau_ = first_;
-    basis_ = first_basis_;
+    restart();
   }
   pivots_ = 0;
 }
@@ -198,31 +215,34 @@ void Subsystems::replace_barred() {
 bool Subsystems::check() {
   const std::size_t n = points_.rows, d = points_.columns;
   found_.clear();
-  std::vector<double> r(d), sizes(d), above(levels_), below(levels_);
+  std::vector<double> r(d), sizes(d), excess(levels_), masses(levels_);
+  double left = 0.0, mass = 0.0;
   for (std::size_t i = 0; i < equations_; ++i) {
-    const double v = tableau(i)[columns_];
-    if (basis_[i] == kNone || !(v > kZero)) continue;
+    if (basis_[i] == kNone || !(tableau(i)[columns_] > kZero)) continue;
     if (barred_[basis_[i]] != 0) return false;
+    const bool reversed = reversed_[basis_[i]] != 0;
+    const double v = reversed ? -tableau(i)[columns_] : tableau(i)[columns_];
     const std::size_t p = basis_[i] % n, level = basis_[i] / n;
     for (std::size_t j = 0; j < d; ++j) {
       const double x = v * points_(p, j);
       r[j] += positive_[p] != 0 ? x : -x;
       sizes[j] += std::abs(x);
     }
-    (positive_[p] != 0 ? above : below)[level] += v;
-    found_.push_back(basis_[i]);
+    excess[level] += positive_[p] != 0 ? v : -v;
+    masses[level] += std::abs(v);
+    if (positive_[p] != 0) mass += v;
+    found_.push_back({basis_[i], reversed});
   }
   const double error = 2.0 * static_cast<double>(equations_) * 0x1p-53;
-  double left = 0.0, mass = 0.0;
   for (std::size_t j = 0; j < d; ++j) left += std::abs(r[j]) + error * sizes[j];
   for (std::size_t l = 0; l < levels_; ++l) {
-    left += largest_ * (std::abs(above[l] - below[l]) + error * (above[l] + below[l]));
-    mass += std::min(above[l], below[l]);
+    left += (largest_ + margin_) * (std::abs(excess[l]) + error * masses[l]);
+    mass -= error * masses[l];
   }
   return left < 0.5 * margin_ * mass;
 }
 
-bool Subsystems::find(const std::vector<std::uint8_t>& allowed, const std::vector<std::uint8_t>& free) {
+bool Subsystems::find(const std::vector<State>& states) {
   if (separable_) return false;
   if (pivots_ > kAfresh) factorise();
   const auto set_costs = [&] {
@@ -233,18 +253,40 @@ bool Subsystems::find(const std::vector<std::uint8_t>& allowed, const std::vecto
       if (basis_[i] != kNone && cost_[basis_[i]] != 0.0) subtract_row(reduced, tableau(i), cost_[basis_[i]], stride_);
     }
   };
+  const auto turned = [&](std::size_t column) { return (states[column] == kRemoved) != (reversed_[column] != 0); };
+  // reverse the multipliers outside the basis that have the wrong sign; return whether there are any
+  const auto reverse_free = [&] {
+    bool any = false;
+    in_basis_.assign(columns_, 0);
+    for (const std::size_t column : basis_) {
+      if (column != kNone) in_basis_[column] = 1;
+    }
+    for (std::size_t column = 0; column < columns_; ++column) {
+      if (states[column] == kBarred || !turned(column) || in_basis_[column] != 0) continue;
+      reverse(column);
+      barred_[column] = 0;
+      cost_[column] = 0.0;
+      any = true;
+    }
+    return any;
+  };
   bool any = false;
   for (std::size_t column = 0; column < columns_; ++column) {
-    barred_[column] = allowed[column] == 0;
+    barred_[column] = states[column] == kBarred || turned(column);
     cost_[column] = barred_[column];
   }
+  reverse_free();
   for (const std::size_t column : basis_) any = any || (column != kNone && barred_[column] != 0);
   if (any) {
     set_costs();
-    if (!minimise(kReached)) return false;
+    while (!minimise(kReached)) {
+      if (!reverse_free()) return false;
+      set_costs();
+    }
     replace_barred();
+    reverse_free();
   }
-  for (std::size_t column = 0; column < columns_; ++column) cost_[column] = free[column];
+  for (std::size_t column = 0; column < columns_; ++column) cost_[column] = states[column] == kOpen;
   set_costs();
   minimise(-1.0);
   if (check()) return true;

@@ -1,4 +1,4 @@
-"""The benchmark of metrics on tiny lists: it runs, resumes, writes table and plot, and refuses other answers."""
+"""The benchmarks of metrics and losses on tiny lists: they run, resume, write table and plot, refuse other answers."""
 
 import json
 import sys
@@ -53,3 +53,15 @@ def test_other_answers_are_refused(bench):
         bench.STUDY.check_values(
             [record | {"form": "ltr", "value": 0.5}, record | {"form": "scikit-learn", "value": 0.6}]
         )
+
+
+def test_losses_have_one_value_in_every_form(monkeypatch):
+    """By mask, by query, and in plain torch: padded lists, binary and graded, and lists of one length."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import bench_losses
+
+    for what in {request["what"] for request in bench_losses._requests(longest=0)}:
+        forms = bench_losses._OF_RAGGED if "ragged" in what else bench_losses._OF_GRADES
+        scores, labels = bench_losses._data(what, [8, 30], "float64")
+        values = [bench_losses._FORMS[form](what, scores.clone(), labels)() for form in forms]
+        assert values == pytest.approx([values[0]] * len(forms), rel=1e-10), what

@@ -1,0 +1,413 @@
+"""Estimators of any library as rankers: how they are fitted to lists, how they score, and what is saved of them.
+
+An estimator is anything with ``fit(X, y)`` and ``decision_function``, ``predict_proba`` or ``predict``, of which the
+first one counts. It learns from lists in one of two ways: ``fit(X, y, qid=...)``, or ``fit(X, y, group=...)`` with the
+rows of each list together and the sizes of the lists in their order. It may be the base of a `TwoStageRanker`, which
+takes it as it is; `EstimatorRanker` gives it all that rankers of this package have.
+"""
+
+from __future__ import annotations
+
+import copy
+import traceback
+import warnings
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from ltr.data.dataset import checked_queries
+from ltr.estimator_names import EstimatorName
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
+from ltr.rankers.foreign import own_form, raw_scores
+from ltr.rankers.surrogate import SurrogateRanker
+from ltr.ranks import GainName
+from ltr.statistics import RankStatistic
+
+if TYPE_CHECKING:
+    from ltr.onnx_graph import OnnxGraph
+
+__all__ = ["EstimatorRanker"]
+
+_LIBRARIES = ("sklearn", "lightgbm", "xgboost")
+_ROUNDS = ("n_estimators", "max_iter")
+_FEW = 3  # rounds of a fit that is only to show the form of a model
+_AFFINE = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SelectKBest", "StandardScaler", "VarianceThreshold")
+_MOST_COLUMNS = 1000  # up to which the weights of a pipeline are computed
+
+
+@dataclass(eq=False, repr=False)
+class EstimatorRanker(Ranker):
+    """Rank by an estimator of another library, or a class of your own.
+
+    It learns from the lists of a `qid` if its ``fit`` takes ``qid`` or ``group``. A linear model, also at the end of a
+    pipeline of linear steps, and gradient boosting of LightGBM, XGBoost and scikit-learn (HistGradientBoosting) are
+    saved and exported as rankers of this package are; other models can be pickled.
+
+    Args:
+        estimator: an estimator, of which a clone is fitted, or its name: an import path with options, such as
+            ``"lightgbm:LGBMRanker(n_estimators=200)"`` or ``"my_rankers:boosted"``, see `ltr.estimator_names`. A saved
+            ranker can be fitted again if it has a name.
+        seed: seed of an estimator that is named and has none of its own.
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
+
+    Attributes:
+        estimator_: the fitted estimator; None in rankers read from files.
+        form_: a ranker of this package that scores as the estimator does; None where there is none.
+        unsaved_: why the ranker cannot be saved or exported; empty where it can.
+        center_: mean of each column over the training rows, (d,).
+
+    Examples:
+        >>> X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+        >>> ranker = EstimatorRanker("sklearn.linear_model:Ridge(alpha=2.0)").fit(X, y)
+        >>> ranker.estimator_, ranker.form_
+        (Ridge(alpha=2.0, random_state=0), WeightsRanker(source='Ridge'))
+    """
+
+    _HOW = "score = that of form, which has the weights or trees of the estimator"
+
+    estimator: Any = None
+    _: KW_ONLY
+    seed: int = 0
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> EstimatorRanker:
+        """Fit the estimator.
+
+        Args:
+            X: features, (n, d), finite.
+            y: labels, (n,), 0 and 1 or graded; whole numbers are passed on as integers.
+            qid: list of each row, (n,); None means that all rows are one list.
+            sample_weight: weight of each row, (n,), >= 0; the estimator's ``fit`` must take it.
+
+        Raises:
+            ValueError: data against these rules, an estimator that cannot be made, or a fit or scores that fail.
+        """
+        self._measure()
+        estimator = self._unfitted()
+        features, labels, groups, weights = self._weighted_data(X, y, qid, sample_weight)
+        if weights is not None and (refused := weights_refused(estimator)):
+            raise ValueError(f"sample_weight: {refused}, or leave the weights out")
+        try:
+            self.estimator_: Any = fit_estimator(estimator, features, labels, groups, weights)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise ValueError(f"the fit of {self.kind} failed: {_told(error)}") from error
+        self.center_: FloatArray = np.average(features, axis=0, weights=weights)
+        self.form_: Ranker | None = None
+        self.unsaved_ = ""
+        if isinstance(self.estimator_, Ranker):
+            self.estimator_._take_names(self)
+        try:
+            self.form_ = form_of(self.estimator_)
+        except TypeError as error:
+            self.unsaved_ = str(error)
+        return self
+
+    def _unfitted(self) -> Any:  # noqa: ANN401 (any estimator)
+        if isinstance(self.estimator, str):
+            return EstimatorName.parse(self.estimator).make(self.seed)
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            rule = "must be an estimator, or its name to import it by, such as 'lightgbm:LGBMRanker'"
+            raise ValueError(f"estimator {rule}, got {self.estimator!r:.80}")
+        return clone(self.estimator, safe=False)
+
+    @property
+    def kind(self) -> str:
+        """Name of the estimator's class, or of what makes the estimator."""
+        if isinstance(self.estimator, str):
+            return EstimatorName.parse(self.estimator).path.rpartition(":")[2]
+        return type(self.estimator).__name__
+
+    @property
+    def linear_weights(self) -> FloatArray | None:
+        """The weights on the raw features, (d,), by which the scores order rows; None where they are not linear."""
+        check_is_fitted(self)
+        return None if self.form_ is None else self.form_.linear_weights
+
+    def decision_function(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Return the scores of the rows, (n,); `qid` matters only to a ranker with attention over the list."""
+        features = self._features(X)
+        return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0])
+
+    def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Return the scores of `decision_function`, which takes the same arguments."""
+        return self.decision_function(X, qid)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "form_")
+
+    def _scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
+        if self.form_ is not None:
+            return scores_of(self.form_, features, lists)
+        try:
+            scores = scores_of(self.estimator_, features, lists)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{self.kind} cannot score rows: {_told(error)}") from error
+        if not np.isfinite(scores).all():
+            row = int(np.argmax(~np.isfinite(scores)))
+            raise ValueError(f"{self.kind} must give finite scores, got {scores[row]} in row {row + 1}")
+        return scores
+
+    def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, None]:
+        return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0]), None
+
+    def _parts(self, features: FloatArray) -> FloatArray | None:
+        weights = self.linear_weights
+        return None if weights is None else (features - self.center_) * weights
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        return self._saved_form()._scores_in(graph, columns)
+
+    def _saved_form(self) -> Ranker:
+        if self.form_ is None:
+            raise TypeError(self.unsaved_)
+        return self.form_
+
+    def _fitted_state(self) -> dict[str, Any]:
+        return {"form": self._saved_form().to_state(), "center_": self.center_}
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        self.estimator_, self.unsaved_ = None, ""
+        self.form_ = Ranker.from_state(fitted["form"])
+        self.center_ = fitted["center_"].numpy()
+
+
+def _told(error: Exception) -> str:
+    """Return an error of someone else's code in one line, with the place where it was raised."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''} ({Path(last.filename).name}, line {last.lineno})"
+
+
+# --- fits ------------------------------------------------------------------------------------------------------------
+
+
+def last_step(estimator: Any) -> tuple[Any, str]:  # noqa: ANN401 (any estimator)
+    """Return the last step of a pipeline, any other estimator itself, and the prefix of its arguments of ``fit``."""
+    prefix = ""
+    while isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return estimator, prefix
+
+
+def weights_refused(estimator: Any) -> str:  # noqa: ANN401 (any estimator)
+    """Return why an estimator cannot learn from weights of rows, and what can; an empty text where it can."""
+    last, _ = last_step(estimator)
+    if not has_fit_parameter(last, "sample_weight"):
+        return (
+            f'the fit of the base, {last!r:.80}, takes none; take a base that learns from weights, such as "logistic"'
+        )
+    if has_fit_parameter(last, "group") and type(last).__module__.partition(".")[0] == "xgboost":
+        return (
+            f"{type(last).__name__} takes a weight for each list, not for each row; take LGBMRanker or a base of "
+            "this package"
+        )
+    return ""
+
+
+def fit_estimator(
+    estimator: Any,  # noqa: ANN401 (any estimator)
+    features: FloatArray,
+    labels: FloatArray,
+    groups: IntArray | None,
+    weights: FloatArray | None,
+    *,
+    requested: bool | None = None,
+) -> Any:  # noqa: ANN401
+    """Return an estimator, fitted to rows that are checked already.
+
+    Args:
+        estimator: the estimator.
+        features: (n, d).
+        labels: (n,).
+        groups: list of each row, (n,); None means that all rows are one list.
+        weights: weights of the rows, (n,), which the ``fit`` takes; None where all count alike.
+        requested: whether it requests a ``qid``, where metadata routing decides that; None where it does not.
+    """
+    last, prefix = last_step(estimator)
+    # an estimator that knows groups cannot do without
+    takes_group, takes_qid = (has_fit_parameter(last, name) for name in ("group", "qid"))
+    learns_from_lists = takes_group or takes_qid
+    if requested is not None:
+        prefix = ""  # pipelines pass on what their steps request
+        learns_from_lists = requested or (takes_group and not takes_qid)
+    lists = groups if learns_from_lists else None
+    given: dict[str, Any] = {} if weights is None else {f"{prefix}sample_weight": weights}
+    # classifiers and boosted trees ask for whole numbers
+    y = labels.astype(np.int64) if np.all(labels == np.floor(labels)) else labels
+    if takes_group:
+        lists = np.zeros(len(y), dtype=np.int64) if lists is None else lists
+        order = np.argsort(lists, kind="stable")
+        given = {name: values[order] for name, values in given.items()}
+        sizes = np.unique(lists, return_counts=True)[1]
+        estimator.fit(features[order], y[order], **{f"{prefix}group": sizes}, **given)
+    else:
+        estimator.fit(features, y, **given, **({} if lists is None else {f"{prefix}qid": lists}))
+    return estimator
+
+
+def why_not_saved(
+    estimator: Any,  # noqa: ANN401 (any estimator)
+    features: FloatArray,
+    labels: FloatArray,
+    groups: IntArray | None,
+) -> str:
+    """Return why the model of an estimator will not be saved, an empty text where it will, before its real fit.
+
+    A copy with few rounds is fitted to the rows, of which there should be few. A class of a user's own, whose fit may
+    take long, is not: there the answer is that it depends.
+    """
+    if isinstance(estimator, Ranker):
+        return ""
+    every = [estimator]
+    if hasattr(estimator, "get_params"):
+        every += [part for part in estimator.get_params(deep=True).values() if hasattr(part, "fit")]
+    if any(type(part).__module__.partition(".")[0] not in _LIBRARIES for part in every):
+        return f"the model of {type(estimator).__name__}, a class of your own, is saved only if it is a linear score"
+    trial = copy.deepcopy(estimator)
+    parameters = trial.get_params(deep=True)
+    rounds = [name for name, value in parameters.items() if name.rpartition("__")[2] in _ROUNDS and value is not None]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit_estimator(trial.set_params(**dict.fromkeys(rounds, _FEW)), features, labels, groups, None)
+    except Exception:  # the real fit will say it
+        return ""
+    try:
+        form_of(trial)
+    except (TypeError, ValueError) as error:
+        return str(error) if isinstance(error, TypeError) else ""
+    return ""
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def scores_of(base: Any, features: FloatArray, queries: IntArray | None) -> FloatArray:  # noqa: ANN401 (any estimator)
+    """Return a base ranker's scores of an array whose columns are known to be those of the fit, (n,)."""
+    if isinstance(base, SurrogateRanker | EstimatorRanker):  # some score a row by its list
+        return base._scores(features, queries)
+    if isinstance(base, Ranker):
+        return base._scores(features)
+    if (linear := _linear_form(base, features.shape[1])) is not None:
+        return linear_scores(features, linear[0]) + linear[1]
+    return _scores_by(base, features)
+
+
+def _scores_by(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (any estimator)
+    """Return the scores of an estimator by its own methods, (n,)."""
+    scores = raw_scores(base, features)
+    if scores is None:
+        method = next((name for name in ("decision_function", "predict_proba", "predict") if hasattr(base, name)), None)
+        if method is None:
+            raise ValueError(f"base must have decision_function, predict_proba or predict, got {base!r}")
+        scores = np.asarray(getattr(base, method)(features), dtype=np.float64)
+        if method == "predict_proba" and scores.shape[1:] == (2,):
+            scores = scores[:, 1]
+    if scores.shape != (len(features),):
+        raise ValueError(
+            f"base must give one score per row, got shape {scores.shape}: of graded labels take a regressor or ranker"
+        )
+    return scores
+
+
+def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
+    """Return a ranker of this package that scores as a base does.
+
+    Raises:
+        TypeError: a base without such a form.
+    """
+    if isinstance(base, EstimatorRanker):
+        return base._saved_form()
+    if isinstance(base, Ranker):
+        return base
+    d = getattr(base, "n_features_in_", None)
+    form = own_form(base, None if d is None else _linear_form(base, d))
+    if form is None:
+        raise TypeError(
+            f"a {type(base).__name__} has no form that can be saved or exported. Linear models have one (also "
+            "after linear steps of a pipeline), gradient boosting of LightGBM, XGBoost and scikit-learn "
+            "(HistGradientBoosting), and the rankers of this package. Pickle the ranker, or save or export the base by "
+            "its own means and rank its scores as a column (ScoreColumn)"
+        )
+    return form
+
+
+def is_summed(base: Any) -> bool:  # noqa: ANN401 (any estimator)
+    """Return whether a graph has a base's scores to the last digit, because both take the same sums."""
+    form = base.form_ if isinstance(base, EstimatorRanker) else base
+    return not isinstance(form, SurrogateRanker) or form.coef_ is not None
+
+
+def parts_of_scores(base: Any, features: FloatArray, typical: FloatArray) -> FloatArray | None:  # noqa: ANN401 (any estimator)
+    """Return what each column adds to a base ranker's scores, (n, d); None where they are no sum over columns."""
+    if isinstance(base, Ranker):
+        return base._parts(features)
+    linear = _linear_form(base, features.shape[1])
+    return None if linear is None else (features - typical) * linear[0]
+
+
+def _linear_form(base: Any, d: int) -> tuple[FloatArray, float] | None:  # noqa: ANN401 (any estimator)
+    """Return weights, (d,), and intercept of an estimator whose score is linear in the features; None for others."""
+    weights = linear_weights_of(base, d)
+    if weights is None:
+        return None
+    # weights alone do not make a score linear: that of a Poisson regression is exponential in them
+    unit = np.sign(weights) / np.maximum(np.abs(weights), 1e-100) / d  # moves a linear score by about 1
+    few = [np.zeros((1, d)), np.ones((1, d)), np.eye(min(d, 8), d), 1 + 2 * np.eye(1, d)]
+    probes = np.vstack([*few, unit, -2 * unit])
+    with np.errstate(over="ignore"):
+        scores = _scores_by(base, probes)
+    rest = scores - linear_scores(probes, weights)
+    if not np.isfinite(rest).all() or np.ptp(rest) > 1e-9 * max(1.0, float(np.abs(scores).max())):
+        return None
+    return weights, float(scores[0])
+
+
+def linear_weights_of(base: Any, d: int) -> FloatArray | None:  # noqa: ANN401 (any estimator)
+    """Return the weights of a linear base ranker, to start the exact stage from; None where it has none, (d,)."""
+    if isinstance(base, Pipeline):
+        return _pipeline_weights(base, d)
+    weights = getattr(base, "linear_weights", getattr(base, "coef_", None))
+    if not isinstance(weights, np.ndarray) or weights.size != d:
+        return None
+    return weights.astype(np.float64).ravel()
+
+
+def _pipeline_weights(pipeline: Pipeline, d: int) -> FloatArray | None:
+    """Return the weights on the raw features of a linear model after linear steps, such as scaling; None for others."""
+    steps = [step for _, step in pipeline.steps[:-1] if step not in (None, "passthrough")]
+    if d > _MOST_COLUMNS or not all(map(_is_affine, steps)):
+        return None
+    columns = np.vstack([np.zeros((1, d)), np.eye(d)])
+    for step in steps:
+        columns = np.asarray(step.transform(columns))
+    weights = linear_weights_of(pipeline.steps[-1][1], columns.shape[1])
+    return None if weights is None else (columns[1:] - columns[0]) @ weights
+
+
+def _is_affine(step: Any) -> bool:  # noqa: ANN401 (any transformer)
+    """Return whether a step is one of those of scikit-learn that are affine for all rows, whatever they learned."""
+    known = type(step).__module__.startswith("sklearn.") and type(step).__name__ in _AFFINE
+    return known and not getattr(step, "clip", False)

@@ -1,0 +1,34 @@
+"""The command ``ltr score``: a card, applied to the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ltr.cards import Card
+from ltr.data import read_columns, read_texts
+from trainers.csv_text import CsvText, csv_text
+from trainers.files import RunError
+
+
+def score_csv(card_path: Path, path: Path, *, quote_formulas: bool = False) -> CsvText:
+    """Return the total of each row of a table and its points by question, as CSV in the order of the file.
+
+    Raises:
+        RunError: a file that holds no card, or rows that it cannot be applied to.
+        DataError: a table that cannot be read.
+    """
+    try:
+        card = Card.load(card_path)
+    except ValueError as error:
+        raise RunError(str(error)) from None
+    columns = read_columns(path)
+    try:
+        points = card.explain(columns)
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from None
+    total = points.pop("total")
+    ours: dict[str, Sequence[Any]] = {"row": range(1, len(total) + 1), "total": total.tolist()}
+    ours |= {str(name): points[name].tolist() for name in points}
+    return csv_text(ours, read_texts(path), range(len(total)), quote_formulas=quote_formulas)
