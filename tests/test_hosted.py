@@ -209,7 +209,7 @@ def test_several_rounds_end_at_the_kernels_optimum(options):
 def test_linear_programs_decide_what_boxes_cannot(options):
     # a box may satisfy w_0 >= w_1 and w_1 >= w_2 somewhere without satisfying both at one point
     p = medium(constraints=ORDER, **options)
-    kernel, hosted = solve(p, KERNEL, Limits(time_limit=1)), solve(p, HOSTED, Limits(time_limit=60))
+    kernel, hosted = solve(p, KERNEL, Limits(time_limit=0.3)), solve(p, HOSTED, Limits(time_limit=60))
     assert hosted.status is Status.OPTIMAL
     assert kernel.value - 1e-9 <= hosted.value <= kernel.bound + 1e-9
     nodes = int(re.search(r"(\d+) nodes of SCIP", hosted.message)[1])
@@ -237,7 +237,7 @@ def test_a_node_limit_leaves_a_valid_bound(sides):
 
 @TREES
 def test_a_time_limit_leaves_a_valid_bound(sides):
-    solution = solve(hard(sides), HOSTED, Limits(time_limit=1.0))
+    solution = solve(hard(sides), HOSTED, Limits(time_limit=0.4))
     assert solution.status is Status.TIME_LIMIT
     assert math.isfinite(solution.value)
     assert solution.value <= solution.bound <= hard().trivial_bound
@@ -299,8 +299,16 @@ def test_exceptions_of_the_caller_pass_through(point, sides):
     with pytest.raises(OwnError):
         solve(medium(constraints=sides), HOSTED, Limits(time_limit=60), on_progress=on_progress)
 
+
+@TREES
+def test_exceptions_of_a_stop_request_pass_through(sides):
+    class OwnError(Exception):
+        pass
+
+    asked = itertools.count()
+
     def should_stop():
-        if next(seen) > 10:
+        if next(asked) > 10:
             raise OwnError
         return False
 

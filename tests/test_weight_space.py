@@ -26,6 +26,7 @@ from tests.reference import (
     random_instance,
     random_pairwise,
 )
+from tests.tiers import examples
 
 ALONE = WeightSpaceSearch(threads=1, local_search=0.0)
 
@@ -154,7 +155,7 @@ def test_trivial_problems(problem):
 # --- bounds ----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40, slow=300), deadline=None)
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-6, 1.0, 1e6]), margin=st.sampled_from([1e-9, 1e-4, 0.05]))
 def test_no_bound_is_below_a_value(seed, scale, margin):
     """Near-parallel pairs, margins near the rounding of the features, ties and duplicates."""
@@ -166,7 +167,7 @@ def test_no_bound_is_below_a_value(seed, scale, margin):
     y[rng.choice(n, size=int(rng.integers(1, n)), replace=False)] = 1
     statistic = ["dcg", "auc", "mrr", "dcg@3", "wta"][seed % 5]
     problem = RerankProblem(X, y, statistic, [0.0, 0.01, 0.2][seed % 3], margin, rank=["resolved", "subrank"][seed % 2])
-    solution = solve(problem, ALONE, Limits(time_limit=0.5))
+    solution = solve(problem, ALONE, Limits(time_limit=0.2))
     best = max(problem.evaluate(w) for w in [*rng.uniform(-1, 1, size=(50, d)), solution.weights])
     assert solution.value <= solution.bound
     assert best <= solution.bound + 1e-12 * max(1.0, problem.trivial_bound)
@@ -233,7 +234,7 @@ def test_integers_are_above_the_table_and_close_to_it():
 
 def test_limits_leave_a_valid_bound():
     problem = hard_list()
-    timed = solve(problem, WeightSpaceSearch(), Limits(time_limit=0.5))
+    timed = solve(problem, WeightSpaceSearch(), Limits(time_limit=0.2))
     assert timed.status is Status.TIME_LIMIT
     assert problem.evaluate(timed.weights) == timed.value < timed.bound < problem.trivial_bound
     counted = solve(problem, WeightSpaceSearch(), Limits(time_limit=60, node_limit=50))
@@ -264,7 +265,7 @@ def test_a_stop_request_and_ctrl_c_end_the_search():
     stopped = solve(problem, WeightSpaceSearch(), Limits(time_limit=60), should_stop=stop)
     assert stopped.status is Status.INTERRUPTED
     for number in (signal.SIGINT, signal.SIGTERM):
-        timer = threading.Timer(0.5, signal.raise_signal, [number])
+        timer = threading.Timer(0.2, signal.raise_signal, [number])
         timer.start()
         pressed = solve(problem, ALONE, Limits(time_limit=60))
         timer.join()
@@ -274,7 +275,7 @@ def test_a_stop_request_and_ctrl_c_end_the_search():
 
 
 def test_the_trace_tells_of_bounds_on_the_way():
-    solution = solve(hard_list(), WeightSpaceSearch(threads=1), Limits(time_limit=1))
+    solution = solve(hard_list(), WeightSpaceSearch(threads=1), Limits(time_limit=0.5))
     bounds = [point.bound for point in solution.trace]
     assert bounds == sorted(bounds, reverse=True)
     assert len(set(bounds)) >= 2
@@ -329,11 +330,11 @@ def test_preferences_of_one_pair_are_a_half_space():
 
 
 def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
-    monkeypatch.setattr(search, "_PAUSE", 0.2)
+    monkeypatch.setattr(search, "_PAUSE", 0.05)
     looks = []
     monkeypatch.setattr(search, "search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn))
     problem = hard_list(d=14, n=120)
-    solution = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=2.0))
+    solution = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=1.0))
     assert solution.status is Status.TIME_LIMIT
     assert looks[:2] == [1, 2]
 
