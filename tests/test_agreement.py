@@ -247,7 +247,7 @@ ROUGH = (
 )
 ROUGH_SIDES = ("none", "rows", "signs", "few", "fixed")
 ROUGH_STATISTICS = ("dcg", "auc", "mrr", "dcg@3", "wta", "power(p=3)", "pauc@3")
-TURNS = range(examples(5, slow=20))
+TURNS = range(examples(3, slow=20))
 
 
 def rough_instance(name, turn):

@@ -555,7 +555,7 @@ def test_full_lists_are_proven_optimal(name, options, tmp_path):
         pytest.skip(str(error))
     train, _ = half_split(len(data.y), seed=0)
     p = RerankProblem(data.X[train], data.y[train], **options)
-    found = local_search(p, restarts=100, time_limit=60.0)
+    found = local_search(p, restarts=30, time_limit=60.0)
     certificate = certify(p, solution(p, found.weights))
     certificate.write(tmp_path / "certificate.json")
     again = Certificate.read(tmp_path / "certificate.json")

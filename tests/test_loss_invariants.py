@@ -19,7 +19,7 @@ FORMS = [({"short": RankingLoss.short}, transforms.COMPILED_FOR), (ALL_PAIRS, ()
 
 all_losses = pytest.mark.parametrize("name", LOSSES)
 many = settings(
-    max_examples=examples(16, slow=200), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=examples(8, slow=200), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -19,8 +19,8 @@ from tests.tiers import examples, slow_but
 
 TIES = ["resolved", "subrank", "average", "optimistic"]
 COUNT = examples(15, slow=40)  # short lists beside a long one
-EVERY = settings(max_examples=examples(30, slow=200), derandomize=True, deadline=None)
-MANY = settings(EVERY, max_examples=examples(20, slow=200))  # for those that compute each value several times
+EVERY = settings(max_examples=examples(20, slow=200), derandomize=True, deadline=None)
+MANY = settings(EVERY, max_examples=examples(12, slow=200))  # for those that compute each value several times
 
 # --- slow definitions: of (position, label) of the items, positions shared under subrank ---------------------------
 

@@ -24,7 +24,7 @@ from ltr.exact.solve import METHODS
 from ltr.statistics import RankStatistic
 from tests.highs_subrank import highs_subrank
 from tests.reference import admits, cell_optimum, cell_optimum_pairs, random_instance, random_pairwise
-from tests.tiers import slow_but
+from tests.tiers import examples, slow_but
 
 INSTANCES = slow_but(range(200), quick=range(78))  # every combination of statistics, prices and ranks
 
@@ -51,7 +51,7 @@ def assert_proven(solution, optimum):
 @pytest.mark.parametrize("seed", INSTANCES)
 def test_every_model_finds_the_enumerated_optimum(seed):
     drawn = random_instance(seed)
-    for rank in ("resolved", "subrank"):
+    for rank in examples([drawn.rank], slow=["resolved", "subrank"]):
         problem = with_rank(drawn, rank)
         optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, rank)
         methods = [rank] if rank == "resolved" else [rank, "subrank_faithful"]
@@ -117,7 +117,7 @@ def test_models_agree_where_the_margin_binds(seed):
         assert sampled <= answers[0].bound
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 2))
+@pytest.mark.parametrize("seed", slow_but(range(40), quick=range(0, 40, 3)))
 def test_homogeneous_side_constraints_are_honoured(seed):
     drawn = random_instance(seed)
     A = np.random.default_rng([3, seed]).integers(-2, 3, size=(2, drawn.d)).astype(float)

@@ -122,7 +122,7 @@ def mixed(seed):
     return RerankProblem(X, np.append(rng.integers(0, 3, n - 1), 1), "dcg", qid=np.arange(n) % 2, **options)
 
 
-@pytest.mark.parametrize("seed", slow_but(range(30), quick=range(12)))
+@pytest.mark.parametrize("seed", slow_but(range(30), quick=range(8)))
 def test_no_weights_of_a_set_exceed_its_bound(seed):
     """With one yes/no column some weights attain the bound, except that it counts ties as half."""
     problem = mixed(seed)

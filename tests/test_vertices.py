@@ -116,9 +116,9 @@ _SETTLED = (285, 538, 1229, 7506)  # took too long or ended inexact once
 
 
 # 8261 met sides of 1e-300 where a step is no number
-@pytest.mark.parametrize("seed", [*range(0, examples(240, slow=2000), examples(4, slow=1)), *_SETTLED, 8261])
+@pytest.mark.parametrize("seed", [*range(0, examples(240, slow=2000), examples(7, slow=1)), *_SETTLED, 8261])
 def test_random_problems_against_all_vertices(seed):
-    if (found := reference.solved(seed, Limits(time_limit=20.0 if seed in _SETTLED else 2.0))) is None:
+    if (found := reference.solved(seed, Limits(time_limit=20.0 if seed in _SETTLED else 1.0))) is None:
         return
     problem, solution = found
     assert not reference.mistakes(problem, solution)

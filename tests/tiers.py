@@ -16,7 +16,7 @@ def choose(slow):
 
 
 def examples(quick, slow):
-    """Number of random examples in the tier that is run."""
+    """What the tier that is run takes, mostly a number of random examples."""
     return slow if _slow else quick
 
 
