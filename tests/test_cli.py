@@ -21,6 +21,7 @@ import pytest
 import ltr
 from ltr.exact import RerankProblem, certify, solve
 from ltr.rankers import TwoStageRanker
+from tests.sweeping import no_processes
 from tests.tiers import slow_but
 from trainers.cli import main
 from trainers.config import load_config
@@ -562,7 +563,8 @@ def test_verify_init_and_report_print_one_json_document(tmp_path, monkeypatch, c
     assert main(["init", "t.csv", "--json"]) == 2  # the file is there already
     assert capsys.readouterr().out == ""
     Path("s.toml").write_text('name = "s"\n[[grid]]\nexperiments = ["t.toml"]\nmethods = ["logistic_regression"]\n')
-    assert main(["sweep", "s.toml", "-q"]) == 0
+    with no_processes():
+        assert main(["sweep", "s.toml", "-q"]) == 0
     capsys.readouterr()
     assert main(["report", "runs/s", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

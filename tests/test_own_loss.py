@@ -1,11 +1,8 @@
 """A loss defined outside the package, used wherever a built-in one is."""
 
 import json
-import os
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +13,10 @@ from ltr.exact import Limits
 from ltr.losses import PairwiseLoss, RankingLoss, RankNetLoss, parse_loss
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
+from trainers.cli import main
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 
-ROOT = Path(__file__).parents[1]
 PLAIN = '''
 import torch
 
@@ -146,7 +143,7 @@ def test_a_formula_is_a_base_of_two_stages_that_is_saved_and_loaded(own, monkeyp
     np.testing.assert_array_equal(again.decision_function(X), ranker.decision_function(X))
 
 
-def test_a_formula_is_a_loss_of_a_config(own):
+def test_a_formula_is_a_loss_of_a_config(own, monkeypatch):
     config = f"""
 name = "own"
 runs_dir = "{own}"
@@ -165,11 +162,11 @@ loggers = []
 figures = false
 """
     (own / "own.toml").write_text(config)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    # -P: the working folder is not on Python's path, as for the installed command
-    command = [sys.executable, "-P", "-m", "trainers", "run", "own.toml"]
-    done = subprocess.run(command, cwd=own, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    # the working folder is not on Python's path, as for the installed command
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder not in ("", str(own))])
+    monkeypatch.delitem(sys.modules, "plain_losses", raising=False)
+    monkeypatch.chdir(own)
+    assert main(["run", "own.toml"]) == 0
     results = json.loads(next(own.glob("**/results.json")).read_text())
     assert "plain_losses:Soft(width=2)" in json.dumps(results)
 
