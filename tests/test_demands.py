@@ -215,7 +215,8 @@ def test_saved_rankers_keep_their_demands(tmp_path, integer):
         assert inner.rule() == (ranker if ranker is exact else ranker.exact_).rule()
 
 
-def test_demands_hold_in_the_top_and_for_corrections():
+def test_demands_hold_in_the_top_and_for_corrections(monkeypatch):
+    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 2)
     X, y = frame(120)
     ranker = two_stage(top_k=60, **demanded()).fit(X, y)
     assert ranker.coef_[2] == 0

@@ -18,7 +18,9 @@ from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, PolynomialFeat
 
 from ltr.estimator_names import EstimatorName
 from ltr.rankers import EstimatorRanker, ExactRanker, Ranker, TwoStageRanker
+from ltr.rankers.base import KINDS
 from ltr.rankers.estimators import scores_of
+from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
 from trainers.config.toml_text import merged
@@ -263,7 +265,7 @@ def test_lists_by_query_reach_the_booster_list_by_list(tmp_path):
         run_experiment(config_for(tmp_path, ["lightgbm:LGBMClassifier"], data={"name": "grouped"}, name="graded"))
 
 
-def test_a_config_finds_modules_beside_it_and_prints_json_alone(own):
+def test_a_config_finds_modules_beside_it_and_prints_json_alone(own, monkeypatch, capsys):
     text = """
 [data]
 name = "gaussians"
@@ -283,13 +285,23 @@ figures = false
     (own / "beside.toml").write_text(text)
     elsewhere = own / "elsewhere"
     elsewhere.mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # neither the working folder nor that of the config is on Python's path, as for the installed command
+    plain = [folder for folder in sys.path if folder not in ("", str(own))]
 
-    def command(*arguments, folder=elsewhere):
+    def apart(*arguments, folder):
         line = [sys.executable, "-P", "-m", "trainers", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
 
-    done = command("run", "../beside.toml", "--json")
+    def command(*arguments):
+        """Exit code, standard output and standard error, with nothing left of what earlier commands imported."""
+        monkeypatch.setattr(sys, "path", list(plain))
+        monkeypatch.delitem(sys.modules, "own_rankers", raising=False)
+        monkeypatch.delitem(KINDS, "Column", raising=False)
+        code = main([*arguments])
+        return code, *capsys.readouterr()
+
+    done = apart("run", "../beside.toml", "--json", folder=elsewhere)
     assert done.returncode == 0, done.stderr
     assert "this must not reach standard output" in done.stderr
     results = json.loads(done.stdout)
@@ -298,21 +310,22 @@ figures = false
     note = "Means: ltr predict, explain and export will not have this ranker: the model of Means, a class of your own"
     assert done.stderr.index(note) < done.stderr.index("scaled(C=0.5): fitted")
     assert "not saved: a Means has no form" in results["rows"][1]["message"]
-    again = command("run", "../beside.toml", "-q", "--json")
-    assert json.loads(again.stdout)["rows"] == results["rows"]
+    monkeypatch.chdir(elsewhere)
+    code, out, _ = command("run", "../beside.toml", "-q", "--json")
+    assert (code, json.loads(out)["rows"]) == (0, results["rows"])
     names = RunFolder(elsewhere / "runs" / "beside").facts["data"]["features"]
     rows = own / "rows.csv"
     rows.write_text(",".join(names) + "\n0.1,0.2\n1.5,-1\n")
     # by a class of the user's own, which is imported again
-    ranked = command("predict", "elsewhere/runs/beside", str(rows), folder=own)
+    ranked = apart("predict", "elsewhere/runs/beside", str(rows), folder=own)
     assert ranked.returncode == 0, ranked.stderr
-    lost = command("predict", "beside", str(rows))
-    assert "importing own_rankers failed" in lost.stderr
-    linear = command("explain", "beside", str(rows), "--method", "scaled(C=0.5)", "--json")
-    assert linear.returncode == 0, linear.stderr
-    refused = command("predict", "beside", str(rows), "--method", "Means")
-    assert refused.returncode == 2
-    assert re.search("Means is finished, but .* has no model of it: not saved", refused.stderr)
+    _, _, error = command("predict", "beside", str(rows))
+    assert "importing own_rankers failed" in error
+    code, _, error = command("explain", "beside", str(rows), "--method", "scaled(C=0.5)", "--json")
+    assert code == 0, error
+    code, _, error = command("predict", "beside", str(rows), "--method", "Means")
+    assert code == 2
+    assert re.search("Means is finished, but .* has no model of it: not saved", error)
 
 
 def run_up_to_the_exact_stage(config):

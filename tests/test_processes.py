@@ -40,7 +40,7 @@ def finished(process, seconds=100):
 
 def fit_in_processes(count, folder):
     context = multiprocessing.get_context("forkserver")  # torch is imported once, not by each process
-    context.set_forkserver_preload(["tests.processes"])
+    context.set_forkserver_preload(["tests.processes", "torch._dynamo"])  # which optimizers import
     running = [context.Process(target=processes.fits, args=(rank, count, folder)) for rank in range(count)]
     for process in running:
         process.start()

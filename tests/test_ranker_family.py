@@ -110,7 +110,7 @@ def expected_to_fail(ranker):
 @parametrize_with_checks(
     [
         SurrogateRanker(),
-        SurrogateRanker("hinge", normalize=True),
+        SurrogateRanker("hinge", normalize=True, l2=0.05),
         SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3),
         SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3, optimizer="lbfgs", validation=0, scale="standardize"),
         SurrogateRanker(scorer="attention", hidden=(4,), heads=2, blocks=1, max_steps=3),
@@ -327,7 +327,7 @@ def test_two_features_are_searched_in_full():
     assert ranker.solution_.status is Status.OPTIMAL
     number = torch.from_numpy(np.unique(qid, return_inverse=True)[1])
     found = ranker.score(X, y, qid)
-    for angle in np.linspace(0, 2 * math.pi, 2000):
+    for angle in np.linspace(0, 2 * math.pi, 500):
         scores = torch.from_numpy(X @ [math.cos(angle), math.sin(angle)])
         assert ndcg(scores, torch.from_numpy(y), gain="exp2", qid=number).mean().item() <= found + 1e-12
 

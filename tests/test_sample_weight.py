@@ -169,6 +169,7 @@ def test_every_fit_of_the_base_gets_the_weights_of_its_rows(options, monkeypatch
 
 def test_a_weighted_choice_measures_weighted_gains(monkeypatch):
     """A correction for the positives of weight 9 alone is chosen with these weights, and not without."""
+    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 4)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     heavy, light = rng.random(300) < 1 / (1 + np.exp(3 - 2 * X[:, 1])), rng.random(300) < 1 / (1 + np.exp(-2 * X[:, 0]))
