@@ -813,6 +813,8 @@ def test_every_shipped_config_runs(path, tmp_path):
         quick.append(f"data.path={pumps(tmp_path)}")
     if path.stem == "abalone19":
         quick.append("surrogate.losses=ranknet")  # 2087 rows: every loss on them takes seconds
+    if path.stem == "lightgbm_lambdarank":
+        quick.append("surrogate.losses=p_norm_push(p=2)")  # 300 features
     config = load_config(path, quick)
     try:
         results = run_experiment(config)

@@ -55,7 +55,7 @@ def test_lists_by_query_are_ranked_about_as_well_as_by_ranknet(loss):
 @pytest.mark.parametrize("loss", NOT_CONVEX)
 def test_on_random_lists_the_own_statistic_is_about_as_good_as_ranknets(loss):
     gains = []
-    for seed in range(examples(8, slow=20)):
+    for seed in range(examples(5, slow=20)):
         X, y = random_list(seed, n=40)
         reference, ranker = SurrogateRanker("ranknet").fit(X, y), SurrogateRanker(loss).fit(X, y)
         gains.append(own_statistic(loss, ranker, X, y) - own_statistic(loss, reference, X, y))

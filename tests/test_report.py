@@ -270,7 +270,7 @@ def test_the_origin_is_told(plain):
 
 def test_all_parts_go_together(tmp_path):
     """With the findings and pictures that there are."""
-    results = small(splits=6)
+    results = small(splits=3)
     written = write_report(results, tmp_path / "out")
     page = Elements(written.html.read_text())
     assert [tag for tag, _ in page.found].count("img") == len(list(written.figures.iterdir())) > 0

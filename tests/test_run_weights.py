@@ -113,7 +113,8 @@ def test_positives_have_a_weight_of_their_own_times_that_of_the_column(tmp_path)
             assert inner.test.weight is None
 
 
-def test_a_run_chooses_by_weighted_gains(finished, tmp_path):
+def test_a_run_chooses_by_weighted_gains(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 3)
     given = [f"runs_dir={tmp_path}", "surrogate.losses=", "baselines.methods=logistic_regression"]
     assert main(["run", str(finished / "clicks.toml"), "-q", "exact.choose=true", *given]) == 0
     record = json.loads((tmp_path / "clicks" / "exact" / "result.json").read_text())

@@ -434,7 +434,7 @@ def test_a_sweep_on_data_by_query(tmp_path):
         top_k = 3
         statistic = "dcg@3"
         method = "local_search"
-        time_limit = 5
+        time_limit = 0.3
         [statistics]
         report = ["mrr"]
         """,
