@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar, Self
 
+import psutil
 import pytest
 
 from tests.sweeping import EXPERIMENT, files_of, found_in, run_here, stamps, table, write
@@ -105,9 +107,9 @@ finds_processes = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reaso
 
 
 @finds_processes
-def test_a_killed_worker_and_a_signal_lose_nothing_that_is_finished(tmp_path, reference):
+def test_a_killed_worker_and_a_signal_lose_nothing_that_is_finished(tmp_path, reference, capsys):
     path = write(tmp_path, sweep=SHORT + HARD, hard=hard(tmp_path))
-    kept = terminate(path, kill_the_worker(path, {}))
+    kept = terminate(path, kill_the_worker_of_this_process(path, capsys))
     without_the_hard_list(path, kept, reference)
 
 
@@ -139,11 +141,31 @@ def kill_the_worker(path, kept):
     sweep = Started(path, "--jobs=1")
     wait_until(lambda: len(files_of(sweep.folder)) > len(kept))
     os.kill(sweep.worker(), signal.SIGKILL)
-    code, said = sweep.end()
+    return check_killed(sweep.folder, *sweep.end(), kept)
+
+
+def kill_the_worker_of_this_process(path, capsys):
+    """The same of a sweep that this process runs."""
+    folder = path.parent / "runs" / "sweep"
+
+    def kill():
+        wait_until(lambda: files_of(folder))
+        for process in psutil.Process().children(recursive=True):
+            if any("LokyProcess" in word for word in process.cmdline()):
+                process.kill()
+
+    with ThreadPoolExecutor(1) as pool:
+        killed = pool.submit(kill)
+        code = main(["sweep", str(path), f"runs_dir={path.parent / 'runs'}", "--jobs=1"])
+        killed.result()
+    return check_killed(folder, code, capsys.readouterr().err, {})
+
+
+def check_killed(folder, code, said, kept):
     assert code == 2
     assert said.splitlines()[-1].startswith("ltr: error: a worker process was killed; what is finished is kept"), said
     assert "Traceback" not in said
-    return kept_and_more(sweep.folder, kept)
+    return kept_and_more(folder, kept)
 
 
 def terminate(path, kept):
