@@ -1,6 +1,7 @@
 """Explanations: what columns add up to, how rows compare with their neighbours, and `ltr explain`."""
 
 import csv
+import functools
 import json
 
 import numpy as np
@@ -47,9 +48,14 @@ def rows(n=60, seed=0):
     return pd.DataFrame(X, columns=NAMES, index=[f"p{i}" for i in range(n)]), y
 
 
+@functools.cache
+def fitted_once(ranker):
+    return clone(ranker, safe=False).fit(*rows())
+
+
 def fitted(ranker):
-    X, y = rows()
-    return clone(ranker, safe=False).fit(X, y), X
+    """The ranker fitted to the rows, which no test changes, and the rows."""
+    return fitted_once(ranker), rows()[0]
 
 
 each = pytest.mark.parametrize(
