@@ -204,7 +204,7 @@ def test_something_else_than_a_problem():
 def test_a_time_limit_returns_the_incumbent_and_a_valid_bound(method):
     problem = hard_list(rank=method.split("_")[0])
     good = solve(problem, "local_search", Limits(time_limit=0.1))
-    solution = solve(problem, METHODS[method], Limits(time_limit=0.4))
+    solution = solve(problem, METHODS[method], Limits(time_limit=0.5))
     assert solution.status is Status.TIME_LIMIT
     assert_sound(problem, solution)
     assert solution.value > problem.evaluate(np.zeros(problem.d))

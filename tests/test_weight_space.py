@@ -234,7 +234,7 @@ def test_integers_are_above_the_table_and_close_to_it():
 
 def test_limits_leave_a_valid_bound():
     problem = hard_list()
-    timed = solve(problem, WeightSpaceSearch(), Limits(time_limit=0.2))
+    timed = solve(problem, WeightSpaceSearch(), Limits(time_limit=0.5))
     assert timed.status is Status.TIME_LIMIT
     assert problem.evaluate(timed.weights) == timed.value < timed.bound < problem.trivial_bound
     counted = solve(problem, WeightSpaceSearch(), Limits(time_limit=60, node_limit=50))
@@ -275,7 +275,7 @@ def test_a_stop_request_and_ctrl_c_end_the_search():
 
 
 def test_the_trace_tells_of_bounds_on_the_way():
-    solution = solve(hard_list(), WeightSpaceSearch(threads=1), Limits(time_limit=0.5))
+    solution = solve(hard_list(), WeightSpaceSearch(threads=1), Limits(time_limit=0.7))
     bounds = [point.bound for point in solution.trace]
     assert bounds == sorted(bounds, reverse=True)
     assert len(set(bounds)) >= 2
