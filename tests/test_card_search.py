@@ -12,6 +12,7 @@ from ltr.exact import Limits, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from ltr.native import CardSearch as Kernel
+from tests.tiers import examples
 
 STATISTICS = [
     "auc",
@@ -26,7 +27,7 @@ STATISTICS = [
     "power(p=3)@4",
     "own",
 ]
-TRIALS = 500
+TRIALS = examples(250, slow=500)
 
 
 def rank_weights(name, n):

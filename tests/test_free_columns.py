@@ -16,7 +16,7 @@ from ltr.exact.solve import METHODS
 from ltr.exact.weight_space import WeightSpaceSearch
 from tests import vertex_reference as reference
 from tests.reference import admits
-from tests.tiers import slow_but
+from tests.tiers import examples, slow_but
 
 X, Y = [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [2.0, 2.0, 0.0]], [0, 1, 0]
 KERNEL = WeightSpaceSearch(threads=1, local_search=0)
@@ -89,7 +89,7 @@ def test_the_limit_counts_the_other_columns():
 # --- methods ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", slow_but(range(40), quick=range(20)))
+@pytest.mark.parametrize("seed", slow_but(range(40), quick=range(10)))
 def test_optima_by_enumeration_of_vertices(seed):
     problem = instance(seed)
     best, _ = reference.optimum(problem)
@@ -108,7 +108,7 @@ OTHERS = ("local_search", "weight_space", "cards")
 def test_models_by_enumeration_of_vertices(method):
     problems = [instance(seed) for seed in range(40) if admits(METHODS[method], instance(seed))]
     assert problems
-    for problem in problems[:4]:
+    for problem in problems[: examples(2, slow=4)]:
         best, _ = reference.optimum(problem)
         if method == "resolved_faithful":
             # the printed model has no weights with differences between 0 and the margin

@@ -23,6 +23,7 @@ from tests.reference import (
     random_instance,
     random_pairwise,
 )
+from tests.tiers import examples
 
 HOSTED = WeightSpaceSearch(threads=1, local_search=0)
 KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
@@ -123,14 +124,14 @@ def homogeneous_rows(seed, d):
 
 
 def test_side_constraints_by_enumeration():
-    for seed in range(36):
+    for seed in range(examples(18, slow=36)):
         p = random_instance(seed)
         A = homogeneous_rows(seed, p.d)
         optimum = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, A=A)[0]
         q = with_constraints(p, A, np.zeros(len(A)))
         assert_proves(q, optimum, [HOSTED])
         assert_valid(q, solve(q, KERNEL, Limits(time_limit=60)), optimum)
-    for seed in range(12):
+    for seed in range(examples(6, slow=12)):
         p = random_pairwise(seed)
         A = homogeneous_rows(seed, p.d)
         optimum = cell_optimum_pairs(p.X, p.pairs, p.weights, p.C, A=A)[0]
@@ -148,7 +149,7 @@ def test_constraints_that_leave_the_scale_free_change_nothing():
 @pytest.mark.parametrize("limits", [(-0.5, 0.75), (0.25, 0.25), (-0.9, -0.1)])
 def test_inhomogeneous_constraints_as_a_mip_sees_them(limits):
     # limits on w_0, and w_0 + w_1 >= 1/4
-    for seed in (1, 2, 4, 5, 8):
+    for seed in examples((1, 4, 8), slow=(1, 2, 4, 5, 8)):
         p = random_instance(seed, d=2, statistic="dcg")
         A, b = [[1.0, 0.0], [-1.0, 0.0], [-1.0, -1.0]], [limits[1], -limits[0], -0.25]
         p = RerankProblem(p.X, p.y, p.statistic, p.C, constraints=LinearConstraints(A, b))

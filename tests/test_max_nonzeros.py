@@ -21,6 +21,7 @@ from tests.reference import (
     random_instance,
     random_pairwise,
 )
+from tests.tiers import examples
 
 HOSTED = WeightSpaceSearch(threads=1, local_search=0)
 KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
@@ -119,7 +120,7 @@ def test_feasible_asks_for_both_limit_and_side_constraints():
 @pytest.mark.parametrize("method", [HOSTED, KERNEL], ids=["hosted", "kernel"])
 @pytest.mark.parametrize("draw", [random_instance, random_pairwise, random_graded])
 def test_weight_space_by_enumeration_of_supports(draw, method):
-    for seed in range(30):
+    for seed in range(examples(15, slow=30)):
         drawn = draw(seed)
         for most in range(1, min(drawn.d, 2) + 1):
             assert_proves(*limited(drawn, most), method)

@@ -70,7 +70,7 @@ def hard(most=2, n=150, d=12):
 # --- what is proven --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(32))
+@pytest.mark.parametrize("seed", slow_but(range(32), quick=range(16)))
 def test_optima_by_enumeration_of_supports(seed):
     problem = instance(seed)
     supports = supports_of(problem)

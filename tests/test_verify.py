@@ -330,7 +330,7 @@ def names(draw):
     return text
 
 
-@settings(max_examples=examples(200, slow=3000), deadline=None)
+@settings(max_examples=examples(100, slow=3000), deadline=None)
 @given(names(), st.integers(1, 6))
 def test_the_checker_knows_no_other_names(name, n):
     theirs, own = weights_of(name, n)
@@ -724,7 +724,7 @@ def mutable(which):
     return json.dumps(content)
 
 
-@settings(max_examples=examples(80, slow=800), deadline=None)
+@settings(max_examples=examples(40, slow=800), deadline=None)
 @given(st.data())
 def test_a_file_with_one_character_changed_is_rejected_or_true(data):
     text = mutable(data.draw(st.integers(0, 3)))

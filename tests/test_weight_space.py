@@ -26,7 +26,7 @@ from tests.reference import (
     random_instance,
     random_pairwise,
 )
-from tests.tiers import examples
+from tests.tiers import examples, slow_but
 
 ALONE = WeightSpaceSearch(threads=1, local_search=0.0)
 
@@ -57,14 +57,14 @@ def test_the_enumerated_optimum_is_found_and_proven(seed):
         assert_proven(problem, solve(problem, method, Limits(time_limit=60)), optimum)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", slow_but(range(40), quick=range(0, 40, 3)))
 def test_preferences(seed):
     problem = random_pairwise(seed)
     optimum, _ = cell_optimum_pairs(problem.X, problem.pairs, problem.weights, problem.C)
     assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60)), optimum)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", slow_but(range(50), quick=range(0, 50, 3)))
 def test_graded_lists(seed):
     problem = random_graded(seed)
     optimum, _ = cell_optimum_graded(problem)
@@ -89,7 +89,7 @@ def test_side_constraints_through_the_origin(rows, C, statistic):
     assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60)), optimum)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", slow_but(range(4), quick=range(2)))
 def test_subranks_take_no_more_boxes_than_resolved_ranks(seed):
     # in general position the optima are equal, and both are found by the local search
     rng = np.random.default_rng(100 + seed)
