@@ -683,7 +683,7 @@ WRONG_AT_FIRST_SIGHT = {
 
 
 def test_what_is_wrong_at_first_sight_is_said_within_a_second(survey, tmp_path):
-    """All in one process, so that no command can owe its speed to one before it without all being fast together."""
+    """All commands one after another in one process: together they take little more than a second."""
     save(survey, tmp_path / "survey.csv")
     table = '[data]\npath = "survey.csv"\nlabel = "{}"\n'
     for name, content in {

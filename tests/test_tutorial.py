@@ -127,7 +127,7 @@ def test_a_choice_and_a_corrected_column_print_what_the_page_shows(here):
     exec(compile(FILES["make_scores.py"], "make_scores.py", "exec"), {})
     choices = [command for command in SHOWN if "choose=" in command or "scored.toml" in command]
     assert len(choices) == 4
-    # in the quick tier one of the two that choose among corrections of another base
+    # the quick tier leaves out the second choice, on a longer list of another base, which takes seconds
     for command in examples([command for command in choices if "name=chosen100" not in command], slow=choices):
         code, printed = run(f"{command} -q")
         assert code == 0
