@@ -210,7 +210,13 @@ MISTAKES = {
     "check table.csv --label faild --drop idd": "no column to drop 'idd'",
     "check key.toml": "exact.topk: unknown key",
     "options exat": "did you mean 'exact'?",
-    "run": "the following arguments are required",
+    "run": "ltr run: error: the following arguments are required: CONFIG\n",
+    "run keys.toml": "keys.toml: no such config file (did you mean 'key.toml'?)",
+    "run .": ".: is a folder; give a config file",
+    "check tabel.csv": "argument TABLE: tabel.csv: no such file (did you mean 'table.csv'?)",
+    "chek table.csv": "(did you mean 'check'?)",
+    "run key.toml --dryrun": "ltr run: error: unrecognized arguments: --dryrun (did you mean '--dry-run'?)",
+    "--vrsion": "ltr: error: unrecognized arguments: --vrsion (did you mean '--version'?)",
 }
 HEAVY = ("torch", "sklearn", "pyscipopt", "scipy", "matplotlib", "tensorboard")
 
