@@ -246,7 +246,7 @@ def tune(arguments: argparse.Namespace) -> int:
     stdout = _stdout(Console)
     header, rows = tuning.table(10)
     columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]
-    for table in stacked_tables(columns, f"search {tuning.name}", stdout.width):
+    for table in stacked_tables(columns, f"search {tuning.name}", stdout.width) if rows else ():
         stdout.print(table)
     stdout.print(Text(plain_text(tuning.answer)), soft_wrap=True)
     if tuning.results is not None:
