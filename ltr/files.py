@@ -1,8 +1,9 @@
-"""Files: written whole or not at all, and JSON as people read it."""
+"""Files: written whole or not at all, missing ones, and JSON as people read it."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -12,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["WRITER", "json_text", "replacing", "write_atomic"]
+from ltr.checks import nearest
+
+__all__ = ["WRITER", "json_text", "missing_file", "nearest_file", "replacing", "write_atomic"]
 
 _INNERMOST, _BREAK = re.compile(r"[\[{][^\[\]{}]*[\]}]"), re.compile(r"\n\s*")
 _EDGE = re.compile(r"(?<=[\[{])\n\s*|\n\s*(?=[\]}])")
@@ -50,6 +53,25 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def missing_file(path: str | os.PathLike[str]) -> str:
+    """Return what an error says of a path that is no file, after the path."""
+    return "is not a file" if os.path.exists(path) else f"no such file{nearest_file(path)}"  # noqa: PTH110
+
+
+def nearest_file(path: str | os.PathLike[str]) -> str:
+    """Return `` (did you mean 'patients.csv'?)`` where a file in the same folder is called nearly so, else no text."""
+    folder, name = os.path.split(path)
+    try:
+        with os.scandir(folder or ".") as entries:
+            files = [entry.name for entry in itertools.islice(entries, _FILES) if entry.is_file()]
+    except OSError:
+        return ""
+    return nearest(name, files)
+
+
+_FILES = 1000  # files of a folder among which the nearest name is looked for
 
 
 def json_text(value: Any) -> str:  # noqa: ANN401 (any JSON)

@@ -302,10 +302,14 @@ def _prose(text: str, link: Link) -> str:
 
 
 def _table(block: str, link: Link) -> str:
-    """Return a simple table: its rules mark the columns, and a row with an empty first cell continues the one above."""
+    """Return a simple table: its rules mark the columns, and a row with an empty first cell continues the one above.
+
+    Markdown has no table without headings: two columns without any are names and what they are.
+    """
     rule, *lines = block.splitlines()
     starts = [found.start() for found in re.finditer("=+", rule)]
-    rows = [] if lines.count(rule) == 2 else [[""] * len(starts)]
+    unnamed = ["name", "what it is"] if len(starts) == 2 else [""] * len(starts)
+    rows = [] if lines.count(rule) == 2 else [unnamed]
     for line in lines:
         cells = [line[start:end].strip() for start, end in itertools.pairwise([*starts, None])]
         if rows and not cells[0]:

@@ -28,7 +28,7 @@ from trainers.config import load_config
 from trainers.files import RunError
 from trainers.run.folder import find_run
 from trainers.run.predict import predict_csv
-from trainers.stopping import exit_code, leave_at_once
+from trainers.stopping import exit_code, folded, leave_at_once
 
 ROOT = Path(__file__).parents[1]
 
@@ -569,3 +569,15 @@ def test_verify_init_and_report_print_one_json_document(tmp_path, monkeypatch, c
     assert main(["report", "runs/s", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert all(Path(said[name]).exists() for name in ("markdown", "html", "figures", "export"))
+
+
+def test_lines_are_folded_between_words_on_a_terminal_alone(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "30")
+    text = "ltr: error: a/long-path/of-a-file/that-is/not-broken: no such file\n  [data]\n"
+    assert folded(text, io.StringIO()) == text
+    lines = ["ltr: error:", "  a/long-path/of-a-file/that-is/not-broken:", "  no such file", "  [data]", ""]
+    assert folded(text, Terminal()) == "\n".join(lines)

@@ -184,6 +184,14 @@ def test_a_shell_completes_commands_files_keys_values_and_columns(workplace, mon
     assert "runs_dir=" in found("ltr sweep sweep.toml r")
     assert found("ltr check table.csv --label a") == {"age"}
     assert found("ltr show f") == {"first"}
+    assert found("ltr tune quick.toml tune.s") == {"tune.seed=", "tune.splits=", "tune.statistic="}
+    assert found("ltr tune quick.toml exact.rank=r") == {"exact.rank=resolved"}
+    for name in ("exact", "ranknet"):
+        (workplace / "runs" / "first" / name).mkdir()
+        (workplace / "runs" / "first" / name / "model.json").touch()
+    (workplace / "runs" / "first" / "run.json").touch()
+    assert found("ltr predict first table.csv --method ") == {"exact", "ranknet"}
+    assert found("ltr predict second table.csv --method ") == set()
     assert found("ltr options exact.mar") == {"exact.margin"}
     assert found("ltr completion f") == {"fish"}
 
@@ -210,7 +218,13 @@ MISTAKES = {
     "check table.csv --label faild --drop idd": "no column to drop 'idd'",
     "check key.toml": "exact.topk: unknown key",
     "options exat": "did you mean 'exact'?",
-    "run": "the following arguments are required",
+    "run": "ltr run: error: the following arguments are required: CONFIG\n",
+    "run keys.toml": "keys.toml: no such config file (did you mean 'key.toml'?)",
+    "run .": ".: is a folder; give a config file",
+    "check tabel.csv": "argument TABLE: tabel.csv: no such file (did you mean 'table.csv'?)",
+    "chek table.csv": "(did you mean 'check'?)",
+    "run key.toml --dryrun": "ltr run: error: unrecognized arguments: --dryrun (did you mean '--dry-run'?)",
+    "--vrsion": "ltr: error: unrecognized arguments: --vrsion (did you mean '--version'?)",
 }
 HEAVY = ("torch", "sklearn", "pyscipopt", "scipy", "matplotlib", "tensorboard")
 

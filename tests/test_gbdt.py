@@ -28,6 +28,7 @@ LOSSES = {
     "logistic": True,
     "logistic(pairs=sum)": True,
     "list_net": True,
+    "list_net(temperature=0.5)": True,
     "softmax": True,
     "softmax(pairs=sum)": True,
     "list_mle": True,

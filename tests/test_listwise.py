@@ -15,6 +15,7 @@ from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
 STATISTICS = ["dcg", "dcg(base=e)@3", "mrr", "wta", "wrs", "power(p=2)", "pauc@4"]
 NAMES = [
     "list_net",
+    "list_net(temperature=0.4)",
     "softmax",
     "softmax(pairs=sum)",
     "list_mle",
@@ -38,8 +39,8 @@ def draw(*shape, seed=0, grades=3):
     return scores, torch.randint(0, grades, shape, generator=generator)
 
 
-def list_net(scores, labels):
-    target, own = ([math.exp(v) for v in values] for values in (labels, scores))
+def list_net(scores, labels, temperature=1.0):
+    target, own = [math.exp(y / temperature) for y in labels], [math.exp(s) for s in scores]
     return -sum(t / sum(target) * math.log(o / sum(own)) for t, o in zip(target, own, strict=True))
 
 
@@ -93,6 +94,30 @@ def test_list_net_is_the_cross_entropy_of_torch(seed):
     value = ListNetLoss()(scores, labels).item()
     assert value == pytest.approx(list_net(scores.tolist(), labels.tolist()), rel=1e-13)
     assert value == pytest.approx(F.cross_entropy(scores, labels.double().softmax(-1)).item(), rel=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("temperature", [0.25, 0.7, 3.0])
+def test_the_temperature_of_list_net_divides_the_labels(temperature, dtype):
+    scores, labels = draw(4, 9)
+    expected = [list_net(s.tolist(), y.tolist(), temperature) for s, y in zip(scores, labels, strict=True)]
+    loss, scores = ListNetLoss(temperature=temperature, reduction="none"), scores.to(dtype)
+    tolerance = 1e-13 if dtype == torch.float64 else 1e-5
+    torch.testing.assert_close(loss(scores, labels), torch.tensor(expected, dtype=dtype), rtol=tolerance, atol=0)
+    weight, mask = torch.rand(4, 9, dtype=dtype) + 0.1, torch.arange(36).reshape(4, 9) % 5 > 0
+    plain, cooled = ListNetLoss(reduction="none"), labels.to(dtype) / temperature
+    for given in ({}, {"mask": mask}, {"weight": weight}, {"mask": mask, "weight": weight}):
+        torch.testing.assert_close(loss(scores, labels, **given), plain(scores, cooled, **given))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_list_net_at_an_extreme_temperature_draws_the_top_label_or_any_item(dtype):
+    scores, labels = (x.to(dtype) for x in draw(9, grades=4))
+    top = (labels == labels.max()).to(dtype)
+    for compiled in (ListNetLoss.__call__, lambda loss, *given: loss.in_torch(*given, *[None] * 3, reduction="mean")):
+        cold, hot = (compiled(ListNetLoss(temperature=t), scores, labels) for t in (1e-310, 1e300))
+        torch.testing.assert_close(cold, SoftmaxLoss()(scores, top))
+        torch.testing.assert_close(hot, SoftmaxLoss()(scores, torch.ones_like(top)))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -268,13 +293,13 @@ def test_lists_that_say_nothing_are_zero(name):
     nothing = loss(scores, torch.ones(1, 3), mask=torch.zeros(1, 3, dtype=torch.bool))
     assert nothing.item() == 0
     assert not torch.autograd.grad(nothing, scores)[0].any()
-    if name != "list_net":  # whose labels of one value ask for scores of one value
+    if not name.startswith("list_net"):  # whose labels of one value ask for scores of one value
         tied = loss(scores, torch.zeros(1, 3))
         assert tied.item() == 0
         assert not torch.autograd.grad(tied, scores)[0].any()
 
 
-@pytest.mark.parametrize("name", ["list_net", "softmax", "softmax(pairs=sum)", "list_mle", "list_mle(pairs=sum)"])
+@pytest.mark.parametrize("name", NAMES[: NAMES.index("lambda(statistic=dcg)")])
 def test_a_weight_of_two_equals_the_item_twice(name):
     scores, labels = draw(6)
     weight = torch.tensor([2.0, 1, 1, 3, 1, 0], dtype=torch.float64)
@@ -286,7 +311,7 @@ def test_a_weight_of_two_equals_the_item_twice(name):
 def test_functions_are_their_modules():
     scores, labels = draw(3, 8)
     pairs = [
-        (losses.list_net_loss, {}),
+        (losses.list_net_loss, {"temperature": 0.5}),
         (losses.softmax_loss, {"pairs": "sum"}),
         (losses.list_mle_loss, {"pairs": "sum"}),
         (losses.lambda_loss, {"statistic": "mrr"}),
@@ -317,7 +342,11 @@ def test_names_read_back(text):
         ("smooth(temperature=0)", "temperature must be a finite number > 0, got 0.0"),
         ("smooth(statistic=nope)", "unknown name 'nope'"),
         ("lambda(gain=log)", "gain must be one of 'linear', 'exp2', got 'log'"),
-        ("list_net(pairs=sum)", "takes reduction=..., each once, got 'pairs=sum'"),
+        ("list_net(pairs=sum)", r"takes reduction=\.\.\., temperature=\.\.\., each once, got 'pairs=sum'"),
+        ("list_net(temperature=0)", "loss list_net: temperature must be a finite number > 0, got 0.0, in 'list_net"),
+        ("list_net(temperature=-1)", "temperature must be a finite number > 0, got -1.0"),
+        ("list_net(temperature=nan)", "temperature must be a finite number > 0, got nan"),
+        ("list_net(temperature=low)", "temperature must be a number, got 'low'"),
     ],
 )
 def test_mistakes_are_named(text, message):

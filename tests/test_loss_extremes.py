@@ -207,7 +207,9 @@ def _p_norm_push(loss, s, y, w):
 
 
 def _list_net(loss, s, y, w):
-    log_p, log_q = (x - x.max() - np.log((w * np.exp(x - x.max())).sum()) for x in (y, s))
+    log_p, log_q = (
+        x - x.max() - np.log((w * np.exp(x - x.max())).sum()) for x in (y / np.longdouble(loss.temperature), s)
+    )
     p, q = w * np.exp(log_p), w * np.exp(log_q)
     value = -(np.where(p > 0, p * log_q, 0)).sum()
     return value, q - p, q + p, -log_q.min()

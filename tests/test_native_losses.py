@@ -19,6 +19,7 @@ NAMES = [
     "p_norm_push(p=3,inner=logistic)",
     "logistic",
     "list_net",
+    "list_net(temperature=0.3)",
     "softmax",
     "softmax(pairs=sum)",
     "list_mle",

@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ltr.data import DataError, Reading, Roles, TableError, TablePreparation, read_columns, read_raw_table, read_table
 from ltr.data.columns import Column
 from ltr.data.kinds import kinds_of
+from ltr.data.labels import labels_of
 from ltr.data.raw_table import table_of
 from ltr.losses import parse_loss
 from scripts.messy_table import messy_table, save
@@ -56,6 +57,46 @@ def test_every_column_of_a_messy_table_is_understood(survey):
         "country": "constant",
     }
     assert kinds["person"].reason == "all 400 texts differ"
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["yes", " Yes ", "NO", "no", "no"], "unclear"),
+        (["y", "N", "Y", "y"], "unclear"),
+        (["Bus", "bus", "bus"], "unclear"),
+        (["Yes", "Yes ", "NO"], "yes/no"),  # spaces do not count
+        (["TRUE", "true", "False", "False"], "yes/no"),
+        (["bus", "Bus", "car", "car", "Car", "bus", "Bus"], "category"),  # may be meant
+    ],
+)
+def test_yes_and_no_in_several_spellings_are_asked_about(cells, kind):
+    found = kinds_of({"flag": Column("flag", cells)})["flag"]
+    assert found.name == kind
+    if kind == "unclear":
+        assert "differ only in capital letters: write each value one way" in found.problem.text
+        assert kinds_of({"flag": Column("flag", cells)}, {"flag": "category"})["flag"].name == "category"
+
+
+@pytest.mark.parametrize("positive", [None, "yes", "Yes"])
+def test_labels_in_several_spellings_are_not_counted_as_negatives(positive):
+    """The rows of the other spelling would silently be negatives."""
+    found = labels_of(Column("ill", ["yes", "no", "Yes", "no"]), positive)
+    assert found.values is None
+    rule = "column 'ill': labels 'Yes' and 'yes' differ only in capital letters: write each label one way"
+    assert [problem.text for problem in found.problems] == [rule]
+    assert labels_of(Column("ill", ["yes", "no", "Yes", "no"]), "no").values.tolist() == [0, 1, 0, 1]
+
+
+def test_check_names_spellings_and_has_no_empty_line_for_a_label_that_it_cannot_read(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{at},{('Bus', 'bus', 'car')[at % 3]},{('yes', 'no', 'Yes')[at % 3]}" for at in range(40)]
+    Path("t.csv").write_text("\n".join(["x,mode,ill", *rows]), encoding="utf-8")
+    assert main(["check", "t.csv", "--label", "ill"]) == 2
+    printed = capsys.readouterr()
+    assert "column 'mode': 'Bus' and 'bus' differ only in capital letters, and are values of their own" in printed.out
+    assert "labels 'Yes' and 'yes' differ only in capital letters" in printed.err
+    assert not printed.out.endswith("\n\n")
 
 
 @pytest.mark.parametrize(

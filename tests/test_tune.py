@@ -1,6 +1,7 @@
 """Searches: ranges and their mistakes, trials on inner splits, interruption, the best config, the report."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -122,6 +123,20 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_pat
     journal.write_bytes(journal.read_bytes() + b'{"op_code"')  # as a process leaves it that is killed
     monkeypatch.setattr(runner, "run_experiment", whole)
     assert values(ltr.tune(BASE, RANGES | {"trials": 5}, **options)).equals(values(found))
+
+
+def test_an_interruption_of_the_first_trial_is_one_line(tmp_path, monkeypatch, capsys):
+    def stopped(config, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "run_experiment", stopped)
+    monkeypatch.chdir(tmp_path)
+    text = '[data]\nname = "gaussians"\n[surrogate]\nlosses = ["ranknet"]\n[exact]\nenabled = false\n[baselines]\n'
+    Path("study.toml").write_text(text + "methods = []\n[tune]\nsurrogate.l2 = [0.1, 1.0]\n", encoding="utf-8")
+    assert main(["tune", "study.toml"]) == 130
+    printed = capsys.readouterr()
+    assert printed.out == "No trial has a value.\n"
+    assert printed.err.endswith("interrupted; what is finished is kept in runs/study-tune: the same command goes on\n")
 
 
 @pytest.mark.usefixtures("without_report")

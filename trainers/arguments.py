@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+from ltr.files import missing_file
+
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     """Return a reader of whole numbers from `least` to `most`."""
@@ -23,7 +25,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
 def file(text: str) -> Path:
     """Return the path of a file that is there."""
     if not Path(text).is_file():
-        raise argparse.ArgumentTypeError(f"{text}: {'is not a file' if Path(text).exists() else 'no such file'}")
+        raise argparse.ArgumentTypeError(f"{text}: {missing_file(text)}")
     return Path(text)
 
 

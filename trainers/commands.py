@@ -7,14 +7,16 @@ take seconds are imported, and returns what it has read.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import glob
+import io
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainers.stopping import complain, is_first
+from trainers.stopping import complain, folded, is_first
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,11 +90,12 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Labelled]:
 def find_run(arguments: argparse.Namespace) -> RunFolder:
     """Return the folder of a run, for rows that are there."""
     from ltr.data import DataError
+    from ltr.files import missing_file
     from trainers.run.folder import find_run
 
     data = getattr(arguments, "data", None)
     if data is not None and not data.is_file():
-        raise DataError(f"{data}: {'is not a file' if data.exists() else 'no such file'}")
+        raise DataError(f"{data}: {missing_file(data)}")
     return find_run(arguments.run)
 
 
@@ -243,7 +246,7 @@ def tune(arguments: argparse.Namespace) -> int:
     stdout = _stdout(Console)
     header, rows = tuning.table(10)
     columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]
-    for table in stacked_tables(columns, f"search {tuning.name}", stdout.width):
+    for table in stacked_tables(columns, f"search {tuning.name}", stdout.width) if rows else ():
         stdout.print(table)
     stdout.print(Text(plain_text(tuning.answer)), soft_wrap=True)
     if tuning.results is not None:
@@ -493,7 +496,10 @@ def verify(arguments: argparse.Namespace) -> int:
     options += ["--json"] if arguments.json else []
     options += [] if arguments.data is None else [f"--data={arguments.data}"]
     options += [] if arguments.max_size is None else [f"--max-size={arguments.max_size}"]
-    return verify.main([*options, "--", arguments.file])
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        code = verify.main([*options, "--", arguments.file])
+    sys.stdout.write(printed.getvalue() if arguments.json else folded(printed.getvalue(), sys.stdout))
+    return code
 
 
 def options(arguments: argparse.Namespace) -> int:

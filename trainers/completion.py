@@ -34,9 +34,12 @@ def complete(parser: argparse.ArgumentParser) -> None:
     for name, command in _subcommands(parser):
         for action in command._actions:
             if action.dest == "overrides":
-                action.completer = _keys_of_sweep if name == "sweep" else _keys  # type: ignore[attr-defined]
+                keys = {"sweep": _keys_of_sweep, "tune": _keys_of_search}.get(name, _keys)
+                action.completer = keys  # type: ignore[attr-defined]
             elif action.metavar == "COLUMN":
                 action.completer = _columns  # type: ignore[attr-defined]
+            elif action.dest == "method":
+                action.completer = _methods  # type: ignore[attr-defined]
             elif action.dest == "keys":
                 action.completer = _sections  # type: ignore[attr-defined]
             elif action.metavar in ("RUN", "RUNS") and name != "eval":
@@ -56,6 +59,17 @@ def _runs(prefix: str, **_: object) -> list[str]:
     """Return the runs and sweeps in the folder runs/, and the folders that a path can go on to."""
     known = sorted(path.name for path in Path("runs").glob("*/") if not path.name.startswith("."))
     return [*known, *FilesCompleter(["jsonl"])(prefix)]
+
+
+def _methods(prefix: str, parsed_args: Any, **_: object) -> list[str]:  # noqa: ANN401  (what is parsed so far)
+    """Return the methods of the run that the command line names."""
+    from trainers.files import RunError
+    from trainers.run.folder import find_run
+
+    try:
+        return find_run(str(parsed_args.run)).fitted
+    except RunError:
+        return []
 
 
 def _sections(prefix: str, **_: object) -> list[str]:
@@ -79,6 +93,13 @@ def _keys_of_sweep(prefix: str, **_: object) -> list[str]:
 
     own = (text for text in _assignments(prefix, SweepConfig) if not text.startswith("grid"))
     return [*own, *_keys(prefix)]
+
+
+def _keys_of_search(prefix: str, **_: object) -> list[str]:
+    from trainers.config.tuning import TuneConfig
+
+    own = _assignments(prefix.removeprefix("tune."), TuneConfig)
+    return [*(f"tune.{text}" for text in own), *_keys(prefix)]
 
 
 def _assignments(prefix: str, model: type[BaseModel]) -> Iterator[str]:

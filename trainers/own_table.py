@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr.data import DataError, Reading, Roles, Table, TableError, format_of, read_raw_table
-from ltr.data.columns import Column
+from ltr.data.columns import Column, spellings
 from ltr.data.encoding import Encoding, encode, encodings_of
 from ltr.data.kinds import LEFT_OUT, Kind, kind_of
 from ltr.data.labels import labels_of, note_on_separating
@@ -104,7 +104,7 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
         error = found
     clear = {name: kind for name, kind in table.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
     encodings, _ = encodings_of(table.columns, {name: kind.asked for name, kind in clear.items()})
-    notes = table.notes
+    notes = (*table.notes, *_notes_on_spellings(table))
     if error is None and encodings and table.labels is not None and table.labels.values is not None:
         names = [name for one in encodings for name in one.names]
         note = note_on_separating(encode(table.columns, encodings, table.where), table.labels.values, names)
@@ -158,6 +158,13 @@ def _short(text: str) -> str:
     return text if len(text) <= 20 else f"{text[:17]}..."
 
 
+def _notes_on_spellings(table: Table) -> Iterator[str]:
+    """Yield a note on each category of which values differ only in capital letters."""
+    for name, kind in table.kinds.items():
+        if kind.name == "category" and (alike := spellings(table.columns[name].counts)):
+            yield f"column {name!r}: {alike} differ only in capital letters, and are values of their own"
+
+
 def _label_text(table: Table) -> str:
     labels, roles = table.labels, table.roles
     if labels is None or labels.values is None:
@@ -186,9 +193,7 @@ def rich_check(checked: Checked, width: int) -> list[RenderableType]:
         *map(Text, lines),
         Text(),
         shown,
-        Text(),
-        Text(f"label {checked.label}" if checked.label else _no_label(checked)),
-        *([Text(f"weight {checked.weight}")] if checked.weight else []),
+        *([Text(), *map(Text, about)] if (about := list(_about_rows(checked))) else []),
     ]
 
 
@@ -199,11 +204,15 @@ def columns_table(columns: Sequence[Understood], width: int) -> RenderableType:
     return folded_table(headings, rows, width, whole=("kind", "missing"), right=("missing",))
 
 
-def _no_label(checked: Checked) -> str:
-    if checked.table.roles.label is not None:
-        return ""
-    guessed = label_candidates(checked.table)
-    return f"label: none given; it could be {', '.join(guessed[:5])}" if guessed else "label: none given"
+def _about_rows(checked: Checked) -> Iterator[str]:
+    """Yield what is known of the label and the weight; a label that is not understood is an error below."""
+    if checked.label:
+        yield f"label {checked.label}"
+    elif checked.table.roles.label is None:
+        guessed = label_candidates(checked.table)
+        yield f"label: none given; it could be {', '.join(guessed[:5])}" if guessed else "label: none given"
+    if checked.weight:
+        yield f"weight {checked.weight}"
 
 
 def label_candidates(table: Table) -> list[str]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from ltr.checks import nearest
 from trainers import commands
 from trainers.arguments import file, seconds, shard, share, statistic, whole
+from trainers.stopping import folded
 
 _DESCRIPTION = "Learning to rank: convex surrogates first, then an exact reranker of the top with a proof."
 
@@ -67,6 +71,23 @@ example:
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    """Names the nearest command or option where one is misspelt."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with a message."""
+        if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            message += nearest(found[1], re.findall(r"[^\s',]+", found[2]))
+        self.print_usage(sys.stderr)
+        self.exit(2, folded(f"{self.prog}: error: {message}\n", sys.stderr))
+
+    def unrecognized(self, arguments: Sequence[str]) -> NoReturn:
+        """End the program with a message about arguments that are not known."""
+        known = re.findall(r"--[a-z-]+", self.format_help())
+        near = [nearest(text.partition("=")[0], known) for text in arguments]
+        self.error(f"unrecognized arguments: {' '.join(arguments)}{next(filter(None, near), '')}")
+
+
 class _Paragraphs(argparse.HelpFormatter):
     """Folds the description, and leaves examples as they are."""
 
@@ -91,7 +112,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace | None:
         complete(parser)
     arguments, rest = parser.parse_known_args(argv)
     if rest and (not hasattr(arguments, "overrides") or any(text.startswith("-") for text in rest)):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        getattr(arguments, "parser", parser).unrecognized(rest)
     if arguments.command is None:
         parser.print_help()
         return None
@@ -100,15 +121,15 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace | None:
     return arguments
 
 
-def parser_of_ltr() -> argparse.ArgumentParser:
+def parser_of_ltr() -> _Parser:
     """Return the parser.
 
-    Each command has its function in ``act`` and the modules to import before in ``modules``. Before these are imported,
-    ``early`` checks what can be checked without them; what it returns is in ``given``.
+    Each command is in ``parser``, its function in ``act`` and the modules to import before in ``modules``. Before these
+    are imported, ``early`` checks what can be checked without them; what it returns is in ``given``.
     """
     import ltr  # takes a moment: in `main`, where Ctrl-C is handled
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ltr", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"ltr {ltr.__version__}")
@@ -126,7 +147,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         command = subcommands.add_parser(
             name, help=summary, description=description, epilog=_SHORT.get(name), formatter_class=_Paragraphs
         )
-        command.set_defaults(act=act, modules=modules, early=early)
+        command.set_defaults(parser=command, act=act, modules=modules, early=early)
         return command.add_argument
 
     run = add(
@@ -139,7 +160,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         early=commands.check_run,
     )
     run("config", metavar="CONFIG", help="a TOML file")
-    run("overrides", metavar="KEY=VALUE", nargs="*", help="set a key, as in exact.top_k=100")
+    run("overrides", metavar="KEY=VALUE", nargs="*", default=[], help="set a key, as in exact.top_k=100")
     run("--fresh", action="store_true", help="throw away an earlier run of this name and start over")
     run("-n", "--dry-run", action="store_true", help=_DRY)
     run("--json", action="store_true", help="print JSON in place of tables")
@@ -155,7 +176,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         early=commands.check_sweep,
     )
     sweep("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
-    sweep("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of the sweep or its experiments")
+    sweep("overrides", metavar="KEY=VALUE", nargs="*", default=[], help="set a key of the sweep or its experiments")
     jobs = "number of results computed at a time (default: as threads allow)"
     sweep("-j", "--jobs", type=whole(1), metavar="N", help=jobs)
     sweep("--threads", type=whole(1), default=1, metavar="N", help="threads for each result (default 1)")
@@ -178,7 +199,7 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         early=commands.check_tune,
     )
     tune("config", metavar="CONFIG", help="a TOML file with a section [tune]")
-    tune("overrides", metavar="KEY=VALUE", nargs="*", help="set a key, as in tune.trials=100")
+    tune("overrides", metavar="KEY=VALUE", nargs="*", default=[], help="set a key, as in tune.trials=100")
     tune("--fresh", action="store_true", help="throw away an earlier search of this name and start over")
     tune("-q", "--quiet", action="store_true", help="no progress, only the table")
 
@@ -311,7 +332,13 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         early=commands.check_card,
     )
     card("table", metavar="TABLE", type=file, help="a CSV or other table")
-    card("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of a config, as in data.missing=? card.C=0.01")
+    card(
+        "overrides",
+        metavar="KEY=VALUE",
+        nargs="*",
+        default=[],
+        help="set a key of a config, as in data.missing=? card.C=0.01",
+    )
     card("--label", required=True, metavar="COLUMN", help="column of the labels: 0 and 1, grades, yes and no")
     card("--positive", metavar="TEXT", help="the label of the positives, where labels are other texts")
     card("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Self
+from typing import Self, TextIO
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -125,9 +125,25 @@ def leave_at_once(number: int, frame: FrameType | None) -> None:
 
 
 def complain(text: str) -> None:
-    """Show a line on stderr, under torchrun only in the first process of a machine."""
+    """Show a line on stderr, folded between words on a terminal; under torchrun only in a machine's first process."""
     if is_first():
-        sys.stderr.write(f"ltr: {text}\n")
+        sys.stderr.write(f"{folded(f'ltr: {text}', sys.stderr)}\n")
+
+
+def folded(text: str, stream: TextIO) -> str:
+    """Return a text whose lines are folded between words to the width of a terminal, and left alone elsewhere."""
+    if not stream.isatty():
+        return text
+    import shutil
+    import textwrap
+
+    fold = textwrap.TextWrapper(
+        max(20, shutil.get_terminal_size().columns),
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(part for line in text.split("\n") for part in fold.wrap(line) or [""])
 
 
 def is_first() -> bool:

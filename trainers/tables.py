@@ -67,7 +67,7 @@ def folded_table(
     # rich's own division of the width can cut off what a column does not fold
     widths = [own if cells[0] in whole else min(own, 8) for own, cells in zip(longest, columns, strict=True)]
     words = [max(cell_len(word) for text in cells for word in text.split(" ")) for cells in columns]
-    for wanted in ([min(of_words, max(8, width // 4)) for of_words in words], longest):
+    for wanted in ([min(of_words, max(8, 3 * width // 10)) for of_words in words], longest):
         while sum(widths) + 2 * len(widths) < width and (
             short := [at for at, own in enumerate(widths) if own < wanted[at]]
         ):

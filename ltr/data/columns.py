@@ -388,3 +388,16 @@ def yes_of(values: Iterable[str]) -> str | None:
     texts = list(values)
     pairs = ((one, other.lower()) for one, other in zip(texts, reversed(texts), strict=True))
     return next((one for one, other in pairs if len(texts) == 2 and _NO.get(one.lower()) == other), None)
+
+
+def spellings(values: Iterable[str]) -> str:
+    """Return the texts that differ only in capital letters, as a message lists them; empty where there are none.
+
+    Examples:
+        >>> spellings(["yes", "NO", "Yes", "no"]), spellings(["yes", "no"])
+        ("'Yes' and 'yes', 'NO' and 'no'", '')
+    """
+    alike: dict[str, list[str]] = {}
+    for text in values:
+        alike.setdefault(text.casefold(), []).append(text)
+    return ", ".join(" and ".join(map(repr, sorted(texts))) for texts in alike.values() if len(texts) > 1)

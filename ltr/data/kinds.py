@@ -13,8 +13,8 @@ kind         columns
 ``empty``    no value in any row: left out
 ===========  ==========================================================================================================
 
-All other columns are problems, which the user decides: texts of many values, texts among numbers, dates whose day and
-month could be swapped.
+All other columns are problems, which the user decides: texts of many values, texts among numbers, yes and no in several
+spellings, dates whose day and month could be swapped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr.data.columns import ISO, Column, is_amount
+from ltr.data.columns import ISO, Column, is_amount, spellings, yes_of
 from ltr.data.problems import Problem, Remedy, listed
 
 MOST_VALUES = 10
@@ -168,6 +168,11 @@ def _number(column: Column, *, wanted: bool) -> Kind:
 
 def _texts(column: Column, *, wanted: bool) -> Kind:
     counts, known = column.counts, int((~column.missing).sum())
+    folded = {text.casefold() for text in counts}
+    if (spelt := spellings(counts)) and (len(folded) == 1 or yes_of(folded) is not None):
+        rule = f"column {column.name!r}: {spelt} differ only in capital letters: write each value one way"
+        remedies = (Remedy("takes every spelling as a value of its own", "categories", [column.name]), _drop(column))
+        return Kind("unclear", problem=Problem(rule, remedies))
     if len(counts) == 2:
         return Kind("yes/no")
     if not wanted and len(counts) > 2 and len(counts) >= _DIFFERENT * known:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.data.columns import Column, text_of, yes_of
+from ltr.data.columns import Column, spellings, text_of, yes_of
 from ltr.data.dataset import DataError, checked_labels
 from ltr.data.problems import Problem, Remedy, listed
 
@@ -44,6 +44,8 @@ def labels_of(column: Column, positive: object = None, *, graded: bool = False) 
     Examples:
         >>> labels_of(Column("ill", ["no", "yes", "no"])).values.tolist()
         [0, 1, 0]
+        >>> print(labels_of(Column("ill", ["no", "Yes", "yes"])).problems[0].line({}))
+        column 'ill': labels 'Yes' and 'yes' differ only in capital letters: write each label one way
         >>> print(labels_of(Column("end", ["died", "left", "left"])).problems[0].line({}))
         column 'end': labels must be 0 and 1, or yes and no, got 'died', 'left'; data.positive = "died" counts it as 1 \
 and all others as 0
@@ -56,10 +58,15 @@ and all others as 0
         problems.append(Problem(rule, (Remedy("fill them in, or take these rows out of the table"),)))
     counts = {} if column.numbers is not None and column.different > 1000 else column.counts
     given = None if positive is None else text_of(positive)
-    if given is not None:
-        problems += [] if given in counts else [_no_such_label(where, given, counts)]
+    if given is not None and given in counts:
+        same = [text for text in counts if text.casefold() == given.casefold()]
+        problems += [_spelt(where, same)] if len(same) > 1 else []  # the others would count as negatives
+    elif given is not None:
+        problems.append(_no_such_label(where, given, counts))
     elif column.numbers is None and len(counts) == 1:
         problems.append(_one_class(where, counts))
+    elif column.numbers is None and len({text.casefold() for text in counts}) <= 2 and spellings(counts):
+        problems.append(_spelt(where, counts))
     elif column.numbers is None:
         given = yes_of(counts)
         problems += [] if given is not None else [_not_two(where, counts)]
@@ -110,6 +117,10 @@ def _positive(counts: dict[str, int]) -> tuple[Remedy, ...]:
         return (Remedy(what),) if len(counts) != 1 else ()
     text = min(counts, key=lambda text: (counts[text], text))
     return (Remedy("counts it as 1 and all others as 0", "positive", _typed(text)),)
+
+
+def _spelt(where: str, texts: Iterable[str]) -> Problem:
+    return Problem(f"{where}: labels {spellings(texts)} differ only in capital letters: write each label one way")
 
 
 def _not_two(where: str, counts: dict[str, int]) -> Problem:

@@ -30,6 +30,7 @@ from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, checked_features
 from ltr.data.raw_table import feature_names
 from ltr.data.table_files import is_number, queries_beside
+from ltr.files import missing_file
 
 FloatArray = NDArray[np.float64]
 
@@ -107,7 +108,7 @@ def _read(
     """Return features, labels, names of the features, and query ids (or None)."""
     file = Path(path)
     if not file.is_file():
-        raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
+        raise DataError(f"{path}: {missing_file(file)}")
     asked = None if features is None else list(feature_names(features))
     if foreign := [name for name in asked or () if not _NAME.fullmatch(name)]:
         raise DataError(f"{path}: features of sparse text are named f0, f1, ..., it has no {foreign[0]!r}")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ltr.data.dataset import DataError, checked_names
 from ltr.data.problems import TableError
 from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text
+from ltr.files import missing_file
 
 IntArray = NDArray[np.int64]
 Columns = Mapping[str, Any]
@@ -38,7 +39,7 @@ def read_file(
     reading = reading or Reading()
     file, separator = Path(path), reading.separator
     if not file.is_file():
-        raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
+        raise DataError(f"{path}: {missing_file(file)}")
     if file.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty")
     suffix = file.suffix.lower()

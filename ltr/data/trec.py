@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.dataset import DataError
+from ltr.files import missing_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,7 +186,7 @@ def _read(path: str | os.PathLike[str], fields: tuple[str, ...], value: str) -> 
 
     file = Path(path)
     if not file.is_file():
-        raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
+        raise DataError(f"{path}: {missing_file(file)}")
     rows, numbers = [], []
     with file.open(encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, start=1):

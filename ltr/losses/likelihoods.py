@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ltr.checks import check_number
 from ltr.lists import Lists
 from ltr.losses.arithmetic import item_weights, times_unit, with_gradient_of, with_small_gaps
 from ltr.losses.contract import RankingLoss, Reduction, as_function
@@ -78,43 +79,63 @@ class LogisticLoss(_ItemLoss):
 class ListNetLoss(RankingLoss):
     r"""Cross entropy of the top-one probabilities of labels and scores.
 
-    ``- sum over i of  P_i log Q_i,   P = softmax(labels),  Q = softmax(scores)``
+    ``- sum over i of  P_i log Q_i,   P = softmax(labels / temperature),  Q = softmax(scores)``
 
     over the items of a list: Q_i is the probability that i comes first if items are drawn in proportion to
     exp(score). A list without an item has the value 0.
 
-    Source: Cao, Qin, Liu, Tsai & Li, *Learning to Rank: From Pairwise Approach to Listwise Approach* (2007).
+    With few labels P is nearly flat: at temperature 1, an item of label 1 is drawn only e times as often as one of
+    label 0. A lower temperature gives the items of the list's largest label more of P, and in the limit all of it.
+
+    Source: Cao, Qin, Liu, Tsai & Li, *Learning to Rank: From Pairwise Approach to Listwise Approach* (2007), at
+    temperature 1.
 
     Args:
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        temperature: difference of labels at which one item is drawn e times as often as another, > 0.
+
+    Raises:
+        ValueError: an option outside its range.
 
     Examples:
         >>> loss = ListNetLoss()
         >>> round(loss(torch.tensor([1.0, 0.0]), torch.tensor([1, 0])).item(), 4)  # the entropy of (0.7311, 0.2689)
         0.5822
+        >>> sharp = ListNetLoss(temperature=0.5)
+        >>> round(sharp(torch.tensor([2.0, 0.0]), torch.tensor([1, 0])).item(), 4)  # the entropy of (0.8808, 0.1192)
+        0.3653
     """
 
     key = "list_net"
     convex = True
 
-    def __init__(self, *, reduction: Reduction = "mean") -> None:
+    def __init__(self, *, reduction: Reduction = "mean", temperature: float = 1.0) -> None:
         super().__init__(reduction=reduction)
+        check_number("temperature", temperature, above=0)
+        self.temperature = float(temperature)
 
     def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled pass over the items."""
-        return list_loss("list_net")
+        return list_loss("list_net", temperature=self.temperature)
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the cross entropy; weights multiply the probability of an item in both distributions."""
         weight, unit = item_weights(lists)
         real = weight > 0
         log_weight = None if unit is None else _log_weights(weight, unit).masked_fill(~real, 0.0)
-        top = F.softmax(_log_odds(lists.labels, log_weight, real), -1).masked_fill(~real, 0.0)
+        top = F.softmax(_log_odds(self._cooled(lists.labels, real), log_weight, real), -1).masked_fill(~real, 0.0)
         log_q = F.log_softmax(_log_odds(lists.scores, log_weight, real), -1)
         if log_weight is not None:
             log_q = log_q - log_weight
         # where P is 0 the logarithm of Q may be infinite
         return -(top * log_q).masked_fill(top == 0, 0.0).sum(-1)
+
+    def _cooled(self, labels: Tensor, real: Tensor) -> Tensor:
+        """Return the labels over the temperature, but for a constant: the largest of a list becomes 0."""
+        if self.temperature == 1:
+            return labels
+        largest = labels.masked_fill(~real, 0.0).amax(-1, keepdim=True)
+        return ((labels - largest).double() / self.temperature).to(labels.dtype)
 
 
 class SoftmaxLoss(_ItemLoss):

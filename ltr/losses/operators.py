@@ -32,9 +32,9 @@ _Context = torch.autograd.function.FunctionCtx
 
 
 @functools.lru_cache(maxsize=256)
-def list_loss(name: str, *, mean: bool = True, power: float = 1.0) -> ListLoss:
+def list_loss(name: str, *, mean: bool = True, power: float = 1.0, temperature: float = 1.0) -> ListLoss:
     """Return the compiled loss of a name with its options."""
-    return ListLoss(name, mean=mean, power=power)
+    return ListLoss(name, mean=mean, power=power, temperature=temperature)
 
 
 def statistic_loss(

@@ -217,13 +217,17 @@ double logistic_curvature(const List& list, const Options& options, Workspace&) 
   return 0.0;
 }
 
-// The cross entropy of w exp(label) and w exp(score), each divided by its sum, where the weight of an item is left out
-// of the logarithm: sum over i of P_i (log sum of w exp(s) - s_i). The logarithm of the largest weighted exponential is
-// added to distances from the highest score and not to scores, beside which it could be lost.
+// The cross entropy of w exp(label / temperature) and w exp(score), each divided by its sum, where the weight of an
+// item is left out of the logarithm: sum over i of P_i (log sum of w exp(s) - s_i). The logarithm of the largest
+// weighted exponential is added to distances from the highest score and not to scores, beside which it could be lost.
 double list_net(const List& list, const Options& options, Workspace& space) {
   const std::size_t n = list.n;
   if (n == 0) return 0.0;
   double* shares = space.take(n);
+  if (options.temperature != 1.0) {
+    const double best = largest_of(list.labels, n);
+    for (std::size_t i = 0; i < n; ++i) list.labels[i] = (list.labels[i] - best) / options.temperature;
+  }
   pad(list.scores, n, -kInfinity);
   pad(list.labels, n, -kInfinity);
   if (list.weights == nullptr) {

@@ -132,7 +132,7 @@ def _about(cells: Sequence[Json]) -> str:
     return (
         "This page measures what reranking does to rows that it has not seen: whether the ranker that the toolkit "
         "chooses on the training data is better than its base, and whether the gain that it promises comes. All "
-        f"numbers and conclusions are computed from the {counted(len(cells), 'cell')} in `docs/payoff/cells.jsonl`"
+        f"numbers and conclusions are computed from the {counted(len(cells), 'result')} in `docs/payoff/cells.jsonl`"
         f"{missing}: {counted(len(data), 'data set')}, {counted(len({c['base'] for c in cells}), 'base ranker')}"
         f"{f', commit {commits}' if commits else ''}. `python -m scripts.payoff` computes what is missing and makes "
         "this page again."
@@ -149,8 +149,8 @@ def _protocol(cells: Sequence[Json]) -> list[str]:
         "set only. **full**: the linear scorer with the largest statistic on the training list, which replaces the "
         f"base score. **+ 1, + 2**: the base score and at most so many features, with the largest statistic. "
         f"**{spreads}**: central weights around the base's order, the candidates of the choice. **oracle**: the best "
-        f"of all these on the test set itself, which nobody can know. Searches stop after {SECONDS:g} seconds. A cell "
-        "has the gains of all candidates on inner splits, and this page applies the present rule to them: the "
+        f"of all these on the test set itself, which nobody can know. Searches stop after {SECONDS:g} seconds. A "
+        "result has the gains of all candidates on inner splits, and this page applies the present rule to them: the "
         f"candidate with the largest gain, if that exceeds {BAR:g} of its standard deviations ({HIGH_BAR:g} where the "
         "base is not linear).",
         "Gains are differences from the base on the test set, in percent of the base, with the standard error over "
@@ -404,7 +404,7 @@ def _times(cells: Sequence[Json]) -> list[Block]:
         f"(`{middle}`) in the median and {against_one.max():.1f} times at most, and {np.median(against_full):.1f} "
         f"times that of the full optimum in the median and {against_full.max():.1f} times at most."
     )
-    header = ["base", "cells", "full", middle, "chosen", "to full", "at most", f"to {middle}", "at most"]
+    header = ["base", "results", "full", middle, "chosen", "to full", "at most", f"to {middle}", "at most"]
     caption = "Processor seconds of a fit in the median; the time of the fit that chooses as a multiple of the others'."
     return [Text(text), Table(header, _rows(groups, row), caption)]
 

@@ -36,6 +36,7 @@ from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
+from ltr.files import missing_file
 from ltr.statistics import GainName, RankStatistic
 from ltr.training import (
     ADAM_ONLY,
@@ -336,7 +337,7 @@ class DataConfig(Section):
         paths = dict.fromkeys((self.path, self.test_path, self.validation_path))
         given = [path for path in paths if path is not None and not os.path.isfile(path)]  # noqa: PTH113
         if given:
-            what = [f"{path}: {'is not a file' if os.path.exists(path) else 'no such file'}" for path in given]  # noqa: PTH110
+            what = [f"{path}: {missing_file(path)}" for path in given]
             raise DataError(in_one_message("", what, "files are missing"))
 
     @property

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ltr.data.problems import toml_value
+from ltr.files import nearest_file
 from trainers.config.errors import ConfigError, Finding, shortened
 
 Tree = dict[str, Any]
@@ -22,7 +23,9 @@ def read_toml(path: Path) -> Tree:
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        rule = "no such config file"
+        rule = f"no such config file{nearest_file(path)}"
+    except IsADirectoryError:
+        rule = "is a folder; give a config file"
     except (OSError, UnicodeDecodeError) as error:
         rule = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     except ValueError as error:

@@ -218,6 +218,11 @@ class RunFolder:
             raise RunError(f"data: changed since the run in {self.path} began ({hashes}); {_ADVICE}")
 
     @property
+    def fitted(self) -> list[str]:
+        """The methods that have a fitted ranker."""
+        return sorted({path.parent.name for name in MODELS for path in self.path.glob(f"*/{name}")})
+
+    @property
     def begun(self) -> bool:
         """Whether the folder holds a run: run.json, or a config and the log of a method."""
         return self.origin.exists() or (self.config.exists() and any(self.path.glob("*/scalars.jsonl")))

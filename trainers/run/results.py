@@ -342,7 +342,7 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
     return [
         *([] if results.choice is None else [Text(str(results.choice), style="bold")]),
         *_shown(methods[1], f"run {results.name}", width),
-        Text(results.caption, style="italic dim"),
+        *([Text(results.caption, style="italic dim")] if results.caption else []),
         *(table for title, columns in others for table in _shown(columns, title, width)),
         *map(Text, results.conclusions),
         *([] if results.card is None else [Text(f"\n{results.card}")]),

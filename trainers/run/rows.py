@@ -16,7 +16,7 @@ from ltr.data.table_files import queries_beside, read_file
 from ltr.data.tables import ids_of
 from trainers.config import CARD, EXACT
 from trainers.files import Json, RunError, reading
-from trainers.run.folder import MODELS, RunFolder
+from trainers.run.folder import RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +111,7 @@ def method_of(run: RunFolder, method: str | None) -> str:
     Raises:
         RunError: there is no such method, or no single one to choose.
     """
-    fitted = sorted({path.parent.name for name in MODELS for path in run.path.glob(f"*/{name}")})
+    fitted = run.fitted
     wanted = EXACT if method is None else method
     if wanted not in fitted and (record := run.method(wanted, make=False).result()) is not None:
         reason = record.get("message") or "its file is missing"
