@@ -132,11 +132,11 @@ class CutoffSchedule:
         self.distance, self.growth = _NEXT * gap if math.isfinite(gap) else 0.0, 0.0
         self._quantum = quantum
         self._least_slope = self._slope = _STEEP / self.distance if self.distance > 0 else math.inf
-        self._last, self._work = 0.0, 0.0
+        self._last, self._work = 0.0, 0
 
     def forget(self) -> None:
         """Forget the work of earlier cutoffs, which says nothing about the next in other coordinates."""
-        self._work = 0.0
+        self._work = 0
 
     def lower(self, gap: float) -> None:
         """Set the next distance after the bound has come down to a gap by other means."""
@@ -154,12 +154,12 @@ class CutoffSchedule:
             return
         self.growth = _growth(room)
         if self._work > 0 and self.distance < self._last:
-            slope = math.log(max(spent / self._work, 1.0)) / (self._last - self.distance)
+            slope = max(math.log(spent) - math.log(self._work), 0.0) / (self._last - self.distance)
             self._slope = max(slope, self._least_slope)  # the work grows little where there is little of it
         else:
             self.growth = min(self.growth, _UNMEASURED)
-        self._last, self._work = self.distance, float(spent)
-        reach = math.exp(min(self._slope * self.distance, 99.0))
+        self._last, self._work = self.distance, spent
+        reach = math.exp(min(self._slope * self.distance, 99.0))  # of the value itself
         if reach <= min(_REACH, 0.5 * _FILL * room):
             self.distance, self.growth = 0.0, reach
         else:
