@@ -111,8 +111,8 @@ def test_nothing_is_left_to_do_after_a_stop():
 
 def test_boxes_that_prove_nothing_leave_all_threads_to_the_counts(monkeypatch):
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(60, 13))
-    problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=60) > 0).astype(int))
+    X = rng.normal(size=(120, 13))
+    problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=120) > 0).astype(int))
     searchable, taken = space_of(problem), set()
     monkeypatch.setattr(operating_points, "_TRIAL", 0.2)
     threads = operating_points.PointsThreads(problem, searchable, 2)
@@ -130,6 +130,23 @@ def test_boxes_that_prove_nothing_leave_all_threads_to_the_counts(monkeypatch):
         assert threads.taken == 0
     finally:
         threads.close()
+
+
+def test_a_worker_without_anything_to_do_leaves_its_thread_to_the_boxes(monkeypatch):
+    monkeypatch.setattr(operating_points, "_TRIAL", 0.0)
+    problem = RerankProblem(np.random.default_rng(3).normal(size=(20, 6)), np.arange(20) % 2)
+    threads = operating_points.PointsThreads(problem, space_of(problem), 2)
+    taken = []
+    monkeypatch.setattr(threads._points, "advance", lambda cutoff, worker: worker == 0)  # one level is left
+    try:
+        for _ in range(100):
+            threads.poll(-BEYOND, BEYOND)
+            taken.append(threads.taken)
+            time.sleep(0.002)
+    finally:
+        threads._wanted = 0
+        threads.close()
+    assert max(taken[20:]) <= 1
 
 
 def least_loss(problem, above, loss):
@@ -206,7 +223,7 @@ def test_a_restart_with_sets_of_columns_leaves_the_thread_of_before_alone(monkey
         def __init__(self, problem, searchable, threads):
             made.append(self)
 
-        def poll(self, cutoff, others):
+        def poll(self, cutoff, others, patience):
             assert not self.closed
             polled.append(self)
             return self.bound

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact.local_search.search import local_search
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
@@ -96,7 +97,8 @@ def test_subranks_take_no_more_boxes_than_resolved_ranks(seed):
     X = rng.normal(size=(50, 5))
     y = (X @ rng.normal(size=5) + 2 * rng.normal(size=50) > 0.5).astype(int)
     problems = [RerankProblem(X, y, rank=rank) for rank in ("resolved", "subrank")]
-    resolved, subrank = (solve(p, WeightSpaceSearch(threads=1), Limits(time_limit=60)) for p in problems)
+    starts = [local_search(problems[1], restarts=300, time_limit=20.0).weights]
+    resolved, subrank = (solve(p, ALONE, Limits(time_limit=60), warm_starts=starts) for p in problems)
     assert_proven(problems[1], subrank, resolved.value)
     assert subrank.nodes <= 2 * resolved.nodes
 
@@ -321,6 +323,24 @@ def test_the_schedule_ends_at_the_value():
     assert distances == sorted(distances, reverse=True)
     assert distances[0] == 6.0
     assert len(distances) < 60
+
+
+def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
+    def log_work(distance):
+        return 30.0 - 2.0 * distance
+
+    schedule, left = CutoffSchedule(gap=8.0, quantum=0.01), math.exp(log_work(0.0) - 4.0)
+    spent, took = [], 0.0
+    while schedule.distance > 0 and len(spent) < 50:
+        took = math.exp(log_work(schedule.distance))
+        if took > left:
+            break
+        left -= took
+        spent.append(took)
+        schedule.advance(int(took), left / took)
+    total = sum(spent) + left
+    assert 0.5 * total < spent[-1] < 0.8 * total  # the last cutoff that ends takes most of the time
+    assert len(spent) < 12
 
 
 def test_preferences_of_one_pair_are_a_half_space():

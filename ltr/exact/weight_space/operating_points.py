@@ -78,18 +78,20 @@ class PointsThreads:
     def __init__(self, problem: Problem, searchable: Searchable, threads: int) -> None:
         self._points = OperatingPointBounds(problem, searchable, threads)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="operating-points") if threads > 1 else None
-        self._running: list[Future[None] | None] = [None] * threads
+        self._running: list[Future[bool] | None] = [None] * threads
+        self._idle: list[int | None] = [None] * threads  # sum of the caps at which a worker found nothing to do
         self._started = self._polled = time.monotonic()
         self._boxes = 0.0  # seconds that the boxes have had since the bound became the better one
         self._cutoff, self._wanted = -BEYOND, 0
         self.bound, self.taken = self._points.bound, 0
 
-    def poll(self, cutoff: int, others: int) -> int:
+    def poll(self, cutoff: int, others: int, patience: float = 0.0) -> int:
         """Return the bound, and go on if it is time to.
 
         Args:
             cutoff: integer of the space below which no bound is of use.
             others: the lowest bound proven by other means.
+            patience: seconds in which boxes need not have proven a better bound.
         """
         points, now = self._points, time.monotonic()
         elapsed, threads = now - self._started, len(self._running)
@@ -101,23 +103,28 @@ class PointsThreads:
             if not points.finished and points.seconds <= (_LEADING_SHARE if leads else _SHARE) * elapsed:
                 points.advance(cutoff)
             return self.bound
-        alone = leads and self._boxes > max(_TRIAL, _SHARE * elapsed)
+        alone = leads and self._boxes > max(_TRIAL, _SHARE * elapsed, patience)
         self._wanted = threads if alone else int(leads)
         if leads or (not points.finished and points.seconds <= _SHARE * elapsed):
             for worker in range(max(self._wanted, 1)):
                 running = self._running[worker]
-                if running is None or running.done():
-                    if running is not None:
-                        running.result()
+                if running is not None and not running.done():
+                    continue
+                caps = int(points.caps.sum())
+                if running is not None and not running.result() and worker > 0:
+                    self._idle[worker], self._running[worker] = caps, None
+                if self._idle[worker] != caps:
                     self._running[worker] = self._pool.submit(self._go_on, worker)
         busy = sum(running is not None and not running.done() for running in self._running)
         self.taken = busy if leads else 0
         return self.bound
 
-    def _go_on(self, worker: int) -> None:
-        """Advance as long as the worker is wanted, at least once."""
-        while self._points.advance(self._cutoff, worker) and worker < self._wanted:
-            pass
+    def _go_on(self, worker: int) -> bool:
+        """Advance as long as the worker is wanted, at least once; return whether it has anything left to do."""
+        while left := self._points.advance(self._cutoff, worker):
+            if worker >= self._wanted:
+                break
+        return left
 
     def close(self) -> None:
         """End the threads."""

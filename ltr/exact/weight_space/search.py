@@ -1,9 +1,9 @@
 r"""The proof: cutoffs that fall step by step, each proved by a pool of threads that closes every box.
 
 Closing every box at a cutoff proves that no weights have a larger value. The work grows as the cutoff comes down to the
-best value known, by a factor that is measured on the way, and each cutoff is set where the work is expected to grow
-`_GROWTH`-fold (`CutoffSchedule`). So the last one, which proves the value itself, takes most of the time, and each one
-before it has left a bound.
+best value known, and `CutoffSchedule` sets each cutoff where it is expected to grow a few times. So the last one, which
+proves the value itself or ends shortly before the time limit, takes most of the time, and each one before it has left a
+bound.
 
 *Subranks.* At any weights the statistic with Subranks is at most the one with ResolvedRanks (`ltr.verify` has the
 proof). The bound of a box can be larger all the same, because each of two undecided positives counts as the winner.
@@ -44,14 +44,13 @@ if TYPE_CHECKING:
 
 _NEXT = 0.75  # share of the gap at which a series of cutoffs begins
 _GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff to cutoff
-_FILL = 0.8  # share of the time left that a cutoff may take
-_LAST_GROWTH = 16.0  # expected on the way to `_PAIRS` lost pairs, below which the next cutoff is the value
+_UNMEASURED = 2.5  # the largest one while the work of one cutoff alone is known
+_REACH = 2.0  # factor by which the work of the value itself may be expected to grow
+_FILL = 0.75  # share of the time left that the cutoffs planned are to take
+_LAST = 0.67  # share of the work of several cutoffs that is the last one's
+_STEEP = 6.0  # growth of the work's logarithm on the way from the first cutoff to the value, at least
+_PATIENCE = 4.0  # of the time that a cutoff is expected to take, before boxes make way for operating points
 _MOMENT = 1e-3  # shortest time that is measured, in seconds
-_POWER, _LEAST_POWER, _MOST_POWER = (
-    2.0,
-    0.4,
-    4.5,
-)  # exponent of 1 / distance in the work: first guess, limits
 _PAIRS = 4
 _FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
@@ -116,7 +115,9 @@ class _Undecided(Exception):  # noqa: N818 - a way on, not an error
 class CutoffSchedule:
     """Distances of falling cutoffs from the value, so that each takes a few times the work of the one before.
 
-    The work is taken to grow as a power of 1 / distance, and the power is measured on the way.
+    The logarithm of the work is about linear in the distance. Its slope is measured on the way, and the cutoffs are
+    chosen so that the last one before the time limit takes most of the time left: what was closed at a cutoff is no
+    bound before everything is.
 
     Args:
         gap: bound minus value at the start; if it is not finite, the value itself is the only cutoff.
@@ -124,16 +125,18 @@ class CutoffSchedule:
 
     Attributes:
         distance: distance of the next cutoff; 0 for the value itself, which ends the proof.
+        growth: its expected work, as a multiple of that of the last cutoff.
     """
 
     def __init__(self, gap: float, quantum: float) -> None:
-        self.distance = _NEXT * gap if math.isfinite(gap) else 0.0
-        self._quantum, self._power = quantum, _POWER
-        self._last, self._work = 0.0, 0.0
+        self.distance, self.growth = _NEXT * gap if math.isfinite(gap) else 0.0, 0.0
+        self._quantum = quantum
+        self._least_slope = self._slope = _STEEP / self.distance if self.distance > 0 else math.inf
+        self._last, self._work = 0.0, 0
 
     def forget(self) -> None:
         """Forget the work of earlier cutoffs, which says nothing about the next in other coordinates."""
-        self._work = 0.0
+        self._work = 0
 
     def lower(self, gap: float) -> None:
         """Set the next distance after the bound has come down to a gap by other means."""
@@ -147,13 +150,30 @@ class CutoffSchedule:
             spent: pairs examined at the last cutoff.
             room: time left, as a multiple of what the last cutoff took.
         """
-        if self._work > 0 and 0 < self.distance < self._last:
-            power = math.log(max(spent / self._work, 1.0)) / math.log(self._last / self.distance)
-            self._power = min(max(power, _LEAST_POWER), _MOST_POWER)
-        self._last, self._work = self.distance, float(spent)
-        growth = min(max(_FILL * room, _LEAST_GROWTH), _GROWTH)
-        few = self._quantum * _LAST_GROWTH ** (1 / self._power)
-        self.distance *= growth ** (-1 / self._power) if self.distance > few else 0.0
+        if self.distance == 0:
+            return
+        self.growth = _growth(room)
+        if self._work > 0 and self.distance < self._last:
+            slope = max(math.log(spent) - math.log(self._work), 0.0) / (self._last - self.distance)
+            self._slope = max(slope, self._least_slope)  # the work grows little where there is little of it
+        else:
+            self.growth = min(self.growth, _UNMEASURED)
+        self._last, self._work = self.distance, spent
+        reach = math.exp(min(self._slope * self.distance, 99.0))  # of the value itself
+        if reach <= min(_REACH, 0.5 * _FILL * room):
+            self.distance, self.growth = 0.0, reach
+        else:
+            self.distance = max(self.distance - math.log(self.growth) / self._slope, 0.5 * self.distance)
+            if self.distance < self._quantum:
+                self.distance = 0.0
+
+
+def _growth(room: float) -> float:
+    """Return how many times as long as the last cutoff the next shall take, so that several like it fill the time."""
+    if math.isinf(room):
+        return _GROWTH
+    cutoffs = max(int(math.log(max(_FILL * _LAST * room, 1.0), _GROWTH)), 1)
+    return max((_FILL * (_LAST if cutoffs > 1 else 1.0) * room) ** (1 / cutoffs), _LEAST_GROWTH)
 
 
 class Proof:
@@ -228,7 +248,7 @@ class Proof:
         if self._coordinates == "adapted":
             self._adapt(-math.inf)
         self._schedule = CutoffSchedule(state.bound - state.value, max(quantum(self.searchable), _FINEST * state.size))
-        self._best = -math.inf
+        self._best, self._expected = -math.inf, 0.0
         self._began, self._spent_before = state.seconds, self.spent
 
     def _search_by_sets(self, sets: Sets) -> None:
@@ -390,7 +410,9 @@ class Proof:
         if self._overtaken:
             self._schedule.lower(state.bound - state.value)
             return
-        self._schedule.advance(spent, state.remaining / max(state.seconds - self._began, _MOMENT))
+        took = max(state.seconds - self._began, _MOMENT)
+        self._schedule.advance(spent, state.remaining / took)
+        self._expected = self._schedule.growth * took
         if self._share > 0 and spent >= _WORTHWHILE:
             with self._noting():
                 self._search_locally()
@@ -507,7 +529,8 @@ class Proof:
 
     def _poll(self, points: PointsThreads) -> None:
         """Take over the bound of the operating points, and leave them threads while it is the better one."""
-        bound = points.poll(self._cutoff_at(self.state.value), self.searchable.integer(self.state.bound))
+        others = self.searchable.integer(self.state.bound)
+        bound = points.poll(self._cutoff_at(self.state.value), others, _PATIENCE * self._expected)
         self.state.prove(max(self.searchable.objective(bound), self.state.zero_value))
         self._workers.threads = self._threads - points.taken
 
