@@ -124,7 +124,7 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
   const Parts parts{pairs.single,     work.half.size(), work.ceiling.data(), work.ceiling_quarter.data(),
                     work.half.data(), work.loss.data(), work.moved.data()};
   const std::size_t none = tables.levels();
-  std::size_t filled = none;  // the level that `path` is of
+  std::size_t filled = none;                       // the level that `path` is of
   std::size_t moving = none, first = 0, last = 0;  // the level whose members move, and between which counts
   const auto finish_level = [&] {
     if (moving == none) return;
@@ -179,7 +179,7 @@ Probed probe(const Space& space, Workspace& work, Box& box, std::int64_t require
     const double to_low = below >= required ? middle : low + (cut_lower_quarter ? quarter : 0.0);
     const double to_high = above >= required ? middle : high - (cut_upper_quarter ? quarter : 0.0);
     if (to_low > low || to_high < high) {
-      tighten(space, work, box, j, to_low, to_high);
+      tighten(space, box, j, to_low, to_high);
       found.tightened = Tightened::kYes;
     }
     const double x = static_cast<double>(above) / static_cast<double>(required);

@@ -20,7 +20,8 @@ void scale_margin(const Space& space, Workspace& work, Box& box) {
   const std::size_t d = space.d();
   const auto [low, high] = norm_interval(space, box);
   if (high >= low && high - low < 0.95 * (box.high[d] - box.low[d])) {
-    set_interval(work, box, d, low, high);
+    box.low[d] = low;
+    box.high[d] = high;
     update_decided(space, work, box);
   }
 }
@@ -73,7 +74,7 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
     if (bound.phi == -std::numeric_limits<double>::infinity()) break;
     // points with a value above the cutoff satisfy g.x > -needed, and max g.x is at most -phi
     const double room = (needed - bound.phi) * (1.0 + 1e-12);
-    if (!tighten_to_hinge_bound(space, work, box, work.best.data(), room)) break;
+    if (!tighten_to_hinge_bound(space, box, work.best.data(), room)) break;
     update_decided(space, work, box);
   }
   return box.bound <= cutoff ? kClosed : reduced;
@@ -139,11 +140,11 @@ std::size_t split_at_zero(const Space& space, Workspace& work, std::size_t t, st
     copy_box(work, box, work.boxes[top - 1], part, true);
     mark_used(space, part, j);
     const double least = space.integer ? 1.0 : 0.0;  // size of the next weight to 0
-    set_interval(work, part, j, above ? std::max(low, least) : low, above ? high : std::min(high, -least));
+    (above ? part.low[j] : part.high[j]) = above ? std::max(low, least) : std::min(high, -least);
     update_decided(space, work, part);
     ++top;
   }
-  set_interval(work, box, j, 0.0, 0.0);
+  box.low[j] = box.high[j] = 0.0;
   update_decided(space, work, box);
   return top;
 }
@@ -186,7 +187,7 @@ Found search(const Space& space, Workspace& work, const Roots& roots, const Limi
       spent += static_cast<std::int64_t>((size + kFixed) * columns / 8);
       if (!space.fixed) scale_margin(space, work, box);
       if (space.A.rows > 0 || space.support < static_cast<std::int64_t>(space.d())) {
-        if (!tighten_to_constraints(space, work, box)) {
+        if (!tighten_to_constraints(space, box)) {
           --entries;
           continue;
         }

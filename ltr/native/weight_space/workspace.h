@@ -24,6 +24,18 @@ inline std::size_t lowest_byte(std::uint64_t word) {
   return std::endian::native == std::endian::little ? zeros : 7 - static_cast<std::size_t>(std::countl_zero(word)) / 8;
 }
 
+// The first bytes of a word in memory, the others 0; `number` is 1 to 8.
+inline std::uint64_t first_bytes(std::uint64_t word, std::size_t number) {
+  const std::size_t others = 8 * (8 - number);
+  return std::endian::native == std::endian::little ? word << others >> others : word >> others << others;
+}
+
+// A coordinate whose lower side has risen and whose upper side has fallen, and its entry of each pair.
+struct Move {
+  const double* e;
+  double rise, fall;
+};
+
 // Memory that is not touched before it is used: a large stack costs only what its boxes fill.
 template <typename T>
 class Buffer {
@@ -57,9 +69,11 @@ struct PairList {
 };
 
 struct Box {
-  double* low = nullptr;            // least value of each coordinate
-  double* high = nullptr;           // largest value of each coordinate
-  double* point = nullptr;          // where the last descent of the hinge bound ended
+  double* low = nullptr;        // least value of each coordinate
+  double* high = nullptr;       // largest value of each coordinate
+  double* point = nullptr;      // where the last descent of the hinge bound ended
+  double* moved_low = nullptr;  // sides of the box that the interval bounds are of
+  double* moved_high = nullptr;
   std::uint8_t* used = nullptr;     // 1 where a weight is known not to be 0
   std::int32_t* counts = nullptr;   // lost pairs of each member
   std::int32_t* fewer = nullptr;    // members with fewer lost pairs, as in `Tables::counts_at`
@@ -124,7 +138,7 @@ class Workspace {
  private:
   std::size_t columns_, pairs_, conflicts_;
   // rows of the boxes
-  Buffer<double> low_, high_, point_;
+  Buffer<double> low_, high_, point_, moved_low_, moved_high_;
   Buffer<std::uint8_t> used_;
   Buffer<std::int32_t> counts_, fewer_, losable_;
 
@@ -140,12 +154,11 @@ class Workspace {
   Buffer<float> conflict_columns, apart;
   Buffer<std::int32_t> one, other;
   // scratch, one entry per pair of the current list
-  Buffer<double> scale;  // pair losses, then slopes of the hinge bound
-  Buffer<double> value;  // -x.e, then the slopes that count
-  Buffer<std::uint8_t> changed,
-      changed_too;              // pairs that a change decides, and those that it decides in the other half
-  Buffer<std::int32_t> gather;  // places of the open pairs
-  Buffer<std::int32_t> place;   // place of each pair in the next list, -1 for none
+  Buffer<double> scale;                       // pair losses, then slopes of the hinge bound
+  Buffer<double> value;                       // -x.e, then the slopes that count
+  Buffer<std::uint8_t> changed, changed_too;  // marks of pairs that a change decides, and those of the other half
+  Buffer<std::int32_t> gather;                // places of the open pairs
+  Buffer<std::int32_t> place;                 // place of each pair in the next list, -1 for none
   // scratch, one entry per candidate
   Buffer<std::int32_t> listed;  // candidates that are in conflict
   Buffer<std::uint8_t> in_conflict;
@@ -158,6 +171,7 @@ class Workspace {
   Buffer<double> inverse;                          // 1 / x
   Buffer<std::int32_t> reach;                      // largest count that the required loss affords, from each count
   Buffer<std::int32_t> trial_counts, trial_fewer;  // counts at a candidate
+  Buffer<Move> moves;                              // of the coordinates
   // vectors of coordinates, padded with zeros
   Buffer<double> x, g, mean, least, largest, best, score;
   Buffer<float> middle, half_width;  // of each coordinate
@@ -167,7 +181,7 @@ class Workspace {
   Buffer<std::int64_t> loss;               // what each part loses: (4, single_size)
   // members that come to each count less those that leave it, by part: (counts, 4, single_size); zeros between probes
   Buffer<std::int32_t> moved;
-  Buffer<std::int32_t> change;             // the sum of the first rows of `moved`: (4, single_size)
+  Buffer<std::int32_t> change;  // the sum of the first rows of `moved`: (4, single_size)
 };
 
 }  // namespace ltr::weight_space
