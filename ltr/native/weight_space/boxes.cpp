@@ -3,8 +3,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "lanes.h"
-
 namespace ltr::weight_space {
 namespace {
 
@@ -23,23 +21,6 @@ LTR_MULTIVERSION void add_coordinate(double* __restrict upper, double* __restric
     lower[q] += x - y;
   }
 }
-
-// The product of a word of 8 bytes, all 0 or 1, and this number has them as the bits of its highest byte.
-constexpr std::uint64_t kGather =
-    std::endian::native == std::endian::little ? 0x0102040810204080 : 0x8040201008040201;
-
-// The positions of the bits of each byte that are 1.
-struct Positions {
-  std::uint8_t of[256][8] = {};
-  constexpr Positions() {
-    for (std::size_t byte = 0; byte < 256; ++byte) {
-      for (std::size_t bit = 0, found = 0; bit < 8; ++bit) {
-        if ((byte >> bit & 1) != 0) of[byte][found++] = static_cast<std::uint8_t>(bit);
-      }
-    }
-  }
-};
-constexpr Positions kPositions;
 
 // The mark of a pair that was open, by its interval bounds: one bit for a pair that they decide.
 constexpr std::uint8_t kWon = 1, kLost = 2;
@@ -256,19 +237,6 @@ double least_term(const Space& space, const Box& box, std::size_t row, std::size
 }
 
 }  // namespace
-
-LTR_MULTIVERSION std::size_t list_marked(const std::uint8_t* marks, std::size_t size, std::int32_t* index) {
-  std::size_t found = 0;
-  for (std::size_t first = 0; first < size; first += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, marks + first, 8);
-    if (size - first < 8) word = first_bytes(word, size - first);
-    const std::uint8_t* positions = kPositions.of[(word * kGather) >> 56];
-    for (std::size_t k = 0; k < 8; ++k) index[found + k] = static_cast<std::int32_t>(first) + positions[k];
-    found += static_cast<std::size_t>(std::popcount(word));
-  }
-  return found;
-}
 
 void compute_interval_bounds(Workspace& work, Box& box) {
   const Pairs& pairs = work.list_of(box).pairs;

@@ -61,10 +61,6 @@ bool tighten_to_hinge_bound(const Space& space, Box& box, const double* g, doubl
 // Tighten a box to the side constraints; return whether some of it satisfies them.
 bool tighten_to_constraints(const Space& space, Box& box);
 
-// Write the positions of the bytes that are 1 among `size` bytes, all 0 or 1, to `index`; return how many. The array has
-// room for 8 more numbers than that.
-std::size_t list_marked(const std::uint8_t* marks, std::size_t size, std::int32_t* index);
-
 // Count more lost pairs of a member; return the change of the value, which is at most 0.
 inline std::int64_t raise_count(const Tables& tables, std::int32_t* counts, std::int32_t* fewer, std::size_t member,
                                 std::int32_t lost) {

@@ -5,10 +5,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
 
+#include "lanes.h"
 #include "space.h"
 
 namespace ltr::weight_space {
@@ -28,6 +30,40 @@ inline std::size_t lowest_byte(std::uint64_t word) {
 inline std::uint64_t first_bytes(std::uint64_t word, std::size_t number) {
   const std::size_t others = 8 * (8 - number);
   return std::endian::native == std::endian::little ? word << others >> others : word >> others << others;
+}
+
+// The product of a word of 8 bytes, all 0 or 1, and this number has them as the bits of its highest byte.
+inline constexpr std::uint64_t kGather =
+    std::endian::native == std::endian::little ? 0x0102040810204080 : 0x8040201008040201;
+
+// The positions of the bits of each byte that are 1.
+struct Positions {
+  std::uint32_t of[256][8] = {};
+  constexpr Positions() {
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      for (std::size_t bit = 0, found = 0; bit < 8; ++bit) {
+        if ((byte >> bit & 1) != 0) of[byte][found++] = static_cast<std::uint32_t>(bit);
+      }
+    }
+  }
+};
+inline constexpr Positions kPositions;
+
+// Write the positions of the bytes that are 1 among `size` bytes, all 0 or 1, to `index`; return how many. Both arrays
+// have room for 8 more.
+[[gnu::always_inline]] inline std::size_t list_marked(const std::uint8_t* marks, std::size_t size,
+                                                      std::int32_t* index) {
+  std::size_t found = 0;
+  for (std::size_t first = 0; first < size; first += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, marks + first, 8);
+    if (size - first < 8) word = first_bytes(word, size - first);
+    Bits8 positions;
+    load(positions, kPositions.of[(word * kGather) >> 56]);
+    store(positions + static_cast<std::uint32_t>(first), index + found);
+    found += static_cast<std::size_t>(std::popcount(word));
+  }
+  return found;
 }
 
 // A coordinate whose lower side has risen and whose upper side has fallen, and its entry of each pair.
