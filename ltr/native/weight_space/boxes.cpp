@@ -6,7 +6,6 @@
 namespace ltr::weight_space {
 namespace {
 
-constexpr double kDense = 0.6;            // share of open pairs below which a box gets its own list
 constexpr double kDenseCandidates = 0.7;  // share of candidates left below which their columns are copied
 constexpr float kDead = -3e38f;           // below every reach: no conflict
 constexpr double kWorthwhile = 0.9;       // share of a width below which a box is updated
@@ -465,13 +464,13 @@ void push_root(const Space& space, Workspace& work, const double* low, const dou
   update_decided(space, work, box);
 }
 
-void compact_open_pairs(const Space& space, Workspace& work, Box& box) {
+void compact_open_pairs(const Space& space, Workspace& work, Box& box, double dense) {
   const PairList& list = work.lists[box.list];
   const std::size_t size = list.pairs.size;
   const bool room = list.pairs_end + size + 8 < work.slack.size() &&
                     list.links_end + list.conflicts.size <= work.apart.size() &&
                     list.conflicts_end + list.conflicts.size <= work.apart.size() && box.list + 1 < work.lists.size();
-  if (static_cast<double>(box.alive) < kDense * static_cast<double>(size) && room) {
+  if (static_cast<double>(box.alive) < dense * static_cast<double>(size) && room) {
     copy_open_pairs(work, box);
     keep_conflicts(work, list, work.lists[box.list + 1], box.alive);
     ++box.list;

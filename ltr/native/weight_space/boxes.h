@@ -27,9 +27,9 @@ void push_root(const Space& space, Workspace& work, const double* low, const dou
 // Compute the interval bounds of all pairs over a box afresh.
 void compute_interval_bounds(Workspace& work, Box& box);
 
-// Give a box, on top of the stack, a list of its own if it has few open pairs, and fresh interval bounds if it has had
-// many updates.
-void compact_open_pairs(const Space& space, Workspace& work, Box& box);
+// Give a box, on top of the stack, a list of its own if less than a share `dense` of the pairs in its list are open,
+// and fresh interval bounds if it has had many updates.
+void compact_open_pairs(const Space& space, Workspace& work, Box& box, double dense);
 
 // Update the interval bounds of a box to its sides, find the open pairs that they decide now, and count them.
 void update_decided(const Space& space, Workspace& work, Box& box);

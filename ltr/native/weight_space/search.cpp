@@ -7,6 +7,9 @@
 namespace ltr::weight_space {
 namespace {
 
+// Share of open pairs below which a box gets its own list: before it is tightened, which often closes it, and before it
+// is split, so that its parts share the list.
+constexpr double kDense = 0.5, kDenseToSplit = 0.7;
 constexpr int kRounds = 4;            // of tightening a box
 constexpr double kTrySplit = 0.3;     // share of the best score from which a split is tried out
 constexpr double kPromising = 0.3;    // share of the required loss of the halves from which bounds are tried
@@ -173,7 +176,7 @@ Found search(const Space& space, Workspace& work, const Roots& roots, const Limi
         --entries;
         continue;
       }
-      compact_open_pairs(space, work, box);
+      compact_open_pairs(space, work, box, kDense);
       const std::size_t size = work.list_of(box).pairs.size;
       if (space.stop.asked()) spent = std::max(spent, limits.allowance);
       if (spent >= limits.allowance || t >= deepest || !work.room_above(box, size)) {
@@ -226,6 +229,7 @@ Found search(const Space& space, Workspace& work, const Roots& roots, const Limi
         if (found.narrow.size() == limits.narrow) spent = std::max(spent, limits.allowance);
         continue;
       }
+      compact_open_pairs(space, work, box, kDenseToSplit);
       if (space.sparse && box.used[j] == 0) {
         entries = split_at_zero(space, work, t, j);
       } else {
