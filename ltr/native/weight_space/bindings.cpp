@@ -170,7 +170,8 @@ nb::tuple search_boxes(const BoundSpace& bound, Workspace& work, Rows<double> lo
   Found found;
   {
     const nb::gil_scoped_release release;
-    found = search(space, work, {view(low), view(high), view(used), view(bounds)}, {cutoff, allowance, narrow, trusted});
+    found =
+        search(space, work, {view(low), view(high), view(used), view(bounds)}, {cutoff, allowance, narrow, trusted});
   }
   const nb::tuple tally = nb::make_tuple(found.boxes, found.hinge_bounds, found.closed_by_hinge_bounds, found.spent);
   const std::size_t columns = space.columns();
@@ -213,7 +214,8 @@ nb::tuple probe_first(Workspace& work, const BoundSpace& bound, std::int64_t req
 
 void tighten_first(Workspace& work, const BoundSpace& bound, std::size_t j, double low, double high) {
   require(work.fits(bound.space) && work.boxes[0].upper != nullptr && j < bound.space.d(), "a box of this space");
-  tighten(bound.space, work, work.boxes[0], j, low, high);
+  tighten(bound.space, work.boxes[0], j, low, high);
+  update_decided(bound.space, work, work.boxes[0]);
 }
 
 // A search of operating points and the arrays that it reads.
@@ -298,13 +300,14 @@ void bind_weight_space(nb::module_& module) {
             to.search.learn_from(from.search);
           },
           nb::arg("other"), "Take over the infeasible subsystems of a search of the same points with a single level.");
-  module.def("search_weight_space", &search_boxes, nb::arg("space"), nb::arg("workspace"), nb::arg("low"),
-             nb::arg("high"), nb::arg("used"), nb::arg("bound"), nb::arg("cutoff"), nb::arg("allowance"),
-             nb::arg("narrow"), nb::arg("trusted") = true,
-             "Search boxes for weights with a value above the cutoff.\n\n"
-             "Returns the boxes that are left, those too narrow to split, the largest cutoff used (a candidate raises it\n"
-             "to its value if candidates are trusted to be feasible), the value of the\n"
-             "best candidate and its coordinates, and counts of boxes, hinge bounds, boxes closed by these, and work.");
+  module.def(
+      "search_weight_space", &search_boxes, nb::arg("space"), nb::arg("workspace"), nb::arg("low"), nb::arg("high"),
+      nb::arg("used"), nb::arg("bound"), nb::arg("cutoff"), nb::arg("allowance"), nb::arg("narrow"),
+      nb::arg("trusted") = true,
+      "Search boxes for weights with a value above the cutoff.\n\n"
+      "Returns the boxes that are left, those too narrow to split, the largest cutoff used (a candidate raises it\n"
+      "to its value if candidates are trusted to be feasible), the value of the\n"
+      "best candidate and its coordinates, and counts of boxes, hinge bounds, boxes closed by these, and work.");
 }
 
 }  // namespace ltr

@@ -483,7 +483,7 @@ std::int64_t candidate_value(const Space& space, Workspace& work, const Box& box
   for (std::size_t q = 0; q < pairs.size; ++q) {
     if (box.open[q] != 0 && work.value[q] < pairs.slack[q]) {
       value += raise_count(space.tables, work.trial_counts.data(), work.trial_fewer.data(),
-                           static_cast<std::size_t>(pairs.member[q]));
+                           static_cast<std::size_t>(pairs.member[q]), 1);
     }
   }
   return value;

@@ -6,10 +6,10 @@
 namespace ltr::weight_space {
 namespace {
 
-constexpr double kDense = 0.6;            // share of open pairs below which a box gets its own list
 constexpr double kDenseCandidates = 0.7;  // share of candidates left below which their columns are copied
 constexpr float kDead = -3e38f;           // below every reach: no conflict
 constexpr double kWorthwhile = 0.9;       // share of a width below which a box is updated
+constexpr std::size_t kBlock = 512;       // pairs that stay in the cache while all moves of a box are added
 constexpr double kRoom = 1e-14;           // added to caps, for coordinates up to 1
 
 LTR_MULTIVERSION void add_coordinate(double* __restrict upper, double* __restrict lower, const double* __restrict e,
@@ -21,57 +21,92 @@ LTR_MULTIVERSION void add_coordinate(double* __restrict upper, double* __restric
   }
 }
 
-LTR_MULTIVERSION void move_interval(double* __restrict upper, double* __restrict lower, const double* __restrict e,
-                                    double rise, double fall, std::size_t size) {
+// The mark of a pair that was open, by its interval bounds: one bit for a pair that they decide.
+constexpr std::uint8_t kWon = 1, kLost = 2;
+[[gnu::always_inline]] inline std::uint8_t mark_of(double upper, double lower) {
+  const std::uint8_t lost = upper < 0.0, won = lower >= 0.0;
+  return static_cast<std::uint8_t>(lost << 1) | static_cast<std::uint8_t>(won & (lost ^ 1));
+}
+
+// Add a move to the interval bounds of some pairs.
+LTR_MULTIVERSION void add_move(double* __restrict upper, double* __restrict lower, const double* __restrict e,
+                               double rise, double fall, std::size_t size) {
   for (std::size_t q = 0; q < size; ++q) {
-    const double above = e[q] > 0.0 ? e[q] : 0.0, below = e[q] < 0.0 ? e[q] : 0.0;
-    upper[q] += rise * below - fall * above;
-    lower[q] += rise * above - fall * below;
+    const double x = rise * e[q], y = -fall * e[q];  // of different signs, as the box becomes smaller
+    upper[q] += x < y ? x : y;
+    lower[q] += x > y ? x : y;
   }
 }
 
-// Mark the open pairs that the interval bounds decide.
+// Take the pairs that their interval bounds decide off `open`, and mark them.
 LTR_MULTIVERSION void mark_decided(const double* __restrict upper, const double* __restrict lower,
-                                   const std::uint8_t* __restrict open, std::uint8_t* __restrict marks,
-                                   std::size_t size) {
+                                   std::uint8_t* __restrict open, std::uint8_t* __restrict marks, std::size_t size) {
   for (std::size_t q = 0; q < size; ++q) {
-    const bool still = (upper[q] >= 0.0) & (lower[q] < 0.0);
-    marks[q] = open[q] & static_cast<std::uint8_t>(!still);
+    const std::uint8_t was = open[q], mark = mark_of(upper[q], lower[q]);
+    marks[q] = was != 0 ? mark : std::uint8_t{0};
+    open[q] = mark != 0 ? std::uint8_t{0} : was;
   }
 }
 
-// Enter the marked pairs of a box as decided into its counts and its bound; the bytes of `marks` are 0 or 1.
-void count_decided(const Space& space, Box& box, const Pairs& pairs, const std::uint8_t* marks) {
-  for (std::size_t first = 0; first < pairs.size; first += 8) {
+// Count the pairs decided and the pairs lost among the marks from `begin` to before `end`.
+[[gnu::always_inline]] inline std::pair<int, int> count_marks(const std::uint8_t* marks, std::size_t begin,
+                                                              std::size_t end) {
+  constexpr std::uint64_t kAllLost = kLost * (~std::uint64_t{0} / 255);
+  int decided = 0, lost = 0;
+  for (std::size_t q = begin; q < end; q += 8) {
     std::uint64_t word;
-    std::memcpy(&word, marks + first, 8);
-    for (; word != 0; word &= word - 1) {
-      const std::size_t q = first + lowest_byte(word);
-      if (q >= pairs.size) break;
-      const auto member = static_cast<std::size_t>(pairs.member[q]);
-      box.open[q] = 0;
-      --box.losable[member];
-      --box.alive;
-      if (box.upper[q] < 0.0) box.bound += raise_count(space.tables, box.counts, box.fewer, member);
-    }
+    std::memcpy(&word, marks + q, 8);
+    if (end - q < 8) word = first_bytes(word, end - q);
+    decided += std::popcount(word);
+    lost += std::popcount(word & kAllLost);
+  }
+  return {decided, lost};
+}
+
+// Enter the marked pairs of a box as decided into its counts and its bound.
+LTR_MULTIVERSION void count_decided(const Tables& tables, Box& box, const Pairs& pairs, const std::uint8_t* marks) {
+  for (std::size_t run = 0; run < pairs.runs; ++run) {
+    const auto begin = static_cast<std::size_t>(pairs.run[run]), end = static_cast<std::size_t>(pairs.run[run + 1]);
+    const auto [decided, lost] = count_marks(marks, begin, end);
+    if (decided == 0) continue;
+    const auto member = static_cast<std::size_t>(pairs.member[begin]);
+    box.losable[member] -= decided;
+    box.alive -= static_cast<std::size_t>(decided);
+    if (lost > 0) box.bound += raise_count(tables, box.counts, box.fewer, member, lost);
   }
 }
 
 // Write the interval bounds of the upper half of a box, whose lower half stays in place, and mark what each decides.
 LTR_MULTIVERSION void split(double* __restrict upper, double* __restrict lower, double* __restrict upper2,
-                            double* __restrict lower2, const double* __restrict e, const std::uint8_t* __restrict open,
-                            std::uint8_t* __restrict marks, std::uint8_t* __restrict marks2, double rise, double fall,
-                            std::size_t size) {
+                            double* __restrict lower2, const double* __restrict e, std::uint8_t* __restrict open,
+                            std::uint8_t* __restrict open2, std::uint8_t* __restrict marks,
+                            std::uint8_t* __restrict marks2, double rise, double fall, std::size_t size) {
   for (std::size_t q = 0; q < size; ++q) {
-    const double above = e[q] > 0.0 ? e[q] : 0.0, below = e[q] < 0.0 ? e[q] : 0.0;
-    const double x = upper[q], y = lower[q];
-    const double a = x - fall * above, b = y - fall * below, c = x + rise * below, d = y + rise * above;
+    const double x = rise * e[q], y = -fall * e[q];
+    const double a = upper[q] + (y < 0.0 ? y : 0.0), b = lower[q] + (y < 0.0 ? 0.0 : y);
+    const double c = upper[q] + (x < 0.0 ? x : 0.0), d = lower[q] + (x < 0.0 ? 0.0 : x);
     upper[q] = a;
     lower[q] = b;
     upper2[q] = c;
     lower2[q] = d;
-    marks[q] = open[q] & static_cast<std::uint8_t>(!((a >= 0.0) & (b < 0.0)));
-    marks2[q] = open[q] & static_cast<std::uint8_t>(!((c >= 0.0) & (d < 0.0)));
+    const std::uint8_t was = open[q], mark = mark_of(a, b), mark2 = mark_of(c, d);
+    marks[q] = was != 0 ? mark : std::uint8_t{0};
+    marks2[q] = was != 0 ? mark2 : std::uint8_t{0};
+    open[q] = mark != 0 ? std::uint8_t{0} : was;
+    open2[q] = mark2 != 0 ? std::uint8_t{0} : was;
+  }
+}
+
+// Copy some rows of a multiple of 8 numbers each.
+LTR_MULTIVERSION void take_singles(const float* source, std::size_t single_size, const std::int32_t* index,
+                                   std::size_t kept, float* into) {
+  Floats8 numbers;
+  for (std::size_t k = 0; k < kept; ++k) {
+    const float* from = source + static_cast<std::uint32_t>(index[k]) * single_size;
+    for (std::size_t j = 0; j < single_size; j += 8, into += 8) {
+      load(numbers, from + j);
+      store(numbers, into);
+    }
   }
 }
 
@@ -99,18 +134,13 @@ void take_rows(const T* source, std::size_t stride, const std::int32_t* index, s
 }
 
 // Copy the open pairs of a box to a list of its own, padded to a multiple of 8 with pairs that stay undecided but do
-// not count as open, and write the place of each in the new list to `place`.
+// not count as open.
 void copy_open_pairs(Workspace& work, Box& box) {
   const PairList& from = work.lists[box.list];
   PairList& into = work.lists[box.list + 1];
   const Pairs& old = from.pairs;
-  std::size_t kept = 0;
-  std::int32_t *index = work.gather.data(), *place = work.place.data();
-  for (std::size_t q = 0; q < old.size; ++q) {
-    index[kept] = static_cast<std::int32_t>(q);
-    place[q] = box.open[q] != 0 ? static_cast<std::int32_t>(kept) : -1;
-    kept += box.open[q];
-  }
+  std::int32_t* index = work.gather.data();
+  const std::size_t kept = list_marked(box.open, old.size, index);
   const std::size_t padded = (kept + 7) / 8 * 8, columns = work.columns(), at = from.pairs_end;
   const std::size_t single_size = work.half.size();
   double* column = work.pair_columns.data() + at * columns;
@@ -120,9 +150,7 @@ void copy_open_pairs(Workspace& work, Box& box) {
   take_rows(old.columns, old.stride, index, kept, column, padded, columns);
   for (std::size_t j = 0; j < columns; ++j) std::fill(column + j * padded + kept, column + (j + 1) * padded, 0.0);
   if (padded >= kProbed) {  // shorter lists are not probed
-    for (std::size_t k = 0; k < kept; ++k) {
-      std::copy_n(old.single + static_cast<std::size_t>(index[k]) * single_size, single_size, single + k * single_size);
-    }
+    take_singles(old.single, single_size, index, kept, single);
     std::fill(single + kept * single_size, single + padded * single_size, 0.0f);
   }
   take(old.slack, index, kept, slack);
@@ -136,21 +164,21 @@ void copy_open_pairs(Workspace& work, Box& box) {
   for (std::size_t k = 0; k < padded; ++k) box.open[k] = k < kept;
   std::int32_t* run = work.run.data() + at + box.list;  // each list has one entry more
   std::size_t runs = 0;
-  if (padded >= kProbed) {
-    for (std::size_t k = 0; k < kept; ++k) {
-      run[runs] = static_cast<std::int32_t>(k);
-      runs += k == 0 || member[k] != member[k - 1];
-    }
-    run[runs] = static_cast<std::int32_t>(kept);
+  for (std::size_t k = 0; k < kept; ++k) {
+    run[runs] = static_cast<std::int32_t>(k);
+    runs += k == 0 || member[k] != member[k - 1];
   }
+  run[runs] = static_cast<std::int32_t>(kept);
   into.pairs = {column, single, slack, member, padded, padded, run, runs};
   into.pairs_end = at + padded;
 }
 
-// Copy the conflicts of a pair list to the next list, whose pairs have moved to `place` (-1: decided).
-void keep_conflicts(Workspace& work, const PairList& from, PairList& into) {
+// Copy the conflicts of a pair list to the next list, which has the first `open` pairs in `gather`.
+void keep_conflicts(Workspace& work, const PairList& from, PairList& into, std::size_t open) {
   const Conflicts& old = from.conflicts;
-  const std::int32_t* place = work.place.data();
+  std::int32_t* place = work.place.data();  // of each pair in the next list, -1 for none
+  if (old.size > 0) std::fill_n(place, from.pairs.size, -1);
+  for (std::size_t k = 0; k < open && old.size > 0; ++k) place[work.gather[k]] = static_cast<std::int32_t>(k);
   std::size_t kept = 0;
   for (std::size_t c = 0; c < old.size; ++c) {
     work.listed[kept] = static_cast<std::int32_t>(c);
@@ -221,21 +249,33 @@ void compute_interval_bounds(Workspace& work, Box& box) {
     const double half = std::max(box.high[j] - middle, middle - box.low[j]);
     add_coordinate(box.upper, box.lower, pairs.column(j), middle, half, pairs.size);
   }
+  std::copy_n(box.low, work.columns(), box.moved_low);
+  std::copy_n(box.high, work.columns(), box.moved_high);
   box.updates = 0;
-}
-
-void set_interval(Workspace& work, Box& box, std::size_t j, double low, double high) {
-  const Pairs& pairs = work.list_of(box).pairs;
-  move_interval(box.upper, box.lower, pairs.column(j), low - box.low[j], box.high[j] - high, pairs.size);
-  box.low[j] = low;
-  box.high[j] = high;
-  box.updates += 2;
 }
 
 void update_decided(const Space& space, Workspace& work, Box& box) {
   const Pairs& pairs = work.list_of(box).pairs;
-  mark_decided(box.upper, box.lower, box.open, work.changed.data(), pairs.size);
-  count_decided(space, box, pairs, work.changed.data());
+  if (box.updates >= kUpdates) compute_interval_bounds(work, box);
+  std::size_t number = 0;
+  for (std::size_t j = 0; j < work.columns(); ++j) {
+    const double rise = box.low[j] - box.moved_low[j], fall = box.moved_high[j] - box.high[j];
+    if (rise == 0.0 && fall == 0.0) continue;
+    work.moves[number++] = {pairs.column(j), rise, fall};
+    box.moved_low[j] = box.low[j];
+    box.moved_high[j] = box.high[j];
+  }
+  box.updates += 2 * static_cast<int>(number);
+  for (std::size_t first = 0; first < pairs.size; first += kBlock) {
+    const std::size_t size = std::min(kBlock, pairs.size - first);
+    double *upper = box.upper + first, *lower = box.lower + first;
+    for (std::size_t k = 0; k < number; ++k) {
+      const Move& move = work.moves[k];
+      add_move(upper, lower, move.e + first, move.rise, move.fall, size);
+    }
+    mark_decided(upper, lower, box.open + first, work.changed.data() + first, size);
+  }
+  count_decided(space.tables, box, pairs, work.changed.data());
 }
 
 void copy_box(Workspace& work, const Box& box, const Box& top, Box& child, bool with_bounds) {
@@ -249,6 +289,8 @@ void copy_box(Workspace& work, const Box& box, const Box& top, Box& child, bool 
   child.open = top.open + size;
   std::copy_n(box.low, columns, child.low);
   std::copy_n(box.high, columns, child.high);
+  std::copy_n(box.moved_low, columns, child.moved_low);
+  std::copy_n(box.moved_high, columns, child.moved_high);
   std::copy_n(box.used, columns, child.used);
   std::copy_n(box.point, columns, child.point);
   std::copy_n(box.counts, work.unit_loss.size(), child.counts);
@@ -265,14 +307,13 @@ void halve(const Space& space, Workspace& work, Box& box, Box& child, std::size_
   const Pairs& pairs = work.list_of(box).pairs;
   const double middle = 0.5 * (box.low[j] + box.high[j]);
   const double high = space.integer ? std::floor(middle) : middle, low = space.integer ? high + 1.0 : middle;
-  std::copy_n(box.open, pairs.size, child.open);
-  split(box.upper, box.lower, child.upper, child.lower, pairs.column(j), box.open, work.changed.data(),
+  split(box.upper, box.lower, child.upper, child.lower, pairs.column(j), box.open, child.open, work.changed.data(),
         work.changed_too.data(), low - box.low[j], box.high[j] - high, pairs.size);
-  box.high[j] = high;
-  child.low[j] = low;
+  box.high[j] = box.moved_high[j] = high;
+  child.low[j] = child.moved_low[j] = low;
   child.updates = ++box.updates;
-  count_decided(space, child, pairs, work.changed_too.data());
-  count_decided(space, box, pairs, work.changed.data());
+  count_decided(space.tables, child, pairs, work.changed_too.data());
+  count_decided(space.tables, box, pairs, work.changed.data());
 }
 
 std::pair<double, double> norm_interval(const Space& space, const Box& box) {
@@ -288,7 +329,7 @@ void mark_used(const Space& space, Box& box, std::size_t j) {
   box.bound -= space.price[j];
 }
 
-void tighten(const Space& space, Workspace& work, Box& box, std::size_t j, double low, double high) {
+void tighten(const Space& space, Box& box, std::size_t j, double low, double high) {
   if (space.integer) {
     low = std::ceil(low - kWhole);
     high = std::floor(high + kWhole);
@@ -297,8 +338,8 @@ void tighten(const Space& space, Workspace& work, Box& box, std::size_t j, doubl
       return;
     }
   }
-  if (box.updates >= kUpdates) compute_interval_bounds(work, box);
-  set_interval(work, box, j, low, high);
+  box.low[j] = low;
+  box.high[j] = high;
   if (low > 0.0 || high < 0.0) mark_used(space, box, j);
 }
 
@@ -327,14 +368,14 @@ Tightened tighten_to_forced_pairs(const Space& space, Workspace& work, Box& box)
   for (std::size_t j = 0; j < d; ++j) {
     if (high[j] < low[j]) return Tightened::kEmpty;
     if (high[j] - low[j] < kWorthwhile * (box.high[j] - box.low[j])) {
-      tighten(space, work, box, j, low[j], high[j]);
+      tighten(space, box, j, low[j], high[j]);
       tightened = Tightened::kYes;
     }
   }
   return tightened;
 }
 
-bool tighten_to_hinge_bound(const Space& space, Workspace& work, Box& box, const double* g, double room) {
+bool tighten_to_hinge_bound(const Space& space, Box& box, const double* g, double room) {
   bool tightened = false;
   for (std::size_t j = 0; j < space.d(); ++j) {
     double low = box.low[j], high = box.high[j];
@@ -346,14 +387,14 @@ bool tighten_to_hinge_bound(const Space& space, Workspace& work, Box& box, const
       high = std::min(high, low + cap);
     }
     if (high - low < box.high[j] - box.low[j]) {
-      tighten(space, work, box, j, low, high);
+      tighten(space, box, j, low, high);
       tightened = true;
     }
   }
   return tightened;
 }
 
-bool tighten_to_constraints(const Space& space, Workspace& work, Box& box) {
+bool tighten_to_constraints(const Space& space, Box& box) {
   const std::size_t d = space.d();
   if (space.support < static_cast<std::int64_t>(d)) {
     std::int64_t used = 0;
@@ -361,7 +402,7 @@ bool tighten_to_constraints(const Space& space, Workspace& work, Box& box) {
     if (used > space.support) return false;
     if (used == space.support) {
       for (std::size_t j = 0; j < d; ++j) {
-        if (box.used[j] == 0 && box.high[j] > box.low[j]) tighten(space, work, box, j, 0.0, 0.0);
+        if (box.used[j] == 0 && box.high[j] > box.low[j]) tighten(space, box, j, 0.0, 0.0);
       }
     }
   }
@@ -378,9 +419,9 @@ bool tighten_to_constraints(const Space& space, Workspace& work, Box& box) {
       }
       const double end = rest / (rest > 0.0 ? 1.0 - space.loose : 1.0 + space.loose) / a;
       if (a > 0.0) {
-        tighten(space, work, box, j, low, std::max(low, std::min(high, end)));
+        tighten(space, box, j, low, std::max(low, std::min(high, end)));
       } else {
-        tighten(space, work, box, j, std::min(high, std::max(low, end)), high);
+        tighten(space, box, j, std::min(high, std::max(low, end)), high);
       }
     }
   }
@@ -420,20 +461,18 @@ void push_root(const Space& space, Workspace& work, const double* low, const dou
   }
   for (std::size_t j = 0; j + 1 < columns; ++j) box.bound -= space.price[j] * box.used[j];
   compute_interval_bounds(work, box);
-  work.changed.fill(0);
-  work.changed_too.fill(0);
   update_decided(space, work, box);
 }
 
-void compact_open_pairs(const Space& space, Workspace& work, Box& box) {
+void compact_open_pairs(const Space& space, Workspace& work, Box& box, double dense) {
   const PairList& list = work.lists[box.list];
   const std::size_t size = list.pairs.size;
   const bool room = list.pairs_end + size + 8 < work.slack.size() &&
                     list.links_end + list.conflicts.size <= work.apart.size() &&
                     list.conflicts_end + list.conflicts.size <= work.apart.size() && box.list + 1 < work.lists.size();
-  if (static_cast<double>(box.alive) < kDense * static_cast<double>(size) && room) {
+  if (static_cast<double>(box.alive) < dense * static_cast<double>(size) && room) {
     copy_open_pairs(work, box);
-    keep_conflicts(work, list, work.lists[box.list + 1]);
+    keep_conflicts(work, list, work.lists[box.list + 1], box.alive);
     ++box.list;
   }
   if (box.updates > kUpdates) {

@@ -27,19 +27,17 @@ void push_root(const Space& space, Workspace& work, const double* low, const dou
 // Compute the interval bounds of all pairs over a box afresh.
 void compute_interval_bounds(Workspace& work, Box& box);
 
-// Give a box, on top of the stack, a list of its own if it has few open pairs, and fresh interval bounds if it has had
-// many updates.
-void compact_open_pairs(const Space& space, Workspace& work, Box& box);
+// Give a box, on top of the stack, a list of its own if less than a share `dense` of the pairs in its list are open,
+// and fresh interval bounds if it has had many updates.
+void compact_open_pairs(const Space& space, Workspace& work, Box& box, double dense);
 
-// Find the open pairs that a box decides now, and count them.
+// Update the interval bounds of a box to its sides, find the open pairs that they decide now, and count them.
 void update_decided(const Space& space, Workspace& work, Box& box);
 
-// Set coordinate j of a box to [low, high], inside what it was.
-void set_interval(Workspace& work, Box& box, std::size_t j, double low, double high);
-
 // Tighten coordinate j of a box to [low, high], to whole numbers where coordinates are; if that excludes 0, add the
-// weight's price, and if it leaves nothing, set the box's bound to `kNever`.
-void tighten(const Space& space, Workspace& work, Box& box, std::size_t j, double low, double high);
+// weight's price, and if it leaves nothing, set the box's bound to `kNever`. The interval bounds are left to
+// `update_decided`.
+void tighten(const Space& space, Box& box, std::size_t j, double low, double high);
 
 // Record that weight j is not 0 in a box.
 void mark_used(const Space& space, Box& box, std::size_t j);
@@ -58,20 +56,25 @@ std::pair<double, double> norm_interval(const Space& space, const Box& box);
 Tightened tighten_to_forced_pairs(const Space& space, Workspace& work, Box& box);
 
 // Tighten a box to where ``g.x > max g.x - room``; return whether that helped.
-bool tighten_to_hinge_bound(const Space& space, Workspace& work, Box& box, const double* g, double room);
+bool tighten_to_hinge_bound(const Space& space, Box& box, const double* g, double room);
 
 // Tighten a box to the side constraints; return whether some of it satisfies them.
-bool tighten_to_constraints(const Space& space, Workspace& work, Box& box);
+bool tighten_to_constraints(const Space& space, Box& box);
 
-// Count one more lost pair of a member; return the change of the value, which is at most 0.
-inline std::int64_t raise_count(const Tables& tables, std::int32_t* counts, std::int32_t* fewer, std::size_t member) {
+// Count more lost pairs of a member; return the change of the value, which is at most 0.
+inline std::int64_t raise_count(const Tables& tables, std::int32_t* counts, std::int32_t* fewer, std::size_t member,
+                                std::int32_t lost) {
   const auto [table, counts_at] = tables.of_member[member];
-  const std::int64_t count = counts[member];
-  std::int64_t place = 0;
-  if (counts_at >= 0) place = --fewer[counts_at + count + 1];
-  counts[member] = static_cast<std::int32_t>(count + 1);
-  const std::int64_t* contribution = tables.contribution.data() + table + place + count;
-  return contribution[1] - contribution[0];
+  const std::int64_t* contribution = tables.contribution.data() + table + counts[member];
+  std::int32_t* below = fewer + counts_at + counts[member];
+  counts[member] += lost;
+  if (counts_at < 0) return contribution[lost] - contribution[0];
+  std::int64_t change = 0;
+  for (std::int32_t x = 0; x < lost; ++x) {
+    const std::int64_t* here = contribution + --below[x + 1] + x;
+    change += here[1] - here[0];
+  }
+  return change;
 }
 
 // Fill `path` for a level of several members: raising one of them from a count c to m loses at least

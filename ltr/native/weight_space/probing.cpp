@@ -1,27 +1,27 @@
 #include "probing.h"
 
-#include "lanes.h"
-
 namespace ltr::weight_space {
 namespace {
 
 constexpr double kRoom = 0x1p-20;
 constexpr double kTiny = 1e-30;
-constexpr float kNotLost = 1e30f;
 // there are 1.5 half widths from the better end of a coordinate to the worse quarter
 constexpr auto kQuarter = static_cast<float>(1 / 1.5);
 constexpr double kLossOffset = 0.02;      // share of the required loss added to that of each half: one may lose nothing
 constexpr double kCutShare = 1.0 - 1e-6;  // share of a quarter that is cut off, with room for single precision
-// Write upper bounds of the open pairs in single precision.
+constexpr double kReached = 0.75;         // share of its range below which the upper bound of a pair may be lost
+
+// Write upper bounds of the open pairs in single precision, and mark the pairs that some part may lose.
 LTR_MULTIVERSION void round_bounds_up(const double* __restrict upper, const double* __restrict lower,
                                       const std::uint8_t* __restrict open, float* __restrict ceiling,
-                                      float* __restrict quarter, std::size_t size) {
+                                      float* __restrict quarter, std::uint8_t* __restrict marks, std::size_t size) {
   for (std::size_t q = 0; q < size; ++q) {
     const double span = upper[q] - lower[q];
     const auto rounded = static_cast<float>(upper[q] + span * kRoom);
-    const float x = (open[q] != 0) & (span > kTiny) ? rounded : kNotLost;
-    ceiling[q] = x;
-    quarter[q] = x * kQuarter;
+    ceiling[q] = rounded;
+    quarter[q] = rounded * kQuarter;
+    const std::uint8_t reached = (span > kTiny) & (upper[q] < kReached * span);
+    marks[q] = open[q] & reached;
   }
 }
 
@@ -33,22 +33,25 @@ struct Parts {
   const float* half;               // half width of each coordinate
   std::int64_t* loss;              // of each column
   std::int32_t* moved;             // members that move to each count, less those that leave it, in each column
+  const std::uint8_t* marks;       // 1 for each pair that some part may lose
+  std::int32_t* listed;            // room for the positions of such pairs
 };
 
-// Count the pairs from `begin` to before `end`, of one member, that are lost on each part of the coordinates from
-// `first` on. With x of them lost, the member loses ``path[x] - path[0]``, or moves from the count `count` to
+// Count the pairs of one member, at the listed positions from `begin` on, that are lost on each part of the coordinates
+// from `first` on. With x of them lost, the member loses ``path[x] - path[0]``, or moves from the count `count` to
 // ``count + x`` if there is no path.
 //
 // *Signs.* x and z are above 0, so the sum of y and one of them is below 0, or its sign bit set, where y is below their
 // negative: rounding a sum changes no sign.
 template <typename Floats, typename Bits>
-[[gnu::always_inline]] inline void add_lost(const Parts& parts, std::size_t first, std::size_t begin, std::size_t end,
-                                            std::size_t count, const std::int64_t* path) {
+[[gnu::always_inline]] inline void add_lost(const Parts& parts, std::size_t first, std::size_t begin,
+                                            std::size_t listed, std::size_t count, const std::int64_t* path) {
   constexpr std::size_t kLanes = sizeof(Floats) / sizeof(float);
   Floats half, e;
   load(half, parts.half + first);
   Bits upper_half{}, lower_half{}, upper_quarter{}, lower_quarter{};
-  for (std::size_t q = begin; q < end; ++q) {
+  for (std::size_t k = 0; k < listed; ++k) {
+    const std::size_t q = begin + static_cast<std::uint32_t>(parts.listed[k]);
     load(e, parts.single + q * parts.single_size + first);
     const float x = parts.ceiling[q], z = parts.quarter[q];
     const Floats y = half * e;
@@ -87,11 +90,13 @@ template <typename Floats, typename Bits>
 
 LTR_MULTIVERSION void add_all_lost(const Parts& parts, std::size_t begin, std::size_t end, std::size_t count,
                                    const std::int64_t* path) {
+  const std::size_t listed = list_marked(parts.marks + begin, end - begin, parts.listed);
+  if (listed == 0) return;
   std::size_t first = 0;
   for (; first + 16 <= parts.single_size; first += 16) {
-    add_lost<Floats16, Bits16>(parts, first, begin, end, count, path);
+    add_lost<Floats16, Bits16>(parts, first, begin, listed, count, path);
   }
-  if (first < parts.single_size) add_lost<Floats8, Bits8>(parts, first, begin, end, count, path);
+  if (first < parts.single_size) add_lost<Floats8, Bits8>(parts, first, begin, listed, count, path);
 }
 
 // Add what the members of a level that have moved lose in each column, and clear `moved`. `fewer` is that of the level
@@ -119,12 +124,14 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
   const Pairs& pairs = work.list_of(box).pairs;
   const Tables& tables = space.tables;
   for (std::size_t j = 0; j < space.d(); ++j) work.half[j] = static_cast<float>(0.5 * (box.high[j] - box.low[j]));
-  round_bounds_up(box.upper, box.lower, box.open, work.ceiling.data(), work.ceiling_quarter.data(), pairs.size);
+  round_bounds_up(box.upper, box.lower, box.open, work.ceiling.data(), work.ceiling_quarter.data(), work.changed.data(),
+                  pairs.size);
   work.loss.fill(0);
-  const Parts parts{pairs.single,     work.half.size(), work.ceiling.data(), work.ceiling_quarter.data(),
-                    work.half.data(), work.loss.data(), work.moved.data()};
+  const Parts parts{pairs.single,      work.half.size(), work.ceiling.data(), work.ceiling_quarter.data(),
+                    work.half.data(),  work.loss.data(), work.moved.data(),   work.changed.data(),
+                    work.gather.data()};
   const std::size_t none = tables.levels();
-  std::size_t filled = none;  // the level that `path` is of
+  std::size_t filled = none;                       // the level that `path` is of
   std::size_t moving = none, first = 0, last = 0;  // the level whose members move, and between which counts
   const auto finish_level = [&] {
     if (moving == none) return;
@@ -179,7 +186,7 @@ Probed probe(const Space& space, Workspace& work, Box& box, std::int64_t require
     const double to_low = below >= required ? middle : low + (cut_lower_quarter ? quarter : 0.0);
     const double to_high = above >= required ? middle : high - (cut_upper_quarter ? quarter : 0.0);
     if (to_low > low || to_high < high) {
-      tighten(space, work, box, j, to_low, to_high);
+      tighten(space, box, j, to_low, to_high);
       found.tightened = Tightened::kYes;
     }
     const double x = static_cast<double>(above) / static_cast<double>(required);

@@ -7,6 +7,9 @@
 namespace ltr::weight_space {
 namespace {
 
+// Share of open pairs below which a box gets its own list: before it is tightened, which often closes it, and before it
+// is split, so that its parts share the list.
+constexpr double kDense = 0.5, kDenseToSplit = 0.7;
 constexpr int kRounds = 4;            // of tightening a box
 constexpr double kTrySplit = 0.3;     // share of the best score from which a split is tried out
 constexpr double kPromising = 0.3;    // share of the required loss of the halves from which bounds are tried
@@ -20,7 +23,8 @@ void scale_margin(const Space& space, Workspace& work, Box& box) {
   const std::size_t d = space.d();
   const auto [low, high] = norm_interval(space, box);
   if (high >= low && high - low < 0.95 * (box.high[d] - box.low[d])) {
-    set_interval(work, box, d, low, high);
+    box.low[d] = low;
+    box.high[d] = high;
     update_decided(space, work, box);
   }
 }
@@ -73,7 +77,7 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
     if (bound.phi == -std::numeric_limits<double>::infinity()) break;
     // points with a value above the cutoff satisfy g.x > -needed, and max g.x is at most -phi
     const double room = (needed - bound.phi) * (1.0 + 1e-12);
-    if (!tighten_to_hinge_bound(space, work, box, work.best.data(), room)) break;
+    if (!tighten_to_hinge_bound(space, box, work.best.data(), room)) break;
     update_decided(space, work, box);
   }
   return box.bound <= cutoff ? kClosed : reduced;
@@ -139,11 +143,11 @@ std::size_t split_at_zero(const Space& space, Workspace& work, std::size_t t, st
     copy_box(work, box, work.boxes[top - 1], part, true);
     mark_used(space, part, j);
     const double least = space.integer ? 1.0 : 0.0;  // size of the next weight to 0
-    set_interval(work, part, j, above ? std::max(low, least) : low, above ? high : std::min(high, -least));
+    (above ? part.low[j] : part.high[j]) = above ? std::max(low, least) : std::min(high, -least);
     update_decided(space, work, part);
     ++top;
   }
-  set_interval(work, box, j, 0.0, 0.0);
+  box.low[j] = box.high[j] = 0.0;
   update_decided(space, work, box);
   return top;
 }
@@ -172,7 +176,7 @@ Found search(const Space& space, Workspace& work, const Roots& roots, const Limi
         --entries;
         continue;
       }
-      compact_open_pairs(space, work, box);
+      compact_open_pairs(space, work, box, kDense);
       const std::size_t size = work.list_of(box).pairs.size;
       if (space.stop.asked()) spent = std::max(spent, limits.allowance);
       if (spent >= limits.allowance || t >= deepest || !work.room_above(box, size)) {
@@ -186,7 +190,7 @@ Found search(const Space& space, Workspace& work, const Roots& roots, const Limi
       spent += static_cast<std::int64_t>((size + kFixed) * columns / 8);
       if (!space.fixed) scale_margin(space, work, box);
       if (space.A.rows > 0 || space.support < static_cast<std::int64_t>(space.d())) {
-        if (!tighten_to_constraints(space, work, box)) {
+        if (!tighten_to_constraints(space, box)) {
           --entries;
           continue;
         }
@@ -225,6 +229,7 @@ Found search(const Space& space, Workspace& work, const Roots& roots, const Limi
         if (found.narrow.size() == limits.narrow) spent = std::max(spent, limits.allowance);
         continue;
       }
+      compact_open_pairs(space, work, box, kDenseToSplit);
       if (space.sparse && box.used[j] == 0) {
         entries = split_at_zero(space, work, t, j);
       } else {

@@ -8,8 +8,8 @@ std::size_t pad(std::size_t columns) { return (columns + 7) / 8 * 8; }
 }  // namespace
 
 Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t pairs, std::size_t conflict_count,
-                     std::size_t members, std::size_t counts_size, std::size_t longest_path,
-                     std::size_t moved_rows, std::size_t depth)
+                     std::size_t members, std::size_t counts_size, std::size_t longest_path, std::size_t moved_rows,
+                     std::size_t depth)
     : boxes(depth),
       lists(depth),
       columns_(columns),
@@ -18,6 +18,8 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
       low_(depth * pad(columns)),
       high_(depth * pad(columns)),
       point_(depth * pad(columns)),
+      moved_low_(depth * pad(columns)),
+      moved_high_(depth * pad(columns)),
       used_(depth * columns),
       counts_(depth * members),
       fewer_(depth * counts_size),
@@ -51,6 +53,7 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
       reach(longest_path),
       trial_counts(members),
       trial_fewer(counts_size),
+      moves(columns),
       x(pad(columns)),
       g(pad(columns)),
       mean(pad(columns)),
@@ -70,6 +73,8 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
     boxes[t].low = low_.data() + t * pad(columns);
     boxes[t].high = high_.data() + t * pad(columns);
     boxes[t].point = point_.data() + t * pad(columns);
+    boxes[t].moved_low = moved_low_.data() + t * pad(columns);
+    boxes[t].moved_high = moved_high_.data() + t * pad(columns);
     boxes[t].used = used_.data() + t * columns;
     boxes[t].counts = counts_.data() + t * members;
     boxes[t].fewer = fewer_.data() + t * counts_size;
@@ -77,8 +82,6 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
   }
   for (const Buffer<double>* vectors : {&low_, &high_, &point_, &x, &g, &mean, &best}) vectors->fill(0.0);
   for (std::size_t x = 1; x < longest_path; ++x) inverse[x] = 1.0 / static_cast<double>(x);
-  changed.fill(0);
-  changed_too.fill(0);
   in_conflict.fill(0);
   half.fill(0.0f);
   moved.fill(0);

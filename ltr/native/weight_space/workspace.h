@@ -5,10 +5,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
 
+#include "lanes.h"
 #include "space.h"
 
 namespace ltr::weight_space {
@@ -23,6 +25,52 @@ inline std::size_t lowest_byte(std::uint64_t word) {
   const auto zeros = static_cast<std::size_t>(std::countr_zero(word)) / 8;
   return std::endian::native == std::endian::little ? zeros : 7 - static_cast<std::size_t>(std::countl_zero(word)) / 8;
 }
+
+// The first bytes of a word in memory, the others 0; `number` is 1 to 8.
+inline std::uint64_t first_bytes(std::uint64_t word, std::size_t number) {
+  const std::size_t others = 8 * (8 - number);
+  return std::endian::native == std::endian::little ? word << others >> others : word >> others << others;
+}
+
+// The product of a word of 8 bytes, all 0 or 1, and this number has them as the bits of its highest byte.
+inline constexpr std::uint64_t kGather =
+    std::endian::native == std::endian::little ? 0x0102040810204080 : 0x8040201008040201;
+
+// The positions of the bits of each byte that are 1.
+struct Positions {
+  std::uint32_t of[256][8] = {};
+  constexpr Positions() {
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      for (std::size_t bit = 0, found = 0; bit < 8; ++bit) {
+        if ((byte >> bit & 1) != 0) of[byte][found++] = static_cast<std::uint32_t>(bit);
+      }
+    }
+  }
+};
+inline constexpr Positions kPositions;
+
+// Write the positions of the bytes that are 1 among `size` bytes, all 0 or 1, to `index`; return how many. Both arrays
+// have room for 8 more.
+[[gnu::always_inline]] inline std::size_t list_marked(const std::uint8_t* marks, std::size_t size,
+                                                      std::int32_t* index) {
+  std::size_t found = 0;
+  for (std::size_t first = 0; first < size; first += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, marks + first, 8);
+    if (size - first < 8) word = first_bytes(word, size - first);
+    Bits8 positions;
+    load(positions, kPositions.of[(word * kGather) >> 56]);
+    store(positions + static_cast<std::uint32_t>(first), index + found);
+    found += static_cast<std::size_t>(std::popcount(word));
+  }
+  return found;
+}
+
+// A coordinate whose lower side has risen and whose upper side has fallen, and its entry of each pair.
+struct Move {
+  const double* e;
+  double rise, fall;
+};
 
 // Memory that is not touched before it is used: a large stack costs only what its boxes fill.
 template <typename T>
@@ -57,9 +105,11 @@ struct PairList {
 };
 
 struct Box {
-  double* low = nullptr;            // least value of each coordinate
-  double* high = nullptr;           // largest value of each coordinate
-  double* point = nullptr;          // where the last descent of the hinge bound ended
+  double* low = nullptr;        // least value of each coordinate
+  double* high = nullptr;       // largest value of each coordinate
+  double* point = nullptr;      // where the last descent of the hinge bound ended
+  double* moved_low = nullptr;  // sides of the box that the interval bounds are of
+  double* moved_high = nullptr;
   std::uint8_t* used = nullptr;     // 1 where a weight is known not to be 0
   std::int32_t* counts = nullptr;   // lost pairs of each member
   std::int32_t* fewer = nullptr;    // members with fewer lost pairs, as in `Tables::counts_at`
@@ -124,7 +174,7 @@ class Workspace {
  private:
   std::size_t columns_, pairs_, conflicts_;
   // rows of the boxes
-  Buffer<double> low_, high_, point_;
+  Buffer<double> low_, high_, point_, moved_low_, moved_high_;
   Buffer<std::uint8_t> used_;
   Buffer<std::int32_t> counts_, fewer_, losable_;
 
@@ -140,12 +190,11 @@ class Workspace {
   Buffer<float> conflict_columns, apart;
   Buffer<std::int32_t> one, other;
   // scratch, one entry per pair of the current list
-  Buffer<double> scale;  // pair losses, then slopes of the hinge bound
-  Buffer<double> value;  // -x.e, then the slopes that count
-  Buffer<std::uint8_t> changed,
-      changed_too;              // pairs that a change decides, and those that it decides in the other half
-  Buffer<std::int32_t> gather;  // places of the open pairs
-  Buffer<std::int32_t> place;   // place of each pair in the next list, -1 for none
+  Buffer<double> scale;                       // pair losses, then slopes of the hinge bound
+  Buffer<double> value;                       // -x.e, then the slopes that count
+  Buffer<std::uint8_t> changed, changed_too;  // marks of pairs that a change decides, and those of the other half
+  Buffer<std::int32_t> gather;                // places of the open pairs
+  Buffer<std::int32_t> place;                 // place of each pair in the next list, -1 for none
   // scratch, one entry per candidate
   Buffer<std::int32_t> listed;  // candidates that are in conflict
   Buffer<std::uint8_t> in_conflict;
@@ -158,6 +207,7 @@ class Workspace {
   Buffer<double> inverse;                          // 1 / x
   Buffer<std::int32_t> reach;                      // largest count that the required loss affords, from each count
   Buffer<std::int32_t> trial_counts, trial_fewer;  // counts at a candidate
+  Buffer<Move> moves;                              // of the coordinates
   // vectors of coordinates, padded with zeros
   Buffer<double> x, g, mean, least, largest, best, score;
   Buffer<float> middle, half_width;  // of each coordinate
@@ -167,7 +217,7 @@ class Workspace {
   Buffer<std::int64_t> loss;               // what each part loses: (4, single_size)
   // members that come to each count less those that leave it, by part: (counts, 4, single_size); zeros between probes
   Buffer<std::int32_t> moved;
-  Buffer<std::int32_t> change;             // the sum of the first rows of `moved`: (4, single_size)
+  Buffer<std::int32_t> change;  // the sum of the first rows of `moved`: (4, single_size)
 };
 
 }  // namespace ltr::weight_space
