@@ -50,6 +50,7 @@ _FILL = 0.75  # share of the time left that the cutoffs planned are to take
 _LAST = 0.67  # share of the work of several cutoffs that is the last one's
 _STEEP = 6.0  # growth of the work's logarithm on the way from the first cutoff to the value, at least
 _PATIENCE = 4.0  # of the time that a cutoff is expected to take, before boxes make way for operating points
+_NEAREST, _FARTHEST = 0.5, 0.95  # limits of the next distance, as shares of the last one
 _MOMENT = 1e-3  # shortest time that is measured, in seconds
 _PAIRS = 4
 _FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
@@ -163,7 +164,8 @@ class CutoffSchedule:
         if reach <= min(_REACH, 0.5 * _FILL * room):
             self.distance, self.growth = 0.0, reach
         else:
-            self.distance = max(self.distance - math.log(self.growth) / self._slope, 0.5 * self.distance)
+            nearer = self.distance - math.log(self.growth) / self._slope
+            self.distance = min(max(nearer, _NEAREST * self.distance), _FARTHEST * self.distance)
             if self.distance < self._quantum:
                 self.distance = 0.0
 
