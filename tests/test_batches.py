@@ -65,7 +65,7 @@ def test_what_is_left_of_a_batch_has_all_weights_above_the_cutoff(name, seed):
     X = rng.integers(-3, 4, size=(16, 3)) + rng.choice([0.0, 1e-12, 0.3], size=(16, 3))
     y = rng.permutation([0, 1, 2, 0] * 4) if seed % 2 else rng.permutation([0, 1] * 8)
     problem = RerankProblem(X, y, ["dcg", "auc", "mrr"][seed % 3], margin=[1e-9, 0.05][seed % 2])
-    T = adapted(problem, np.array([1.0, 0.5, -0.2]))[0] if name == "adapted" else None
+    T = adapted(problem, np.array([1.0, 0.5, -0.2]), np.eye(3))[0] if name == "adapted" else None
     searchable = space_of(problem, T)
     boxes, d = searchable.roots, problem.d
     for _ in range(3):

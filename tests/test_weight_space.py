@@ -15,8 +15,9 @@ from ltr.exact.local_search.search import local_search
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
-from ltr.exact.weight_space.search import CutoffSchedule, WorkerPool
-from ltr.exact.weight_space.space import Boxes, space_of
+from ltr.exact.weight_space.pool import WorkerPool
+from ltr.exact.weight_space.schedule import CutoffSchedule, Subtrees, least_distance
+from ltr.exact.weight_space.space import BEYOND, Boxes, space_of
 from ltr.statistics import RankStatistic
 from tests.reference import (
     cell_optimum,
@@ -178,7 +179,9 @@ def test_no_bound_is_below_a_value(seed, scale, margin):
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_target_bounds_every_point_of_the_boxes(name):
     problem = hard_list(n=14, d=3)
-    searchable = space_of(problem, adapted(problem, np.array([1.0, 0.5, -0.2]))[0] if name == "adapted" else None)
+    searchable = space_of(
+        problem, adapted(problem, np.array([1.0, 0.5, -0.2]), np.eye(3))[0] if name == "adapted" else None
+    )
     rng = np.random.default_rng(0)
     for _ in range(20):
         box = searchable.roots.rows(slice(0, len(searchable.roots.bound)))
@@ -311,36 +314,107 @@ def test_a_failing_check_leaves_no_thread_running():
     assert threading.active_count() == before
 
 
+class Learned(Subtrees):
+    """Subtrees that took so much work at each cutoff, in all."""
+
+    def __init__(self, log_work):
+        super().__init__(space_of(hard_list(n=30, d=3)))
+        self.log_work = log_work
+
+    def close(self, distance):
+        count, bound = len(self.boxes.bound), self._searchable.integer(distance)
+        work = np.full(count, math.exp(self.log_work(distance)) / count).astype(np.int64)
+        self.learn(np.arange(count), work, np.full(count, bound), 0.0)
+        return int(work.sum())
+
+
 def test_the_schedule_ends_at_the_value():
-    schedule = CutoffSchedule(gap=8.0, quantum=0.01)
-    distances, work = [], 1000
-    while True:
+    schedule, subtrees = CutoffSchedule(gap=8.0, quantum=0.01), Learned(lambda distance: 30.0 - 5.0 * distance)
+    distances = [schedule.distance]
+    while schedule.distance > 0 and len(distances) < 100:
+        subtrees.close(schedule.distance)
+        schedule.advance(subtrees, 0.0, math.inf)
         distances.append(schedule.distance)
-        if schedule.distance == 0:
-            break
-        schedule.advance(work, room=math.inf)
-        work *= 5
     assert distances == sorted(distances, reverse=True)
     assert distances[0] == 6.0
-    assert len(distances) < 150
+    assert distances[-1] == 0.0
 
 
 def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
-    def log_work(distance):
-        return 30.0 - 2.0 * distance
-
-    schedule, left = CutoffSchedule(gap=8.0, quantum=0.01), math.exp(log_work(0.0) - 4.0)
-    spent, took = [], 0.0
+    subtrees = Learned(lambda distance: 30.0 - 6.0 * math.sqrt(distance))
+    schedule, left = CutoffSchedule(gap=8.0, quantum=0.01), math.exp(subtrees.log_work(0.0) - 4.0)
+    spent = []
     while schedule.distance > 0 and len(spent) < 50:
-        took = math.exp(log_work(schedule.distance))
-        if took > left:
+        if math.exp(subtrees.log_work(schedule.distance)) > 1.01 * left:
             break
-        left -= took
-        spent.append(took)
-        schedule.advance(int(took), left / took)
+        spent.append(subtrees.close(schedule.distance))
+        left -= spent[-1]
+        schedule.advance(subtrees, 0.0, left)
     total = sum(spent) + left
-    assert 0.5 * total < spent[-1] < 0.8 * total  # the last cutoff that ends takes most of the time
+    assert spent[-1] > 0.5 * total  # the last cutoff that ends takes most of the time
+    assert left < 0.1 * total
     assert len(spent) < 12
+
+
+def test_the_least_distance_of_an_interval_at_which_the_work_fits():
+    assert least_distance(lambda d: 10 - d, 7.0, 0.0, 8.0) == pytest.approx(3.0, abs=1e-6)
+    assert least_distance(lambda d: 10 - d, 11.0, 1.0, 8.0) == 1.0
+    assert least_distance(lambda d: 10 - d, 1.0, 1.0, 8.0) == pytest.approx(8.0)
+
+
+def test_subtrees_cover_their_roots_and_mix_much_work_and_little():
+    searchable = space_of(hard_list(n=44, d=5))
+    subtrees, roots = Subtrees(searchable), searchable.roots
+    work = np.geomspace(1e6, 1e9, len(roots.bound)).astype(np.int64)
+    subtrees.learn(np.arange(len(work)), work, np.full(len(work), searchable.integer(1.0)), 0.5)
+    before = subtrees.expected(0.5, 0.5).sum()
+    subtrees.divide(0.5, 0.5)
+    boxes, expected = subtrees.boxes, subtrees.expected(0.5, 0.5)
+    assert len(boxes.bound) > 64
+    assert expected.sum() == pytest.approx(before)
+    assert expected.max() <= before / 64
+    volume = [np.prod(np.maximum(b.high - b.low, 1e-3)[:, :5], axis=1).sum() for b in (boxes, roots)]
+    assert volume[0] == pytest.approx(volume[1])
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        at = rng.integers(len(roots.bound))
+        point = rng.uniform(roots.low[at], roots.high[at])
+        assert np.any(np.all((boxes.low <= point) & (point <= boxes.high), axis=1))
+    first = expected[-len(expected) // 4 :].sum()  # the last are searched first
+    assert 0.1 * before < first < 0.5 * before
+
+
+def test_subtrees_that_are_closed_tell_of_the_others():
+    subtrees = Learned(lambda distance: 25.0 - 3.0 * math.sqrt(distance))
+    subtrees.close(4.0)
+    subtrees.close(2.25)
+    assert subtrees.measured
+    assert subtrees.slope == pytest.approx(3.0, rel=1e-3)
+    assert math.log(subtrees.expected(1.0, 0.0).sum()) == pytest.approx(22.0, abs=1e-3)
+    assert subtrees.needed(3.0, 0.0) == 0.0  # closed at 2.25
+    count = len(subtrees.boxes.bound)
+    rows, work, reached = np.arange(count), np.zeros(count, np.int64), np.full(count, BEYOND)
+    assert subtrees.left(1.0, 0.0, rows, work, reached) is None
+    # half of the boxes took twice what was expected
+    half = count // 2
+    expected = subtrees.expected(1.0, 0.0)
+    work[:half], reached[:half] = (2 * expected[:half]).astype(np.int64), subtrees._searchable.integer(1.0)
+    left = subtrees.left(1.0, 0.0, rows, work, reached)
+    assert left(1.0) == pytest.approx(2 * expected[half:].sum(), rel=1e-3)
+    assert left(1.5) < left(1.0)
+
+
+def test_a_cutoff_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
+    problem = hard_list(n=50, d=6)
+    proven = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=60))
+    assert proven.status is Status.OPTIMAL
+    optimum, least = proven.value, 0.01 * proven.value
+    monkeypatch.setattr(Subtrees, "left", lambda *_: lambda distance: math.inf if distance < least else 0.0)
+    monkeypatch.setattr(search, "_BETWEEN", 0.0)
+    solution = solve(problem, WeightSpaceSearch(threads=2, scip=False), Limits(time_limit=2.0))
+    assert solution.value == pytest.approx(optimum)
+    assert solution.bound >= optimum
+    assert solution.status is Status.TIME_LIMIT
 
 
 def test_preferences_of_one_pair_are_a_half_space():

@@ -375,7 +375,7 @@ class Handler(Constraint):
             roots, self._next_bound = proof.roots, proof.bound
             self._children = [Region(roots.rows(slice(r, r + 1)), bound) for r in range(len(roots.bound))]
             return
-        proof.close(proof.roots)
+        proof.close_all()
         proof.end()
         if proof.ending is None:
             self._next_bound = host.state.bound

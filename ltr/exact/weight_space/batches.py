@@ -200,7 +200,7 @@ class BatchPool:
 
     def __init__(self, searchable: Searchable, device: str, found: Found, settle: Settle) -> None:
         self.searchable, self.boxes, self.least_cutoff = searchable, 0, NEVER
-        self.trusted, self.threads = True, 1
+        self.trusted, self.threads, self.work, self.reached = True, 1, None, np.zeros(0, np.int64)
         self._found, self._settle = found, settle
         self._pairs = _Pairs(searchable.space, torch.device(device))
         self._best, self._batch = NEVER, _FIRST_BATCH

@@ -20,6 +20,7 @@ Source: Bell & Sejnowski, An information-maximization approach to blind separati
 from __future__ import annotations
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ltr.exact.problem import FloatArray, Problem
 
@@ -38,12 +39,13 @@ def apply_to(problem: Problem) -> bool:
     return problem.d > 1 and problem.C == 0 and problem.max_nonzeros is None and plain
 
 
-def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
-    """Return the T with the smallest J found, and how much smaller J is than for the weights; None if none was found.
+def adapted(problem: Problem, w: FloatArray, present: FloatArray) -> tuple[FloatArray, float] | None:
+    """Return the T with the smallest J found, and how much smaller J is than at present; None if none was found.
 
     Args:
         problem: a problem for which `apply_to` is true.
         w: the best weights known, (d,).
+        present: the present T, (d, d).
     """
     levels = problem.levels()
     if len(levels.above) == 0:
@@ -63,9 +65,10 @@ def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
     weights /= weights.sum()
     given = np.eye(problem.d)
     starts = (given, axes * variances**-0.5 @ axes.T, axes * variances**-0.5)
-    found = [_descend(differences, weights, start) for start in starts]
+    with threadpool_limits(1):  # threads of a BLAS wait for each other at every small product, long on a busy machine
+        found = [_descend(differences, weights, start) for start in starts]
     T, least = min(found, key=lambda pair: pair[1])
-    gain = _cost(given.ravel(), differences, weights)[0] - least
+    gain = _cost(present.ravel(), differences, weights)[0] - least
     return np.ascontiguousarray(T / np.abs(T).sum(axis=1).max()), gain
 
 

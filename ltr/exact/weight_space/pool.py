@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +63,8 @@ class _Piece:
     narrow: Boxes
     tally: tuple[int, int, int, int]
     work: SearchWorkspace
+    root: int  # number of the box that `close` was given
+    searched: int  # boxes that were searched
 
 
 class WorkerPool:
@@ -73,6 +75,8 @@ class WorkerPool:
         threads: number of threads that may be busy, up to the one that the pool was made with; 0 for a pause.
         trusted: whether every candidate of the compiled search is feasible, so that its value raises the cutoff.
         least_cutoff: integer to which lower cutoffs are raised, because of values found elsewhere meanwhile.
+        work: pairs examined in each of the boxes that `close` was given; None where they were searched together.
+        reached: bound of the values in each of them that is closed, above all values for the others.
     """
 
     def __init__(
@@ -88,6 +92,8 @@ class WorkerPool:
         """
         self.searchable, self.boxes, self.least_cutoff = searchable, 0, NEVER
         self.trusted = True
+        self.work: IntArray | None = None
+        self.reached: IntArray = np.zeros(0, np.int64)
         self.threads, self._found, self._settle = threads, found, settle
         self._pool_size = threads
         self._best = NEVER
@@ -112,45 +118,62 @@ class WorkerPool:
             allowance: work, in pairs examined, after which the boxes that are left are returned.
         """
         least = 2 * self.searchable.space.columns.size
-        pending = [boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound))]
-        done = Outcome(cutoff, pending, NEVER, 0)
-        self.searchable.space.stop[0] = 0
-        if least <= _FIRST and self.searchable.supports is None:
-            pending.clear()
-            done = self._take(self._search(boxes, cutoff, _FIRST), done)
+        done = Outcome(cutoff, [], NEVER, 0)
+        self.searchable.space.stop[0], self.work = 0, None
+        if self._pool is None and least <= _FIRST and self.searchable.supports is None:
+            piece = self._search(boxes, cutoff, _FIRST)
+            done, boxes = self._take(piece, done), piece.left
             check()
-            if not pending or done.spent >= allowance:
-                return done
+            if len(boxes.bound) == 0 or done.spent >= allowance:
+                return dataclasses.replace(done, left=list(_rows(boxes)))
+        else:
+            self.work = np.zeros(len(boxes.bound), np.int64)
+        left, self.reached = np.ones(len(boxes.bound), np.int64), np.full(len(boxes.bound), BEYOND)
         self._pool = self._pool or ThreadPoolExecutor(self._pool_size, thread_name_prefix="weight-space")
+        pending = list(enumerate(_rows(boxes)))
         running: set[Future[_Piece]] = set()
         try:
             while (pending and done.spent < allowance) or running:
                 while pending and done.spent < allowance and len(running) < self.threads:
                     current = max(done.cutoff, self.least_cutoff)
-                    if (bound := int(pending[-1].bound.max())) <= current:  # closed before its space is made
+                    root, box = pending[-1]
+                    if (bound := int(box.bound[0])) <= current:  # closed before its space is made
                         pending.pop()
                         done = dataclasses.replace(done, cutoff=max(done.cutoff, bound))
+                        left[root] -= 1
+                        if left[root] == 0:
+                            self.reached[root] = max(done.cutoff, done.unresolved)
                         continue
-                    running.add(self._pool.submit(self._search, _pop(pending), current, max(_PIECE, least)))
+                    running.add(self._pool.submit(self._search, _pop(pending), current, max(_PIECE, least), root))
                 if pending and not running:  # a pause
                     time.sleep(_POLL)
                 finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    done = self._take(future.result(), done)
+                    piece = future.result()
+                    done = self._take(piece, done)
+                    # the deepest boxes last: they are the next to be searched
+                    pending.extend((piece.root, box) for box in _rows(piece.left))
+                    if self.work is not None:
+                        self.work[piece.root] += piece.tally[3]
+                    left[piece.root] += len(piece.left.bound) - piece.searched
+                    if left[piece.root] == 0:
+                        self.reached[piece.root] = max(done.cutoff, done.unresolved)
                 check()
         finally:
             self.searchable.space.stop[0] = 1
             wait(running)
-        return done
+        return dataclasses.replace(done, left=[box for _, box in pending])
 
-    def _search(self, boxes: Boxes, cutoff: int, allowance: int) -> _Piece:
+    def _search(self, boxes: Boxes, cutoff: int, allowance: int, root: int = 0) -> _Piece:
         space = self.searchable.at(boxes)
         work = self._idle.pop() if self._idle else SearchWorkspace(space.compiled)
         low, high, used, bound, part = boxes
         left, narrow, reached, value, best, tally = search_weight_space(
             space.compiled, work, low, high, used, bound, cutoff, allowance, _NARROW_BOXES, self.trusted
         )
-        return _Piece(space, reached, value, best, _boxes_of(left, part), _boxes_of(narrow, part), tally, work)
+        return _Piece(
+            space, reached, value, best, _boxes_of(left, part), _boxes_of(narrow, part), tally, work, root, len(bound)
+        )
 
     def _take(self, piece: _Piece, done: Outcome) -> Outcome:
         self._idle.append(piece.work)
@@ -158,15 +181,13 @@ class WorkerPool:
         if piece.found > self._best:
             self._best = piece.found
             self._found(piece.space.T @ piece.best[:-1])
-        # the deepest boxes last: they are the next to be searched
-        done.left.extend(piece.left.rows(slice(row, row + 1)) for row in range(len(piece.left.bound)))
         cutoff, unresolved = max(done.cutoff, piece.cutoff), done.unresolved
         for row in range(len(piece.narrow.bound)):
             if piece.narrow.bound[row] > max(cutoff, self.least_cutoff):
                 unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
             else:  # closed by a value found in the meantime
                 cutoff = max(cutoff, int(piece.narrow.bound[row]))
-        return Outcome(cutoff, done.left, unresolved, done.spent + piece.tally[3])
+        return Outcome(cutoff, [], unresolved, done.spent + piece.tally[3])
 
 
 def _boxes_of(found: Sequence[NDArray[Any]], part: IntArray) -> Boxes:
@@ -175,11 +196,16 @@ def _boxes_of(found: Sequence[NDArray[Any]], part: IntArray) -> Boxes:
     return Boxes(low, high, used, bound, np.full(len(bound), part.max(initial=0)))
 
 
-def _pop(pending: list[Boxes]) -> Boxes:
-    """Take some boxes of one space off the stack: more where there are many, few enough that all threads have work."""
-    most, taken = min(_TOGETHER, 1 + len(pending) // 16), [pending.pop()]
-    while pending and len(taken) < most and pending[-1].part[0] == taken[0].part[0]:
-        taken.append(pending.pop())
+def _rows(boxes: Boxes) -> Iterator[Boxes]:
+    return (boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound)))
+
+
+def _pop(pending: list[tuple[int, Boxes]]) -> Boxes:
+    """Take some boxes of one root off the stack: more where there are many, few enough that all threads have work."""
+    most, (root, box) = min(_TOGETHER, 1 + len(pending) // 16), pending.pop()
+    taken = [box]
+    while pending and len(taken) < most and pending[-1][0] == root:
+        taken.append(pending.pop()[1])
     return Boxes.joined(taken[::-1])
 
 

@@ -3,7 +3,7 @@ r"""The proof: cutoffs that fall step by step, each proved by a pool of threads 
 Closing every box at a cutoff proves that no weights have a larger value. The work grows as the cutoff comes down to the
 best value known, and `CutoffSchedule` sets each cutoff where it is expected to grow a few times. So the last one, which
 proves the value itself or ends shortly before the time limit, takes most of the time, and each one before it has left a
-bound.
+bound. `Subtrees` tells on the way whether a cutoff will be done in time; where it will not, it is raised.
 
 *Subranks.* At any weights the statistic with Subranks is at most the one with ResolvedRanks (`ltr.verify` has the
 proof). The bound of a box can be larger all the same, because each of two undecided positives counts as the winner.
@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ltr.exact.local_search import search_locally
-from ltr.exact.problem import FloatArray, Problem
+from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.operating_points import PointsThreads
 from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
 from ltr.exact.weight_space.pool import NEVER, WorkerPool, offer_candidate, settle_narrow
+from ltr.exact.weight_space.schedule import CutoffSchedule, Subtrees, least_distance
 from ltr.exact.weight_space.space import (
     BEYOND,
     TOLERANCE,
@@ -42,15 +43,9 @@ from ltr.exact.weight_space.supports import Sets
 if TYPE_CHECKING:
     from ltr.exact.weight_space.batches import BatchPool
 
-_NEXT = 0.75  # share of the gap at which a series of cutoffs begins
-_GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff to cutoff
-_UNMEASURED = 2.5  # the largest one while the work of one cutoff alone is known
-_REACH = 2.0  # factor by which the work of the value itself may be expected to grow
-_FILL = 0.75  # share of the time left that the cutoffs planned are to take
-_LAST = 0.67  # share of the work of several cutoffs that is the last one's
-_STEEP = 6.0  # growth of the work's logarithm on the way from the first cutoff to the value, at least
+_EARLY, _LEAST_ROOM = 0.05, 0.3  # shares of its time and of the time left: a round is to end earlier by the first
+_BETWEEN = 0.03  # share of the time left between two looks at whether it will do
 _PATIENCE = 4.0  # of the time that a cutoff is expected to take, before boxes make way for operating points
-_NEAREST, _FARTHEST = 0.5, 0.95  # limits of the next distance, as shares of the last one
 _MOMENT = 1e-3  # shortest time that is measured, in seconds
 _PAIRS = 4
 _FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
@@ -58,6 +53,7 @@ _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a sec
 _LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
 _LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
 _AROUND = 0.01  # half-width of the first box around the best weights
+_PART_AROUND = 0.4  # of the share of the time for better weights
 _LEAST_AROUND = 1_000_000  # pairs examined around them, at least
 _WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights are searched for
 _LEAST_SECONDS = 0.1
@@ -96,7 +92,7 @@ def prove(
     with Proof(state, threads, coordinates, local_search, device) as proof:
         while proof.ending is None:
             proof.begin()
-            proof.close(proof.roots)
+            proof.close_all()
             proof.end()
         return proof.ending
 
@@ -113,76 +109,11 @@ class _Undecided(Exception):  # noqa: N818 - a way on, not an error
     """Raised for a narrow box whose ResolvedRanks exceed the cutoff, which its Subranks may not."""
 
 
-class CutoffSchedule:
-    """Distances of falling cutoffs from the value, so that each takes a few times the work of the one before.
-
-    The logarithm of the work is about linear in the distance. Its slope is measured on the way, and the cutoffs are
-    chosen so that the last one before the time limit takes most of the time left: what was closed at a cutoff is no
-    bound before everything is.
-
-    Args:
-        gap: bound minus value at the start; if it is not finite, the value itself is the only cutoff.
-        quantum: a distance of a few pairs, at which the next cutoff is the value itself.
-
-    Attributes:
-        distance: distance of the next cutoff; 0 for the value itself, which ends the proof.
-        growth: its expected work, as a multiple of that of the last cutoff.
-    """
-
-    def __init__(self, gap: float, quantum: float) -> None:
-        self.distance, self.growth = _NEXT * gap if math.isfinite(gap) else 0.0, 0.0
-        self._quantum = quantum
-        self._least_slope = self._slope = _STEEP / self.distance if self.distance > 0 else math.inf
-        self._last, self._work = 0.0, 0
-
-    def forget(self) -> None:
-        """Forget the work of earlier cutoffs, which says nothing about the next in other coordinates."""
-        self._work = 0
-
-    def lower(self, gap: float) -> None:
-        """Set the next distance after the bound has come down to a gap by other means."""
-        self.forget()
-        self.distance = min(self.distance, _NEXT * gap)
-
-    def advance(self, spent: int, room: float) -> None:
-        """Set the next distance.
-
-        Args:
-            spent: pairs examined at the last cutoff.
-            room: time left, as a multiple of what the last cutoff took.
-        """
-        if self.distance == 0:
-            return
-        self.growth = _growth(room)
-        if self._work > 0 and self.distance < self._last:
-            slope = max(math.log(spent) - math.log(self._work), 0.0) / (self._last - self.distance)
-            self._slope = max(slope, self._least_slope)  # the work grows little where there is little of it
-        else:
-            self.growth = min(self.growth, _UNMEASURED)
-        self._last, self._work = self.distance, spent
-        reach = math.exp(min(self._slope * self.distance, 99.0))  # of the value itself
-        if reach <= min(_REACH, 0.5 * _FILL * room):
-            self.distance, self.growth = 0.0, reach
-        else:
-            nearer = self.distance - math.log(self.growth) / self._slope
-            self.distance = min(max(nearer, _NEAREST * self.distance), _FARTHEST * self.distance)
-            if self.distance < self._quantum:
-                self.distance = 0.0
-
-
-def _growth(room: float) -> float:
-    """Return how many times as long as the last cutoff the next shall take, so that several like it fill the time."""
-    if math.isinf(room):
-        return _GROWTH
-    cutoffs = max(int(math.log(max(_FILL * _LAST * room, 1.0), _GROWTH)), 1)
-    return max((_FILL * (_LAST if cutoffs > 1 else 1.0) * room) ** (1 / cutoffs), _LEAST_GROWTH)
-
-
 class Proof:
     """A proof under way: rounds, each with a cutoff at which every box has to be closed; a context manager.
 
-    A round is ``begin()``, then `close` until no boxes are left of `roots`, then ``end()``. Whoever calls these chooses
-    the order in which boxes are closed, and what happens between two calls.
+    A round is ``begin()``, then ``close_all()`` or calls of `close` until no boxes are left of `roots`, then ``end()``.
+    Whoever calls `close` chooses the order in which boxes are closed, and what happens between two calls.
 
     Attributes:
         state: the solve that it belongs to.
@@ -237,6 +168,7 @@ class Proof:
         self.problem, self.coordinates, self._adapted = problem, "given", -math.inf
         self.cutoff, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
         self._undecided = self._overtaken = self._closing = False
+        self._rows: IntArray | None = None  # numbers of the subtrees that are searched
         self._leave_points()
         sets = Sets.of(problem, state.check)
         if sets is None:
@@ -247,9 +179,10 @@ class Proof:
                 self._start_again()
                 return
         self._points = PointsThreads(problem, self.searchable, self._threads) if points_apply_to(problem) else None
+        self._schedule = CutoffSchedule(state.bound - state.value, max(quantum(self.searchable), _FINEST * state.size))
+        self._subtrees.slope = self._subtrees.least_slope = self._schedule.least_slope
         if self._coordinates == "adapted":
             self._adapt(-math.inf)
-        self._schedule = CutoffSchedule(state.bound - state.value, max(quantum(self.searchable), _FINEST * state.size))
         self._best, self._expected = -math.inf, 0.0
         self._began, self._spent_before = state.seconds, self.spent
 
@@ -282,7 +215,7 @@ class Proof:
         self._search_in(spaces_of(self.problem, *sets, state.check))
 
     def _search_in(self, searchable: Searchable) -> None:
-        self.searchable = searchable
+        self.searchable, self._subtrees = searchable, Subtrees(searchable)
         self._workers: WorkerPool | BatchPool = self._pool_of(searchable)
         sides = self.problem.constraints
         self._workers.trusted = sides is None or sides.linear
@@ -305,10 +238,12 @@ class Proof:
     def _adapt(self, least: float) -> None:
         """Change to coordinates adapted to the best weights, if they gain enough."""
         self._adapted = self.state.value
-        found = adapted(self.problem, self.state.weights)
+        found = adapted(self.problem, self.state.weights, self.searchable.space.T)
         if found is not None and found[1] > least:
             self._leave()
+            known = self._subtrees
             self._search_in(space_of(self.problem, found[0], self.state.check))
+            self._subtrees.estimate(known, found[1])
             self.coordinates = "adapted"
 
     def _leave(self) -> None:
@@ -341,12 +276,28 @@ class Proof:
         """Begin a round."""
         state = self.state
         # `_cutoff_at` adds a tolerance, which must not push the bound beyond the requested gap
-        distance = max(self._schedule.distance, state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size)
-        self.cutoff = self._cutoff_at(state.value + distance) if math.isfinite(state.value) else -BEYOND
+        allowed = state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size
+        self._from, self._distance = state.value, max(self._schedule.distance, allowed)
+        self.cutoff = self._cutoff_at(self._from + self._distance) if math.isfinite(self._from) else -BEYOND
         self._reached, self._unresolved, self._undecided, self._overtaken = self.cutoff, NEVER, False, False
-        self._began, self._spent_before = state.seconds, self.spent
+        self._began, self._spent_before, self._looked, self._learned = state.seconds, self.spent, 0.0, False
         if state.closed(claimed=False):
             self.ending = Ending(Status.OPTIMAL, _ATTAINED)
+
+    def close_all(self) -> None:
+        """Close all boxes of the round; where the time left will not do, at a cutoff that is raised on the way."""
+        workers, subtrees = self._workers, self._subtrees
+        subtrees.divide(self._distance, self._from)
+        rows = self._rows = subtrees.open_at(self.cutoff)
+        try:
+            self.close(subtrees.boxes.rows(rows))
+        finally:
+            self._rows, workers.least_cutoff = None, NEVER
+        if self._overtaken:
+            np.minimum(subtrees.reached, self.cutoff, out=subtrees.reached)
+        elif workers.work is not None and math.isfinite(self.state.value) and not (self._undecided or self.ending):
+            subtrees.learn(rows, workers.work, workers.reached, self.state.value)
+            self._reached, self._learned = int(subtrees.reached.max()), True
 
     def close(self, boxes: Boxes, allowance: float = np.inf) -> list[Boxes]:
         """Search boxes until everything in them is at most the cutoff, or the best value if that is larger.
@@ -413,17 +364,21 @@ class Proof:
             self._schedule.lower(state.bound - state.value)
             return
         took = max(state.seconds - self._began, _MOMENT)
-        self._schedule.advance(spent, state.remaining / took)
-        self._expected = self._schedule.growth * took
+        if not self._learned:  # from boxes that were closed one by one
+            rows, reached = np.arange(len(self._subtrees.reached)), max(self._reached, self._unresolved)
+            self._subtrees.learn(rows, spent, np.full(len(rows), reached), state.value)
         if self._share > 0 and spent >= _WORTHWHILE:
             with self._noting():
                 self._search_locally()
-                self._search_around(max(self._share * spent, _LEAST_AROUND))
+                self._search_around(max(_PART_AROUND * self._share * spent, _LEAST_AROUND))
         if self._undecided:
             self._start_again()
-        elif self.ending is None and spent >= _LONG and self._adaptable:
-            self._adapt(_LEAST_GAIN)
-            self._schedule.forget()
+        elif self.ending is None:
+            if spent >= _LONG and self._adaptable:
+                self._adapt(_LEAST_GAIN)
+            left = (1 - self._share) * state.remaining
+            self._schedule.advance(self._subtrees, state.value, left / took * spent)
+            self._expected = self._schedule.growth * took
 
     @contextlib.contextmanager
     def _noting(self) -> Iterator[None]:
@@ -521,6 +476,7 @@ class Proof:
             self._raise_cutoff()
         if self._points is not None and math.isfinite(self.state.value):
             self._poll(self._points)
+        self._keep_pace()
         if self.state.closed(claimed=False):
             raise _Attained
         if self._points is not None and self._closing and self._points.bound <= self.cutoff:
@@ -528,6 +484,25 @@ class Proof:
         limit = self.state.limits.node_limit
         if limit is not None and self.state.nodes >= limit:
             raise Stopped(Status.NODE_LIMIT)
+
+    def _keep_pace(self) -> None:
+        """Raise the cutoff if the round would not end before the time limit."""
+        state, work, left = self.state, self._workers.work, self.state.remaining
+        if self._rows is None or work is None or not (math.isfinite(left) and math.isfinite(self._from)):
+            return
+        took = state.seconds - self._began
+        if state.seconds < self._looked + _BETWEEN * left or took <= 0:
+            return
+        self._looked = state.seconds
+        room = max(left - _EARLY * (took + left), _LEAST_ROOM * left) * float(work.sum()) / took
+        needed = self._subtrees.left(self._distance, self._from, self._rows, work, self._workers.reached)
+        if needed is None or needed(self._distance) <= room:
+            return
+        distance = least_distance(needed, room, self._distance, state.bound - self._from)
+        if self._from + distance < state.bound:
+            self._distance = self._schedule.distance = distance
+            self.cutoff = self._cutoff_at(self._from + distance)
+            self._workers.least_cutoff = max(self._workers.least_cutoff, self.cutoff)
 
     def _poll(self, points: PointsThreads) -> None:
         """Take over the bound of the operating points, and leave them threads while it is the better one."""

@@ -1,0 +1,267 @@
+"""The cutoffs of a proof, and how much work they take in which part of weight space.
+
+A cutoff has proven nothing before every box is closed. `Subtrees` knows the work of earlier cutoffs, part by part, and
+tells from it how long the next will take, and on the way how much of it is left. `CutoffSchedule` sets the cutoffs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ltr.exact.problem import FloatArray, IntArray
+from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable
+
+_NEXT = 0.75  # share of the gap at which a series of cutoffs begins
+_GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff to cutoff
+_UNMEASURED = 2.5  # the largest one while the work of one cutoff alone is known
+_REACH = 4.0  # factor by which the work of the value itself may be expected to grow
+_REACHED = 0.8  # share of the time left that it may be expected to take
+_LAST = 0.67  # share of the work of several cutoffs that is the last one's
+_STEEP = 6.0  # growth of the work's logarithm on the way from the first cutoff to the value, at least
+_NEAREST, _FARTHEST = 0.2, 0.95  # limits of the next distance, as shares of the last one
+_HALVINGS = 30  # of an interval that contains a distance
+_SHARES = 64  # parts of the work, of which a subtree is expected to take no more than one
+_DIVIDED = 8_000_000  # pairs examined in a subtree that is worth dividing
+_OWN = 0.6  # weight of a subtree's own slope, against that of all
+_DIFFERENT = 3.0  # factor by which its own slope may differ
+_KNOWN = 0.1  # share of the work from which the subtrees closed tell how long the others take
+_LONGER = 0.25  # share of its work that a subtree which has taken longer than expected still takes
+_LARGEST = 99.0  # logarithm of a growth
+
+
+class CutoffSchedule:
+    """Distances of falling cutoffs from the value, so that each takes a few times the work of the one before.
+
+    The cutoffs are chosen so that the last one before the time limit takes most of the time left: what was closed at a
+    cutoff is no bound before everything is.
+
+    Args:
+        gap: bound minus value at the start; if it is not finite, the value itself is the only cutoff.
+        quantum: a distance of a few pairs, at which the next cutoff is the value itself.
+
+    Attributes:
+        distance: distance of the next cutoff; 0 for the value itself, which ends the proof.
+        growth: its expected work, as a multiple of that of the last cutoff.
+    """
+
+    def __init__(self, gap: float, quantum: float) -> None:
+        self.distance, self.growth = _NEXT * gap if math.isfinite(gap) else 0.0, 0.0
+        self._quantum = quantum
+
+    @property
+    def least_slope(self) -> float:
+        """The least slope of `Subtrees` that is plausible."""
+        return _STEEP / math.sqrt(self.distance) if self.distance > 0 else 1.0
+
+    def lower(self, gap: float) -> None:
+        """Set the next distance after the bound has come down to a gap by other means."""
+        self.distance = min(self.distance, _NEXT * gap)
+
+    def advance(self, subtrees: Subtrees, value: float, room: float) -> None:
+        """Set the next distance.
+
+        Args:
+            subtrees: the boxes and their work.
+            value: the best value known.
+            room: pairs that can be examined in the time left.
+        """
+        if self.distance == 0:
+            return
+
+        def needed(distance: float) -> float:
+            return subtrees.needed(distance, value)
+
+        last = max(float(subtrees.expected(self.distance, value).sum()), 1.0)
+        self.growth = _growth(room / last)
+        if not subtrees.measured:
+            self.growth = min(self.growth, _UNMEASURED)
+        reach = needed(0.0) / last
+        if reach <= min(_REACH, _REACHED * room / last):
+            self.distance, self.growth = 0.0, reach
+        else:
+            nearest, farthest = _NEAREST * self.distance, _FARTHEST * self.distance
+            self.distance = least_distance(needed, self.growth * last, nearest, farthest)
+            if self.distance < self._quantum:
+                self.distance = 0.0
+
+
+def _growth(room: float) -> float:
+    """Return how much more work than the last cutoff the next shall take, so that several like it fill the time.
+
+    Args:
+        room: work that fits the time left, as a multiple of that of the last cutoff.
+    """
+    if math.isinf(room):
+        return _GROWTH
+    cutoffs = max(int(math.log(max(_LAST * room, 1.0), _GROWTH)), 1)
+    return max(((_LAST if cutoffs > 1 else 1.0) * room) ** (1 / cutoffs), _LEAST_GROWTH)
+
+
+def least_distance(needed: Callable[[float], float], room: float, low: float, high: float) -> float:
+    """Return the least distance of an interval at which the work, which falls with the distance, fits, or its end."""
+    if needed(low) <= room:
+        return low
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if needed(middle) <= room else (middle, high)
+    return high
+
+
+class Subtrees:
+    """Boxes that together cover all weights, what is proven in each, and how much work it takes.
+
+    The work differs much from box to box, but the logarithm of each is about linear in the root of the cutoff's
+    distance from the value. The slope is measured for all together and for each alone. So the boxes that are closed
+    first tell how long the others will take. A box that was closed at some cutoff stays closed at all higher ones.
+
+    Attributes:
+        boxes: the boxes; those searched first are the last.
+        reached: bound of the values in each, as an integer of the space; above all values until it is closed, (boxes,).
+        slope: growth of the work's logarithm per root of the distance.
+        least_slope: what is taken for the slope until it is measured, and where less is measured.
+        measured: whether the slope was measured.
+
+    Args:
+        searchable: the space, whose roots are the first boxes.
+    """
+
+    def __init__(self, searchable: Searchable) -> None:
+        self.boxes, self.slope, self.least_slope, self.measured = searchable.roots, 1.0, 1.0, False
+        self._searchable, space, count = searchable, searchable.space, len(searchable.roots.bound)
+        # halves of a box in a sparse space may have no zeros, and those of whole numbers no whole ones
+        self._divisible = searchable.supports is None and not (space.sparse or space.integer)
+        self._sizes = np.abs(space.columns).mean(axis=1) if space.columns.size else np.zeros(len(space.columns))
+        self.reached = np.full(count, BEYOND)
+        self._work, self._at = np.zeros(count), np.zeros(count)  # pairs examined, and the objective of the cutoff
+        self._known = np.zeros(count, dtype=bool)  # whether that was measured for the box itself, in this space
+        self._relative = np.ones(count)  # slope of each, as a multiple of that of all
+        self._comparable = True  # whether the work was measured in this space
+
+    def open_at(self, cutoff: int) -> IntArray:
+        """Return the numbers of the boxes that are not closed at a cutoff."""
+        return np.flatnonzero(self.reached > cutoff)
+
+    def expected(self, distance: float | FloatArray, value: float) -> FloatArray:
+        """Return the pairs expected to be examined in each box at a cutoff this far from the value, (boxes,)."""
+        steps = np.sqrt(np.maximum(self._at - value, 0.0)) - np.sqrt(distance)
+        return self._work * np.exp(np.clip(self.slope * self._relative * steps, -_LARGEST, _LARGEST))
+
+    def needed(self, distance: float, value: float) -> float:
+        """Return the pairs expected to be examined to close all boxes at a cutoff."""
+        return float(self.expected(distance, value)[self.open_at(self._searchable.integer(value + distance))].sum())
+
+    def learn(self, rows: IntArray, work: IntArray | int, reached: IntArray, value: float) -> None:
+        """Take over the work of a round and, where it is known box by box, what it has proven.
+
+        Args:
+            rows: the boxes that were searched.
+            work: pairs examined in each, or in all together.
+            reached: bound of the values in each.
+            value: the best value known.
+        """
+        at, known = self._objectives(reached), not isinstance(work, int)
+        spent = np.asarray(work, dtype=np.float64) if known else np.full(len(rows), work / max(len(rows), 1))
+        before = self._work[rows]
+        steps = np.sqrt(np.maximum(self._at[rows] - value, 0.0)) - np.sqrt(np.maximum(at - value, 0.0))
+        if (
+            self._comparable
+            and before.sum() > 0
+            and spent.sum() > 0
+            and (mean := np.average(steps, weights=before)) > 0
+        ):
+            self.slope = max(math.log(spent.sum() / before.sum()) / mean, self.least_slope)
+            self.measured = True
+            own = known & self._known[rows] & (before > 0) & (spent > 0) & (steps > 0.5 * mean)
+            relative = np.log(spent[own] / before[own]) / steps[own] / self.slope
+            self._relative[rows[own]] = _OWN * np.clip(relative, 1 / _DIFFERENT, _DIFFERENT) + 1 - _OWN
+        self._work[rows], self._at[rows], self._known[rows], self._comparable = spent, at, known, True
+        if known:
+            self.reached[rows] = reached
+
+    def estimate(self, others: Subtrees, gain: float) -> None:
+        """Expect the work of the same cutoffs in other coordinates, a factor of ``exp(gain)`` less of it."""
+        if others._work.any():
+            share = math.exp(-gain) / len(self._work)
+            self._work[:], self._at[:] = share * others._work.sum(), np.average(others._at, weights=others._work)
+            self._comparable = False
+        self.slope, self.least_slope = others.slope, others.least_slope
+
+    def divide(self, distance: float, value: float) -> None:
+        """Halve the boxes that will take the most work, and mix those that take much and little."""
+        if not self._divisible or not self._work.any():
+            return
+        most = max(float(self.expected(distance, value).sum()) / _SHARES, _DIVIDED)
+        while (expected := self.expected(distance, value)).max() > most:
+            large, kept = np.flatnonzero(expected > most), np.flatnonzero(expected <= most)
+            halves = [self._halved(self.boxes.rows(large), upper) for upper in (False, True)]
+            self._work[large] *= 0.5
+            self._known[large] = False
+            self._select(np.concatenate([kept, large, large]))
+            self.boxes = Boxes.joined([self.boxes.rows(slice(len(kept))), *halves])
+        by_work = np.argsort(expected, kind="stable")
+        self._select(by_work[np.argsort(_spread(len(by_work)), kind="stable")])
+
+    def left(
+        self, distance: float, value: float, rows: IntArray, work: IntArray, reached: IntArray
+    ) -> Callable[[float], float] | None:
+        """Return a function: the pairs expected to be examined in the rest of a round, by the distance of its cutoff.
+
+        Args:
+            distance: the present distance of the cutoff.
+            value: the value that distances are measured from.
+            rows: the boxes of the round.
+            work: pairs examined in each of them so far.
+            reached: bound of the values in those that are closed, above all values for those that are open.
+
+        Returns:
+            the function, or None while there is too little to tell.
+        """
+        closed, begun = reached < BEYOND, work > 0
+        at = np.full(len(self._at), distance)
+        at[rows[closed]] = np.maximum(self._objectives(reached[closed]) - value, 0.0)
+        expected = self.expected(at, value)[rows]
+        known = expected * self._known[rows]
+        if (done := known[closed].sum()) > _KNOWN * expected.sum():
+            factor = work[closed & self._known[rows]].sum() / done
+        elif expected[begun].sum() > 0 and work.sum() > _KNOWN * expected.sum():  # it is at least this
+            factor = work.sum() / expected[begun].sum()
+        else:
+            return None
+
+        def left(distance: float) -> float:
+            # a box that has taken longer than expected goes on for a while
+            expected = np.maximum(factor * self.expected(distance, value)[rows] - work, _LONGER * work)
+            return float(expected[~closed].sum())
+
+        return left
+
+    def _objectives(self, bounds: IntArray) -> FloatArray:
+        different, at = np.unique(bounds, return_inverse=True)
+        return np.array([self._searchable.objective(int(bound)) for bound in different])[at]
+
+    def _select(self, rows: IntArray) -> None:
+        """Keep these boxes, in this order."""
+        self.boxes = self.boxes.rows(rows)
+        self._work, self._at, self._relative, self.reached, self._known = (
+            values[rows] for values in (self._work, self._at, self._relative, self.reached, self._known)
+        )
+
+    def _halved(self, boxes: Boxes, upper: bool) -> Boxes:
+        """Return one half of each box, divided where it relaxes pairs the most; the boxes are changed in place."""
+        d = len(self._sizes) - 1
+        j = np.argmax((boxes.high - boxes.low)[:, :d] * self._sizes[:d], axis=1)
+        rows = np.arange(len(j))
+        (boxes.low if upper else boxes.high)[rows, j] = 0.5 * (boxes.low[rows, j] + boxes.high[rows, j])
+        return boxes
+
+
+def _spread(count: int) -> FloatArray:
+    """Return the van der Corput sequence, of which every beginning is spread over all of [0, 1]."""
+    values, at, digit = np.zeros(count), np.arange(count), 0.5
+    while at.any():
+        values += digit * (at & 1)
+        at, digit = at >> 1, 0.5 * digit
+    return values
