@@ -406,15 +406,26 @@ def test_subtrees_that_are_closed_tell_of_the_others():
 
 def test_a_cutoff_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
     problem = hard_list(n=50, d=6)
-    proven = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=60))
-    assert proven.status is Status.OPTIMAL
-    optimum, least = proven.value, 0.01 * proven.value
-    monkeypatch.setattr(Subtrees, "left", lambda *_: lambda distance: math.inf if distance < least else 0.0)
+    optimum = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=60)).bound
+    keep_pace, raised = search.Proof._keep_pace, []
+
+    def watched(proof):
+        before = proof.cutoff
+        keep_pace(proof)
+        if proof.cutoff > before:
+            raised.append(proof.bound)
+
+    def left(_, distance, *__):
+        return lambda other: math.inf if other < 1.2 * distance and len(raised) < 5 else 0.0
+
+    monkeypatch.setattr(search.Proof, "_keep_pace", watched)
+    monkeypatch.setattr(Subtrees, "left", left)
     monkeypatch.setattr(search, "_BETWEEN", 0.0)
-    solution = solve(problem, WeightSpaceSearch(threads=2, scip=False), Limits(time_limit=2.0))
+    solution = solve(problem, WeightSpaceSearch(threads=2, scip=False), Limits(time_limit=20.0))
+    assert solution.status is Status.OPTIMAL
     assert solution.value == pytest.approx(optimum)
-    assert solution.bound >= optimum
-    assert solution.status is Status.TIME_LIMIT
+    assert raised
+    assert all(entry.bound >= optimum - 1e-9 for entry in solution.trace)
 
 
 def test_preferences_of_one_pair_are_a_half_space():
