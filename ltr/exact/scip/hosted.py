@@ -373,7 +373,7 @@ class Handler(Constraint):
             proof.begin()
         if host.branches and proof.ending is None:
             roots, self._next_bound = proof.roots, proof.bound
-            self._children = [Region(roots.rows(slice(r, r + 1)), bound) for r in range(len(roots.bound))]
+            self._children = [Region(root, bound) for root in roots.each()]
             return
         proof.close_all()
         proof.end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
@@ -125,12 +125,12 @@ class WorkerPool:
             done, boxes = self._take(piece, done), piece.left
             check()
             if len(boxes.bound) == 0 or done.spent >= allowance:
-                return dataclasses.replace(done, left=list(_rows(boxes)))
+                return dataclasses.replace(done, left=list(boxes.each()))
         else:
             self.work = np.zeros(len(boxes.bound), np.int64)
         left, self.reached = np.ones(len(boxes.bound), np.int64), np.full(len(boxes.bound), BEYOND)
         self._pool = self._pool or ThreadPoolExecutor(self._pool_size, thread_name_prefix="weight-space")
-        pending = list(enumerate(_rows(boxes)))
+        pending = list(enumerate(boxes.each()))
         running: set[Future[_Piece]] = set()
         try:
             while (pending and done.spent < allowance) or running:
@@ -152,7 +152,7 @@ class WorkerPool:
                     piece = future.result()
                     done = self._take(piece, done)
                     # the deepest boxes last: they are the next to be searched
-                    pending.extend((piece.root, box) for box in _rows(piece.left))
+                    pending.extend((piece.root, box) for box in piece.left.each())
                     if self.work is not None:
                         self.work[piece.root] += piece.tally[3]
                     left[piece.root] += len(piece.left.bound) - piece.searched
@@ -182,11 +182,11 @@ class WorkerPool:
             self._best = piece.found
             self._found(piece.space.T @ piece.best[:-1])
         cutoff, unresolved = max(done.cutoff, piece.cutoff), done.unresolved
-        for row in range(len(piece.narrow.bound)):
-            if piece.narrow.bound[row] > max(cutoff, self.least_cutoff):
-                unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
+        for box in piece.narrow.each():
+            if box.bound[0] > max(cutoff, self.least_cutoff):
+                unresolved = max(unresolved, self._settle(box))
             else:  # closed by a value found in the meantime
-                cutoff = max(cutoff, int(piece.narrow.bound[row]))
+                cutoff = max(cutoff, int(box.bound[0]))
         return Outcome(cutoff, [], unresolved, done.spent + piece.tally[3])
 
 
@@ -194,10 +194,6 @@ def _boxes_of(found: Sequence[NDArray[Any]], part: IntArray) -> Boxes:
     """Return boxes that the kernel handed back, which are in the same space as those that it was given."""
     low, high, used, bound = found
     return Boxes(low, high, used, bound, np.full(len(bound), part.max(initial=0)))
-
-
-def _rows(boxes: Boxes) -> Iterator[Boxes]:
-    return (boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound)))
 
 
 def _pop(pending: list[tuple[int, Boxes]]) -> Boxes:

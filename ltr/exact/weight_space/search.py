@@ -43,7 +43,8 @@ from ltr.exact.weight_space.supports import Sets
 if TYPE_CHECKING:
     from ltr.exact.weight_space.batches import BatchPool
 
-_EARLY, _LEAST_ROOM = 0.05, 0.3  # shares of its time and of the time left: a round is to end earlier by the first
+_EARLY = 0.05  # share of its time that a round is to end before the limit
+_LEAST_ROOM = 0.3  # share of the time left that it may take all the same
 _BETWEEN = 0.03  # share of the time left between two looks at whether it will do
 _PATIENCE = 4.0  # of the time that a cutoff is expected to take, before boxes make way for operating points
 _MOMENT = 1e-3  # shortest time that is measured, in seconds

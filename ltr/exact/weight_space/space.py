@@ -56,7 +56,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from fractions import Fraction
@@ -173,6 +173,10 @@ class Boxes(NamedTuple):
     def rows(self, at: slice | IntArray) -> Boxes:
         """Return copies of some of the boxes."""
         return Boxes(*(field[at].copy() for field in self))  # type: ignore[arg-type]
+
+    def each(self) -> Iterator[Boxes]:
+        """Return copies of the boxes, one by one."""
+        return (self.rows(slice(row, row + 1)) for row in range(len(self.bound)))
 
     @classmethod
     def joined(cls, boxes: Iterable[Boxes]) -> Boxes:
