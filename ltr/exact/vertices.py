@@ -31,7 +31,7 @@ Point = tuple[Fraction, ...]
 Plane = tuple[int, ...]
 """Whole multiples of the numbers a and b of a plane ``a·w = b``."""
 
-_WORK = 200_000  # largest number of operations on fractions per box
+_WORK = 400_000  # largest number of operations on fractions per box
 _TIES = 4  # largest number of vertices with the largest value that are offered
 _NEIGHBOURS = 81  # number of float64 neighbours offered for each
 _ERROR = 1e-14  # relative error of sums over features, with room to spare

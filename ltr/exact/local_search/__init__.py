@@ -7,9 +7,12 @@ from in `ltr.exact.local_search.whole_numbers`.
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import dataclasses
 import math
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +22,7 @@ from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 
-__all__ = ["RESTARTS", "LocalSearch", "load_search", "real_value", "search_locally"]
+__all__ = ["RESTARTS", "LocalSearch", "SearchBeside", "load_search", "real_value", "search_locally"]
 
 RESTARTS = 300
 """Default number of ascents after those from the starting points."""
@@ -91,6 +94,56 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
         from ltr.exact.local_search.whole_numbers import ascend
 
         ascend(state, time.monotonic() + seconds, generator, max(1, restarts // _EACH))
+
+
+class SearchBeside:
+    """Local searches in a thread of their own, one at a time, beside the other work of a solve.
+
+    A search works on a copy of what is known when it begins, and the thread that solves takes its weights over.
+
+    Args:
+        state: the solve.
+    """
+
+    def __init__(self, state: SolveState) -> None:
+        self._state, self._own, self._stopping = state, state, False
+        self._pool: ThreadPoolExecutor | None = None
+        self._running: Future[None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a search is running or has ended without being taken over."""
+        return self._running is not None
+
+    def begin(self, seconds: float, restarts: int, turn: int) -> None:
+        """Begin a search; see `search_locally` for the arguments. None may be running."""
+        state = self._state
+        limits = dataclasses.replace(state.limits, time_limit=max(min(seconds, state.remaining), 1e-6))
+        self._own = SolveState(state.problem, limits, should_stop=lambda: self._stopping)
+        self._own.memory = state.memory
+        self._own.value, self._own.weights = state.value, state.weights
+        self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="search-beside")
+        self._running = self._pool.submit(self._search, self._own, seconds, restarts, turn)
+
+    def _search(self, own: SolveState, seconds: float, restarts: int, turn: int) -> None:
+        with contextlib.suppress(Stopped):
+            search_locally(own, seconds, restarts, turn=turn)
+
+    def take(self) -> bool:
+        """Take over the weights of a search that has ended; return whether one has."""
+        if self._running is None or not self._running.done():
+            return False
+        self._running.result()
+        self._running = None
+        if self._own.value > self._state.value:
+            self._state.offer(self._own.weights)
+        return True
+
+    def close(self) -> None:
+        """End the search that is running."""
+        self._stopping = True
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
 
 
 def real_value(state: SolveState) -> float:

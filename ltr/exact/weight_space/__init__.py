@@ -46,8 +46,8 @@ from ltr.threads import available_threads
 
 __all__ = ["WeightSpaceSearch"]
 
-_LONGEST_SEARCH = 0.15  # seconds, before the first boxes; more follow between cutoffs
-_RESTARTS = 100
+_LONGEST_SEARCH = 0.1  # seconds, before the first boxes; more follow between cutoffs
+_RESTARTS = 30
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _CONDITION = 1e-6  # smallest share of the largest variance that an axis may hav
 _PAIRS = 2000  # pairs examined, evenly spaced
 _WON = 0.3  # weight of a pair that the best weights win
 _SMOOTH = 1e-3  # |t| is the root of t² + this²
-_STEPS = 500
+_STEPS = 120
 
 
 def apply_to(problem: Problem) -> bool:

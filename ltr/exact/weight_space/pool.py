@@ -27,6 +27,7 @@ NEVER = -(2**62)
 """As an integer of a space, below all values."""
 _DOUBT = 1e-6  # share of the margin by which a candidate may miss it
 _WIDENED = 1e-13  # added to a narrow box on every side
+_SURROUNDINGS = 1e-9  # likewise, for the surroundings that it is settled with
 _PIECE = 4_000_000  # pairs examined between two checks of the clock: about a tenth of a second
 _FIRST = 500_000  # pairs examined before threads are started
 _TOGETHER = 8  # largest number of boxes per task
@@ -144,7 +145,8 @@ class WorkerPool:
                         if left[root] == 0:
                             self.reached[root] = max(done.cutoff, done.unresolved)
                         continue
-                    running.add(self._pool.submit(self._search, _pop(pending), current, max(_PIECE, least), root))
+                    piece_size = max(int(min(_PIECE, allowance - done.spent)), least)
+                    running.add(self._pool.submit(self._search, _pop(pending), current, piece_size, root))
                 if pending and not running:  # a pause
                     time.sleep(_POLL)
                 finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
@@ -226,37 +228,66 @@ def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
         state.offer(middle)
 
 
-def settle_narrow(state: SolveState, problem: Problem, searchable: Searchable, box: Boxes) -> int:
-    """Offer the vertices of a box too narrow to split, and return what its values do not exceed.
+class NarrowBoxes:
+    """Settles boxes too narrow to split, each together with its surroundings: hundreds may lie around one vertex.
+
+    The largest value in the surroundings may be above those of the boxes. Then it raises the cutoff, or, where no
+    float64 weights attain it, the box is settled alone.
 
     Args:
-        state: receives the weights.
+        state: receives the weights that are found.
         problem: the problem that is searched.
-        searchable: the space of that problem.
-        box: the box, one row.
-
-    Returns:
-        an integer that the values in the box do not exceed.
     """
-    bound = int(box.bound[0])
-    if problem.integer is not None:  # all weights in the box win the same pairs
-        w = searchable.at(box).T @ box.low[0, :-1]
-        if problem.feasible(w):
-            state.offer(w)
-            return min(bound, searchable.integer(math.nextafter(problem.evaluate(w), math.inf)) + 1)
-        return bound if np.any(box.low < box.high) else -BEYOND
-    low, high = _weights_of(searchable.at(box), box)
-    if problem.constraints is not None and not problem.constraints.linear:
-        found = problem.constraints.point(low, high)
-        if found is None:
-            return -BEYOND
-        state.offer(found)
-    else:
-        offer_simple(state, low, high)
-    if bound <= searchable.cutoff(state.value, state.size):
+
+    def __init__(self, state: SolveState, problem: Problem) -> None:
+        self._state, self._problem = state, problem
+        self._known: list[tuple[FloatArray, FloatArray, float]] = []  # surroundings and the largest value there
+
+    def settle(self, searchable: Searchable, box: Boxes) -> int:
+        """Offer the vertices of a box and its surroundings, and return what the values in the box do not exceed.
+
+        Args:
+            searchable: the space of the problem.
+            box: the box, one row.
+
+        Returns:
+            an integer that the values in the box do not exceed.
+        """
+        state, problem, bound = self._state, self._problem, int(box.bound[0])
+        if problem.integer is not None:  # all weights in the box win the same pairs
+            w = searchable.at(box).T @ box.low[0, :-1]
+            if problem.feasible(w):
+                state.offer(w)
+                return min(bound, searchable.integer(math.nextafter(problem.evaluate(w), math.inf)) + 1)
+            return bound if np.any(box.low < box.high) else -BEYOND
+        low, high = _weights_of(searchable.at(box), box)
+
+        def within(value: float) -> int:
+            return min(bound, searchable.integer(math.nextafter(value, math.inf)) + 1)
+
+        for least, most, value in self._known:
+            if np.all(least <= low) and np.all(high <= most):
+                bound = within(value)
+        if bound <= searchable.cutoff(state.value, state.size):
+            return bound
+        if problem.constraints is not None and not problem.constraints.linear:
+            found = problem.constraints.point(low, high)
+            if found is None:
+                return -BEYOND
+            state.offer(found)
+        else:
+            offer_simple(state, low, high)
+        for room in (_SURROUNDINGS, 0.0):
+            if bound <= searchable.cutoff(state.value, state.size):
+                break
+            wide = low < high
+            least = np.where(wide, np.maximum(low - room, -1.0), low)
+            most = np.where(wide, np.minimum(high + room, 1.0), high)
+            found_value = largest_value(state, problem, least, most)
+            if found_value is not None:
+                self._known.append((least, most, found_value))
+                bound = within(found_value)
         return bound
-    value = largest_value(state, problem, low, high)
-    return bound if value is None else min(bound, searchable.integer(math.nextafter(value, math.inf)) + 1)
 
 
 def _weights_of(space: Space, box: Boxes) -> tuple[FloatArray, FloatArray]:

@@ -19,7 +19,10 @@ _GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff
 _UNMEASURED = 2.5  # the largest one while the work of one cutoff alone is known
 _REACH = 4.0  # factor by which the work of the value itself may be expected to grow
 _REACHED = 0.8  # share of the time left that it may be expected to take
+_FAR_REACH = 64.0
+_FAR_REACHED = 0.3
 _LAST = 0.67  # share of the work of several cutoffs that is the last one's
+_POWER = 0.6
 _STEEP = 6.0  # growth of the work's logarithm on the way from the first cutoff to the value, at least
 _NEAREST, _FARTHEST = 0.2, 0.95  # limits of the next distance, as shares of the last one
 _HALVINGS = 30  # of an interval that contains a distance
@@ -54,7 +57,7 @@ class CutoffSchedule:
     @property
     def least_slope(self) -> float:
         """The least slope of `Subtrees` that is plausible."""
-        return _STEEP / math.sqrt(self.distance) if self.distance > 0 else 1.0
+        return _STEEP / self.distance**_POWER if self.distance > 0 else 1.0
 
     def lower(self, gap: float) -> None:
         """Set the next distance after the bound has come down to a gap by other means."""
@@ -79,7 +82,7 @@ class CutoffSchedule:
         if not subtrees.measured:
             self.growth = min(self.growth, _UNMEASURED)
         reach = needed(0.0) / last
-        if reach <= min(_REACH, _REACHED * room / last):
+        if reach <= min(_REACH, _REACHED * room / last) or reach <= min(_FAR_REACH, _FAR_REACHED * room / last):
             self.distance, self.growth = 0.0, reach
         else:
             nearest, farthest = _NEAREST * self.distance, _FARTHEST * self.distance
@@ -146,7 +149,7 @@ class Subtrees:
 
     def expected(self, distance: float | FloatArray, value: float) -> FloatArray:
         """Return the pairs expected to be examined in each box at a cutoff this far from the value, (boxes,)."""
-        steps = np.sqrt(np.maximum(self._at - value, 0.0)) - np.sqrt(distance)
+        steps = np.maximum(self._at - value, 0.0) ** _POWER - np.asarray(distance) ** _POWER
         return self._work * np.exp(np.clip(self.slope * self._relative * steps, -_LARGEST, _LARGEST))
 
     def needed(self, distance: float, value: float) -> float:
@@ -165,7 +168,7 @@ class Subtrees:
         at, known = self._objectives(reached), not isinstance(work, int)
         spent = np.asarray(work, dtype=np.float64) if known else np.full(len(rows), work / max(len(rows), 1))
         before = self._work[rows]
-        steps = np.sqrt(np.maximum(self._at[rows] - value, 0.0)) - np.sqrt(np.maximum(at - value, 0.0))
+        steps = np.maximum(self._at[rows] - value, 0.0) ** _POWER - np.maximum(at - value, 0.0) ** _POWER
         if (
             self._comparable
             and before.sum() > 0

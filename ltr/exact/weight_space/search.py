@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltr.exact.local_search import search_locally
+from ltr.exact.local_search import SearchBeside
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.operating_points import PointsThreads
 from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
-from ltr.exact.weight_space.pool import NEVER, WorkerPool, offer_candidate, settle_narrow
+from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, WorkerPool, offer_candidate
 from ltr.exact.weight_space.schedule import CutoffSchedule, Subtrees, least_distance
 from ltr.exact.weight_space.space import (
     BEYOND,
@@ -51,11 +51,12 @@ _MOMENT = 1e-3  # shortest time that is measured, in seconds
 _PAIRS = 4
 _FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
+_MANY_FEATURES = 5  # from which coordinates are adapted before the first box
 _LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
 _LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
 _AROUND = 0.01  # half-width of the first box around the best weights
 _PART_AROUND = 0.4  # of the share of the time for better weights
-_LEAST_AROUND = 1_000_000  # pairs examined around them, at least
+_LEAST_AROUND = 250_000  # pairs examined around them, at least
 _WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights are searched for
 _LEAST_SECONDS = 0.1
 _PAUSE = 5.0  # seconds at one cutoff before a search for better weights; doubled if it finds none
@@ -151,7 +152,8 @@ class Proof:
         self.state, self.spent = state, 0
         self.ending: Ending | None = None
         self._threads, self._coordinates, self._share, self._device = threads, coordinates, local_search, device
-        self._searched_at, self._turn, self._pause = state.seconds, 0, _PAUSE
+        self._searched_at, self._turn, self._pause, self._searched_from = state.seconds, 0, _PAUSE, state.value
+        self._beside = SearchBeside(state)
         self._boxes = state.nodes  # without those of the present worker pool
         self._points: PointsThreads | None = None
         self._start(state.problem.relaxed if relaxed and state.problem.relaxed is not None else state.problem)
@@ -161,6 +163,7 @@ class Proof:
 
     def __exit__(self, *_: object) -> None:
         self._workers.__exit__()
+        self._beside.close()
         self._leave_points()
 
     def _start(self, problem: Problem) -> None:
@@ -170,10 +173,15 @@ class Proof:
         self.cutoff, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
         self._undecided = self._overtaken = self._closing = False
         self._rows: IntArray | None = None  # numbers of the subtrees that are searched
+        self._narrow = NarrowBoxes(state, problem)
         self._leave_points()
         sets = Sets.of(problem, state.check)
         if sets is None:
-            self._search_in(space_of(problem, tick=state.check))
+            found, forced = None, self._coordinates == "adapted"
+            if forced or (self._adaptable and problem.d >= _MANY_FEATURES):
+                found = self._better_coordinates(np.eye(problem.d), -math.inf if forced else _LEAST_GAIN)
+            self._search_in(space_of(problem, found and found[0], state.check))
+            self.coordinates = "adapted" if found else "given"
         else:
             self._search_by_sets(sets)
             if self._undecided:
@@ -182,8 +190,6 @@ class Proof:
         self._points = PointsThreads(problem, self.searchable, self._threads) if points_apply_to(problem) else None
         self._schedule = CutoffSchedule(state.bound - state.value, max(quantum(self.searchable), _FINEST * state.size))
         self._subtrees.slope = self._subtrees.least_slope = self._schedule.least_slope
-        if self._coordinates == "adapted":
-            self._adapt(-math.inf)
         self._best, self._expected = -math.inf, 0.0
         self._began, self._spent_before = state.seconds, self.spent
 
@@ -236,11 +242,15 @@ class Proof:
         """Whether the coordinates may change and better weights are known than at the last adaptation."""
         return self._coordinates is None and apply_to(self.problem) and self.state.value > self._adapted
 
-    def _adapt(self, least: float) -> None:
-        """Change to coordinates adapted to the best weights, if they gain enough."""
+    def _better_coordinates(self, present: FloatArray, least: float) -> tuple[FloatArray, float] | None:
+        """Return coordinates adapted to the best weights and what they gain, if that is more than `least`."""
         self._adapted = self.state.value
-        found = adapted(self.problem, self.state.weights, self.searchable.space.T)
-        if found is not None and found[1] > least:
+        found = adapted(self.problem, self.state.weights, present)
+        return found if found is not None and found[1] > least else None
+
+    def _adapt(self) -> None:
+        """Change to coordinates adapted to the best weights, if they gain enough."""
+        if (found := self._better_coordinates(self.searchable.space.T, _LEAST_GAIN)) is not None:
             self._leave()
             known = self._subtrees
             self._search_in(space_of(self.problem, found[0], self.state.check))
@@ -370,13 +380,13 @@ class Proof:
             self._subtrees.learn(rows, spent, np.full(len(rows), reached), state.value)
         if self._share > 0 and spent >= _WORTHWHILE:
             with self._noting():
-                self._search_locally()
+                self._search_beside()
                 self._search_around(max(_PART_AROUND * self._share * spent, _LEAST_AROUND))
         if self._undecided:
             self._start_again()
         elif self.ending is None:
             if spent >= _LONG and self._adaptable:
-                self._adapt(_LEAST_GAIN)
+                self._adapt()
             left = (1 - self._share) * state.remaining
             self._schedule.advance(self._subtrees, state.value, left / took * spent)
             self._expected = self._schedule.growth * took
@@ -401,14 +411,27 @@ class Proof:
 
     # --- better weights ----------------------------------------------------------------------------------------
 
-    def _search_locally(self) -> None:
-        """Search for better weights, for a share of the time since the last such search."""
+    def _search_beside(self) -> None:
+        """Begin a local search, for a share of the time since the last one, which takes one of the threads."""
+        if self._beside.busy:
+            return
         self._turn += 1
-        since, value = self.state.seconds - self._searched_at, self.state.value
-        seconds = max(self._share * since, min(_LEAST_SECONDS, since))
-        search_locally(self.state, seconds, _MANY, turn=self._turn)
-        self._searched_at = self.state.seconds
-        self._pause = _PAUSE if self.state.value > value else 2 * self._pause
+        since, self._searched_from = self.state.seconds - self._searched_at, self.state.value
+        self._beside.begin(max(self._share * since, min(_LEAST_SECONDS, since)), _MANY, self._turn)
+        self._share_threads()
+
+    def _end_search(self) -> None:
+        """Take over the weights of a local search that has ended."""
+        if self._beside.take():
+            self._searched_at = self.state.seconds
+            self._pause = _PAUSE if self.state.value > self._searched_from else 2 * self._pause
+            self._share_threads()
+            self._raise_cutoff()
+
+    def _share_threads(self) -> None:
+        """Give the boxes the threads that nothing else takes."""
+        taken = self._points.taken if self._points is not None else 0
+        self._workers.threads = max(self._threads - taken - self._beside.busy, 0)
 
     def _search_around(self, allowance: float) -> None:
         """Search boxes around the best weights, each twice as wide as the last, within an allowance of work.
@@ -462,7 +485,7 @@ class Proof:
     def _settle(self, box: Boxes) -> int:
         if self.problem is not self.state.problem:
             raise _Undecided
-        bound = settle_narrow(self.state, self.problem, self.searchable, box)
+        bound = self._narrow.settle(self.searchable, box)
         self._raise_cutoff()
         return bound
 
@@ -472,9 +495,9 @@ class Proof:
     def _check(self) -> None:
         self.state.nodes = self.boxes
         self.state.check()
+        self._end_search()
         if self._share > 0 and self.state.seconds - self._searched_at >= self._pause:
-            self._search_locally()
-            self._raise_cutoff()
+            self._search_beside()
         if self._points is not None and math.isfinite(self.state.value):
             self._poll(self._points)
         self._keep_pace()
@@ -510,7 +533,7 @@ class Proof:
         others = self.searchable.integer(self.state.bound)
         bound = points.poll(self._cutoff_at(self.state.value), others, _PATIENCE * self._expected)
         self.state.prove(max(self.searchable.objective(bound), self.state.zero_value))
-        self._workers.threads = self._threads - points.taken
+        self._share_threads()
 
 
 def quantum(searchable: Searchable) -> float:
