@@ -16,7 +16,7 @@ from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
 from ltr.exact.weight_space.pool import WorkerPool
-from ltr.exact.weight_space.schedule import CutoffSchedule, Subtrees, least_distance
+from ltr.exact.weight_space.schedule import _POWER, CutoffSchedule, Subtrees, least_distance
 from ltr.exact.weight_space.space import BEYOND, Boxes, space_of
 from ltr.statistics import RankStatistic
 from tests.reference import (
@@ -341,7 +341,7 @@ def test_the_schedule_ends_at_the_value():
 
 
 def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
-    subtrees = Learned(lambda distance: 30.0 - 6.0 * math.sqrt(distance))
+    subtrees = Learned(lambda distance: 30.0 - 6.0 * distance**_POWER)
     schedule, left = CutoffSchedule(gap=8.0, quantum=0.01), math.exp(subtrees.log_work(0.0) - 4.0)
     spent = []
     while schedule.distance > 0 and len(spent) < 50:
@@ -385,7 +385,7 @@ def test_subtrees_cover_their_roots_and_mix_much_work_and_little():
 
 
 def test_subtrees_that_are_closed_tell_of_the_others():
-    subtrees = Learned(lambda distance: 25.0 - 3.0 * math.sqrt(distance))
+    subtrees = Learned(lambda distance: 25.0 - 3.0 * distance**_POWER)
     subtrees.close(4.0)
     subtrees.close(2.25)
     assert subtrees.measured
@@ -437,7 +437,9 @@ def test_preferences_of_one_pair_are_a_half_space():
 def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
     monkeypatch.setattr(search, "_PAUSE", 0.05)
     looks = []
-    monkeypatch.setattr(search, "search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn))
+    monkeypatch.setattr(
+        "ltr.exact.local_search.search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn)
+    )
     problem = hard_list(d=14, n=120)
     solution = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=1.0))
     assert solution.status is Status.TIME_LIMIT

@@ -10,6 +10,7 @@ The objective is constant on the open faces of the arrangement of the planes ``w
 pairs, the sides of the box, ``w_j = 0`` and the side constraints; on the boundary of a face it is never smaller. So
 the largest value is attained at a vertex of the arrangement. Where there are few vertices, all are evaluated in
 rational arithmetic; the weights offered are their float64 neighbours, because a vertex need not be a float64 vector.
+The 2d sides of a box make many vertices, and the d + 1 sides of a simplex around it far fewer.
 Side constraints are loosened by all that their tolerance allows, so the value bounds all weights that satisfy them.
 """
 
@@ -31,7 +32,7 @@ Point = tuple[Fraction, ...]
 Plane = tuple[int, ...]
 """Whole multiples of the numbers a and b of a plane ``a·w = b``."""
 
-_WORK = 400_000  # largest number of operations on fractions per box
+_WORK, _WORK_AROUND = 200_000, 1_000_000  # largest number of operations on fractions per box, and per simplex around
 _TIES = 4  # largest number of vertices with the largest value that are offered
 _NEIGHBOURS = 81  # number of float64 neighbours offered for each
 _ERROR = 1e-14  # relative error of sums over features, with room to spare
@@ -47,7 +48,8 @@ def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
 def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: FloatArray) -> float | None:
     """Return the largest objective over the box ``low <= w <= high`` and offer the weights that attain it to `state`.
 
-    The answer is None if all vertices take too much work; the limits of `state` apply.
+    Where its vertices take too much work, the answer is that of a simplex around it, which is at least as large, or
+    None if its vertices do, too. The limits of `state` apply.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
@@ -60,7 +62,9 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
     levels = problem.levels(state.check)
     box = _Box(problem, levels, low, high)
     if box.work > _WORK:
-        return None
+        box = _Box(problem, levels, low, high, around=True)
+        if box.work > _WORK_AROUND:
+            return None
     best, attained = -math.inf, []
     for w in box.vertices():
         state.check()
@@ -76,10 +80,24 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
 
 
 class _Box:
-    """A box, its undecided pairs, and the planes that intersect it."""
+    """A box or a simplex around it, its undecided pairs, and the planes that intersect it.
 
-    def __init__(self, problem: Problem, levels: Levels, low: FloatArray, high: FloatArray) -> None:
+    The simplex has a corner c of the box and the points with ``sum_j |w_j - c_j| <= size``, size the sum of all widths.
+    """
+
+    def __init__(
+        self, problem: Problem, levels: Levels, low: FloatArray, high: FloatArray, *, around: bool = False
+    ) -> None:
         self._problem, self._levels = problem, levels
+        size = math.nextafter(float((high - low).sum() * (1 + problem.d * _ERROR)), math.inf)
+        self._downwards = high > 1 - size  # the simplex stays within [-1, 1]
+        self._size = Fraction(size) if around else None
+        if around:
+            wide = low < high
+            low, high = (
+                np.where(wide & self._downwards, np.nextafter(high - size, -2.0), low),
+                np.where(wide & ~self._downwards, np.nextafter(low + size, 2.0), high),
+            )
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
             differences = problem.X[levels.above] - problem.X[levels.below]
@@ -96,6 +114,7 @@ class _Box:
         ]
         self._low, self._high = [Fraction(v) for v in low.tolist()], [Fraction(v) for v in high.tolist()]
         self._constraints = list(_loose_rows(problem))
+        self._priced = problem.C > 0 or problem.max_nonzeros is not None
         self._fixed = self._fix_what_decides_nothing()
         self._free = [j for j in range(problem.d) if j not in self._fixed]
         planes = (self._plane(row) for row in (*self._rows, *self._constraints))
@@ -120,8 +139,23 @@ class _Box:
     def _sides(self) -> Iterator[Plane]:
         for at, j in enumerate(self._free):
             unit = [Fraction(int(at == other)) for other in range(len(self._free))]
-            for side in {self._low[j], self._high[j], min(max(Fraction(0), self._low[j]), self._high[j])}:
+            low, high = self._low[j], self._high[j]
+            sides = {low, high} if self._size is None else {high if self._downwards[j] else low}
+            if self._priced and low < 0 < high:
+                sides.add(Fraction(0))
+            for side in sides:
                 yield _whole([*unit, side])
+        if self._slanted is not None:
+            yield _whole(self._slanted)
+
+    @property
+    def _slanted(self) -> Point | None:
+        """The side of a simplex opposite to its corner, in the free weights; None for a box."""
+        if self._size is None or not self._free:
+            return None
+        signs = [Fraction(-1 if self._downwards[j] else 1) for j in self._free]
+        corner = [self._high[j] if self._downwards[j] else self._low[j] for j in self._free]
+        return (*signs, self._size + sum((sign * c for sign, c in zip(signs, corner, strict=True)), Fraction(0)))
 
     @property
     def work(self) -> int:
@@ -131,7 +165,7 @@ class _Box:
 
     def vertices(self) -> Iterator[Point]:
         """Yield the points of the box where as many planes intersect as weights are free, some of them repeatedly."""
-        most = self._problem.max_nonzeros
+        most, slanted = self._problem.max_nonzeros, self._slanted
         ends = [(*self._low[j].as_integer_ratio(), *self._high[j].as_integer_ratio()) for j in self._free]
         for chosen in itertools.combinations(self._planes, len(self._free)):
             solution = _solve(chosen)
@@ -140,6 +174,11 @@ class _Box:
             tops, bottom = solution
             if any(a * bottom > v * b or v * d > c * bottom for v, (a, b, c, d) in zip(tops, ends, strict=True)):
                 continue  # outside
+            if (
+                slanted is not None
+                and sum(int(s) * v for s, v in zip(slanted, tops, strict=False)) > slanted[-1] * bottom
+            ):
+                continue  # beyond the side opposite to the corner
             known = self._fixed | {j: Fraction(v, bottom) for j, v in zip(self._free, tops, strict=True)}
             w = tuple(known[j] for j in range(self._problem.d))
             few = most is None or self._problem.nonzeros(w) <= most

@@ -241,7 +241,8 @@ class NarrowBoxes:
 
     def __init__(self, state: SolveState, problem: Problem) -> None:
         self._state, self._problem = state, problem
-        self._known: list[tuple[FloatArray, FloatArray, float]] = []  # surroundings and the largest value there
+        # regions and the largest value in each, infinite where it takes too much work
+        self._known: list[tuple[FloatArray, FloatArray, float]] = []
 
     def settle(self, searchable: Searchable, box: Boxes) -> int:
         """Offer the vertices of a box and its surroundings, and return what the values in the box do not exceed.
@@ -265,9 +266,9 @@ class NarrowBoxes:
         def within(value: float) -> int:
             return min(bound, searchable.integer(math.nextafter(value, math.inf)) + 1)
 
-        for least, most, value in self._known:
-            if np.all(least <= low) and np.all(high <= most):
-                bound = within(value)
+        known = [value for least, most, value in self._known if np.all(least <= low) and np.all(high <= most)]
+        if math.isfinite(least_known := min(known, default=math.inf)):
+            bound = within(least_known)
         if bound <= searchable.cutoff(state.value, state.size):
             return bound
         if problem.constraints is not None and not problem.constraints.linear:
@@ -277,16 +278,19 @@ class NarrowBoxes:
             state.offer(found)
         else:
             offer_simple(state, low, high)
-        for room in (_SURROUNDINGS, 0.0):
+        if math.inf in known:  # it took too much work beside this box
+            return bound
+        wide, undecided = low < high, True
+        least = np.where(wide, np.maximum(low - _SURROUNDINGS, -1.0), low)
+        most = np.where(wide, np.minimum(high + _SURROUNDINGS, 1.0), high)
+        for region in ((least, most), (low, high)):
             if bound <= searchable.cutoff(state.value, state.size):
-                break
-            wide = low < high
-            least = np.where(wide, np.maximum(low - room, -1.0), low)
-            most = np.where(wide, np.minimum(high + room, 1.0), high)
-            found_value = largest_value(state, problem, least, most)
-            if found_value is not None:
-                self._known.append((least, most, found_value))
-                bound = within(found_value)
+                return bound
+            if (value := largest_value(state, problem, *region)) is not None:
+                self._known.append((*region, value))
+                bound, undecided = within(value), False
+        if undecided:
+            self._known.append((least, most, math.inf))
         return bound
 
 

@@ -17,12 +17,11 @@ from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable
 _NEXT = 0.75  # share of the gap at which a series of cutoffs begins
 _GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff to cutoff
 _UNMEASURED = 2.5  # the largest one while the work of one cutoff alone is known
-_REACH = 4.0  # factor by which the work of the value itself may be expected to grow
-_REACHED = 0.8  # share of the time left that it may be expected to take
-_FAR_REACH = 64.0
-_FAR_REACHED = 0.3
+# factor by which the work of the value itself may be expected to grow, and share of the time left that it may take
+_REACH, _REACHED = 4.0, 0.8
+_FAR, _FAR_REACHED = 64.0, 0.3  # the same for a larger step, whose work is less certain
 _LAST = 0.67  # share of the work of several cutoffs that is the last one's
-_POWER = 0.6
+_POWER = 0.6  # of the distance, in which the work's logarithm is about linear
 _STEEP = 6.0  # growth of the work's logarithm on the way from the first cutoff to the value, at least
 _NEAREST, _FARTHEST = 0.2, 0.95  # limits of the next distance, as shares of the last one
 _HALVINGS = 30  # of an interval that contains a distance
@@ -81,8 +80,9 @@ class CutoffSchedule:
         self.growth = _growth(room / last)
         if not subtrees.measured:
             self.growth = min(self.growth, _UNMEASURED)
-        reach = needed(0.0) / last
-        if reach <= min(_REACH, _REACHED * room / last) or reach <= min(_FAR_REACH, _FAR_REACHED * room / last):
+        reach, most = needed(0.0) / last, room / last
+        far = min(_FAR, _FAR_REACHED * most) if subtrees.measured else 0.0
+        if reach <= max(far, min(_REACH, _REACHED * most)):
             self.distance, self.growth = 0.0, reach
         else:
             nearest, farthest = _NEAREST * self.distance, _FARTHEST * self.distance
@@ -116,14 +116,14 @@ def least_distance(needed: Callable[[float], float], room: float, low: float, hi
 class Subtrees:
     """Boxes that together cover all weights, what is proven in each, and how much work it takes.
 
-    The work differs much from box to box, but the logarithm of each is about linear in the root of the cutoff's
-    distance from the value. The slope is measured for all together and for each alone. So the boxes that are closed
+    The work differs much from box to box, but the logarithm of each is about linear in a power of the cutoff's distance
+    from the value, `_POWER`. The slope is measured for all together and for each alone. So the boxes that are closed
     first tell how long the others will take. A box that was closed at some cutoff stays closed at all higher ones.
 
     Attributes:
         boxes: the boxes; those searched first are the last.
         reached: bound of the values in each, as an integer of the space; above all values until it is closed, (boxes,).
-        slope: growth of the work's logarithm per root of the distance.
+        slope: growth of the work's logarithm for each unit of that power of the distance.
         least_slope: what is taken for the slope until it is measured, and where less is measured.
         measured: whether the slope was measured.
 
