@@ -33,8 +33,8 @@ Plane = tuple[int, ...]
 """Whole multiples of the numbers a and b of a plane ``a·w = b``."""
 
 _WORK, _WORK_AROUND = 200_000, 1_000_000  # largest number of operations on fractions per box, and per simplex around
-_TIES = 4  # largest number of vertices with the largest value that are offered
-_NEIGHBOURS = 81  # number of float64 neighbours offered for each
+_TIES = 4  # largest number of sets of pairs with the largest value for which weights are offered
+_NEIGHBOURS = 81  # number of float64 neighbours of a vertex that are offered
 _ERROR = 1e-14  # relative error of sums over features, with room to spare
 
 
@@ -65,17 +65,20 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
         box = _Box(problem, levels, low, high, around=True)
         if box.work > _WORK_AROUND:
             return None
-    best, attained = -math.inf, []
+    best = -math.inf
+    attained: dict[tuple[bool, ...], list[Point]] = {}  # vertices with the largest value, by the pairs that they win
     for w in box.vertices():
         state.check()
-        found = box.objective(w)
-        if found > best:
-            best, attained = found, [w]
-        elif found == best and len(attained) < _TIES:
-            attained.append(w)
-    for w in attained:
-        for neighbour in itertools.islice(_neighbours(w), _NEIGHBOURS):
-            state.offer(neighbour)
+        wins = box.wins(w)
+        if (found := box.objective(w, wins)) > best:
+            best, attained = found, {}
+        if found == best:
+            attained.setdefault(wins, []).append(w)
+    for vertices in itertools.islice(attained.values(), _TIES):
+        # all points between these win the same pairs, and the middle of several is the farthest from losing one
+        middle = [float(sum(column) / len(vertices)) for column in zip(*vertices, strict=True)]
+        for candidate in (middle, *itertools.islice(_neighbours(vertices[0]), _NEIGHBOURS)):
+            state.offer(candidate)
     return best
 
 
@@ -185,10 +188,12 @@ class _Box:
             if few and all(_dot(row, w) <= row[-1] for row in self._constraints):
                 yield w
 
-    def objective(self, w: Point) -> float:
-        """Return the objective at a point of the box."""
-        d = self._problem.d
-        wins = tuple(_dot(row, w) >= row[d] for row in self._rows)
+    def wins(self, w: Point) -> tuple[bool, ...]:
+        """Return which undecided pairs a point wins."""
+        return tuple(_dot(row, w) >= row[-1] for row in self._rows)
+
+    def objective(self, w: Point, wins: tuple[bool, ...]) -> float:
+        """Return the objective at a point of the box that wins these undecided pairs."""
         if wins not in self._known:
             won = list(self._won)
             for q, wins_it in zip(self._open.tolist(), wins, strict=True):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _EARLY = 0.05  # share of its time that a round is to end before the limit
 _LEAST_ROOM = 0.3  # share of the time left that it may take all the same
+_DOUBT = 0.4  # share by which the work for the value itself may exceed that room at first, when it is known least
 _BETWEEN = 0.03  # share of the time left between two looks at whether it will do
 _PATIENCE = 4.0  # of the time that a cutoff is expected to take, before boxes make way for operating points
 _MOMENT = 1e-3  # shortest time that is measured, in seconds
@@ -520,7 +521,8 @@ class Proof:
         self._looked = state.seconds
         room = max(left - _EARLY * (took + left), _LEAST_ROOM * left) * float(work.sum()) / took
         needed = self._subtrees.left(self._distance, self._from, self._rows, work, self._workers.reached)
-        if needed is None or needed(self._distance) <= room:
+        doubt = _DOUBT * left / (took + left) if self._distance == 0 else 0.0
+        if needed is None or needed(self._distance) <= room * (1 + doubt):
             return
         distance = least_distance(needed, room, self._distance, state.bound - self._from)
         if self._from + distance < state.bound:
