@@ -1,13 +1,16 @@
 import itertools
 import math
+import threading
 import time
 
 import numpy as np
 import pytest
 
+from ltr.exact.local_search import SearchBeside
 from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.state import Limits, SolveState
 from ltr.native import clip_segment
 from tests.reference import (
     cell_optimum,
@@ -329,3 +332,23 @@ def test_long_lists_of_few_features_are_not_worth_a_program():
     X = np.random.default_rng(0).normal(size=(51, 5))
     assert not worth_it(RerankProblem(X, np.arange(51) % 2))
     assert not worth_it(RerankProblem(X[:40], np.arange(40) % 2, rank="subrank"))  # 20 levels
+
+
+def test_a_search_beside_a_solve_hands_over_its_weights():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    problem = RerankProblem(X, (X[:, 0] + rng.normal(size=60) > 0).astype(int))
+    state, before = SolveState(problem, Limits(time_limit=30.0)), threading.active_count()
+    state.offer([0.0, 1.0, 0.0, 0.0, 0.0])
+    start = state.value
+    beside = SearchBeside(state)
+    beside.begin(20.0, 5, turn=1)
+    assert beside.busy
+    while not beside.take():
+        time.sleep(0.01)
+    assert not beside.busy
+    assert state.value == problem.evaluate(state.weights) > start
+    beside.begin(20.0, 10**6, turn=2)
+    beside.close()
+    assert state.seconds < 15.0
+    assert threading.active_count() == before

@@ -9,10 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve, vertices
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import _simplest, _simplest_binary, _solve, _whole, largest_value, offer_simple
-from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.exact.weight_space import WeightSpaceSearch, pool
+from ltr.exact.weight_space.pool import NarrowBoxes
+from ltr.exact.weight_space.space import space_of
 from tests import vertex_reference as reference
 from tests.reference import graded_problem
 from tests.tiers import examples
@@ -86,6 +88,47 @@ def _vertices_inside(problem, low, high):
     for w in reference.vertices(problem, rows):
         if all(Fraction(a) <= v <= Fraction(b) for a, v, b in zip(low.tolist(), w, high.tolist(), strict=True)):
             yield w
+
+
+def test_a_simplex_around_a_box_has_its_values_and_none_from_far_away(monkeypatch):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 3, (6, 3)) * 1.0, np.array([0, 1, 0, 1, 0, 1])
+        problem = RerankProblem(X, y, margin=float(rng.choice([0.25, 0.5])), C=float(rng.choice([0.0, 0.1])))
+        low = rng.choice([-1.0, -0.5, -0.125, 0.0, 0.25, 0.875], size=3)
+        high = low + rng.choice([0.0, 0.0625, 0.125], size=3)
+        size = 1.001 * (high - low).sum()
+        beyond = np.where(high > low, low - size, low), np.where(high > low, high + size, high)
+        monkeypatch.setattr(vertices, "_WORK", 10**9)
+        inside, outside = (largest_value(SolveState(problem, Limits()), problem, *box) for box in ((low, high), beyond))
+        monkeypatch.setattr(vertices, "_WORK", 0)
+        around = largest_value(SolveState(problem, Limits()), problem, low, high)
+        assert inside - 1e-12 <= around <= outside + 1e-12
+
+
+def test_a_box_beside_one_that_was_settled_takes_no_work(monkeypatch):
+    problem = RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5)
+    searchable, state = space_of(problem), SolveState(problem, Limits())
+    narrow = NarrowBoxes(state, problem)
+    asked = []
+    monkeypatch.setattr(pool, "largest_value", lambda *given: asked.append(given) or largest_value(*given))
+    bounds = []
+    for shift in (0.0, 1e-11):
+        box = searchable.roots.rows(slice(0, 1))
+        box.low[0, :2] = [-0.25 + shift, 1.0]
+        box.high[0, :2] = [-0.25 + shift + 1e-13, 1.0]
+        bounds.append(narrow.settle(searchable, box))
+    exact = reference.Objective(problem)((Fraction(-1, 4), Fraction(1)))
+    assert bounds[0] == bounds[1]
+    assert searchable.objective(bounds[0]) == pytest.approx(exact, abs=1e-9)
+    assert len(asked) == 1
+
+
+def test_the_middle_of_the_best_vertices_is_offered(monkeypatch):
+    monkeypatch.setattr(vertices, "_NEIGHBOURS", 0)  # nothing but the middle
+    problem = PairwiseProblem([[3.0, 1.0], [1.0, 3.0], [0.0, 0.0]], [(0, 2), (1, 2)], margin=0.7)
+    state = SolveState(problem, Limits())
+    assert largest_value(state, problem, np.array([0.1, 0.1]), np.array([0.2, 0.2])) == state.value == 2.0
 
 
 def test_simple_ratios_are_offered():
