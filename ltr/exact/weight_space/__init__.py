@@ -58,8 +58,8 @@ class WeightSpaceSearch:
         threads: number of threads; None is one for each processor that the process may use.
         coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None begins with the
             first and changes to the others if they promise fewer boxes.
-        local_search: share of the time given to the local search, at first, between cutoffs and during long ones; 0
-            skips it.
+        local_search: share of the time given to the local search: at first, and then on one of the threads, beside the
+            boxes; 0 skips it.
         scip: whether SCIP runs the proof (`ltr.exact.scip.hosted`). Without it, everything else is the same, but side
             constraints that link several weights can take far longer. Whole numbers and required columns, which the
             model in SCIP does not have, are always searched without it.

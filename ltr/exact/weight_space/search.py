@@ -130,7 +130,7 @@ class Proof:
         state: a solve in progress; the search starts from its best weights, if it has any.
         threads: number of threads; fewer where memory does not suffice.
         coordinates: one of `SYSTEMS`; None for the adapted ones if they gain anything.
-        local_search: share of the time spent on better weights, between two cutoffs and during long ones.
+        local_search: share of the time in which one of the threads looks for better weights.
         device: device of torch on which boxes are closed in batches; None for compiled code on the threads.
         relaxed: search the problem's relaxation (`Problem.relaxed`) first, if it has one.
 
@@ -157,7 +157,11 @@ class Proof:
         self._beside = SearchBeside(state)
         self._boxes = state.nodes  # without those of the present worker pool
         self._points: PointsThreads | None = None
-        self._start(state.problem.relaxed if relaxed and state.problem.relaxed is not None else state.problem)
+        try:
+            self._start(state.problem.relaxed if relaxed and state.problem.relaxed is not None else state.problem)
+        except BaseException:
+            self._beside.close()
+            raise
 
     def __enter__(self) -> Proof:
         return self
@@ -227,6 +231,7 @@ class Proof:
         self._workers: WorkerPool | BatchPool = self._pool_of(searchable)
         sides = self.problem.constraints
         self._workers.trusted = sides is None or sides.linear
+        self._share_threads()
 
     def _pool_of(self, searchable: Searchable) -> WorkerPool | BatchPool:
         if self._device is None:
