@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from _bench import Json, Records, command_line, publish
@@ -95,14 +96,14 @@ def report(rows: list[tuple[Case, Json, Json]], limit: float) -> str:
     return f"{markdown_table(columns, table, left=1)}\n\n{medians}. {machine()}.\n"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, and write the table."""
     parser = command_line(__doc__, "runs/versions")
     parser.add_argument("other", type=Path, help="the other checkout")
     parser.add_argument("--python", default=sys.executable, help="the interpreter for the other checkout")
     parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--limit", type=float, default=60.0, metavar="SECONDS")
-    options: argparse.Namespace = parser.parse_args()
+    options: argparse.Namespace = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     results = Records(options.out / "versions.jsonl", _KEY)
     versions = {"other": (options.python, options.other), "this": (sys.executable, Path(__file__).parents[1])}

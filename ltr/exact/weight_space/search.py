@@ -52,7 +52,7 @@ _MOMENT = 1e-3  # shortest time that is measured, in seconds
 _PAIRS = 4
 _FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
-_MANY_FEATURES = 5  # from which coordinates are adapted before the first box
+_ADAPTED_FIRST = range(5, 21)  # numbers of features with which coordinates are adapted before the first box
 _LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
 _LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
 _AROUND = 0.01  # half-width of the first box around the best weights
@@ -183,7 +183,7 @@ class Proof:
         sets = Sets.of(problem, state.check)
         if sets is None:
             found, forced = None, self._coordinates == "adapted"
-            if forced or (self._adaptable and problem.d >= _MANY_FEATURES):
+            if forced or (self._adaptable and problem.d in _ADAPTED_FIRST):
                 found = self._better_coordinates(np.eye(problem.d), -math.inf if forced else _LEAST_GAIN)
             self._search_in(space_of(problem, found and found[0], state.check))
             self.coordinates = "adapted" if found else "given"
