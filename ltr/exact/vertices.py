@@ -9,7 +9,8 @@ solution of d of these equations.
 The objective is constant on the open faces of the arrangement of the planes ``w·δ = margin * steps`` of the undecided
 pairs, the sides of the box, ``w_j = 0`` and the side constraints; on the boundary of a face it is never smaller. So
 the largest value is attained at a vertex of the arrangement. Where there are few vertices, all are evaluated in
-rational arithmetic; the weights offered are their float64 neighbours, because a vertex need not be a float64 vector.
+rational arithmetic. A vertex need not be a float64 vector, so the weights offered are the middle of the best vertices,
+which lies inside the region that they span, and float64 neighbours of one of them.
 The 2d sides of a box make many vertices, and the d + 1 sides of a simplex around it far fewer.
 Side constraints are loosened by all that their tolerance allows, so the value bounds all weights that satisfy them.
 """
@@ -75,7 +76,7 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
         if found == best:
             attained.setdefault(wins, []).append(w)
     for vertices in itertools.islice(attained.values(), _TIES):
-        # all points between these win the same pairs, and the middle of several is the farthest from losing one
+        # all points between these win the same pairs
         middle = [float(sum(column) / len(vertices)) for column in zip(*vertices, strict=True)]
         for candidate in (middle, *itertools.islice(_neighbours(vertices[0]), _NEIGHBOURS)):
             state.offer(candidate)
@@ -92,10 +93,10 @@ class _Box:
         self, problem: Problem, levels: Levels, low: FloatArray, high: FloatArray, *, around: bool = False
     ) -> None:
         self._problem, self._levels = problem, levels
-        size = math.nextafter(float((high - low).sum() * (1 + problem.d * _ERROR)), math.inf)
-        self._downwards = high > 1 - size  # the simplex stays within [-1, 1]
-        self._size = Fraction(size) if around else None
+        self._around = around
         if around:
+            size = math.nextafter(float((high - low).sum() * (1 + problem.d * _ERROR)), math.inf)
+            self._downwards = high > 1 - size  # the simplex stays within [-1, 1]
             wide = low < high
             low, high = (
                 np.where(wide & self._downwards, np.nextafter(high - size, -2.0), low),
@@ -120,6 +121,7 @@ class _Box:
         self._priced = problem.C > 0 or problem.max_nonzeros is not None
         self._fixed = self._fix_what_decides_nothing()
         self._free = [j for j in range(problem.d) if j not in self._fixed]
+        self._slanted = self._opposite(Fraction(size)) if around and self._free else None
         planes = (self._plane(row) for row in (*self._rows, *self._constraints))
         self._planes = sorted({plane for plane in planes if plane is not None} | set(self._sides()))
         self._known: dict[tuple[bool, ...], float] = {}
@@ -143,7 +145,7 @@ class _Box:
         for at, j in enumerate(self._free):
             unit = [Fraction(int(at == other)) for other in range(len(self._free))]
             low, high = self._low[j], self._high[j]
-            sides = {low, high} if self._size is None else {high if self._downwards[j] else low}
+            sides = {self._corner(j)} if self._around else {low, high}
             if self._priced and low < 0 < high:
                 sides.add(Fraction(0))
             for side in sides:
@@ -151,14 +153,14 @@ class _Box:
         if self._slanted is not None:
             yield _whole(self._slanted)
 
-    @property
-    def _slanted(self) -> Point | None:
-        """The side of a simplex opposite to its corner, in the free weights; None for a box."""
-        if self._size is None or not self._free:
-            return None
+    def _corner(self, j: int) -> Fraction:
+        """Return weight j at the corner of the simplex."""
+        return self._high[j] if self._downwards[j] else self._low[j]
+
+    def _opposite(self, size: Fraction) -> Point:
+        """Return the side of the simplex opposite to its corner, in the free weights."""
         signs = [Fraction(-1 if self._downwards[j] else 1) for j in self._free]
-        corner = [self._high[j] if self._downwards[j] else self._low[j] for j in self._free]
-        return (*signs, self._size + sum((sign * c for sign, c in zip(signs, corner, strict=True)), Fraction(0)))
+        return (*signs, size + sum((s * self._corner(j) for s, j in zip(signs, self._free, strict=True)), Fraction(0)))
 
     @property
     def work(self) -> int:
@@ -177,10 +179,7 @@ class _Box:
             tops, bottom = solution
             if any(a * bottom > v * b or v * d > c * bottom for v, (a, b, c, d) in zip(tops, ends, strict=True)):
                 continue  # outside
-            if (
-                slanted is not None
-                and sum(int(s) * v for s, v in zip(slanted, tops, strict=False)) > slanted[-1] * bottom
-            ):
+            if slanted is not None and _dot(slanted, [Fraction(v) for v in tops]) > slanted[-1] * bottom:
                 continue  # beyond the side opposite to the corner
             known = self._fixed | {j: Fraction(v, bottom) for j, v in zip(self._free, tops, strict=True)}
             w = tuple(known[j] for j in range(self._problem.d))

@@ -56,8 +56,8 @@ class WeightSpaceSearch:
 
     Attributes:
         threads: number of threads; None is one for each processor that the process may use.
-        coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None begins with the
-            first and changes to the others if they promise fewer boxes.
+        coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None takes the second
+            if they promise fewer boxes: at first with 5 to 20 features, else during longer searches.
         local_search: share of the time given to the local search: at first, and then on one of the threads, beside the
             boxes; 0 skips it.
         scip: whether SCIP runs the proof (`ltr.exact.scip.hosted`). Without it, everything else is the same, but side

@@ -56,7 +56,7 @@ class CutoffSchedule:
     @property
     def least_slope(self) -> float:
         """The least slope of `Subtrees` that is plausible."""
-        return _STEEP / self.distance**_POWER if self.distance > 0 else 1.0
+        return _STEEP / float(_depth(self.distance)) if self.distance > 0 else 1.0
 
     def lower(self, gap: float) -> None:
         """Set the next distance after the bound has come down to a gap by other means."""
@@ -101,6 +101,11 @@ def _growth(room: float) -> float:
         return _GROWTH
     cutoffs = max(int(math.log(max(_LAST * room, 1.0), _GROWTH)), 1)
     return max(((_LAST if cutoffs > 1 else 1.0) * room) ** (1 / cutoffs), _LEAST_GROWTH)
+
+
+def _depth(distance: float | FloatArray) -> FloatArray:
+    """Return the power of distances in which the logarithm of the work is about linear."""
+    return np.maximum(distance, 0.0) ** _POWER
 
 
 def least_distance(needed: Callable[[float], float], room: float, low: float, high: float) -> float:
@@ -149,7 +154,7 @@ class Subtrees:
 
     def expected(self, distance: float | FloatArray, value: float) -> FloatArray:
         """Return the pairs expected to be examined in each box at a cutoff this far from the value, (boxes,)."""
-        steps = np.maximum(self._at - value, 0.0) ** _POWER - np.asarray(distance) ** _POWER
+        steps = _depth(self._at - value) - _depth(distance)
         return self._work * np.exp(np.clip(self.slope * self._relative * steps, -_LARGEST, _LARGEST))
 
     def needed(self, distance: float, value: float) -> float:
@@ -168,7 +173,7 @@ class Subtrees:
         at, known = self._objectives(reached), not isinstance(work, int)
         spent = np.asarray(work, dtype=np.float64) if known else np.full(len(rows), work / max(len(rows), 1))
         before = self._work[rows]
-        steps = np.maximum(self._at[rows] - value, 0.0) ** _POWER - np.maximum(at - value, 0.0) ** _POWER
+        steps = _depth(self._at[rows] - value) - _depth(at - value)
         if (
             self._comparable
             and before.sum() > 0
