@@ -1,5 +1,6 @@
 """The core of the losses: against torch to the last digits, on threads, and with tensors that it must not touch."""
 
+import os
 import subprocess
 import sys
 
@@ -68,6 +69,39 @@ def test_threads_change_nothing(name):
             assert torch.equal(got, wanted)
     finally:
         torch.set_num_threads(threads)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have():
+    program = (
+        "import os, signal, torch; from ltr.losses import parse_loss\n"
+        "torch.set_num_threads(2)\n"
+        "scores, labels = torch.randn(512, 100), torch.arange(51200).reshape(512, 100) % 2\n"
+        "scores.exp(); loss = parse_loss('list_net'); value = loss(scores, labels)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60); os._exit(0 if loss(scores, labels) == value else 1)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "0"
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_gradient_is_the_same_however_often_it_is_asked_for(reduction):
+    random = torch.Generator().manual_seed(2)
+    scores = torch.randn(3, 7, dtype=torch.float64, generator=random, requires_grad=True)
+    loss = parse_loss("ranknet")
+    loss.reduction = reduction
+    value = loss(scores, torch.arange(21).reshape(3, 7) % 2)
+    ones = torch.ones_like(value)
+    (first,) = torch.autograd.grad(value, scores, ones, retain_graph=True)
+    expected = first.clone()
+    first.zero_()  # a gradient belongs to the caller
+    (second,) = torch.autograd.grad(value, scores, -2.0 * ones, retain_graph=True)
+    assert torch.equal(second, -2.0 * expected)
+    (batched,) = torch.autograd.grad(value, scores, torch.stack([ones, 3.0 * ones]), is_grads_batched=True)
+    assert torch.equal(batched, torch.stack([expected, 3.0 * expected]))
 
 
 @all_losses

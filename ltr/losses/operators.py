@@ -28,7 +28,6 @@ TIMES = 16
 """How many times as long lists may be for the core to visit all pairs as for torch, which takes that much longer."""
 
 _HALF = (torch.float16, torch.bfloat16)
-_Context = torch.autograd.function.FunctionCtx
 
 
 @functools.lru_cache(maxsize=256)
@@ -104,33 +103,48 @@ class Pass:
         value: Tensor = _apply(scores, self)
         return value
 
+    def value_and_slopes(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the reduced value of the lists and its gradient."""
+        given = self.labels, self.mask, self.weight
+        found = by_core(self.kernel, scores, *given, self.groups, self.reduction)
+        return found or _by_formula(self.loss, scores, *given, self.qid, self.reduction)
+
+    def versions(self, scores: Tensor) -> list[int]:
+        """Return numbers that tell whether one of the tensors was changed in place."""
+        given = scores, self.labels, self.mask, self.weight, self.qid
+        return [x._version for x in given if x is not None and not x.is_inference()]
+
 
 class _OnePass(torch.autograd.Function):
+    # Inputs and gradient are kept as attributes: `save_for_backward` takes as long as the loss of a small batch, and
+    # the gradient of a single value can be handed on as it is.
     @staticmethod
-    def forward(ctx: _Context, scores: Tensor, what: Pass) -> Tensor:
-        labels, mask, weight, qid, groups = what.labels, what.mask, what.weight, what.qid, what.groups
-        found = by_core(what.kernel, scores, labels, mask, weight, groups, what.reduction)
-        if found is None:
-            found = _by_formula(what.loss, scores, labels, mask, weight, qid, what.reduction)
-        value, slopes = found
-        ctx.save_for_backward(slopes, scores, labels, mask, weight, qid)  # type: ignore[arg-type]  # None is kept as None
-        ctx.what = what  # type: ignore[attr-defined]
+    def forward(ctx: Any, scores: Tensor, what: Pass) -> Tensor:  # noqa: ANN401 - has whatever it is given
+        value, ctx.slopes = what.value_and_slopes(scores)
+        ctx.what, ctx.scores, ctx.versions = what, scores, what.versions(scores)
         return value
 
     @staticmethod
-    def backward(ctx: _Context, grad: Tensor) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors  # type: ignore[attr-defined]  # raises if data were changed in place
-        slopes: Tensor = saved[0]
-        scores: Tensor = saved[1]
-        what: Pass = ctx.what  # type: ignore[attr-defined]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        what: Pass = ctx.what
+        scores: Tensor = ctx.scores
+        if ctx.versions != what.versions(scores):
+            raise RuntimeError(
+                "scores, labels, mask, weight or qid were modified by an inplace operation between the loss and "
+                "backward(): give the loss a copy of them, x.clone()"
+            )
         if torch.is_grad_enabled():
             given = what.labels, what.mask, what.weight, what.qid
             pull_back = torch.func.vjp(lambda s: what.loss.in_torch(s, *given, reduction=what.reduction), scores)[1]
             return pull_back(grad)[0], None
-        if grad.ndim:
+        single = not grad.ndim and not torch._C._functorch.is_legacy_batchedtensor(grad)
+        slopes: Tensor | None = vars(ctx).pop("slopes", None) if single else vars(ctx).get("slopes")
+        if slopes is None:  # it was handed on before
+            slopes = what.value_and_slopes(scores)[1]
+        if not single:
             to_scores = _chained(grad, slopes, None if what.groups is None else _numbers(what.groups))
         else:
-            to_scores = grad * slopes
+            to_scores = slopes if grad.item() == 1.0 else slopes.mul_(grad)
         return to_scores if to_scores.dtype == scores.dtype else to_scores.to(scores.dtype), None
 
 

@@ -23,19 +23,17 @@ LTR_MULTIVERSION bool binary(const double* labels, std::size_t n) {
   return largest == 0.0;
 }
 
-// Of a block of items: write slopes, multiply products by 1 + e, and add up the parts of the losses that are linear.
-[[gnu::always_inline]] inline double logistic_block(const double* scores, const double* labels, double* slopes,
-                                                    double* products) {
-  double linear = 0.0;
-#pragma omp simd reduction(+ : linear)
+// Of a block of items: write slopes, and multiply products by 1 + e. Exponentials have the precision of Real.
+template <class Real>
+[[gnu::always_inline]] inline void logistic_block(const double* scores, const double* labels, double* slopes,
+                                                  double* products) {
+#pragma omp simd
   for (std::size_t lane = 0; lane < kBlock; ++lane) {
-    const double sign = 1.0 - 2.0 * labels[lane], x = sign * scores[lane], size = x > 0.0 ? x : -x;
-    const double far = exp_of(-size), inverse = 1.0 / (1.0 + far);
-    linear += x > 0.0 ? x : 0.0;
+    const Real sign = Real{1} - Real{2} * static_cast<Real>(labels[lane]), x = sign * static_cast<Real>(scores[lane]);
+    const Real far = exp_of(x > Real{0} ? -x : x), inverse = Real{1} / (Real{1} + far);
     products[lane] += far * (1.0 + products[lane]);
-    slopes[lane] = sign * (x > 0.0 ? inverse : far * inverse);
+    slopes[lane] = sign * (x > Real{0} ? inverse : far * inverse);
   }
-  return linear;
 }
 
 // log of the product over a block of 1 + product; the products start anew.
@@ -52,14 +50,29 @@ LTR_MULTIVERSION bool binary(const double* labels, std::size_t n) {
 
 // Write the slopes of the logistic losses of items with labels 0 and 1, and return the sum of the losses: of what is
 // linear in the scores, and of logarithms of 1 + e <= 2, which are taken of products (see `pair_losses.cpp`).
-LTR_MULTIVERSION double logistic_sum(const double* scores, const double* labels, double* slopes, std::size_t items) {
+template <class Real>
+[[gnu::always_inline]] inline double logistic_of(const double* scores, const double* labels, double* slopes,
+                                                 std::size_t items) {
   const std::size_t n = padded(items);
   double products[kBlock] = {}, sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < n; ++i) {  // in a loop of its own: the sum of a block would be added up one by one
+    const double x = (1.0 - 2.0 * labels[i]) * scores[i];
+    sum += x > 0.0 ? x : 0.0;
+  }
   for (std::size_t from = 0; from < n; from += kBlock) {
-    sum += logistic_block(scores + from, labels + from, slopes + from, products);
+    logistic_block<Real>(scores + from, labels + from, slopes + from, products);
     if (from / kBlock % 32 == 31) sum += log_of_block(products);
   }
   return sum + log_of_block(products);
+}
+
+LTR_MULTIVERSION double logistic_sum(const double* scores, const double* labels, double* slopes, std::size_t n) {
+  return logistic_of<double>(scores, labels, slopes, n);
+}
+
+LTR_MULTIVERSION double logistic_sum_single(const double* scores, const double* labels, double* slopes, std::size_t n) {
+  return logistic_of<float>(scores, labels, slopes, n);
 }
 
 // The same for weighted items.
@@ -187,7 +200,8 @@ double logistic(const List& list, const Options& options, Workspace& space) {
   if (list.weights == nullptr) {
     pad(list.scores, n, kFar);
     pad(list.labels, n, 1.0);
-    double value = logistic_sum(list.scores, list.labels, list.slopes, n);
+    double value = options.single ? logistic_sum_single(list.scores, list.labels, list.slopes, n)
+                                  : logistic_sum(list.scores, list.labels, list.slopes, n);
     if (options.mean) {
       const double unit = 1.0 / static_cast<double>(n);
       for (std::size_t i = 0; i < n; ++i) list.slopes[i] *= unit;

@@ -9,11 +9,11 @@
 #include <cmath>
 #include <exception>
 #include <map>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "module.h"
+#include "workers.h"
 
 namespace ltr {
 namespace {
@@ -234,16 +234,7 @@ bool evaluate_lists(const Batch<Score, Label>& batch, const Task& task, double w
       if (!failed.test_and_set()) failure = std::current_exception();
     }
   };
-  std::vector<std::thread> others;
-  for (std::size_t thread = 1; thread < threads; ++thread) {
-    try {
-      others.emplace_back(run);
-    } catch (const std::system_error&) {
-      break;  // no more threads to be had: those there are do the work
-    }
-  }
-  run();
-  for (std::thread& other : others) other.join();
+  share_work(threads - 1, run);
   if (failure) std::rethrow_exception(failure);
   return accepted;
 }
