@@ -216,7 +216,8 @@ def _by_query(what: str, scores: Tensor, labels: Tensor) -> Callable[[], float]:
     """Return the form that computes value and gradient of a loss of all items in one row, with their list."""
     loss, there = parse_loss(_name(what)), labels != _ABSENT
     qid = torch.arange(len(labels)).unsqueeze(-1).expand_as(labels)[there]
-    return _call(lambda variable: loss(variable, labels[there], qid=qid), scores[there])
+    flat = labels[there]
+    return _call(lambda variable: loss(variable, flat, qid=qid), scores[there])
 
 
 def _name(what: str) -> str:
