@@ -19,8 +19,7 @@ list and label, scores are first replaced by their ranks.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -31,6 +30,7 @@ from torch import Tensor
 
 from ltr.checks import one_of
 from ltr.lists import FlatLists, as_flat_lists, check_nonnegative, unique
+from ltr.native import count_relevant, find_relevant, pack_keys, score_range
 from ltr.ranks import GainName
 
 Ties = Literal["resolved", "subrank", "average", "optimistic"]
@@ -40,7 +40,6 @@ _TOO_LARGE = 1024  # 2 to this power exceeds float64
 _BLOCK = 128  # numbers that are added up at once
 _ROOM = 63  # bits of a nonnegative int64
 _PADDED = 4  # items of a padded matrix for each real one, up to which sorting by rows pays
-_CACHED = 2**14  # items per block, so that temporaries stay in the cache of a CPU
 _SMALL_LABELS = 2**16  # integer labels below this serve as their own numbers
 
 Weight = Callable[[Tensor, Tensor], Tensor]
@@ -255,21 +254,7 @@ def _ranked(every: FlatLists, inside: Tensor | None, judged_only: RankedLists | 
         missed = torch.bincount(owner, minlength=len(every.n))
         labels = labels[inside]
     keys, label_bits = sort_items(lists, labels, levels)
-    number = keys & ((1 << label_bits) - 1)
-    place = where_true(number)  # of the relevant items among all
-    grade = number[place]
-    first = offsets(lists.n)
-    relevant = torch.diff(torch.searchsorted(place, torch.cat((first, lists.n.sum().reshape(1)))))
-    own = first.repeat_interleave(relevant)
-    position = place - own
-    group = keys.bitwise_right_shift_(label_bits)
-    fresh = torch.ones_like(group, dtype=torch.bool)
-    torch.ne(group[1:], group[:-1], out=fresh[1:])
-    start, end, tied = position, position, not bool(fresh.all())
-    if tied:
-        bounds = torch.cat((where_true(fresh), place.new_tensor([len(keys)])))
-        following = fresh.cumsum(0)[place]
-        start, end = bounds[following - 1] - own, bounds[following] - 1 - own
+    relevant, grade, position, start, end, tied = _relevant_items(keys, label_bits, lists.n)
     return RankedLists(
         batch=lists.batch,
         n=lists.n,
@@ -287,6 +272,34 @@ def _ranked(every: FlatLists, inside: Tensor | None, judged_only: RankedLists | 
     )
 
 
+def _relevant_items(
+    keys: Tensor, label_bits: int, n: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, bool]:
+    """Return `relevant`, `grade`, `position`, `start`, `end` and `tied` of `RankedLists`, by sorted keys."""
+    if keys.device.type == "cpu":
+        by = keys.numpy(), label_bits, n.numpy()
+        count = count_relevant(*by, (relevant := np.empty_like(by[-1])))
+        found = np.empty((4, count), dtype=np.int64)
+        tied = find_relevant(*by, *found)
+        grade, position, start, end = torch.from_numpy(found)
+        return torch.from_numpy(relevant), grade, position, start, end, tied
+    number = keys & ((1 << label_bits) - 1)
+    place = number.nonzero().squeeze(-1)  # of the relevant items among all
+    first = offsets(n)
+    relevant = torch.diff(torch.searchsorted(place, torch.cat((first, n.sum().reshape(1)))))
+    own = first.repeat_interleave(relevant)
+    position = place - own
+    group = keys.bitwise_right_shift_(label_bits)
+    fresh = torch.ones_like(group, dtype=torch.bool)
+    torch.ne(group[1:], group[:-1], out=fresh[1:])
+    start, end, tied = position, position, not bool(fresh.all())
+    if tied:
+        bounds = torch.cat((fresh.nonzero().squeeze(-1), place.new_tensor([len(keys)])))
+        following = fresh.cumsum(0)[place]
+        start, end = bounds[following - 1] - own, bounds[following] - 1 - own
+    return relevant, number[place], position, start, end, tied
+
+
 def sort_items(lists: FlatLists, labels: Tensor, levels: Tensor) -> tuple[Tensor, int]:
     """Return the sorted keys, and how many low bits of a key are the number of its label.
 
@@ -300,16 +313,12 @@ def sort_items(lists: FlatLists, labels: Tensor, levels: Tensor) -> tuple[Tensor
     """
     label_bits = (len(levels) - 1).bit_length()
     list_bits = max(len(lists.n) - 1, 0).bit_length()
-    scores, number_of, score_bits = _score_numbers(lists.scores, _ROOM - list_bits - label_bits)
-    fits = list_bits + score_bits + label_bits <= _ROOM
-    keys = torch.empty_like(lists.number)
-    for part in _blocks(keys):
-        key = number_of(scores[part])
-        if list_bits:
-            key |= lists.number[part] << score_bits
-        keys[part] = (key << label_bits).bitwise_or_(labels[part].long()) if fits else key
-    if not fits:
-        keys = (unique(keys)[1] << label_bits) | labels.long()
+    labels = labels.long()
+    numbered = _score_numbers(lists.scores.contiguous(), _ROOM - list_bits - label_bits)
+    if list_bits + numbered.bits + label_bits <= _ROOM:
+        keys = _packed(numbered, lists.number, labels, label_bits)
+    else:
+        keys = (unique(_packed(numbered, lists.number, torch.zeros_like(labels), 0))[1] << label_bits) | labels
     return sorted_by_list(keys, lists.number, lists.n), label_bits
 
 
@@ -346,13 +355,6 @@ def sorted_values(values: Tensor) -> Tensor:
     return values
 
 
-def where_true(values: Tensor) -> Tensor:
-    """Return the places of the values that are not 0."""
-    if values.device.type != "cpu":
-        return values.nonzero().squeeze(-1)
-    return torch.from_numpy(np.flatnonzero(values.numpy()))
-
-
 def _label_numbers(labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the number of each label, 0 for label 0, and the labels by number as float64."""
     if labels.dtype == torch.bool:
@@ -365,31 +367,50 @@ def _label_numbers(labels: Tensor) -> tuple[Tensor, Tensor]:
     return number[1:], levels.double()
 
 
-def _score_numbers(scores: Tensor, room: int) -> tuple[Tensor, Callable[[Tensor], Tensor], int]:
-    """Return values, a function that turns a part of them into integers, 0 for the highest score, and their bits.
+@dataclass(frozen=True)
+class _ScoreNumbers:
+    """Scores as integers, 0 for the highest: ``highest - x`` without the part of x that is at most `gap` in size."""
 
-    The values are the scores themselves where `room` bits suffice, and their ranks elsewhere.
-    """
+    scores: Tensor  # x, or floats whose bits are x in the order of the floats
+    highest: int
+    gap: int
+    bits: int
+
+
+def _score_numbers(scores: Tensor, room: int) -> _ScoreNumbers:
+    """Return the integers of scores, those of their bits where `room` bits suffice and of their ranks elsewhere."""
     if not scores.numel():
-        return scores, _increasing, 0
-    ends = torch.stack(scores.aminmax())
-    low, high = _increasing(ends).tolist()
-    if (high - low).bit_length() <= room:
-        return scores, lambda part: high - _increasing(part), (high - low).bit_length()
-    if room > 53:  # with less room, even scores of one sign and one power of two may not fit
-        parts = (scores[part].abs() for part in _blocks(scores))
-        smallest = min(float(torch.where(part > 0, part, math.inf).min()) for part in parts)
-        gap = int(_increasing(scores.new_tensor(smallest))) - 1
-
-        def squeezed(part: Tensor) -> Tensor:
-            wide = _increasing(part)
-            return wide - wide.clamp(-gap, gap)
-
-        low, high = squeezed(ends).tolist()
-        if (high - low).bit_length() <= room:
-            return scores, lambda part: high - squeezed(part), (high - low).bit_length()
+        return _ScoreNumbers(scores, 0, 0, 0)
+    low, high, least = _range(scores)
+    for gap in (0, least - 1):  # there is no score in the gap around 0
+        low, high = (x - min(max(x, -gap), gap) for x in (low, high))
+        if (bits := (high - low).bit_length()) <= room:
+            return _ScoreNumbers(scores, high, gap, bits)
     levels, number = unique(scores)
-    return number, lambda part: len(levels) - 1 - part, (len(levels) - 1).bit_length()
+    return _ScoreNumbers(number, len(levels) - 1, 0, (len(levels) - 1).bit_length())
+
+
+def _range(scores: Tensor) -> tuple[int, int, int]:
+    """Return the lowest and the highest of the integers of scores, and the least size above 0 of one of them."""
+    if scores.device.type == "cpu":
+        return score_range(scores.numpy())
+    numbers = _increasing(scores)
+    low, high = (int(end) for end in numbers.aminmax())
+    sizes = numbers.abs()
+    return low, high, int(torch.where(sizes > 0, sizes, torch.iinfo(sizes.dtype).max).min())
+
+
+def _packed(scores: _ScoreNumbers, number: Tensor, labels: Tensor, label_bits: int) -> Tensor:
+    """Return keys of items: the number of the list, that of the score, and in the low bits that of the label."""
+    x = scores.scores
+    if x.device.type == "cpu":
+        keys = torch.empty_like(number)
+        given = (values.numpy() for values in (x, labels, number))
+        pack_keys(*given, scores.highest, scores.gap, scores.bits, label_bits, keys.numpy())
+        return keys
+    x = _increasing(x) if x.is_floating_point() else x
+    key = scores.highest - (x - x.clamp(-scores.gap, scores.gap))
+    return ((key | (number << scores.bits)) << label_bits) | labels
 
 
 def _increasing(scores: Tensor) -> Tensor:
@@ -397,11 +418,6 @@ def _increasing(scores: Tensor) -> Tensor:
     bits = scores.view(torch.int64 if scores.dtype == torch.float64 else torch.int32).long()
     lowest = -(2**63) if scores.dtype == torch.float64 else -(2**31)
     return torch.where(bits < 0, lowest - bits, bits)
-
-
-def _blocks(values: Tensor) -> Iterator[slice]:
-    size = _CACHED if values.device.type == "cpu" else max(len(values), 1)
-    return (slice(at, at + size) for at in range(0, len(values), size))
 
 
 # Sums and products over the segments of a flat tensor: the other segments never change the value of one.

@@ -10,6 +10,7 @@ NB_MODULE(_core, module) {
   ltr::bind_local_search(module);
   ltr::bind_losses(module);
   ltr::bind_points(module);
+  ltr::bind_ranking(module);
   ltr::bind_recorder(module);
   ltr::bind_supports(module);
   ltr::bind_trees(module);

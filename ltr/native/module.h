@@ -10,6 +10,7 @@ void bind_central(nanobind::module_& module);
 void bind_local_search(nanobind::module_& module);
 void bind_losses(nanobind::module_& module);
 void bind_points(nanobind::module_& module);
+void bind_ranking(nanobind::module_& module);
 void bind_recorder(nanobind::module_& module);
 void bind_supports(nanobind::module_& module);
 void bind_trees(nanobind::module_& module);
