@@ -9,8 +9,9 @@ import torch
 from sklearn.metrics import average_precision_score, dcg_score, ndcg_score, roc_auc_score
 
 from ltr import metrics
-from ltr.metrics import parse_measure
-from ltr.metrics.ranked import sorted_by_list
+from ltr.metrics import parse_measure, ranked
+from ltr.metrics.ranked import rank_lists, sorted_by_list
+from ltr.native import count_relevant, find_relevant, pack_keys, score_range
 from tests.reference import slow_value
 
 TIES = ["resolved", "subrank", "average", "optimistic"]
@@ -215,3 +216,48 @@ def test_lists_that_stand_together_are_sorted_like_all_items():
             keys = (number[order] << 20) | torch.from_numpy(rng.integers(0, 30, len(number)))
             expected = keys.sort().values
             assert torch.equal(sorted_by_list(keys.clone(), number[order], n), expected), lengths
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 1e-300, 1e300])
+def test_compiled_code_ranks_like_torch(dtype, spread, monkeypatch):
+    """Small numbers beside large ones take all bits of a key, and so the ranks of scores."""
+    random = torch.Generator().manual_seed(3)
+    for items, lists, levels in ((0, 1, 1), (1, 1, 1), (50, 4, 2), (400, 30, 3), (400, 400, 5)):
+        qid = torch.randint(0, lists, (items,), generator=random)
+        scores = torch.randint(-9, 10, (items,), generator=random).to(dtype) / 3.0
+        scores[::2] *= spread
+        scores[::7] = -0.0
+        scores = scores.nan_to_num()
+        labels = torch.randint(0, levels, (items,), generator=random)
+        found = rank_lists(scores, labels, qid=qid)
+        with monkeypatch.context() as patch:
+            patch.setattr(ranked, "COMPILED_FOR", ())
+            expected = rank_lists(scores, labels, qid=qid)
+        assert found.tied == expected.tied
+        for name in ("n", "relevant", "grade", "levels", "position", "start", "end"):
+            assert torch.equal(getattr(found, name), getattr(expected, name)), name
+
+
+def test_sorted_keys_that_do_not_fit_their_lists_are_refused():
+    numbers = np.arange(6)
+    short, wrong = np.zeros(2, dtype=np.int64), np.zeros(6, dtype=np.int32)
+    calls = (
+        lambda: pack_keys(np.zeros(5), numbers, numbers, 0, 0, 3, 2, np.zeros_like(numbers)),
+        lambda: pack_keys(np.zeros(6), numbers, numbers, 0, 0, 40, 30, np.zeros_like(numbers)),
+        lambda: pack_keys(np.zeros(6), numbers, numbers, 0, 0, 3, 2, wrong),
+        lambda: pack_keys(np.zeros(6, dtype=np.float16), numbers, numbers, 0, 0, 3, 2, np.zeros_like(numbers)),
+        lambda: score_range(wrong),
+        lambda: count_relevant(numbers, 1, np.array([3, 4]), short),
+        lambda: count_relevant(numbers, 1, np.array([7, -1]), short),
+        lambda: count_relevant(numbers, 64, np.array([3, 3]), short),
+        lambda: count_relevant(numbers, 1, np.array([3, 3]), short[:1]),
+        lambda: find_relevant(numbers, 1, np.array([3, 3]), short, short, short, short[:1]),
+        lambda: find_relevant(numbers, 1, np.array([3, 2]), short, short, short, short),
+    )
+    for call in calls:
+        with pytest.raises((ValueError, TypeError)):
+            call()
+    rows = np.zeros((4, 2), dtype=np.int64)  # too few rows are filled, and no more
+    assert find_relevant(numbers, 1, np.array([3, 3]), *rows) is True
+    assert rows.tolist() == [[1, 1], [1, 0], [0, 0], [1, 0]]

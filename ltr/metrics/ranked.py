@@ -42,6 +42,9 @@ _ROOM = 63  # bits of a nonnegative int64
 _PADDED = 4  # items of a padded matrix for each real one, up to which sorting by rows pays
 _SMALL_LABELS = 2**16  # integer labels below this serve as their own numbers
 
+COMPILED_FOR = ("cpu",)
+"""Types of devices on which compiled code packs keys and finds relevant items; on others torch does."""
+
 Weight = Callable[[Tensor, Tensor], Tensor]
 """Function of positions and of the lengths of their lists that returns a weight for each position."""
 
@@ -272,11 +275,9 @@ def _ranked(every: FlatLists, inside: Tensor | None, judged_only: RankedLists | 
     )
 
 
-def _relevant_items(
-    keys: Tensor, label_bits: int, n: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, bool]:
+def _relevant_items(keys: Tensor, label_bits: int, n: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, bool]:
     """Return `relevant`, `grade`, `position`, `start`, `end` and `tied` of `RankedLists`, by sorted keys."""
-    if keys.device.type == "cpu":
+    if keys.device.type in COMPILED_FOR:
         by = keys.numpy(), label_bits, n.numpy()
         count = count_relevant(*by, (relevant := np.empty_like(by[-1])))
         found = np.empty((4, count), dtype=np.int64)
@@ -392,7 +393,7 @@ def _score_numbers(scores: Tensor, room: int) -> _ScoreNumbers:
 
 def _range(scores: Tensor) -> tuple[int, int, int]:
     """Return the lowest and the highest of the integers of scores, and the least size above 0 of one of them."""
-    if scores.device.type == "cpu":
+    if scores.device.type in COMPILED_FOR:
         return score_range(scores.numpy())
     numbers = _increasing(scores)
     low, high = (int(end) for end in numbers.aminmax())
@@ -403,7 +404,7 @@ def _range(scores: Tensor) -> tuple[int, int, int]:
 def _packed(scores: _ScoreNumbers, number: Tensor, labels: Tensor, label_bits: int) -> Tensor:
     """Return keys of items: the number of the list, that of the score, and in the low bits that of the label."""
     x = scores.scores
-    if x.device.type == "cpu":
+    if x.device.type in COMPILED_FOR:
         keys = torch.empty_like(number)
         given = (values.numpy() for values in (x, labels, number))
         pack_keys(*given, scores.highest, scores.gap, scores.bits, label_bits, keys.numpy())
