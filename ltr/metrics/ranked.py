@@ -279,11 +279,10 @@ def _relevant_items(keys: Tensor, label_bits: int, n: Tensor) -> tuple[Tensor, T
     """Return `relevant`, `grade`, `position`, `start`, `end` and `tied` of `RankedLists`, by sorted keys."""
     if keys.device.type in COMPILED_FOR:
         by = keys.numpy(), label_bits, n.numpy()
-        count = count_relevant(*by, (relevant := np.empty_like(by[-1])))
-        found = np.empty((4, count), dtype=np.int64)
-        tied = find_relevant(*by, *found)
-        grade, position, start, end = torch.from_numpy(found)
-        return torch.from_numpy(relevant), grade, position, start, end, tied
+        relevant = torch.empty_like(n)
+        found = torch.empty((4, count_relevant(*by, relevant.numpy())), dtype=torch.int64)
+        tied = find_relevant(*by, *found.numpy())
+        return relevant, *found, tied
     number = keys & ((1 << label_bits) - 1)
     place = number.nonzero().squeeze(-1)  # of the relevant items among all
     first = offsets(n)
@@ -406,8 +405,8 @@ def _packed(scores: _ScoreNumbers, number: Tensor, labels: Tensor, label_bits: i
     x = scores.scores
     if x.device.type in COMPILED_FOR:
         keys = torch.empty_like(number)
-        given = (values.numpy() for values in (x, labels, number))
-        pack_keys(*given, scores.highest, scores.gap, scores.bits, label_bits, keys.numpy())
+        by = scores.highest, scores.gap, scores.bits, label_bits
+        pack_keys(x.numpy(), labels.numpy(), number.numpy(), *by, keys.numpy())
         return keys
     x = _increasing(x) if x.is_floating_point() else x
     key = scores.highest - (x - x.clamp(-scores.gap, scores.gap))
