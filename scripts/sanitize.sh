@@ -30,7 +30,7 @@ for kind in "${both[@]}"; do
     address) sanitizers=address,undefined library=libasan.so left_out="limits_leave" ;;
     # ten times as slow
     thread) sanitizers=thread library=libtsan.so
-        left_out="subranks_take_no_more or limits_leave or trace_tells or linear_programs_decide or a_stop_keeps" ;;
+        left_out="subranks_take_no_more or limits_leave or trace_tells or linear_programs_decide or a_stop_keeps or forked_process" ;;
     esac
     # a copy of the packages in which the module is the one with the sanitizer: nothing in the toolkit knows of it
     copy="$checkout/build/$kind/copy"
