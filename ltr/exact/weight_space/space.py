@@ -63,7 +63,6 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ltr.exact.constraints import SIDE_TOLERANCE
@@ -478,7 +477,9 @@ def _opposites(directions: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.in
     """Return each direction with those nearest to its negative, every two once, the nearest first."""
     pairs = len(directions)
     nearest = min(_NEAREST, pairs)
-    if pairs <= _FEW:  # a tree takes longer to import
+    if pairs <= _FEW:  # a tree takes longer to import; torch is there, unless certificates alone are used
+        import torch
+
         by_all = torch.cdist(torch.from_numpy(-directions), torch.from_numpy(directions), p=1)
         distance, index = (found.numpy() for found in by_all.topk(nearest, largest=False))
     else:
