@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.optimize import linprog
 
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
@@ -307,8 +309,6 @@ def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, NDArr
 
     Rows that can only hold with equality are tight; linear programs find them.
     """
-    from scipy.optimize import linprog  # takes as long to import as many a solve
-
     d = A.shape[1]
     if not linprog(np.zeros(d), A_ub=A, b_ub=b, bounds=(-1, 1)).success:
         return None
@@ -423,9 +423,6 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
     rows = len(upper) + len(lower)
     if not 0 < rows <= _ROWS * d:
         return None
-    from scipy import sparse
-    from scipy.optimize import linprog
-
     unit = min(max(problem.margin, _LEAST_UNIT), _MOST_UNIT)
     thresholds = len(levels.table)
     sign = np.repeat([1.0, -1.0], [len(upper), len(lower)])
