@@ -258,6 +258,6 @@ def test_sorted_keys_that_do_not_fit_their_lists_are_refused():
     for call in calls:
         with pytest.raises((ValueError, TypeError)):
             call()
-    rows = np.zeros((4, 2), dtype=np.int64)  # too few rows are filled, and no more
+    rows = np.zeros((4, 2), dtype=np.int64)  # room for two of three relevant items
     assert find_relevant(numbers, 1, np.array([3, 3]), *rows) is True
     assert rows.tolist() == [[1, 1], [1, 0], [0, 0], [1, 0]]

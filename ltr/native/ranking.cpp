@@ -87,20 +87,19 @@ void pack_keys(Vector<Score> scores, Vector<std::int64_t> labels, Vector<std::in
   pack_all(scores.data(), labels.data(), lists.data(), n, {highest, gap, score_bits, label_bits}, keys.data());
 }
 
-std::size_t checked_items(const Vector<std::int64_t>& keys, std::int64_t label_bits, const Vector<std::int64_t>& n) {
+void check_lists(const Vector<std::int64_t>& keys, std::int64_t label_bits, const Vector<std::int64_t>& n) {
   std::int64_t left = static_cast<std::int64_t>(keys.shape(0));
   for (const std::int64_t length : view(n)) {
     require(length >= 0 && length <= left, "lengths of lists");
     left -= length;
   }
   require(left == 0 && label_bits >= 0 && label_bits < 64, "lengths of lists and bits of labels");
-  return keys.shape(0);
 }
 
 // Write the number of relevant items of each list, whose keys are sorted, and return that of all.
 std::int64_t count_relevant(Vector<std::int64_t> keys, std::int64_t label_bits, Vector<std::int64_t> n,
                             OutVector<std::int64_t> relevant) {
-  checked_items(keys, label_bits, n);
+  check_lists(keys, label_bits, n);
   require(relevant.shape(0) == n.shape(0), "one number per list");
   const nb::gil_scoped_release release;
   const std::int64_t label = (std::int64_t{1} << label_bits) - 1;
@@ -121,7 +120,7 @@ std::int64_t count_relevant(Vector<std::int64_t> keys, std::int64_t label_bits, 
 bool find_relevant(Vector<std::int64_t> keys, std::int64_t label_bits, Vector<std::int64_t> n,
                    OutVector<std::int64_t> grade, OutVector<std::int64_t> position, OutVector<std::int64_t> start,
                    OutVector<std::int64_t> end) {
-  checked_items(keys, label_bits, n);
+  check_lists(keys, label_bits, n);
   const std::size_t room = grade.shape(0);
   require(position.shape(0) == room && start.shape(0) == room && end.shape(0) == room, "one entry per relevant item");
   const nb::gil_scoped_release release;

@@ -80,7 +80,6 @@ LOOSE = 2 * SIDE_TOLERANCE
 _BITS = 58  # bits of the largest bound, out of 63
 _BLOCK = 1_000_000  # numbers computed between two checks of the clock
 _NEAREST = 4  # candidates for conflicts per pair
-_FEW = 1_000  # pairs of which all distances are computed
 _APART = 1.5  # from this length of f on, of at most 2, a conflict would be luck
 _WIDE, _FEW, _MANY = 12, 2_000, 6_000  # no candidates above `_MANY` pairs, or `_FEW` with over `_WIDE` features
 _CONFLICT_EVERYWHERE = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
@@ -475,17 +474,11 @@ def conflicting_pairs(
 
 def _opposites(directions: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return each direction with those nearest to its negative, every two once, the nearest first."""
+    from scipy.spatial import cKDTree
+
     pairs = len(directions)
     nearest = min(_NEAREST, pairs)
-    if pairs <= _FEW:  # a tree takes longer to import; torch is there, unless certificates alone are used
-        import torch
-
-        by_all = torch.cdist(torch.from_numpy(-directions), torch.from_numpy(directions), p=1)
-        distance, index = (found.numpy() for found in by_all.topk(nearest, largest=False))
-    else:
-        from scipy.spatial import cKDTree
-
-        distance, index = cKDTree(directions).query(-directions, k=nearest, p=1, eps=_ROUGHLY)
+    distance, index = cKDTree(directions).query(-directions, k=nearest, p=1, eps=_ROUGHLY)
     distance, partner = distance.reshape(-1), index.reshape(-1)
     pair = np.repeat(np.arange(pairs), nearest)
     one, other = np.minimum(pair, partner), np.maximum(pair, partner)
