@@ -224,3 +224,16 @@ def test_starts_are_known_to_a_solve_that_is_interrupted_while_it_compiles():
     solution = solve(problem, Compiles(), Limits(time_limit=10), warm_starts=[start])
     assert solution.status is Status.INTERRUPTED
     assert solution.value >= problem.evaluate(start)
+
+
+def test_a_signal_during_an_import_waits_for_its_end():
+    imported = []
+
+    class Imports(LocalSearch):
+        def prepare(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+            imported.append("whole")
+
+    solution = solve(long_list(n=50, d=3), Imports(), Limits(time_limit=10))
+    assert solution.status is Status.INTERRUPTED
+    assert imported == ["whole"]

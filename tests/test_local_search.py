@@ -5,7 +5,9 @@ import time
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
+from ltr.exact.linear_program import minimize_linear
 from ltr.exact.local_search import SearchBeside
 from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
@@ -282,6 +284,41 @@ def test_the_time_limit_ends_the_search():
 def test_arguments_against_their_rule_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         local_search(larger_problem(0), **options)
+
+
+# --- linear programs -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_linear_programs_agree_with_scipy(seed):
+    rng = np.random.default_rng(seed)
+    A, b, cost = np.round(rng.normal(size=(12, 4)), 1), rng.normal(size=12) + 0.5, rng.normal(size=4)
+    A[rng.random(A.shape) < 0.3] = 0.0
+    low, high = np.full(4, -1.0), np.append(np.ones(3), np.inf if seed % 2 else 1.0)
+    price = np.where(rng.random(12) < 0.7, rng.random(12) + 0.1, np.inf)
+    for prices in (None, price):
+        soft = np.zeros(12, dtype=bool) if prices is None else np.isfinite(prices)
+        expected = linprog(
+            np.append(cost, [] if prices is None else prices[soft]),
+            A_ub=np.column_stack([A, -np.eye(12)[:, soft]]),
+            b_ub=b,
+            bounds=[*zip(low, high, strict=True), *[(0, None)] * soft.sum()],
+        )
+        found = minimize_linear(cost, A, b, low, high, price=prices)
+        assert (found is None) == (not expected.success)
+        if found is not None:
+            x, value = found
+            assert value == pytest.approx(expected.fun, abs=1e-7)
+            excess = np.maximum(A @ x - b, 0.0)
+            assert excess[~soft].max(initial=0.0) <= 1e-6
+            assert cost @ x + (0.0 if prices is None else prices[soft] @ excess[soft]) == pytest.approx(value, abs=1e-6)
+
+
+def test_linear_programs_without_a_solution():
+    nothing = np.zeros((0, 1)), np.zeros(0)
+    assert minimize_linear(np.ones(1), np.ones((1, 1)), np.full(1, -2.0), -np.ones(1), np.ones(1)) is None
+    assert minimize_linear(np.ones(1), *nothing, np.full(1, -np.inf), np.ones(1)) is None
+    assert minimize_linear(np.ones(1), *nothing, np.full(1, -3.0), np.ones(1))[1] == -3.0
 
 
 # --- separating weights ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from ltr.exact import RerankProblem
 from ltr.exact.weight_space.space import LOOSE, conflicting_pairs, space_of
-from ltr.native import SearchSpace, SearchWorkspace, search_weight_space
+from ltr.native import SearchSpace, SearchWorkspace, find_opposites, search_weight_space
 
 NEVER = -(2**62)
 
@@ -124,6 +124,30 @@ def test_conflicts_point_at_pairs():
         own.space.columns, own.space.slack, 1.0, *np.arange(2 * 36, dtype=np.int32).reshape(2, -1)
     )
     assert max(found.one.max(), found.other.max()) < own.space.columns.shape[1]
+
+
+@pytest.mark.parametrize(("d", "n", "nearest"), [(1, 1, 1), (2, 3, 3), (3, 300, 4), (12, 1000, 4)])
+def test_opposites_are_the_nearest_to_the_negative(d, n, nearest):
+    directions = np.random.default_rng(n).normal(size=(d, n)).astype(np.float32)
+    partner, distance = np.empty((n, nearest), dtype=np.int32), np.empty((n, nearest), dtype=np.float32)
+    find_opposites(directions, partner, distance)
+    between = np.abs(directions[:, :, None] + directions[:, None]).sum(axis=0)
+    np.testing.assert_allclose(distance, np.sort(between, axis=1)[:, :nearest], rtol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(between, partner, axis=1), distance, rtol=1e-5)
+
+
+def test_opposites_of_directions_that_are_no_numbers_are_themselves():
+    directions = np.array([[np.nan, 1.0, -1.0], [0.0, 0.0, 0.5]], dtype=np.float32)
+    partner, distance = np.empty((3, 2), dtype=np.int32), np.empty((3, 2), dtype=np.float32)
+    find_opposites(directions, partner, distance)
+    assert partner.tolist() == [[0, 0], [2, 1], [1, 2]]
+
+
+def test_opposites_need_room_for_every_direction():
+    directions = np.zeros((2, 5), dtype=np.float32)
+    for rows, columns in ((4, 2), (5, 6), (5, 0)):
+        with pytest.raises(ValueError, match="internal error"):
+            find_opposites(directions, np.empty((rows, columns), np.int32), np.empty((rows, columns), np.float32))
 
 
 def test_other_threads_run_during_a_search():

@@ -611,6 +611,16 @@ def test_importing_the_package_leaves_the_solvers_alone():
     assert done.stdout.strip() == "[]"
 
 
+def test_a_first_solve_does_not_wait_for_scipy():
+    program = (
+        "import sys, numpy as np; from ltr.exact import RerankProblem, solve; "
+        "solve(RerankProblem(np.random.default_rng(0).normal(size=(30, 6)), np.arange(30) % 2)); "
+        "print([m for m in ('torch', 'cvxpy', 'sklearn', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("rank", ["resolved", "subrank"])
 @pytest.mark.parametrize("statistic", ["power(p=4)", "power(p=17)", "power(p=30)", "weights(0,1e-12,4e-12,9e-12)"])
 def test_statistics_of_any_size_are_proven(statistic, rank):

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import check_grad, minimize
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.local_search.search import local_search
 from ltr.exact.state import SolveState, Stopped
-from ltr.exact.weight_space import WeightSpaceSearch, search
+from ltr.exact.weight_space import WeightSpaceSearch, coordinates, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
 from ltr.exact.weight_space.pool import WorkerPool
 from ltr.exact.weight_space.schedule import _POWER, CutoffSchedule, Subtrees, least_distance
@@ -220,6 +221,24 @@ def test_two_threads_prove_the_same():
     one, two = (solve(problem, WeightSpaceSearch(threads=k), Limits(time_limit=60)) for k in (1, 2))
     assert one.status is two.status is Status.OPTIMAL
     assert one.value == two.value
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_coordinates_are_as_good_as_those_of_another_optimiser(seed):
+    problem = hard_list(seed=seed)
+    levels = problem.levels()
+    differences = problem.X[levels.above] - problem.X[levels.below]
+    weights = np.full(len(differences), 1 / len(differences))
+    T, least = coordinates._descend(differences, weights, np.eye(problem.d))
+    assert least == pytest.approx(coordinates._cost(T.ravel(), differences, weights)[0], abs=1e-3)  # scaled axes
+    found = minimize(coordinates._cost, np.eye(problem.d).ravel(), (differences, weights), jac=True, method="BFGS")
+    assert least <= found.fun + 0.02
+    error = check_grad(
+        lambda x: coordinates._cost(x, differences, weights)[0],
+        lambda x: coordinates._cost(x, differences, weights)[1],
+        T.ravel(),
+    )
+    assert error < 1e-4
 
 
 def test_integers_are_above_the_table_and_close_to_it():

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import one_of
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray
+from ltr.exact.linear_program import minimize_linear
 from ltr.exact.problem import IntArray, Problem
 from ltr.exact.state import Memory
 
@@ -223,8 +224,6 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
         >>> deepest(problem, problem.X[[1]] - problem.X[[0]], np.array([True, False])).tolist()
         [1.0, 0.0]
     """
-    from scipy.optimize import linprog
-
     d = problem.d
     rows = [np.column_stack([-differences, np.ones(len(differences))])]
     limits = [np.full(len(differences), -problem.margin)]
@@ -232,16 +231,15 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
         A, b = problem.constraints.scaled
         rows.append(np.column_stack([A, np.zeros(len(b))]))
         limits.append(b)
-    bounds = [(-1.0, 1.0) if used else (0.0, 0.0) for used in support.tolist()]
     reach = float(np.max(np.abs(differences).sum(axis=1), initial=0.0))
-    answer = linprog(
-        c=np.concatenate([np.zeros(d), [-1.0]]),
-        A_ub=np.concatenate(rows),
-        b_ub=np.concatenate(limits),
-        bounds=[*bounds, (-_SHORTFALL, reach)],
-        method="highs",
+    found = minimize_linear(
+        np.append(np.zeros(d), -1.0),
+        np.concatenate(rows),
+        np.concatenate(limits),
+        np.append(-1.0 * support, -_SHORTFALL),
+        np.append(1.0 * support, reach),
     )
-    if answer.x is None:
+    if found is None:
         return None
-    w = np.clip(np.asarray(answer.x[:d], dtype=np.float64), -1.0, 1.0)
+    w = np.clip(found[0][:d], -1.0, 1.0)
     return np.where(support, w, 0.0)

@@ -146,7 +146,7 @@ def solve(
         state = SolveState(problem, limits, on_progress=on_progress, should_stop=should_stop, started=started)
         try:
             interrupts.arm()
-            ending = _run(solver, state, starts)
+            ending = _run(solver, state, starts, interrupts)
             interrupts.disarm()
         except KeyboardInterrupt:
             ending = Ending(Status.INTERRUPTED)
@@ -181,13 +181,15 @@ def _price_of_whole_numbers(state: SolveState) -> str:
     return f"whole numbers from -{most} to {most} cost {less:.4g}{share}: real weights{same} reach {real:.6g}"
 
 
-def _run(solver: Solver, state: SolveState, starts: list[FloatArray]) -> Ending:
+def _run(solver: Solver, state: SolveState, starts: list[FloatArray], interrupts: Interrupts) -> Ending:
     try:
         state.starts = starts
         for w in (np.zeros(state.problem.d), *starts):
             state.offer(w)
+        interrupts.disarm()  # Ctrl-C in the middle of an import may be lost, or leave a module that cannot be used
         with state.clock_stopped():
             getattr(solver, "prepare", lambda: None)()
+        interrupts.arm()
         return solver.run(state)
     except Stopped as stop:
         return Ending(stop.status, stop.message)

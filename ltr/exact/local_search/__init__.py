@@ -67,7 +67,7 @@ class LocalSearch:
 
 
 def load_search() -> None:
-    """Load the search, and SciPy with it, which takes a fraction of a second."""
+    """Load the search, and HiGHS with it."""
     import ltr.exact.local_search.search  # noqa: F401
 
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.optimize import linprog
 
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
+from ltr.exact.linear_program import minimize_linear
 from ltr.exact.problem import Problem
 from ltr.exact.state import Memory
 from ltr.native import Ascents, clip_segment
@@ -36,6 +35,7 @@ _MANY, _MOST = 200_000, 20_000_000  # pairs; with the larger number a line searc
 _WORK = 2_000_000  # pairs examined before the clock is read: about a tenth of a second
 _POLL = 0.02  # seconds between two checks of the clock and of `should_stop`
 _ROWS = 10  # rows per feature from which the separating program takes too long
+_ENTRIES = 10_000_000  # of the matrix of that program
 _SHORTEST, _LONGEST = 1e-3, 1.0  # seconds for the program
 _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 _BYTES = PAIR_BYTES + 64  # for each pair: its levels, what the kernels keep of it, and breakpoints
@@ -310,21 +310,22 @@ def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, NDArr
     Rows that can only hold with equality are tight; linear programs find them.
     """
     d = A.shape[1]
-    if not linprog(np.zeros(d), A_ub=A, b_ub=b, bounds=(-1, 1)).success:
+    low, high = -np.ones(d), np.ones(d)
+    least = [found for row in A if (found := minimize_linear(row, A, b, low, high)) is not None]
+    if len(least) < len(A):
         return None
-    room = np.array([bound - linprog(row, A_ub=A, b_ub=b, bounds=(-1, 1)).fun for row, bound in zip(A, b, strict=True)])
+    room = b - np.array([value for _, value in least])
     size = np.linalg.norm(A, axis=1)
     tight = (room <= _TIGHT * (np.abs(b) + np.abs(A).sum(axis=1))) & (size > 0)
     loose = ~tight & (size > 0)
-    ball = linprog(
+    ball = minimize_linear(
         np.append(np.zeros(d), -1.0),
-        A_ub=np.column_stack([A[loose], size[loose]]) if loose.any() else None,
-        b_ub=b[loose] if loose.any() else None,
-        A_eq=np.column_stack([A[tight], np.zeros(tight.sum())]) if tight.any() else None,
-        b_eq=b[tight] if tight.any() else None,
-        bounds=[(-1, 1)] * d + [(0, 1)],
+        np.column_stack([np.vstack([A, -A[tight]]), np.append(np.where(loose, size, 0.0), np.zeros(tight.sum()))]),
+        np.append(b, -b[tight]),
+        np.append(low, 0.0),
+        np.append(high, 1.0),
     )
-    centre = ball.x[:d] if ball.success else linprog(np.zeros(d), A_ub=A, b_ub=b, bounds=(-1, 1)).x
+    centre = least[0][0] if ball is None else ball[0][:d]
     if not tight.any():
         return centre, np.zeros((0, 0)), tight
     inverse = np.linalg.pinv(A[tight])
@@ -421,34 +422,29 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
     level = levels.level[levels.positive]
     upper, lower = _sides(level, levels.above), _sides(level, levels.below)
     rows = len(upper) + len(lower)
-    if not 0 < rows <= _ROWS * d:
+    thresholds = len(levels.table)
+    if not 0 < rows <= _ROWS * d or rows * (d + thresholds) > _ENTRIES:
         return None
     unit = min(max(problem.margin, _LEAST_UNIT), _MOST_UNIT)
-    thresholds = len(levels.table)
     sign = np.repeat([1.0, -1.0], [len(upper), len(lower)])
     side, observation = np.concatenate([upper, lower]).T
-    margin = sparse.hstack(
-        [
-            sparse.csr_array(-sign[:, None] * problem.X[observation]),
-            sparse.csr_array((sign, (np.arange(rows), side)), shape=(rows, thresholds)),
-            -sparse.eye_array(rows),
-        ]
-    )
     A, b = np.zeros((0, d)), np.zeros(0)
     if problem.constraints is not None:
         A, b = np.array(problem.constraints.A), problem.constraints.b / unit
     size = np.array([np.bincount(one[:, 0], minlength=thresholds) for one in (upper, lower)])
-    found = linprog(
-        np.concatenate([np.zeros(d + thresholds), 1 / size[(sign < 0).astype(int), side]]),
-        A_ub=sparse.vstack(
-            [margin, sparse.hstack([sparse.csr_array(A), sparse.csr_array((len(b), thresholds + rows))])]
-        ),
-        b_ub=np.concatenate([np.full(rows, -1.0), b]),
-        bounds=[(-1 / unit, 1 / unit)] * d + [(None, None)] * thresholds + [(0, None)] * rows,
-        method="highs",
-        options={"time_limit": min(seconds, _LONGEST)},
+    scores = np.zeros((rows + len(b), d + thresholds))
+    scores[:rows, :d], scores[rows:, :d] = -sign[:, None] * problem.X[observation], A
+    scores[np.arange(rows), d + side] = sign
+    found = minimize_linear(
+        np.zeros(d + thresholds),
+        scores,
+        np.append(np.full(rows, -1.0), b),
+        np.append(np.full(d, -1 / unit), np.full(thresholds, -np.inf)),
+        np.append(np.full(d, 1 / unit), np.full(thresholds, np.inf)),
+        price=np.append(1 / size[(sign < 0).astype(int), side], np.full(len(b), np.inf)),
+        time_limit=min(seconds, _LONGEST),
     )
-    return None if found.x is None else found.x[:d]
+    return None if found is None else found[0][:d]
 
 
 def _sides(level: IntArray, observation: IndexArray) -> IntArray:

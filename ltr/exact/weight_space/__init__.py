@@ -123,7 +123,7 @@ class WeightSpaceSearch:
             )
 
     def prepare(self) -> None:
-        """Load SciPy and SCIP."""
+        """Load HiGHS and SCIP."""
         load_search()
         if self.scip:
             from ltr.exact.scip import hosted  # noqa: F401

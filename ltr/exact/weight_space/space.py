@@ -69,7 +69,7 @@ from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
 from ltr.exact.problem import Problem
 from ltr.exact.state import scalable
-from ltr.native import SearchSpace
+from ltr.native import SearchSpace, find_opposites
 
 Flags = NDArray[np.uint8]
 
@@ -83,7 +83,6 @@ _NEAREST = 4  # candidates for conflicts per pair
 _APART = 1.5  # from this length of f on, of at most 2, a conflict would be luck
 _WIDE, _FEW, _MANY = 12, 2_000, 6_000  # no candidates above `_MANY` pairs, or `_FEW` with over `_WIDE` features
 _CONFLICT_EVERYWHERE = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
-_ROUGHLY = 0.5  # relative error of distances: misses a few of the nearest neighbours
 _KEPT = 8  # of these spaces in memory
 # of a thread, in all pairs: copied lists, each of at most 0.6 of the pairs of the one before; interval bounds; scratch
 _PAIR_LISTS, _STACK, _SCRATCH_BYTES = 1.5, 6, 34
@@ -458,7 +457,7 @@ def conflicting_pairs(
     # a pair with a larger margin than that is lost anyway
     norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
     units = columns / norm
-    one, other = _opposites(units[:d].T)
+    one, other = _opposites(units[:d])
     f = units[:, one] + units[:, other]
     size = reach * np.abs(f).sum(axis=0)
     error = (2 * d + 10) * 2.0**-23 * size + (slack / norm)[one] + (slack / norm)[other] + 2.0**-60
@@ -473,13 +472,12 @@ def conflicting_pairs(
 
 
 def _opposites(directions: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return each direction with those nearest to its negative, every two once, the nearest first."""
-    from scipy.spatial import cKDTree
-
-    pairs = len(directions)
+    """Return each direction, a column, with those nearest to its negative, every two once, the nearest first."""
+    pairs = directions.shape[1]
     nearest = min(_NEAREST, pairs)
-    distance, index = cKDTree(directions).query(-directions, k=nearest, p=1, eps=_ROUGHLY)
-    distance, partner = distance.reshape(-1), index.reshape(-1)
+    partners, distances = np.empty((pairs, nearest), dtype=np.int32), np.empty((pairs, nearest), dtype=np.float32)
+    find_opposites(directions.astype(np.float32), partners, distances)
+    distance, partner = distances.reshape(-1), partners.reshape(-1).astype(np.int64)
     pair = np.repeat(np.arange(pairs), nearest)
     one, other = np.minimum(pair, partner), np.maximum(pair, partner)
     _, first = np.unique(one * pairs + other, return_index=True)

@@ -6,6 +6,7 @@
 
 #include "../module.h"
 #include "operating_points.h"
+#include "opposites.h"
 #include "probing.h"
 #include "search.h"
 
@@ -300,6 +301,18 @@ void bind_weight_space(nb::module_& module) {
             to.search.learn_from(from.search);
           },
           nb::arg("other"), "Take over the infeasible subsystems of a search of the same points with a single level.");
+  module.def(
+      "find_opposites",
+      [](const Rows<float>& directions, const OutRows<std::int32_t>& partner, const OutRows<float>& distance) {
+        const std::size_t n = directions.shape(1), wanted = partner.shape(1);
+        require(partner.shape(0) == n && distance.shape(0) == n && distance.shape(1) == wanted,
+                "one row per direction");
+        require(0 < wanted && wanted <= n, "no more partners than directions");
+        const nb::gil_scoped_release released;
+        find_opposites(view(directions), view(partner), view(distance));
+      },
+      nb::arg("directions"), nb::arg("partner").noconvert(), nb::arg("distance").noconvert(),
+      "Write the directions nearest to the negative of each one, and their distances in the 1-norm.");
   module.def(
       "search_weight_space", &search_boxes, nb::arg("space"), nb::arg("workspace"), nb::arg("low"), nb::arg("high"),
       nb::arg("used"), nb::arg("bound"), nb::arg("cutoff"), nb::arg("allowance"), nb::arg("narrow"),
