@@ -37,6 +37,7 @@ def folder(tmp_path_factory):
 ARGUMENTS = ["--data", "gaussians", "--top", "30", "--limits", "1", "5", "--methods", "weight_space", "--threads", "1"]
 
 
+@pytest.mark.slow
 def test_bench_exact_measures_once_and_writes_table_plot_and_page(folder, monkeypatch, capsys):
     import bench_exact
 

@@ -27,6 +27,7 @@ def bench(monkeypatch):
     return bench_metrics
 
 
+@pytest.mark.slow
 def test_it_measures_once_and_writes_table_plot_and_page(bench, monkeypatch, tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- begin metrics -->\nold\n<!-- end metrics -->\nafter\n")

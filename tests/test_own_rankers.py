@@ -301,16 +301,16 @@ figures = false
         code = main([*arguments])
         return code, *capsys.readouterr()
 
-    done = apart("run", "../beside.toml", "--json", folder=elsewhere)
-    assert done.returncode == 0, done.stderr
-    assert "this must not reach standard output" in done.stderr
-    results = json.loads(done.stdout)
+    monkeypatch.chdir(elsewhere)
+    code, out, error = command("run", "../beside.toml", "--json")
+    assert code == 0, error
+    assert "this must not reach standard output" in error
+    results = json.loads(out)
     assert [row["method"] for row in results["rows"]] == ["scaled(C=0.5)", "Means", "Column", "exact"]
     # what cannot be saved is said before the first method is fitted
     note = "Means: ltr predict, explain and export will not have this ranker: the model of Means, a class of your own"
-    assert done.stderr.index(note) < done.stderr.index("scaled(C=0.5): fitted")
+    assert error.index(note) < error.index("scaled(C=0.5): fitted")
     assert "not saved: a Means has no form" in results["rows"][1]["message"]
-    monkeypatch.chdir(elsewhere)
     code, out, _ = command("run", "../beside.toml", "-q", "--json")
     assert (code, json.loads(out)["rows"]) == (0, results["rows"])
     names = RunFolder(elsewhere / "runs" / "beside").facts["data"]["features"]

@@ -37,6 +37,7 @@ from ltr.rankers import (
 )
 from ltr.rankers.base import linear_scores
 from ltr.rankers.exact import TopLists
+from tests.tiers import examples
 from tests.two_stages import exact, two_stage
 
 QUICK = {"node_limit": 50, "method": ReproducibleSearch(restarts=3)}
@@ -110,17 +111,24 @@ def expected_to_fail(ranker):
 @parametrize_with_checks(
     [
         SurrogateRanker(),
-        SurrogateRanker("hinge", normalize=True, l2=0.05),
         SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3),
-        SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3, optimizer="lbfgs", validation=0, scale="standardize"),
         SurrogateRanker(scorer="attention", hidden=(4,), heads=2, blocks=1, max_steps=3),
         LogisticRegressionRanker(),
         RankBoostRanker(10),
         ExactRanker(limits=Limits(node_limit=200)),
-        ExactRanker("mrr", C=0.01, normalize=True, recentre="l2", **NODES),
         TwoStageRanker(exact=ExactRanker(limits=Limits(node_limit=200)), choose=False),
-        TwoStageRanker("ranknet", STAGE, choose=False),
         TwoStageRanker(Ridge(), STAGE, top_k=10, choose=False),
+        *examples(
+            [],
+            slow=[
+                SurrogateRanker("hinge", normalize=True, l2=0.05),
+                SurrogateRanker(
+                    scorer="mlp", hidden=(3,), max_steps=3, optimizer="lbfgs", validation=0, scale="standardize"
+                ),
+                ExactRanker("mrr", C=0.01, normalize=True, recentre="l2", **NODES),
+                TwoStageRanker("ranknet", STAGE, choose=False),
+            ],
+        ),
     ],
     expected_failed_checks=expected_to_fail,
 )

@@ -106,6 +106,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path, reference):
 finds_processes = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
 
 
+@pytest.mark.slow
 @finds_processes
 def test_a_killed_worker_and_a_signal_lose_nothing_that_is_finished(tmp_path, reference, capsys):
     path = write(tmp_path, sweep=SHORT + HARD, hard=hard(tmp_path))

@@ -26,6 +26,7 @@ process alone that uses as many threads as each of them.
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -463,7 +464,7 @@ class Fit:
             return torch.optim.AdamW(groups, lr=self.options.learning_rate, weight_decay=self.options.weight_decay)
         # one iteration per call: max_eval must leave room for the line search (its default does not), and no absolute
         # tolerance of torch's may end a fit whose objective is small
-        return torch.optim.LBFGS(
+        return _Lbfgs(
             self._objective.parameters,
             max_iter=1,
             max_eval=1 + _LINE_SEARCH,
@@ -493,6 +494,15 @@ class Fit:
             f"step {self.index}: the objective is {objective}; {cure} or raise l2 ({options.l2:g}). "
             f"`best` keeps the parameters of step {self.best_index}, objective {self.best_objective:g}"
         )
+
+
+class _Lbfgs(torch.optim.LBFGS):
+    """L-BFGS whose methods do not keep out of `torch.compile`, which takes a second to import and is not used here."""
+
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
 
 
 def _not_convex(loss: nn.Module) -> bool:

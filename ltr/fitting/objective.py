@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.fitting.observations import Labelled, Rows, Team, blocks_of, lists_in_blocks, rows_of_lists
-from ltr.fitting.scoring import score_rows, scores_lists
+from ltr.fitting.scoring import score_rows, scores_lists, seed_random
 from ltr.fitting.smoothing import Smoothing
 
 _CHUNK = 1 << 14  # rows per chunk unless the user asks for fewer; large enough to make the overhead of calls small
@@ -188,7 +188,7 @@ class Objective:
         if seed is not None:
             begin = chunk.start if isinstance(chunk, slice) else int(chunk[0])
             state = np.random.SeedSequence((*seed, begin)).generate_state(1, np.uint64)
-            torch.manual_seed(int(state[0] >> 1))
+            seed_random(int(state[0] >> 1), self._device)
         at = chunk if rows is None else rows[chunk]
         features, ids = self._X.take(at), self.labelled.ids
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._half and seed is not None):

@@ -554,7 +554,7 @@ class SurrogateRanker(Ranker):
         hidden, dropout = as_sequence("hidden", self._chosen("hidden"), "integers >= 1"), self._chosen("dropout")
         scorer: _Scorer
         with own_randomness():
-            torch.manual_seed(self.seed)
+            torch.default_generator.manual_seed(self.seed)
             if self.scorer == "mlp":
                 scorer = MLPScorer(d, hidden, dropout, self.layer_norm)
             else:
