@@ -1,5 +1,6 @@
 """Where the tests find the paper's data (`LTR_DATA`, or a folder shared/data beside the checkout), cache and tiers."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -71,6 +72,12 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
+
+def pytest_collection_finish(session):
+    """Keep the garbage collector from going through all tests and modules again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -18,6 +18,9 @@ from trainers.report.reference import Published, Reference, read_reference
 PUBLISHED = Path(__file__).parents[1] / "configs" / "paper" / "published.csv"
 
 
+pytestmark = pytest.mark.slow  # the page is made again whole
+
+
 @pytest.fixture(scope="module", autouse=True)
 def theorems():
     """The theorems on a tenth of the data and on few lists."""
