@@ -109,10 +109,13 @@ class Pass:
         found = by_core(self.kernel, scores, *given, self.groups, self.reduction)
         return found or _by_formula(self.loss, scores, *given, self.qid, self.reduction)
 
-    def versions(self, scores: Tensor) -> list[int]:
-        """Return numbers that tell whether one of the tensors was changed in place."""
-        given = scores, self.labels, self.mask, self.weight, self.qid
-        return [x._version for x in given if x is not None and not x.is_inference()]
+    def changes(self, scores: Tensor) -> int:
+        """Return how many times the tensors were changed in place."""
+        changes = 0
+        for x in (scores, self.labels, self.mask, self.weight, self.qid):
+            if x is not None and not x.is_inference():
+                changes += x._version
+        return changes
 
 
 class _OnePass(torch.autograd.Function):
@@ -121,14 +124,14 @@ class _OnePass(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, what: Pass) -> Tensor:  # noqa: ANN401 - has whatever it is given
         value, ctx.slopes = what.value_and_slopes(scores)
-        ctx.what, ctx.scores, ctx.versions = what, scores, what.versions(scores)
+        ctx.what, ctx.scores, ctx.changes = what, scores, what.changes(scores)
         return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         what: Pass = ctx.what
         scores: Tensor = ctx.scores
-        if ctx.versions != what.versions(scores):
+        if ctx.changes != what.changes(scores):
             raise RuntimeError(
                 "scores, labels, mask, weight or qid were modified by an inplace operation between the loss and "
                 "backward(): give the loss a copy of them, x.clone()"
