@@ -241,6 +241,20 @@ def test_coordinates_are_as_good_as_those_of_another_optimiser(seed):
     assert error < 1e-4
 
 
+def test_coordinates_take_no_longer_than_the_solve():
+    rng = np.random.default_rng(0)
+    problem, calls = RerankProblem(rng.normal(size=(200, 25)), rng.integers(0, 2, 200)), []
+
+    def tick():
+        calls.append(None)
+        if len(calls) == 3:
+            raise Stopped(Status.TIME_LIMIT)
+
+    with pytest.raises(Stopped):
+        adapted(problem, np.ones(25), np.eye(25), tick)
+    assert not apply_to(RerankProblem(rng.normal(size=(60, 33)), rng.integers(0, 2, 60)))
+
+
 def test_integers_are_above_the_table_and_close_to_it():
     problem = hard_list()
     searchable = space_of(problem)
@@ -320,7 +334,7 @@ def test_options_out_of_range(options, message):
 
 
 def test_coordinates_that_are_not_for_a_problem():
-    with pytest.raises(ValueError, match="coordinates 'adapted' are for two or more features"):
+    with pytest.raises(ValueError, match="coordinates 'adapted' are for 2 to 32 features"):
         solve(RerankProblem([[0.0], [1.0]], [0, 1]), WeightSpaceSearch(coordinates="adapted"))
 
 

@@ -83,16 +83,16 @@ def prove_in_scip(
         Stopped: a limit of the state is reached.
     """
     relaxed = not _branches(state.problem)
-    with (
-        Interrupts() as interrupts,
-        Proof(state, threads, coordinates, local_search, device, relaxed=relaxed) as proof,
-    ):
-        if proof.ending is not None:
-            return proof.ending
-        with Host(proof, interrupts) as host:
-            if configure is not None:
-                configure(host.model)
-            return attempt(host.guard, host.solve)
+    with Interrupts() as interrupts:
+        interrupts.arm()
+        with Proof(state, threads, coordinates, local_search, device, relaxed=relaxed) as proof:
+            interrupts.disarm()  # SCIP's callbacks arm it
+            if proof.ending is not None:
+                return proof.ending
+            with Host(proof, interrupts) as host:
+                if configure is not None:
+                    configure(host.model)
+                return attempt(host.guard, host.solve)
 
 
 def _branches(problem: Problem) -> bool:

@@ -19,6 +19,8 @@ Source: Bell & Sejnowski, An information-maximization approach to blind separati
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -30,7 +32,8 @@ _CONDITION = 1e-6  # smallest share of the largest variance that an axis may hav
 _PAIRS = 2000  # pairs examined, evenly spaced
 _WON = 0.3  # weight of a pair that the best weights win
 _SMOOTH = 1e-3  # |t| is the root of t² + this²
-_STEPS = 1000
+_WIDEST = 32  # most features, as the descent keeps a matrix of d⁴ numbers
+_STEPS = 300
 _ENOUGH = 1e-4  # share of the decrease that the slope promises from which a step is taken
 _SHORTEST = 1e-6  # of a step
 _LOOK, _FLAT = 30, 0.01  # steps, and by how much J has to fall in them for the descent to go on
@@ -39,16 +42,19 @@ _LOOK, _FLAT = 30, 0.01  # steps, and by how much J has to fall in them for the 
 def apply_to(problem: Problem) -> bool:
     """Return whether coordinates other than the weights may be searched: if nothing is asked of single weights."""
     plain = problem.constraints is None and not problem.required and problem.integer is None
-    return problem.d > 1 and problem.C == 0 and problem.max_nonzeros is None and plain
+    return 1 < problem.d <= _WIDEST and problem.C == 0 and problem.max_nonzeros is None and plain
 
 
-def adapted(problem: Problem, w: FloatArray, present: FloatArray) -> tuple[FloatArray, float] | None:
+def adapted(
+    problem: Problem, w: FloatArray, present: FloatArray, tick: Callable[[], None] = lambda: None
+) -> tuple[FloatArray, float] | None:
     """Return the T with the smallest J found, and how much smaller J is than at present; None if none was found.
 
     Args:
         problem: a problem for which `apply_to` is true.
         w: the best weights known, (d,).
         present: the present T, (d, d).
+        tick: called now and then; what it raises ends the work.
     """
     levels = problem.levels()
     if len(levels.above) == 0:
@@ -69,7 +75,7 @@ def adapted(problem: Problem, w: FloatArray, present: FloatArray) -> tuple[Float
     given = np.eye(problem.d)
     starts = (given, axes * variances**-0.5 @ axes.T, axes * variances**-0.5)
     with threadpool_limits(1):  # threads of a BLAS wait for each other at every small product, long on a busy machine
-        found = [_descend(differences, weights, start) for start in starts]
+        found = [_descend(differences, weights, start, tick) for start in starts]
     T, least = min(found, key=lambda pair: pair[1])
     gain = _cost(present.ravel(), differences, weights)[0] - least
     return np.ascontiguousarray(T / np.abs(T).sum(axis=1).max()), gain
@@ -90,7 +96,9 @@ def _cost(entries: FloatArray, differences: FloatArray, weights: FloatArray) -> 
     return float(np.log(mean).sum() - log_volume), gradient.ravel()
 
 
-def _descend(differences: FloatArray, weights: FloatArray, start: FloatArray) -> tuple[FloatArray, float]:
+def _descend(
+    differences: FloatArray, weights: FloatArray, start: FloatArray, tick: Callable[[], None] = lambda: None
+) -> tuple[FloatArray, float]:
     """Return the T at the end of a descent from a start, and its J.
 
     This is the quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno. SciPy has it too, but takes a quarter of
@@ -100,15 +108,14 @@ def _descend(differences: FloatArray, weights: FloatArray, start: FloatArray) ->
     """
     x = start.ravel()
     value, gradient = _cost(x, differences, weights)
-    inverse = np.eye(len(x)) / max(
-        float(np.linalg.norm(gradient)), 1.0
-    )  # about that of the matrix of second derivatives
+    inverse = np.eye(len(x)) / max(float(np.linalg.norm(gradient)), 1.0)  # of the second derivatives, about
     before = np.inf
     for step in range(_STEPS):
         if step % _LOOK == 0:
             if before - value < _FLAT:
                 break
             before = value
+        tick()
         direction = -inverse @ gradient
         slope, length = float(gradient @ direction), 1.0
         while not (found := _cost(x + length * direction, differences, weights))[0] <= value + _ENOUGH * length * slope:

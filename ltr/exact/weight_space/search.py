@@ -251,7 +251,7 @@ class Proof:
     def _better_coordinates(self, present: FloatArray, least: float) -> tuple[FloatArray, float] | None:
         """Return coordinates adapted to the best weights and what they gain, if that is more than `least`."""
         self._adapted = self.state.value
-        found = adapted(self.problem, self.state.weights, present)
+        found = adapted(self.problem, self.state.weights, present, self.state.check)
         return found if found is not None and found[1] > least else None
 
     def _adapt(self) -> None:
