@@ -161,5 +161,8 @@ class WeightSpaceSearch:
         if self.scip and problem.integer is None and not problem.required:
             from ltr.exact.scip.hosted import prove_in_scip
 
-            return prove_in_scip(*options, configure=self.configure)
+            ending = prove_in_scip(*options, configure=self.configure)
+            # a search without SCIP's tolerances may decide what is left
+            if ending.status is not Status.INEXACT or not (sides is None or sides.linear):
+                return ending
         return prove(*options)
