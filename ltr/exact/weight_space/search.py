@@ -176,7 +176,7 @@ class Proof:
         state = self.state
         self.problem, self.coordinates, self._adapted = problem, "given", -math.inf
         self.cutoff, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
-        self._undecided = self._overtaken = self._closing = False
+        self._undecided = self._overtaken = self._closing = self._around = self._in_vain = False
         self._rows: IntArray | None = None  # numbers of the subtrees that are searched
         self._narrow = NarrowBoxes(state, problem)
         self._leave_points()
@@ -447,13 +447,16 @@ class Proof:
         """
         if self.searchable.supports is not None or self.problem.integer is not None:
             return
-        width = _AROUND
-        while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
-            value = self.state.value
-            done = self._workers.close(self._box_around(width), self._cutoff_at(value), self._check, allowance)
-            allowance -= done.spent
-            if self.state.value == value:
-                width *= 2
+        width, self._around = _AROUND, True
+        try:
+            while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
+                value = self.state.value
+                done = self._workers.close(self._box_around(width), self._cutoff_at(value), self._check, allowance)
+                allowance -= done.spent
+                if self.state.value == value:
+                    width *= 2
+        finally:
+            self._around = self._in_vain = False
 
     def _box_around(self, width: float) -> Boxes:
         space, roots = self.searchable.space, self.searchable.roots
@@ -491,7 +494,12 @@ class Proof:
     def _settle(self, box: Boxes) -> int:
         if self.problem is not self.state.problem:
             raise _Undecided
+        if self._in_vain:
+            return int(box.bound[0])
+        value = self.state.value
         bound = self._narrow.settle(self.searchable, box)
+        # a search around the best weights proves nothing, and another narrow box there is much like this one
+        self._in_vain = self._around and self.state.value == value
         self._raise_cutoff()
         return bound
 
