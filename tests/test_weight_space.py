@@ -474,7 +474,7 @@ def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
         "ltr.exact.local_search.search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn)
     )
     problem = hard_list(d=14, n=120)
-    solution = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=1.0))
+    solution = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=2.0))
     assert solution.status is Status.TIME_LIMIT
     assert looks[:2] == [1, 2]
 
