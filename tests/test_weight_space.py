@@ -243,7 +243,7 @@ def test_coordinates_are_as_good_as_those_of_another_optimiser(seed):
 
 def test_coordinates_take_no_longer_than_the_solve():
     rng = np.random.default_rng(0)
-    problem, calls = RerankProblem(rng.normal(size=(200, 25)), rng.integers(0, 2, 200)), []
+    problem, calls = RerankProblem(rng.normal(size=(200, 20)), rng.integers(0, 2, 200)), []
 
     def tick():
         calls.append(None)
@@ -251,8 +251,8 @@ def test_coordinates_take_no_longer_than_the_solve():
             raise Stopped(Status.TIME_LIMIT)
 
     with pytest.raises(Stopped):
-        adapted(problem, np.ones(25), np.eye(25), tick)
-    assert not apply_to(RerankProblem(rng.normal(size=(60, 33)), rng.integers(0, 2, 60)))
+        adapted(problem, np.ones(20), np.eye(20), tick)
+    assert not apply_to(RerankProblem(rng.normal(size=(60, 21)), rng.integers(0, 2, 60)))
 
 
 def test_integers_are_above_the_table_and_close_to_it():
@@ -334,7 +334,7 @@ def test_options_out_of_range(options, message):
 
 
 def test_coordinates_that_are_not_for_a_problem():
-    with pytest.raises(ValueError, match="coordinates 'adapted' are for 2 to 32 features"):
+    with pytest.raises(ValueError, match="coordinates 'adapted' are for 2 to 20 features"):
         solve(RerankProblem([[0.0], [1.0]], [0, 1]), WeightSpaceSearch(coordinates="adapted"))
 
 

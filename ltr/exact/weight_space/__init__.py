@@ -118,7 +118,7 @@ class WeightSpaceSearch:
                 )
         if self.coordinates == "adapted" and not apply_to(problem):
             raise ValueError(
-                "coordinates 'adapted' are for 2 to 32 features without price, side constraints, max_nonzeros, "
+                "coordinates 'adapted' are for 2 to 20 features without price, side constraints, max_nonzeros, "
                 "required columns and whole numbers, use None"
             )
 
