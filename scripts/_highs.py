@@ -12,6 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import highspy
 import numpy as np
 
 from ltr.exact import Problem, Status
@@ -41,8 +42,6 @@ class HighsSolver:
 
     def run(self, state: SolveState) -> Ending:
         """Run the local search, then branch and bound."""
-        import highspy
-
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH))
         solver = highspy.Highs()

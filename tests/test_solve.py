@@ -36,6 +36,7 @@ from ltr.exact.solve import choose_method
 from ltr.exact.state import Ending, Interrupts, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.statistics import RankStatistic
+from tests.imports import loaded_by
 from tests.reference import cell_optimum, graded_problem, random_instance
 from tests.tiers import examples
 
@@ -606,19 +607,13 @@ def test_build_model_gives_the_formulation():
 
 
 def test_importing_the_package_leaves_the_solvers_alone():
-    program = "import sys, ltr.exact; print([m for m in ('pyscipopt', 'cvxpy', 'scipy') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "[]"
+    assert loaded_by("import ltr.exact", ["pyscipopt", "cvxpy", "scipy"]) == []
 
 
 def test_a_first_solve_does_not_wait_for_scipy():
-    program = (
-        "import sys, numpy as np; from ltr.exact import RerankProblem, solve; "
-        "solve(RerankProblem(np.random.default_rng(0).normal(size=(30, 6)), np.arange(30) % 2)); "
-        "print([m for m in ('torch', 'cvxpy', 'sklearn', 'scipy') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "[]"
+    problem = "RerankProblem(np.random.default_rng(0).normal(size=(30, 6)), np.arange(30) % 2)"
+    program = f"import numpy as np; from ltr.exact import RerankProblem, solve; solve({problem})"
+    assert loaded_by(program, ["torch", "cvxpy", "sklearn", "scipy"]) == []
 
 
 @pytest.mark.parametrize("rank", ["resolved", "subrank"])

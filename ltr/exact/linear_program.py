@@ -46,7 +46,7 @@ def minimize_linear(
     soft = np.arange(0) if price is None else np.flatnonzero(np.isfinite(price))
     if price is not None:
         cost, zeros = np.append(cost, price[soft]), np.zeros(len(soft))
-        low, high = np.append(low, zeros), np.append(high, zeros + np.inf)
+        low, high = np.append(low, zeros), np.append(high, np.full(len(soft), np.inf))
         row, column = np.append(row, soft), np.append(column, columns + np.arange(len(soft)))
         value = np.append(value, zeros - 1.0)
         order = np.argsort(row, kind="stable")

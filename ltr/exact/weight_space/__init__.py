@@ -41,7 +41,7 @@ from ltr.exact.local_search import load_search, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
-from ltr.exact.weight_space.coordinates import SYSTEMS, apply_to
+from ltr.exact.weight_space.coordinates import SYSTEMS, WIDEST, apply_to
 from ltr.threads import available_threads
 
 __all__ = ["WeightSpaceSearch"]
@@ -118,7 +118,7 @@ class WeightSpaceSearch:
                 )
         if self.coordinates == "adapted" and not apply_to(problem):
             raise ValueError(
-                "coordinates 'adapted' are for 2 to 20 features without price, side constraints, max_nonzeros, "
+                f"coordinates 'adapted' are for 2 to {WIDEST} features without price, side constraints, max_nonzeros, "
                 "required columns and whole numbers, use None"
             )
 

@@ -27,12 +27,12 @@ from threadpoolctl import threadpool_limits
 from ltr.exact.problem import FloatArray, Problem
 
 SYSTEMS = ("given", "adapted")
+WIDEST = 20  # most features with which coordinates are adapted: the descent keeps a matrix of d⁴ numbers
 
 _CONDITION = 1e-6  # smallest share of the largest variance that an axis may have
 _PAIRS = 2000  # pairs examined, evenly spaced
 _WON = 0.3  # weight of a pair that the best weights win
 _SMOOTH = 1e-3  # |t| is the root of t² + this²
-_WIDEST = 20  # most features, as the descent keeps a matrix of d⁴ numbers
 _STEPS = 300
 _ENOUGH = 1e-4  # share of the decrease that the slope promises from which a step is taken
 _SHORTEST = 1e-6  # of a step
@@ -40,9 +40,12 @@ _LOOK, _FLAT = 30, 0.01  # steps, and by how much J has to fall in them for the 
 
 
 def apply_to(problem: Problem) -> bool:
-    """Return whether coordinates other than the weights may be searched: if nothing is asked of single weights."""
+    """Return whether coordinates other than the weights may be searched.
+
+    So it is for 2 to `WIDEST` features, if nothing is asked of single weights.
+    """
     plain = problem.constraints is None and not problem.required and problem.integer is None
-    return 1 < problem.d <= _WIDEST and problem.C == 0 and problem.max_nonzeros is None and plain
+    return 1 < problem.d <= WIDEST and problem.C == 0 and problem.max_nonzeros is None and plain
 
 
 def adapted(
@@ -108,7 +111,7 @@ def _descend(
     """
     x = start.ravel()
     value, gradient = _cost(x, differences, weights)
-    inverse = np.eye(len(x)) / max(float(np.linalg.norm(gradient)), 1.0)  # of the second derivatives, about
+    inverse = np.eye(len(x)) / max(float(np.linalg.norm(gradient)), 1.0)  # a guess, until a step has been made
     before = np.inf
     for step in range(_STEPS):
         if step % _LOOK == 0:

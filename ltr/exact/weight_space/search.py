@@ -52,7 +52,7 @@ _MOMENT = 1e-3  # shortest time that is measured, in seconds
 _PAIRS = 4
 _FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
-_ADAPTED_FIRST = range(5, 21)  # numbers of features with which coordinates are adapted before the first box
+_ADAPTED_FIRST = 5  # features from which coordinates are adapted before the first box
 _LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
 _LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
 _AROUND = 0.01  # half-width of the first box around the best weights
@@ -176,14 +176,15 @@ class Proof:
         state = self.state
         self.problem, self.coordinates, self._adapted = problem, "given", -math.inf
         self.cutoff, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
-        self._undecided = self._overtaken = self._closing = self._around = self._in_vain = False
+        self._undecided = self._overtaken = self._closing = False
+        self._attempts = math.inf  # boxes too narrow to split that may be settled without finding better weights
         self._rows: IntArray | None = None  # numbers of the subtrees that are searched
         self._narrow = NarrowBoxes(state, problem)
         self._leave_points()
         sets = Sets.of(problem, state.check)
         if sets is None:
             found, forced = None, self._coordinates == "adapted"
-            if forced or (self._adaptable and problem.d in _ADAPTED_FIRST):
+            if forced or (self._adaptable and problem.d >= _ADAPTED_FIRST):
                 found = self._better_coordinates(np.eye(problem.d), -math.inf if forced else _LEAST_GAIN)
             self._search_in(space_of(problem, found and found[0], state.check))
             self.coordinates = "adapted" if found else "given"
@@ -447,7 +448,8 @@ class Proof:
         """
         if self.searchable.supports is not None or self.problem.integer is not None:
             return
-        width, self._around = _AROUND, True
+        # it proves nothing, and a narrow box there is much like the next
+        width, self._attempts = _AROUND, 1
         try:
             while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
                 value = self.state.value
@@ -456,7 +458,7 @@ class Proof:
                 if self.state.value == value:
                     width *= 2
         finally:
-            self._around = self._in_vain = False
+            self._attempts = math.inf
 
     def _box_around(self, width: float) -> Boxes:
         space, roots = self.searchable.space, self.searchable.roots
@@ -494,12 +496,11 @@ class Proof:
     def _settle(self, box: Boxes) -> int:
         if self.problem is not self.state.problem:
             raise _Undecided
-        if self._in_vain:
+        if self._attempts == 0:
             return int(box.bound[0])
         value = self.state.value
         bound = self._narrow.settle(self.searchable, box)
-        # a search around the best weights proves nothing, and another narrow box there is much like this one
-        self._in_vain = self._around and self.state.value == value
+        self._attempts -= self.state.value == value
         self._raise_cutoff()
         return bound
 
