@@ -104,7 +104,8 @@ def check_rows(arguments: argparse.Namespace) -> tuple[RunFolder, Rows]:
     from trainers.run.rows import read_rows_for
 
     found = find_run(arguments)
-    return found, read_rows_for(found, arguments.data, arguments.method, card=arguments.command == "predict")
+    card = arguments.command == "predict"
+    return found, read_rows_for(found, arguments.data, arguments.method, card=card, new_values=arguments.new_values)
 
 
 def check_export(arguments: argparse.Namespace) -> RunFolder:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ltr.data.columns import is_amount
+from ltr.data.forms import amount_of
 from ltr.data.table_files import is_number
 
 
@@ -72,4 +72,5 @@ def _is_formula(text: str) -> bool:
         [True, True, True, True, False, False, False, False, False]
     """
     begins = text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) and text.strip("=+-@") != ""
-    return begins and not (is_number(text) or is_amount(text))
+    number = is_number(text) or ((amount := amount_of(text)) is not None and not amount.unit)
+    return begins and not number

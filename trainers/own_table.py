@@ -13,8 +13,9 @@ import numpy as np
 from ltr.data import DataError, Reading, Roles, Table, TableError, format_of, read_raw_table
 from ltr.data.columns import Column, spellings
 from ltr.data.encoding import Encoding, encode, encodings_of
+from ltr.data.forms import date_at
 from ltr.data.kinds import LEFT_OUT, Kind, kind_of
-from ltr.data.labels import labels_of, note_on_separating
+from ltr.data.labels import labels_of, note_on_leaks
 from ltr.data.problems import toml_value
 from trainers.files import RunError, write_atomic, writing
 from trainers.tables import folded_table
@@ -103,11 +104,13 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
     except TableError as found:
         error = found
     clear = {name: kind for name, kind in table.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
-    encodings, _ = encodings_of(table.columns, {name: kind.asked for name, kind in clear.items()})
+    y = None if table.labels is None or table.labels.values is None else table.y.astype(np.float64)
+    encodings, _ = encodings_of(table.columns, clear, y)
     notes = (*table.notes, *_notes_on_spellings(table))
-    if error is None and encodings and table.labels is not None and table.labels.values is not None:
-        names = [name for one in encodings for name in one.names]
-        note = note_on_separating(encode(table.columns, encodings, table.where), table.labels.values, names)
+    if error is None and encodings and y is not None:
+        own = [one for one in encodings if one.kind != "mean"]  # the mean labels of a row would have its own
+        names = [name for one in own for name in one.names]
+        note = note_on_leaks(encode(table.columns, own, table.where), y, names) if own else None
         notes += () if note is None else (note,)
     return Checked(table, tuple(understood(table, encodings)), _label_text(table), _weight_text(table), notes, error)
 
@@ -136,13 +139,10 @@ def values_text(column: Column, kind: Kind) -> str:
     """Return the values of a column in short: the range of numbers and dates, the most frequent texts."""
     if column.missing.all():
         return ""
-    if kind.name == "date":
-        days = column.dates(kind.date_format)
+    if kind.date is not None:
+        days = column.dates(kind.date)
         assert days is not None
-        first, last = (
-            np.datetime64(0, "D") + np.timedelta64(int(day), "D") for day in (np.nanmin(days), np.nanmax(days))
-        )
-        return f"{first} to {last}"
+        return f"{date_at(np.nanmin(days))} to {date_at(np.nanmax(days))}"
     if kind.name != "category" and column.numbers is not None:
         return f"{np.nanmin(column.numbers):.10g} to {np.nanmax(column.numbers):.10g}"
     total = sum(column.counts.values())

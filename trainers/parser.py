@@ -255,6 +255,8 @@ def parser_of_ltr() -> _Parser:
     predict("data", metavar="DATA", type=Path, help="a table with the run's features, or a sparse file")
     predict("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
     predict("--method", help="a method of the run; its exact stage by default")
+    new_values = "rank although most rows have texts in a column that no training row had, as a new way to write them"
+    predict("--new-values", action="store_true", help=new_values)
     predict("-q", "--quiet", action="store_true", help="no notes and warnings")
     predict(
         "--quote-formulas",
@@ -277,6 +279,7 @@ def parser_of_ltr() -> _Parser:
     top = "number of a row in the file, from 1 (repeatable; default: the first three of the list)"
     explain("--row", type=whole(1), action="append", default=[], metavar="N", help=top)
     explain("--method", help="a method of the run; its exact stage by default")
+    explain("--new-values", action="store_true", help="as for predict")
     explain("--json", action="store_true", help="print JSON in place of tables")
     explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
     explain("--picture", metavar="FILE", type=Path, help="draw the first of these rows against its neighbours, as PNG")

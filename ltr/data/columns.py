@@ -1,9 +1,7 @@
-r"""Columns of tables: which cells are missing, and the others as numbers, texts or dates.
+"""Columns of tables: which cells are missing, and the others as numbers, texts or dates.
 
-A cell is missing if it is empty, ``None``, ``NaN``, or text of white space alone. Texts that are numbers count as
-numbers: with a decimal point or comma, and with groups of three digits divided by commas, points, apostrophes or
-spaces. Dates are ISO 8601 (``2024-05-31``, with a time or without), or day, month and year divided by points, slashes
-or hyphens.
+A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone, or a dash in a column of numbers. Whether
+texts are numbers or dates, and which, `ltr.data.forms` says.
 """
 
 from __future__ import annotations
@@ -12,36 +10,16 @@ import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, checked_names
+from ltr.data.forms import DateForm, NumberForm, date_forms, form_of, is_code, is_dash, is_plain_number, likely_form
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
-
-ISO = "ISO 8601"
-"""Name of the format of dates such as 2024-05-31 and 2024-05-31T12:30."""
-
-_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
-_SPACE = "'\u2019 \u00a0\u202f"
-_NUMBERS = {
-    mark: re.compile(
-        rf"(?=[+-]?[.,]?[0-9])[+-]?([0-9]{{1,3}}([{group}{_SPACE}][0-9]{{3}})+|[0-9]*)({re.escape(mark)}[0-9]*)?(e[+-]?[0-9]+)?",
-        re.IGNORECASE,
-    )
-    for mark, group in ((".", ","), (",", "."))
-}
-_FIRST = frozenset("+-.,0123456789")  # how a number can begin
-_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?")
-_DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}( [0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?")
-_FORMATS = {
-    ".": ("%d.%m.%Y", "%d.%m.%y"),
-    "/": ("%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d"),
-    "-": ("%d-%m-%Y", "%m-%d-%Y"),
-}
 
 
 class Column:
@@ -51,6 +29,8 @@ class Column:
         name: name of the column.
         values: its cells: a pandas Series, or anything that NumPy can turn into a 1-D array.
         decimal: decimal mark of numbers that are texts, ``"."`` or ``","``, where the cells leave it open.
+        form: how its texts are numbers, as learned from earlier rows, or ``"text"`` for what is no number although it
+            looks like one; found out from the cells by default.
 
     Raises:
         DataError: complex numbers.
@@ -59,17 +39,24 @@ class Column:
         >>> column = Column("age", ["31", None, " 7.0"])
         >>> column.missing.tolist(), column.numbers.tolist(), column.texts.tolist()
         ([False, True, False], [31.0, nan, 7.0], ['31', '', '7'])
-        >>> Column("since", ["31.05.2024", ""]).date_formats, Column("paid", ["1.234,50"]).numbers.tolist()
-        (('%d.%m.%Y',), [1234.5])
+        >>> Column("paid", ["1.234,50", "-"]).numbers.tolist(), Column("share", ["5 %"]).form.unit
+        ([1234.5, nan], '%')
     """
 
-    def __init__(self, name: str, values: Any, *, decimal: str | None = None) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        name: str,
+        values: Any,  # noqa: ANN401
+        *,
+        decimal: str | None = None,
+        form: NumberForm | Literal["text"] | None = None,
+    ) -> None:
         import pandas as pd
 
         series = values if isinstance(values, pd.Series) else pd.Series(_cells(values))
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype if len(series.cat.categories) else object)
-        self.name, self._series, self._decimal = name, series.reset_index(drop=True), decimal
+        self.name, self._series, self._decimal, self._given = name, series.reset_index(drop=True), decimal, form
         self._numeric = bool(pd.api.types.is_numeric_dtype(series.dtype))
         if pd.api.types.is_complex_dtype(series.dtype):
             raise DataError(f"column {name!r} must hold numbers, got {series.dtype}")
@@ -79,7 +66,16 @@ class Column:
 
     def take(self, rows: NDArray[np.intp] | slice) -> Column:
         """Return some rows of the column."""
-        return Column(self.name, self._series.iloc[rows], decimal=self._decimal)
+        return Column(self.name, self._series.iloc[rows], decimal=self._decimal, form=self._given)
+
+    def read_as(self, form: NumberForm | Literal["text"] | None) -> Column:
+        """Return the same cells, read in a form."""
+        return self if form == self._given else Column(self.name, self._series, decimal=self._decimal, form=form)
+
+    @property
+    def cells(self) -> Any:  # noqa: ANN401 (a pandas Series)
+        """The cells as they are, a pandas Series of (n,)."""
+        return self._series
 
     def content(self) -> bytes:
         """Return the cells as bytes, the same for the same numbers or texts."""
@@ -92,38 +88,66 @@ class Column:
         """Which cells are missing, (n,)."""
         if self._numeric:
             return self._series.isna().to_numpy(dtype=bool)
-        blank = np.array([isinstance(cell, str) and not cell.strip() for cell in self._cells] + [True])
-        return np.asarray(blank[self._codes])
+        dashes = self._given != "text" and self.form is not None and not self._not_numbers.any()
+        blank = [isinstance(cell, str) and (not cell.strip() or (dashes and is_dash(cell))) for cell in self._cells]
+        return np.array([*blank, True])[self._codes]
 
-    @property
+    @cached_property
     def plain(self) -> bool:
-        """Whether the column is stored as numbers or booleans, none of them missing."""
-        return self._numeric and not self.missing.any()
+        """Whether all cells are numbers as programs write them, or booleans, and none is missing."""
+        if self._given == "text" or self.missing.any():
+            return False
+        plain = self._numeric or all(isinstance(cell, str) and is_plain_number(cell) for cell in self._cells)
+        return plain and not self.ambiguous
 
     @property
     def different(self) -> int:
         """Number of different cells, without missing values."""
         return len(self._cells)
 
+    # numbers
+
+    @cached_property
+    def form(self) -> NumberForm | None:
+        """How its texts are numbers: as learned from earlier rows, else as its own cells tell; None for none."""
+        if self._given is not None:
+            return None if self._given == "text" else self._given
+        if self._numeric:
+            return NumberForm(".")
+        return None if self._found is None else self._found.form
+
+    @property
+    def ambiguous(self) -> str:
+        """A text that is another number with a decimal point than with a comma, as 1,234 is; empty if none is."""
+        return "" if self._given is not None or self._numeric or self._found is None else self._found.ambiguous
+
+    @cached_property
+    def _found(self) -> Any:  # noqa: ANN401 (of `form_of`)
+        texts = [cell for cell in self._cells if isinstance(cell, str)]
+        numbers = any(isinstance(cell, int | float | np.number) for cell in self._cells)
+        return form_of([*texts, "0.5"] if numbers else texts, self._decimal)
+
     @cached_property
     def numbers(self) -> FloatArray | None:
         """The cells as float64, NaN where missing; None where a cell is not a number."""
+        if self._given == "text":
+            return None
         if self._numeric:
             return self._series.to_numpy(dtype=np.float64, na_value=np.nan)
-        if self._not_numbers.any():
-            return None
+        if self.form is None or self._not_numbers.any():
+            return None if len(self._cells) else np.full(len(self), np.nan)
         return np.append(self._numbers, np.nan)[self._codes]
+
+    @property
+    def codes(self) -> bool:
+        """Whether texts of digits have zeros in front, as codes such as 01234 have."""
+        return not self._numeric and any(isinstance(cell, str) and is_code(cell) for cell in self._cells)
 
     @property
     def not_a_number(self) -> tuple[int, Any]:
         """The first row, counted from 1, whose cell is not a number, and the cell."""
         row = int(np.argmax(np.append(self._not_numbers, False)[self._codes]))
         return row + 1, self._cells[self._codes[row]]
-
-    @property
-    def only_texts(self) -> bool:
-        """Whether all cells are texts, but missing ones."""
-        return not self._numeric and all(isinstance(cell, str) for cell in self._cells)
 
     @property
     def share_of_numbers(self) -> float:
@@ -134,6 +158,30 @@ class Column:
     def texts_beside_numbers(self) -> list[str]:
         """Return the different cells that are no numbers, as they stand in the table."""
         return [str(cell).strip() for cell, no in zip(self._cells, self._not_numbers, strict=True) if no]
+
+    @property
+    def dashes(self) -> list[str]:
+        """The different cells that are dashes."""
+        return [cell.strip() for cell in self._cells if isinstance(cell, str) and is_dash(cell)]
+
+    @cached_property
+    def _numbers(self) -> FloatArray:
+        """The different cells as numbers, NaN for what is none."""
+        form = self.form
+
+        def number(cell: Any) -> float:  # noqa: ANN401
+            if isinstance(cell, str):
+                return np.nan if form is None else form.read(cell)
+            return float(cell) if isinstance(cell, int | float | np.number | np.bool_) else np.nan
+
+        return np.array([number(cell) for cell in self._cells], dtype=np.float64)
+
+    @cached_property
+    def _not_numbers(self) -> BoolArray:
+        found = zip(np.isnan(self._numbers), self._cells, strict=True)
+        return np.array([no and not (isinstance(c, str) and (not c.strip() or is_dash(c))) for no, c in found], dtype=bool)
+
+    # texts
 
     @cached_property
     def texts(self) -> NDArray[np.object_]:
@@ -162,37 +210,7 @@ class Column:
         found = [text for text, rows in self.counts.items() if rows >= least]
         return sorted(found, key=lambda text: (-self.counts[text], text))[:most]
 
-    @cached_property
-    def date_formats(self) -> tuple[str, ...]:
-        """Formats in which all cells, but missing ones, are dates: none, one, or two where day and month could swap."""
-        import pandas as pd
-
-        if pd.api.types.is_datetime64_any_dtype(self._series.dtype):
-            return (ISO,)
-        cells = [cell for cell in self._cells if not isinstance(cell, str) or cell.strip()]
-        if not cells or not all(isinstance(cell, datetime.date | np.datetime64 | str) for cell in cells):
-            return ()
-        texts = [cell.strip() for cell in cells if isinstance(cell, str)]
-        if len(texts) < len(cells) or all(map(_ISO.fullmatch, texts)):
-            return (ISO,) if self.dates(ISO) is not None else ()
-        marks = {found[1] if (found := _DATE.fullmatch(text)) else "" for text in texts}
-        formats = _FORMATS.get(marks.pop(), ()) if len(marks) == 1 else ()
-        return tuple(form for form in formats if self.dates(form) is not None)
-
-    def share_of_dates(self, form: str) -> float:
-        """Return the share of the rows, without those that are missing, whose cell is a date of a format."""
-        days = self._days(form)[0][self._codes[~self.missing]]
-        return float(np.mean(~np.isnan(days))) if len(days) else np.nan
-
-    def likely_format(self) -> str:
-        """Return the format in which most of some cells are dates, from the look of the cells."""
-        marks = [
-            ISO if _ISO.fullmatch(text) else found[1] if (found := _DATE.fullmatch(text)) else ""
-            for text in self.counts
-        ]
-        mark = max(set(marks), key=marks.count, default="")
-        formats = (ISO,) if mark == ISO else _FORMATS.get(mark, ())
-        return max(formats, key=self.share_of_dates, default="")
+    # dates
 
     @property
     def durations(self) -> bool:
@@ -204,57 +222,55 @@ class Column:
             or any(isinstance(cell, datetime.timedelta) for cell in self._cells)
         )
 
-    def dates(self, form: str) -> FloatArray | None:
-        """Return the days since 1970-01-01, NaN where missing; None where a cell is no date of this format."""
+    def date_forms(self, first_year: int | None = None) -> list[DateForm]:
+        """Return the forms in which all cells, but missing ones, are dates; several where day and month could swap."""
+        return [] if self._numeric else date_forms(self._known_cells, first_year)
+
+    def likely_form(self, first_year: int | None = None) -> DateForm | None:
+        """Return the form in which most of the cells that look like dates are dates."""
+        return None if self._numeric else likely_form(self._known_cells, first_year)
+
+    def dates(self, form: DateForm) -> FloatArray | None:
+        """Return the days since 1970-01-01, NaN where missing; None where a cell is no date of this form."""
         days, unread = self._days(form)
         return None if unread.any() else np.append(days, np.nan)[self._codes]
 
-    def not_a_date(self, form: str) -> tuple[int, str]:
-        """Return the first row, counted from 1, whose cell is no date of a format, and the cell."""
+    def share_of_dates(self, form: DateForm) -> float:
+        """Return the share of the rows, without those that are missing, whose cell is a date of a form."""
+        days = self._days(form)[0][self._codes[~self.missing]]
+        return float(np.mean(~np.isnan(days))) if len(days) else np.nan
+
+    def not_a_date(self, form: DateForm) -> tuple[int, str]:
+        """Return the first row, counted from 1, whose cell is no date of a form, and the cell."""
         row = int(np.argmax(np.append(self._days(form)[1], False)[self._codes]))
         return row + 1, str(self._cells[self._codes[row]])
 
-    def texts_beside_dates(self, form: str) -> list[str]:
-        """Return the different cells that are no dates of a format, as they stand in the table."""
+    def texts_beside_dates(self, form: DateForm) -> list[str]:
+        """Return the different cells that are no dates of a form, as they stand in the table."""
         return [str(cell).strip() for cell, no in zip(self._cells, self._days(form)[1], strict=True) if no]
 
-    def _days(self, form: str) -> tuple[FloatArray, BoolArray]:
+    def _days(self, form: DateForm) -> tuple[FloatArray, BoolArray]:
         """Return the different cells in days since 1970-01-01, and which of them are no dates."""
-        import pandas as pd
+        days = np.array([form.days(cell) for cell in self._cells], dtype=np.float64)
+        blank = np.array([isinstance(cell, str) and not cell.strip() for cell in self._cells], dtype=bool)
+        return days, np.isnan(days) & ~blank
 
-        cells = pd.Series(
-            [cell.strip() or None if isinstance(cell, str) else cell for cell in self._cells], dtype=object
-        )
-        times = pd.Series(pd.NaT, index=cells.index, dtype="datetime64[us, UTC]")
-        clocks = ("",) if form == ISO else ("", " %H:%M", " %H:%M:%S")
-        for clock in clocks:
-            wanted = cells.notna() & times.isna()
-            if wanted.any():
-                style = "ISO8601" if form == ISO else form + clock
-                found = pd.to_datetime(cells[wanted].astype(str), format=style, utc=True, errors="coerce")
-                times[wanted] = found.astype(times.dtype)
-        days = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-        return days.to_numpy(dtype=np.float64), (cells.notna() & times.isna()).to_numpy(dtype=bool)
+    # cells
 
     @property
-    def decimal_marks(self) -> tuple[str, ...]:
-        """Decimal marks, points and commas, with which all numbers can be read; none where there is no such mark."""
-        texts = self._number_texts
-        found = tuple(mark for mark, form in _NUMBERS.items() if all(map(form.fullmatch, texts)))
-        return found if any("," in text or "." in text for text in texts) else ()
-
-    @property
-    def ambiguous(self) -> bool:
-        """Whether the texts are other numbers with a decimal point than with a decimal comma, as 1,234 is."""
-        return (
-            self._decimal is None and len(self.decimal_marks) == 2 and any("," in text for text in self._number_texts)
-        )
+    def _known_cells(self) -> list[Any]:
+        return [cell for cell in self._cells if not isinstance(cell, str) or cell.strip()]
 
     @cached_property
     def _factorized(self) -> tuple[NDArray[np.intp], list[Any]]:
         import pandas as pd
 
-        codes, cells = pd.factorize(self._series)
+        try:
+            codes, cells = pd.factorize(self._series)
+        except TypeError:
+            wrong = next(row for row, cell in enumerate(self._series) if isinstance(cell, _NESTED))
+            given = f"got {self._series.iloc[wrong]!r:.60} in row {wrong + 1}"
+            raise DataError(f"column {self.name!r} must hold a number, text or date in each row, {given}") from None
         return codes, list(cells)
 
     @property
@@ -267,68 +283,23 @@ class Column:
         """The different cells."""
         return self._factorized[1]
 
-    @cached_property
-    def _numbered(self) -> list[int]:
-        """Places of the different cells that are texts and numbers."""
-        texts = (cell.strip() if isinstance(cell, str) else "" for cell in self._cells)
-        candidates = ((at, text) for at, text in enumerate(texts) if text[:1] in _FIRST)
-        return [at for at, text in candidates if is_amount(text)]
 
-    @property
-    def _number_texts(self) -> list[str]:
-        return [str(self._cells[at]).strip() for at in self._numbered]
-
-    @cached_property
-    def _numbers(self) -> FloatArray:
-        import pandas as pd
-
-        found = np.array(pd.to_numeric(pd.Series(self._cells, dtype=object), errors="coerce"), dtype=np.float64)
-        marks = self.decimal_marks
-        if self._decimal in marks:
-            marks = (self._decimal,)
-        # the text 1.234 is read above, but not as the number that it is among numbers with decimal commas
-        if marks == (",",) or any(np.isnan(found[at]) for at in self._numbered):
-            mark = marks[0] if marks else "."
-            for at in self._numbered:
-                found[at] = np.nan if len(marks) == 2 else read_number(str(self._cells[at]), mark)
-        return found
-
-    @cached_property
-    def _not_numbers(self) -> BoolArray:
-        unread = np.isnan(self._numbers)
-        return np.array([no and text_of(cell) != "" for no, cell in zip(unread, self._cells, strict=True)], dtype=bool)
+_NESTED = (list, dict, set, np.ndarray)
 
 
-def is_amount(text: str) -> bool:
-    """Return whether a text is a number in the way of some country.
-
-    Examples:
-        >>> [is_amount(text) for text in ("-1.234,5", "12 000", "+1,5", "3 kg")]
-        [True, True, True, False]
-    """
-    return any(form.fullmatch(text.strip()) for form in _NUMBERS.values())
-
-
-def read_number(text: str, mark: str) -> float:
-    """Return the number in a text with a decimal mark; NaN for any other text.
-
-    Examples:
-        >>> [read_number(text, ",") for text in ("1.234,5", "12 000", "1,5", "1,234.5")]
-        [1234.5, 12000.0, 1.5, nan]
-    """
-    text = text.strip()
-    if _NUMBERS[mark].fullmatch(text) is None:
-        return np.nan
-    return float("".join("." if c == mark else c for c in text if c.isalnum() or c in "+-" or c == mark))
-
-
-def columns_of(table: Any, names: Sequence[str] | None = None) -> dict[str, Column]:  # noqa: ANN401 (of any library)
+def columns_of(
+    table: Any,  # noqa: ANN401 (of any library)
+    names: Sequence[str] | None = None,
+    *,
+    decimal: str | None = None,
+) -> dict[str, Column]:
     """Return columns of a table by name.
 
     Args:
         table: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d), whose columns are called
             ``x0``, ``x1``, ...
         names: the columns to take; all by default.
+        decimal: decimal mark of numbers that could be read with both.
 
     Raises:
         ValueError: columns of the same name or of different lengths; columns that the table lacks, all in one error.
@@ -350,7 +321,7 @@ def columns_of(table: Any, names: Sequence[str] | None = None) -> dict[str, Colu
     found = {}
     for name in keyed if names is None else names:
         values = table[keyed[name]]
-        found[name] = values if isinstance(values, Column) else Column(name, values)
+        found[name] = values if isinstance(values, Column) else Column(name, values, decimal=decimal)
     lengths = {name: len(column) for name, column in found.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"X must have columns of one length, got {lengths}")
@@ -363,16 +334,19 @@ def _cells(values: Any) -> Any:  # noqa: ANN401 (a column of any library)
 
 
 def text_of(value: object) -> str:
-    """Return the text of a cell.
+    """Return the text of a cell; 7.0 is 7, as which it was written before a cell of its column went missing.
 
     Examples:
-        >>> [text_of(value) for value in (60.0, True, " fast ", "007", 2.5)]
-        ['60', 'true', 'fast', '007', '2.5']
+        >>> [text_of(value) for value in (60.0, True, " fast ", "007", "1.10", "7.0")]
+        ['60', 'true', 'fast', '007', '1.10', '7']
     """
     text = str(value).strip()
     if text in ("True", "False", "TRUE", "FALSE"):
         return text.lower()
     return whole[1] if (whole := _WHOLE.fullmatch(text)) else text
+
+
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0")
 
 
 _NO = {"true": "false", "yes": "no", "y": "n", "t": "f", "1": "0", "positive": "negative"}

@@ -1,45 +1,42 @@
 """Numbers from one column of a table: how its values become features, fitted on training rows.
 
 A number stays a number, and a date becomes a number of days. Their missing values become the training median. Texts
-become 0 and 1: one feature for each frequent value, but none for the most frequent one, the *reference*, and one for
-all others, ``mode = other``. A feature for the reference would say nothing new to a linear score: the features of a
-column would add up to 1 in every row, and a constant changes no ranking. It would cost the exact search a dimension,
-and weights would not be unique. So a weight says how far its value stands above the reference. Where training rows miss
-the value, ``age is missing`` is a feature, too.
+of few values become 0 and 1: one feature for each frequent value, but none for the most frequent one, the *reference*,
+and one for all others, ``mode = other``. A feature for the reference would say nothing new to a linear score: the
+features of a column would add up to 1 in every row, and a constant changes no ranking. It would cost the exact search a
+dimension, and weights would not be unique. So a weight says how far its value stands above the reference. Texts of many
+values become one number: the mean label of the training rows with the same value, drawn towards the mean of all rows
+where there are few. A training row gets the mean of rows in other parts of the training set, or it would tell its own
+label. Where training rows miss the value, ``age is missing`` is a feature, too.
 
 A value that no training row has counts as ``other``. If training rows have no rare values, there is no such feature,
 and the row counts as one with the reference. In the same way, a missing value counts as the median or the reference
-alone, if (nearly) no training row misses it.
+alone, if (nearly) no training row misses it. Where most rows of a file have new values, they are probably written in
+another way, and the file is refused.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import Column, yes_of
-from ltr.data.kinds import MOST_VALUES, RARE
-from ltr.data.problems import Problem, TableError, listed, unknown
+from ltr.data.forms import DateForm, NumberForm, date_at
+from ltr.data.kinds import MOST_VALUES, RARE, Kind
+from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 
 FloatArray = NDArray[np.float64]
 DAYS = " (days since 1970)"
 """End of the name of a feature that is made of a date."""
-
-
-def date_text(days: float) -> str:
-    """Return the date that is so many days after 1 January 1970.
-
-    Examples:
-        >>> date_text(1650.4)
-        '1974-07-09'
-    """
-    return str(np.datetime64(0, "D") + np.timedelta64(math.floor(days), "D"))
+_MEAN = " (mean label)"  # end of the name of a feature of mean labels
+_DRAWN = 10.0  # rows with the mean of all that are added to those of each value
+_FOLDS = 5  # parts of the training set that get their mean labels from the others
+_FEW = 10  # rows, below which values that are all new say nothing about how they are written
 
 
 @dataclass(frozen=True)
@@ -48,16 +45,20 @@ class Encoding:
 
     Args:
         column: name of the column.
-        kind: ``"number"``, ``"date"`` or ``"category"``.
-        median: value that replaces missing ones; None for categories.
-        date_format: format of dates; empty for other kinds.
-        values: texts that are features of their own, the most frequent first.
+        kind: ``"number"``, ``"date"``, ``"category"``, or ``"mean"`` for texts of many values.
+        median: value that replaces missing ones, and for mean labels those of new values; None for categories.
+        number: how texts are numbers; None for other kinds.
+        date: how cells are dates; None for other kinds.
+        values: texts that are features of their own, the most frequent first; for mean labels all texts.
+        means: mean label of each text; empty for other kinds.
         reference: text without a feature of its own.
+        rare: texts of training rows that are no features of their own.
         other: whether there is a feature for all other texts.
         missing: whether there is a feature for missing values.
 
     Examples:
-        >>> encoding = encoding_of(Column("mode", ["bus", "bus", "bus", "car", "car", None, None]), "category")
+        >>> column = Column("mode", ["bus", "bus", "bus", "car", "car", None, None])
+        >>> encoding = encoding_of(column, Kind("category"))
         >>> encoding.names, encoding.features(Column("mode", ["car", "bus", "boat", ""])).tolist()
         (('mode = car', 'mode is missing'), [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
     """
@@ -65,9 +66,12 @@ class Encoding:
     column: str
     kind: str
     median: float | None = None
-    date_format: str = ""
+    number: NumberForm | None = None
+    date: DateForm | None = None
     values: tuple[str, ...] = ()
+    means: tuple[float, ...] = ()
     reference: str = ""
+    rare: tuple[str, ...] = ()
     other: bool = False
     missing: bool = False
 
@@ -80,10 +84,14 @@ class Encoding:
         elif self.kind == "category":
             found += [f"{self.column} = {value}" for value in self.values]
         else:
-            found.append(f"{self.column}{DAYS}" if self.kind == "date" else self.column)
+            found.append(self.column + {"date": DAYS, "mean": _MEAN}.get(self.kind, ""))
         if self.other:
             found.append(f"{self.column} = {'another value' if 'other' in (*self.values, self.reference) else 'other'}")
         return (*found, f"{self.column} is missing") if self.missing else tuple(found)
+
+    def read(self, column: Column) -> Column:
+        """Return a column of new rows, the cells of which are read as those of the training rows were."""
+        return column.read_as("text" if self.kind in ("category", "mean") else self.number)
 
     def features(self, column: Column) -> FloatArray:
         """Return the features of a column's rows, (n, k).
@@ -91,14 +99,19 @@ class Encoding:
         Raises:
             ValueError: a cell that is no number or date; `problem` describes it.
         """
+        column = self.read(column)
         parts = [column.missing] if self.missing else []
         if self.kind == "category":
             known = (self.reference, *self.values)
             found = [column.texts == value for value in self.values]
             other = [~column.missing & ~np.isin(column.texts.astype(str), known)] if self.other else []
             parts = [*found, *other, *parts]
+        elif self.kind == "mean":
+            known = dict(zip(self.values, self.means, strict=True))
+            assert self.median is not None
+            parts = [np.array([known.get(text, self.median) for text in column.texts]), *parts]
         else:
-            numbers = column.dates(self.date_format) if self.kind == "date" else column.numbers
+            numbers = column.dates(self.date) if self.date is not None else column.numbers
             if numbers is None or np.isinf(numbers).any():
                 raise ValueError(f"column {self.column!r} holds other cells than {self.kind}s")
             parts = [np.where(np.isnan(numbers), np.float64(self.median or 0.0), numbers), *parts]
@@ -107,31 +120,49 @@ class Encoding:
 
     def problem(self, column: Column) -> Problem | None:
         """Return what keeps a column of new rows from being used, None if nothing does."""
-        if self.kind == "number" and column.numbers is None:
+        column = self.read(column)
+        where = f"column {self.column!r}"
+        if self.number is not None and column.numbers is None:
             row, cell = column.not_a_number
-            return Problem(f"column {self.column!r} must hold numbers, got {cell!r} in row {row}")
-        if self.kind == "number" and column.numbers is not None and np.isinf(column.numbers).any():
+            what = f"{self.number.describe()}, as in the training rows" if not self.number.plain else "numbers"
+            return Problem(f"{where} must hold {what}, got {cell!r} in row {row}")
+        if self.number is not None and column.numbers is not None and np.isinf(column.numbers).any():
             row = int(np.argmax(np.isinf(column.numbers))) + 1
-            return Problem(
-                f"column {self.column!r} must hold finite numbers, got {column.numbers[row - 1]:g} in row {row}"
-            )
-        if self.kind == "date" and column.dates(self.date_format) is None:
-            row, text = column.not_a_date(self.date_format)
-            return Problem(f"column {self.column!r} must hold dates ({self.date_format}), got {text!r} in row {row}")
+            return Problem(f"{where} must hold finite numbers, got {column.numbers[row - 1]:g} in row {row}")
+        if self.date is not None and column.dates(self.date) is None:
+            row, text = column.not_a_date(self.date)
+            return Problem(f"{where} must hold dates ({' or '.join(self.date.formats)}), got {text!r} in row {row}")
         return None
+
+    def spelling_problem(self, column: Column) -> Problem | None:
+        """Return the problem that most rows of a column of new rows have texts that no training row had."""
+        if self.kind not in ("category", "mean"):
+            return None
+        column = self.read(column)
+        known = {self.reference, *self.values, *self.rare}
+        new = [text for text in column.counts if text not in known]
+        rows, of = sum(column.counts[text] for text in new), int((~column.missing).sum())
+        if of < _FEW or 2 * rows <= of:
+            return None
+        had = listed([text for text in (self.reference, *self.values) if text], 3)
+        rule = f"column {self.column!r}: {listed(new, 3)} in {rows} of {of} rows are new since training, which had {had}"
+        return Problem(rule, (Remedy("write them as in the training rows, or say that they are new by --new-values"),))
 
     def notes(self, column: Column) -> Iterator[str]:
         """Yield what in a column of new rows the training rows did not have, and what it is taken for."""
+        column = self.read(column)
         missing = int(column.missing.sum())
         if missing and not self.missing:
-            instead = repr(self.reference) if self.kind == "category" else f"the training median {self._median_text()}"
+            instead = repr(self.reference) if self.kind == "category" else self._median_text()
             yield f"column {self.column!r}: missing in {missing} rows, taken as {instead}"
-        if self.kind == "category":
-            unseen = [text for text in column.counts if text not in (self.reference, *self.values)]
-            if unseen and not self.other:
+        if self.kind in ("category", "mean") and not self.other:
+            known = {self.reference, *self.values, *self.rare}
+            unseen = [text for text in column.counts if text not in known]
+            if unseen:
                 rows = sum(column.counts[text] for text in unseen)
+                instead = repr(self.reference) if self.kind == "category" else self._median_text()
                 where = f"column {self.column!r}: {listed(unseen, 3)} in {rows} rows"
-                yield f"{where}, new since training, taken as {self.reference!r}"
+                yield f"{where}, new since training, taken as {instead}"
 
     def describe(self) -> str:
         """Return in words what becomes of the column."""
@@ -145,59 +176,118 @@ class Encoding:
             if names == [self.column]:
                 return f"1 for true{missing}"
             return f"1 for {', '.join(names)} (0 for {self.reference}){missing}"
-        return f"{'days since 1970' if self.kind == 'date' else 'the number'}{missing}"
+        if self.kind == "mean":
+            return f"the mean label of each of {len(self.values)} values{missing}"
+        unit = f" in {self.number.unit}" if self.number is not None and self.number.unit else ""
+        return f"{'days since 1970' if self.kind == 'date' else f'the number{unit}'}{missing}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as JSON, without what is left at its default."""
-        given = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
-        return {key: value for key, value in given.items() if value not in (None, "", [], False)}
+        return {key: value for key, value in asdict(self).items() if value not in (None, "", (), False)}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Encoding:
         """Return the encoding of a JSON object."""
-        return cls(**{**given, "values": tuple(given.get("values", ()))})
+        found = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+        if "number" in found:
+            found["number"] = NumberForm(**found["number"])
+        if "date" in found:
+            found["date"] = DateForm(tuple(found["date"]["formats"]), found["date"].get("first_year"))
+        return cls(**found)
 
     def _median_text(self) -> str:
         assert self.median is not None
-        if self.kind == "date":
-            return date_text(self.median)
-        return f"{self.median:g}"
+        if self.kind == "mean":
+            return f"the mean label {self.median:g}"
+        return f"the training median {date_at(self.median) if self.kind == 'date' else f'{self.median:g}'}"
 
 
-def encoding_of(column: Column, asked: str, *, most_values: int = MOST_VALUES, rare: float = RARE) -> Encoding | None:
+def encoding_of(
+    column: Column, kind: Kind, y: FloatArray | None = None, *, most_values: int = MOST_VALUES, rare: float = RARE
+) -> Encoding | None:
     """Return the encoding of a column of training rows, None if it has nothing to say in them.
 
     Args:
         column: the column.
-        asked: ``"number"``, ``"category"``, ``"yes/no"``, or the format of a date.
+        kind: what it is: a number, a date, yes and no, or a category.
+        y: labels of the rows, (n,), for the mean labels of texts of many values; without them the most frequent ones
+            are features of their own, and the others are joined.
         most_values: largest number of values that are features of their own.
         rare: least share of the rows that have, or miss, a value for a feature of its own.
     """
+    column = kind.read(column)
     missing = int(column.missing.sum())
     flag = max(2.0, rare * len(column)) <= missing < len(column)
     if missing == len(column):
         return None
-    if asked not in ("category", "yes/no"):
-        numbers = column.numbers if asked == "number" else column.dates(asked)
+    if kind.name in ("number", "date"):
+        numbers = column.numbers if kind.date is None else column.dates(kind.date)
         assert numbers is not None
-        form = {} if asked == "number" else {"date_format": asked}
-        kind = "number" if asked == "number" else "date"
-        return Encoding(column.name, kind, median=float(np.nanmedian(numbers)), missing=flag, **form)  # type: ignore[arg-type]
-    frequent = column.frequent(rare, most_values)
+        median = float(np.nanmedian(numbers))
+        return Encoding(column.name, kind.name, median, kind.number, kind.date, missing=flag)
+    frequent, known = column.frequent(rare, most_values), sum(column.counts.values())
     if len(column.counts) == 2:
         yes = yes_of(column.counts)
         by_rows = sorted(column.counts, key=lambda text: (-column.counts[text], text))
         reference, value = by_rows if yes is None else (next(text for text in column.counts if text != yes), yes)
         return Encoding(column.name, "category", values=(value,), reference=reference, missing=flag)
+    if y is not None and 2 * sum(column.counts[text] for text in frequent) < known:
+        values = tuple(column.counts)
+        means, mean = _means(column, values, y, np.ones(len(y), dtype=bool))
+        return Encoding(column.name, "mean", mean, values=values, means=means, missing=flag)
     reference = frequent[0] if frequent else ""
-    values, other = tuple(frequent[1:]), len(column.counts) > len(frequent)
-    if not values and not other and not flag:
+    values, others = tuple(frequent[1:]), tuple(text for text in column.counts if text not in frequent)
+    if not values and not others and not flag:
         return None
-    return Encoding(column.name, "category", values=values, reference=reference, other=other, missing=flag)
+    forms = {"values": values, "reference": reference, "rare": others}
+    return Encoding(column.name, "category", **forms, other=bool(others), missing=flag)  # type: ignore[arg-type]
+
+
+def _means(
+    column: Column, values: Sequence[str], y: FloatArray, rows: NDArray[np.bool_]
+) -> tuple[tuple[float, ...], float]:
+    """Return the mean label of some rows with each text, drawn towards the mean of all of them, and that mean."""
+    place = {text: at for at, text in enumerate(values)}
+    codes = np.array([place.get(text, -1) for text in column.texts])[rows]
+    kept, labels = codes[codes >= 0], y[rows][codes >= 0]
+    mean = float(y[rows].mean())
+    counts = np.bincount(kept, minlength=len(values))
+    sums = np.bincount(kept, weights=labels, minlength=len(values))
+    return tuple(((sums + _DRAWN * mean) / (counts + _DRAWN)).tolist()), mean
+
+
+def cross_fitted(
+    column: Column, encoding: Encoding, y: FloatArray, groups: NDArray[Any] | None = None
+) -> FloatArray:
+    """Return the mean labels of training rows, each from the rows in other parts of the training set, (n,).
+
+    Args:
+        column: the column of the training rows.
+        encoding: its encoding by mean labels.
+        y: labels of the rows, (n,).
+        groups: the group of each row, such as its query, (n,); the rows of a group are in one part.
+    """
+    column = encoding.read(column)
+    _, codes = np.unique(np.arange(len(y)) if groups is None else groups, return_inverse=True)
+    parts = np.random.default_rng(0).permutation(codes.max() + 1)[codes] % _FOLDS
+    found = np.empty(len(y))
+    for part in range(_FOLDS):
+        others = parts != part
+        if others.all() or not others.any():
+            others = np.ones(len(y), dtype=bool)
+        means, mean = _means(column, encoding.values, y, others)
+        fold = replace(encoding, means=means, median=mean)
+        found[parts == part] = fold.features(column.take(np.flatnonzero(parts == part)))[:, 0]
+    return found
 
 
 def encodings_of(
-    columns: Mapping[str, Column], asked: Mapping[str, str], *, most_values: int = MOST_VALUES, rare: float = RARE
+    columns: Mapping[str, Column],
+    kinds: Mapping[str, Kind],
+    y: FloatArray | None = None,
+    *,
+    most_values: int = MOST_VALUES,
+    rare: float = RARE,
 ) -> tuple[tuple[Encoding, ...], dict[str, str]]:
     """Return the encodings of columns of training rows, and the reasons of columns and features that are left out.
 
@@ -206,13 +296,13 @@ def encodings_of(
     found: list[Encoding] = []
     left_out: dict[str, str] = {}
     seen: dict[bytes, str] = {}
-    for name, kind in asked.items():
-        encoding = encoding_of(columns[name], kind, most_values=most_values, rare=rare)
+    for name, kind in kinds.items():
+        encoding = encoding_of(columns[name], kind, y, most_values=most_values, rare=rare)
         if encoding is not None and encoding.missing:
-            first = seen.setdefault(columns[name].missing.tobytes(), name)
+            first = seen.setdefault(kind.read(columns[name]).missing.tobytes(), name)
             if first != name:
                 left_out[f"{name} is missing"] = f"in the same rows as '{first} is missing'"
-                encoding = Encoding(**{**asdict(encoding), "missing": False})
+                encoding = replace(encoding, missing=False)
         if encoding is None or not encoding.names:
             left_out[name] = "nothing differs in the training rows"
         else:
@@ -220,21 +310,29 @@ def encodings_of(
     return tuple(found), left_out
 
 
-def encode(columns: Mapping[str, Column], encodings: Sequence[Encoding], where: str) -> FloatArray:
+def encode(
+    columns: Mapping[str, Column], encodings: Sequence[Encoding], where: str, *, new_values: bool = False
+) -> FloatArray:
     """Return the features of a table's rows, (n, d).
 
     Args:
         columns: the columns by name, in any order and with further ones.
         encodings: how columns become features.
         where: path of the file of the table, for errors.
+        new_values: whether most rows may have texts that no training row had.
 
     Raises:
         TableError: all columns that are missing or hold other cells than in the training rows.
     """
     missing = [one.column for one in encodings if one.column not in columns]
-    problems = [unknown("feature column", missing, columns)] if missing else []
-    found = (one.problem(columns[one.column]) for one in encodings if one.column in columns)
-    problems += [problem for problem in found if problem is not None]
+    hint = "; a column that new rows lack was known only afterwards: leave it out by data.drop and run again"
+    problems = [unknown("feature column", missing, columns, hint=hint)] if missing else []
+    for one in encodings:
+        if one.column in columns:
+            problem = one.problem(columns[one.column])
+            if problem is None and not new_values:
+                problem = one.spelling_problem(columns[one.column])
+            problems += [] if problem is None else [problem]
     if problems:
         raise TableError(where, problems)
     return np.column_stack([encoding.features(columns[encoding.column]) for encoding in encodings])

@@ -3,29 +3,34 @@
 ===========  ==========================================================================================================
 kind         columns
 ===========  ==========================================================================================================
-``number``   numbers and booleans
+``number``   numbers and booleans, also with a unit such as % beside each of them
 ``yes/no``   texts of two values
-``category`` texts of few values: the `MOST_VALUES` most frequent ones are those of at least half the rows
+``category`` texts of few values or many, and codes such as 01234
 ``date``     dates, with times or without
-``id``       texts that (nearly) all differ, whole numbers that run from 0 or 1 or rise from row to row, and whole
+``id``       texts that mostly differ, whole numbers that run from 0 or 1 or rise from row to row, and whole
              numbers or mostly different texts in columns whose name ends in ``id``: left out, for they name a row
 ``constant`` one value in all rows: left out
 ``empty``    no value in any row: left out
 ===========  ==========================================================================================================
 
-All other columns are problems, which the user decides: texts of many values, texts among numbers, yes and no in several
-spellings, dates whose day and month could be swapped.
+All other columns are problems, which the user decides: texts among numbers, yes and no in several spellings, numbers and
+dates that can be read in two ways.
+
+What a column is, and in which form its texts are numbers or dates, is decided here, on the table that is learned from.
+Later rows are read by the same `Kind`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ltr.data.columns import ISO, Column, is_amount, spellings, yes_of
+from ltr.data.columns import Column, spellings, yes_of
+from ltr.data.dataset import DataError
+from ltr.data.forms import ISO, DateForm, NumberForm, date_at
 from ltr.data.problems import Problem, Remedy, listed
 
 MOST_VALUES = 10
@@ -38,7 +43,7 @@ LEFT_OUT = ("id", "constant", "empty")
 
 _ID_NAME = re.compile(r"(?i:(^|.*[\W_])(id|uuid|guid))|.*[a-z0-9](Id|ID)")
 _MOSTLY = 0.8  # least share of numbers or dates in a column whose other texts are taken for mistakes
-_DIFFERENT = 0.95  # least share of different texts in a column that names rows
+_DIFFERENT = 0.5  # share of different texts above which a column names rows
 _STRAYS = 20  # largest number of different texts among numbers that are taken for words for a missing value
 _SHORTEST = 10  # least number of rows in which whole numbers from 1 on are a numbering
 
@@ -50,27 +55,41 @@ class Kind:
     Args:
         name: a kind of the table above, or ``"unclear"`` with a problem.
         reason: why it is left out; empty for features.
-        date_format: format of dates.
+        number: form in which its texts are numbers; None for what is no number.
+        date: form in which its cells are dates; None for what is no date.
+        note: what a user should know about how its cells are read; empty for nothing.
         problem: what keeps the column from being used.
     """
 
     name: str
     reason: str = ""
-    date_format: str = ""
+    number: NumberForm | None = None
+    date: DateForm | None = None
+    note: str = ""
     problem: Problem | None = None
 
-    @property
-    def asked(self) -> str:
-        """The kind as it is asked for: the format for a date."""
-        return self.date_format or self.name
+    def read(self, column: Column) -> Column:
+        """Return a column of this kind, the cells of which are read as this kind says."""
+        if self.name in ("category", "yes/no"):
+            return column.read_as("text")
+        return column if self.number is None else column.read_as(self.number)
 
 
-def kind_of(column: Column, asked: str | None = None, *, wanted: bool = False) -> Kind:
+def kind_of(
+    column: Column,
+    asked: str | None = None,
+    *,
+    date_format: str | None = None,
+    first_year: int | None = None,
+    wanted: bool = False,
+) -> Kind:
     """Return what a column is.
 
     Args:
         column: the column.
         asked: kind that the user asks for: ``"number"``, ``"category"``, or the format of a date.
+        date_format: format of dates, as Python's ``strftime`` writes it, if it fits.
+        first_year: first of the hundred years that years of two digits stand for.
         wanted: whether the user named it as a feature, so that it is not left out as an id.
 
     Examples:
@@ -78,30 +97,40 @@ def kind_of(column: Column, asked: str | None = None, *, wanted: bool = False) -
         'category'
         >>> kind_of(Column("plate", ["K-1", "K-2", "B-7"])).reason
         'all 3 texts differ'
+        >>> kind_of(Column("paid", ["$5", "$7.50", "-", "($1)"])).note
+        "column 'paid' is read as numbers in $, '-' as missing"
     """
-    if column.missing.all():
+    try:
+        missing = column.missing
+    except DataError as error:
+        return Kind("unclear", problem=Problem(str(error), (_drop(column),)))
+    if missing.all():
         return Kind("empty", "no value in any row")
     if column.durations:
         rule = f"column {column.name!r} holds durations: turn them into numbers in the table"
         return Kind("unclear", problem=Problem(rule, (_drop(column),)))
     if asked is not None and asked not in ("number", "category", "yes/no"):
-        return _as_date(column, asked)
+        return _as_date(column, DateForm((asked,), first_year))
     if asked in ("category", "yes/no"):
         return Kind("category")
-    if asked is None and column.different == 1 and not column.missing.any() and not (wanted and column.plain):
+    if asked is None and column.different == 1 and not missing.any() and not (wanted and column.plain):
         return Kind("constant", f"{next(iter(column.counts))!r} in all rows")
-    if formats := column.date_formats:
-        return Kind("date", date_format=formats[0]) if len(formats) == 1 else _two_formats(column, formats)
-    if column.ambiguous:
-        text = next(text for text in column.counts if "," in text)
-        rule = f"column {column.name!r}: the comma of {text!r} could be a decimal mark, or divide thousands"
-        remedies = (Remedy("for a decimal comma", "decimal", ","), Remedy("for thousands", "decimal", "."))
+    if asked is None and (forms := _date_forms(column, date_format, first_year)):
+        return _dated(column, forms)
+    if column.codes and asked is None and column.numbers is not None:
+        return replace(_texts(column.read_as("text"), wanted=wanted), note=_note_on_codes(column))
+    if text := column.ambiguous:
+        (name, mark), other = (("comma", ","), ".") if "," in text else (("point", "."), ",")
+        rule = f"column {column.name!r}: the {name} of {text!r} could be a decimal mark, or divide thousands"
+        remedies = (Remedy(f"for a decimal {name}", "decimal", mark), Remedy("for thousands", "decimal", other))
         return Kind("unclear", problem=Problem(rule, remedies))
+    if asked == "number" and column.form is not None and column.form.unit:
+        column = column.read_as(replace(column.form, bare=True))
     if column.numbers is not None:
         return _number(column, wanted=wanted or asked is not None)
     if asked == "number" or column.share_of_numbers >= _MOSTLY:
         return _texts_among_numbers(column)
-    if (form := column.likely_format()) and column.share_of_dates(form) >= _MOSTLY:
+    if (form := column.likely_form(first_year)) and column.share_of_dates(form) >= _MOSTLY:
         return _as_date(column, form)
     return _texts(column, wanted=wanted)
 
@@ -111,6 +140,7 @@ def kinds_of(
     asked: Mapping[str, str] | None = None,
     *,
     date_format: str | None = None,
+    first_year: int | None = None,
     wanted: Collection[str] = (),
 ) -> dict[str, Kind]:
     """Return the kinds of all columns.
@@ -121,18 +151,16 @@ def kinds_of(
     Args:
         columns: the columns by name.
         asked: kinds that the user asks for, by column, as for `kind_of`.
-        date_format: format of dates, as Python's ``strftime`` writes it, for all columns that it fits.
+        date_format, first_year: as for `kind_of`, for all columns.
         wanted: columns that the user named as features.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
     if is_plain(columns) and set(asked.values()) <= {"number"}:
         return {name: _number(column, wanted=True) for name, column in columns.items()}
-    found = {}
+    found, wanted = {}, set(wanted)
     for name, column in columns.items():
-        own = asked.get(name)
-        if own is None and date_format is not None and not column.plain and column.dates(date_format) is not None:
-            own = date_format
-        found[name] = kind_of(column, own, wanted=name in wanted)
+        options = {"date_format": date_format, "first_year": first_year}
+        found[name] = kind_of(column, asked.get(name), wanted=name in wanted, **options)  # type: ignore[arg-type]
     return found
 
 
@@ -147,10 +175,13 @@ def _drop(column: Column) -> Remedy:
 
 def _number(column: Column, *, wanted: bool) -> Kind:
     assert column.numbers is not None
-    known = column.numbers[~column.missing]
+    column = column.read_as(column.form)
+    numbers, missing = column.numbers, column.missing
+    assert numbers is not None
+    known = numbers[~missing]
     if not np.isfinite(known).all():
-        row = int(np.flatnonzero(np.isinf(column.numbers))[0]) + 1
-        rule = f"column {column.name!r} must hold finite numbers, got {column.numbers[row - 1]:g} in row {row}"
+        row = int(np.flatnonzero(np.isinf(numbers))[0]) + 1
+        rule = f"column {column.name!r} must hold finite numbers, got {numbers[row - 1]:g} in row {row}"
         return Kind(
             "unclear", problem=Problem(rule, (Remedy("takes it as missing", "missing", ["inf", "-inf"]), _drop(column)))
         )
@@ -163,7 +194,21 @@ def _number(column: Column, *, wanted: bool) -> Kind:
                 return Kind("id", f"the numbers from {first:.0f} to {last:.0f}, each once")
             if first < n and last - first < 2 * n and (np.diff(known) > 0).all():
                 return Kind("id", "whole numbers that rise from row to row, as row numbers do")
-    return Kind("number")
+    return Kind("number", number=column.form, note=_note_on_amounts(column))
+
+
+def _note_on_amounts(column: Column) -> str:
+    """Return what is left out of the texts of a column of numbers; empty for plain ones."""
+    assert column.form is not None
+    unit, dashes = column.form.unit, column.dashes
+    missing = f"{listed(dashes)} as missing" if dashes else ""
+    if unit:
+        return f"column {column.name!r} is read as numbers in {unit}{f', {missing}' if missing else ''}"
+    return f"column {column.name!r}: {listed(dashes)} is read as missing" if missing else ""
+
+
+def _note_on_codes(column: Column) -> str:
+    return f"column {column.name!r} holds codes with zeros in front, which are texts; data.numbers takes them as numbers"
 
 
 def _texts(column: Column, *, wanted: bool) -> Kind:
@@ -175,62 +220,59 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
         return Kind("unclear", problem=Problem(rule, remedies))
     if len(counts) == 2:
         return Kind("yes/no")
-    if not wanted and len(counts) > 2 and len(counts) >= _DIFFERENT * known:
-        signed = [text for text in counts if _is_signed_amount(text)]
-        if len(signed) >= _MOSTLY * len(counts):  # left out as an id, a column that matters would be lost
-            rule = f"column {column.name!r} holds numbers with signs such as € and %, got {signed[0]!r}"
-            rule += ": write the numbers alone"
-            return Kind("unclear", problem=Problem(rule, (_drop(column),)))
-        return Kind("id", f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ")
-    if not wanted and _ID_NAME.fullmatch(column.name) and len(counts) > known / 2:
-        return Kind("id", "different texts in a column that is called an id")
-    frequent = column.frequent(RARE, MOST_VALUES)
-    if 2 * sum(counts[text] for text in frequent) >= known:
+    if wanted or 2 * sum(counts[text] for text in column.frequent(RARE, MOST_VALUES)) >= known:
         return Kind("category")
-    row = int(np.argmin(column.missing)) + 1
-    example = f"such as {listed([column.texts[row - 1]])} in row {row}"
-    rule = f"column {column.name!r} has {len(counts)} different texts in {known} rows, {example}"
-    if not frequent:
-        return Kind("unclear", problem=Problem(f"{rule}: none of them is frequent", (_drop(column),)))
-    takes = f"takes its {len(frequent)} most frequent ones and joins the others"
-    remedies = (_drop(column), Remedy(takes, "categories", [column.name]))
-    return Kind("unclear", problem=Problem(f"{rule}: too many for features of their own", remedies))
-
-
-def _is_signed_amount(text: str) -> bool:
-    """Return whether a text is a number with a sign of a currency or per cent before or after it.
-
-    Examples:
-        >>> [_is_signed_amount(text) for text in ("1.234,50 €", "-$12", "3 %", "12", "A 7")]
-        [True, True, True, False, False]
-    """
-    bare = re.sub("[€$£¥%]", "", text)
-    return bare != text and is_amount(bare)
+    if _ID_NAME.fullmatch(column.name) and len(counts) > known / 2:
+        return Kind("id", "different texts in a column that is called an id")
+    if len(counts) > _DIFFERENT * known:
+        return Kind("id", f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ")
+    return Kind("category")
 
 
 def _texts_among_numbers(column: Column) -> Kind:
     row, cell = column.not_a_number
-    rule = f"column {column.name!r} must hold numbers, got {cell!r} in row {row}"
+    form = column.form or NumberForm(".")
+    wanted = form.describe() if form.unit or form.decimal == "," else "numbers"
+    rule = f"column {column.name!r} must hold {wanted}, got {cell!r} in row {row}"
     return _with_strays(column, rule, list(dict.fromkeys(column.texts_beside_numbers())))
 
 
-def _two_formats(column: Column, formats: Sequence[str]) -> Kind:
-    import pandas as pd
+def _date_forms(column: Column, date_format: str | None, first_year: int | None) -> list[DateForm]:
+    """Return the forms in which all cells are dates, of those that could be swapped the one with the given format."""
+    if date_format is not None and not column.plain:
+        given = DateForm((date_format,), first_year)
+        if column.dates(given) is not None:
+            return [given]
+    forms = column.date_forms(first_year)
+    return [form for form in forms if date_format in form.formats] or forms
 
-    days = [column.dates(form) for form in formats]
-    known = np.array([one for one in days if one is not None])
+
+def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
+    """Return the kind of a column of dates, or the problem that they can be read in several ways."""
+    if len(forms) == 1 and forms[0].two_digits and forms[0].first_year is None:
+        row = int(np.argmax(~column.missing))
+        rule = f"column {column.name!r}: {column.texts[row]!r} in row {row + 1} has a year of two digits"
+        way = Remedy("takes such years for 1930 to 2029; give the first of the hundred years", "first_year", 1930)
+        return Kind("unclear", problem=Problem(rule, (way,)))
+    if len(forms) == 1:
+        return Kind("date", date=forms[0])
+    known = np.array([column.dates(form) for form in forms[:2]], dtype=np.float64)
     row = int(np.argmax(~column.missing & (known[0] != known[1])))
     rule = f"column {column.name!r}: day and month of {column.texts[row]!r} in row {row + 1} could be swapped"
-    shown = [f"{pd.Timestamp(one[row], unit='D'):%d %B %Y}" for one in known]
-    remedies = [Remedy(f"takes it for {day}", "date_format", form) for day, form in zip(shown, formats, strict=True)]
+    remedies = []
+    for days, form, other in zip(known[:, row], forms, reversed(forms[:2]), strict=False):
+        own = next((one for one in form.formats if one not in other.formats), form.formats[0])
+        remedies.append(Remedy(f"takes it for {date_at(days):%d %B %Y}", "date_format", own))
     return Kind("unclear", problem=Problem(rule, tuple(remedies)))
 
 
-def _as_date(column: Column, form: str) -> Kind:
+def _as_date(column: Column, form: DateForm) -> Kind:
+    if form.two_digits and form.first_year is None and column.dates(form) is not None:
+        return _dated(column, [form])
     if column.dates(form) is not None:
-        return Kind("date", date_format=form)
+        return Kind("date", date=form)
     row, cell = column.not_a_date(form)
-    shape = "such as 2024-05-31" if form == ISO else f"of the form {form}"
+    shape = "such as 2024-05-31" if form.formats == (ISO,) else f"of the form {' or '.join(form.formats)}"
     rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
     return _with_strays(column, rule, column.texts_beside_dates(form))
 
@@ -240,6 +282,6 @@ def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
     more = f" (and {listed(texts[1:])} in other rows)" if texts[1:] else ""
     whole = Remedy("takes all as texts", "categories", [column.name])
     if len(texts) > _STRAYS:
-        return Kind("unclear", problem=Problem(f"{rule}{more}", (_drop(column), whole)))
+        return Kind("unclear", problem=Problem(f"{rule}{more}", (whole, _drop(column))))
     missing = Remedy(f"takes {'them' if texts[1:] else 'it'} as missing", "missing", list(texts))
     return Kind("unclear", problem=Problem(f"{rule}{more}", (missing, whole)))

@@ -15,6 +15,7 @@ from ltr.data.problems import Problem, Remedy, listed
 
 _FEW = 10  # largest number of different labels of which one could be meant as the positive
 _ENOUGH = 10  # rows of either class from which a column that separates them is no accident
+_LEAK = 0.95  # AUC of a column alone, from which it is suspected to be known only afterwards
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,13 @@ class Labels:
         values: the labels as whole numbers, (n,); None where there is a problem.
         positive: text of the positives; None where labels are numbers.
         problems: what is wrong.
+        are_grades: whether the only thing wrong is that whole numbers above 1 need queries.
     """
 
     values: NDArray[np.int64] | None
     positive: str | None = None
     problems: tuple[Problem, ...] = ()
+    are_grades: bool = False
 
 
 def labels_of(column: Column, positive: object = None, *, graded: bool = False) -> Labels:
@@ -55,7 +58,7 @@ and all others as 0
         rows = np.flatnonzero(column.missing) + 1
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         rule = f"{where}: labels must not be missing, got none in row {rows[0]}{more}"
-        problems.append(Problem(rule, (Remedy("fill them in, or take these rows out of the table"),)))
+        problems.append(Problem(rule, (Remedy("leaves these rows out", "unlabelled", "drop"), Remedy("or fill them in"))))
     counts = {} if column.numbers is not None and column.different > 1000 else column.counts
     given = None if positive is None else text_of(positive)
     if given is not None and given in counts:
@@ -75,6 +78,10 @@ and all others as 0
             return Labels(checked_labels(column.numbers, len(column), where, graded=graded))
         except DataError as error:
             problems.append(Problem(str(error), () if graded else _positive(counts)))
+            numbers = column.numbers
+            grades = not graded and bool((numbers >= 0).all() and (numbers == np.floor(numbers)).all())
+            if len(problems) == 1 and grades and numbers.max() < 32:
+                return Labels(None, given, tuple(problems), are_grades=True)
     if given is not None and len(counts) == 1 and not problems:
         problems.append(_one_class(where, counts))
     if problems:
@@ -82,28 +89,42 @@ and all others as 0
     return Labels((column.texts == given).astype(np.int64), given)
 
 
-def note_on_separating(X: ArrayLike, y: ArrayLike, names: Sequence[str]) -> str | None:
-    """Return a note on features that alone put every row with a label above 0 above, or below, all other rows.
+def note_on_leaks(X: ArrayLike, y: ArrayLike, names: Sequence[str]) -> str | None:
+    """Return a note on features that alone have an AUC above 0.95, or below 0.05.
 
     Such a column was often filled in afterwards, as the cost of a repair is. There is no note where fewer than 10 rows
     have a label above 0, or fewer than 10 have none.
 
     Examples:
         >>> label, cost = [0] * 10 + [1] * 10, [0.0] * 10 + [80.0] * 10
-        >>> note_on_separating(np.column_stack([cost, label[::-1], range(20, 0, -1)]), label, ["cost", "seen", "age"])
-        "'cost', 'seen', 'age': each alone tells the labels apart; data.drop leaves out what is known only afterwards"
-        >>> note_on_separating(np.column_stack([cost]), [1, *label[1:]], ["cost"])
+        >>> print(note_on_leaks(np.column_stack([cost, range(20), label[::-1]]), [1, *label[1:]], ["cost", "n", "seen"]))
+        None
+        >>> print(note_on_leaks(np.column_stack([cost]), label, ["cost"]))
+        'cost' alone tells the labels apart: its AUC is 1.000 (rows 11, 12, 13 and 7 more stand on top by it). Is it \
+known before you act? data.drop leaves it out
     """
     X, positive = np.asarray(X, dtype=np.float64), np.asarray(y) > 0
-    above, below = X[positive], X[~positive]
-    if min(len(above), len(below)) < _ENOUGH:
+    n_pos, n_neg = int(positive.sum()), int((~positive).sum())
+    if min(n_pos, n_neg) < _ENOUGH:
         return None
-    apart = (above.min(axis=0) > below.max(axis=0)) | (above.max(axis=0) < below.min(axis=0))
-    if not apart.any():
+    found = []
+    for name, column in zip(names, X.T, strict=True):
+        order = np.argsort(column, kind="stable")
+        ordered = column[order]
+        first, last = np.searchsorted(ordered, column, "left"), np.searchsorted(ordered, column, "right")
+        ranks = 0.5 * (first + last + 1)
+        auc = (ranks[positive].sum() - 0.5 * n_pos * (n_pos + 1)) / (n_pos * n_neg)
+        if abs(auc - 0.5) > _LEAK - 0.5:
+            rows = order[::-1] if auc > 0.5 else order
+            found.append((name, auc, sorted(rows[: min(n_pos, len(rows))] + 1)))
+    if not found:
         return None
-    found = listed(name for name, separates in zip(names, apart, strict=True) if separates)
-    alone = "alone tells" if apart.sum() == 1 else "each alone tells"
-    return f"{found}: {alone} the labels apart; data.drop leaves out what is known only afterwards"
+    name, auc, rows = found[0]
+    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    which = f"rows {', '.join(str(row) for row in rows[:3])}{more} stand {'on top' if auc > 0.5 else 'at the end'} by it"
+    others = f"; likewise {listed(name for name, *_ in found[1:])}" if found[1:] else ""
+    asked = "Is it known before you act? data.drop leaves it out"
+    return f"{name!r} alone tells the labels apart: its AUC is {auc:.3f} ({which}){others}. {asked}"
 
 
 def _one_class(where: str, counts: dict[str, int]) -> Problem:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ltr.checks import check_number, check_whole
 from ltr.data.columns import Column, columns_of
 from ltr.data.dataset import checked_names
-from ltr.data.encoding import FORMAT, Encoding, encode, encodings_in, encodings_of, notes_on
-from ltr.data.kinds import LEFT_OUT, MOST_VALUES, RARE, kinds_of
+from ltr.data.encoding import FORMAT, Encoding, cross_fitted, encode, encodings_in, encodings_of, notes_on
+from ltr.data.kinds import LEFT_OUT, MOST_VALUES, RARE, Kind, kinds_of
 from ltr.data.problems import Problem, TableError, unknown
 
 
@@ -30,6 +30,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     Args:
         kinds: ``"number"``, ``"category"``, or the format of a date (as for ``strftime``), by column; the others are
             found out.
+        decimal: decimal mark, ``"."`` or ``","``, of numbers that could be read with both.
+        first_year: first of the hundred years that years of two digits stand for.
+        new_values: whether most of the rows to transform may have texts that no training row had. Otherwise such a
+            column is an error from ten rows on: it is probably written in another way.
         most_values: largest number of values of a text column that are features of their own.
         rare: least share of the rows that have a value, or miss one, for a feature of its own.
 
@@ -58,9 +62,19 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     feature_names_in_: NDArray[np.object_]
 
     def __init__(
-        self, kinds: Mapping[str, str] | None = None, *, most_values: int = MOST_VALUES, rare: float = RARE
+        self,
+        kinds: Mapping[str, str] | None = None,
+        *,
+        decimal: str | None = None,
+        first_year: int | None = None,
+        new_values: bool = False,
+        most_values: int = MOST_VALUES,
+        rare: float = RARE,
     ) -> None:
         self.kinds = kinds
+        self.decimal = decimal
+        self.first_year = first_year
+        self.new_values = new_values
         self.most_values = most_values
         self.rare = rare
 
@@ -75,21 +89,31 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
         Args:
             X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d). It may have missing values.
-            y: ignored.
+            y: labels, (n,), for the mean labels of texts of many values; without them the most frequent values are
+                features of their own. `fit_transform` returns mean labels of a row from other rows only.
         """
         check_whole("most_values", self.most_values, 1)
         check_number("rare", self.rare)
         columns = self._columns(X, reset=True)
         asked = dict(self.kinds or {}) if _framed(X) else dict.fromkeys(columns, "number")
         problems = [unknown("column", name, columns) for name in asked if name not in columns]
-        kinds = kinds_of(columns, asked)
+        kinds = kinds_of(columns, asked, first_year=self.first_year)
         problems += [kind.problem for kind in kinds.values() if kind.problem is not None]
         if problems:
             raise TableError("X", problems)
+        labels = None if y is None else column_or_1d(y, dtype=np.float64)
+        return self.fit_kinds(columns, kinds, labels)
+
+    def fit_kinds(
+        self, columns: Mapping[str, Column], kinds: Mapping[str, Kind], y: NDArray[np.float64] | None
+    ) -> TablePreparation:
+        """Learn from the columns of the training rows, whose kinds are known, what becomes of each."""
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.array(list(columns), dtype=object)
         self.left_out_ = {name: kind.reason for name, kind in kinds.items() if kind.name in LEFT_OUT}
-        wanted = {name: kind.asked for name, kind in kinds.items() if kind.name not in LEFT_OUT}
+        wanted = {name: kind for name, kind in kinds.items() if kind.name not in LEFT_OUT}
         options: dict[str, Any] = {"most_values": self.most_values, "rare": self.rare}
-        self.encodings_, left_out = encodings_of(columns, wanted, **options)
+        self.encodings_, left_out = encodings_of(columns, wanted, y, **options)
         self.left_out_ |= left_out
         names = self._names()
         if not names:
@@ -106,10 +130,40 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         return self.transform_columns(self._columns(X, reset=False), "X")
 
+    def fit_transform(self, X: Any, y: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: ANN401
+        """Return the features of the training rows, (n, d), as `fit` and `transform`, but mean labels from other rows."""
+        self.fit(X, y)
+        columns = self._columns(X, reset=False)
+        found = encode(columns, self.encodings_, "X")
+        return found if y is None else self.cross_fitted(found, columns, column_or_1d(y, dtype=np.float64))
+
+    def cross_fitted(
+        self,
+        X: NDArray[np.float64],
+        columns: Mapping[str, Column],
+        y: NDArray[np.float64],
+        groups: NDArray[Any] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the features of training rows with the mean labels that other rows give them, (n, d).
+
+        Args:
+            X: their features with the mean labels of all training rows, (n, d).
+            columns: their columns.
+            y: their labels, (n,).
+            groups: the group of each row, such as its query, (n,); mean labels come from other groups.
+        """
+        at, found = 0, X
+        for one in self.encodings_:
+            if one.kind == "mean":
+                found = found.copy() if found is X else found
+                found[:, at] = cross_fitted(columns[one.column], one, y, groups)
+            at += len(one.names)
+        return found
+
     def transform_columns(self, columns: Mapping[str, Column], where: str) -> NDArray[np.float64]:
         """Return the features, (n, d), of columns by name; `where` is the path of their file, for errors."""
         check_is_fitted(self)
-        return encode(columns, self.encodings_, where)
+        return encode(columns, self.encodings_, where, new_values=self.new_values)
 
     def notes(self, columns: Mapping[str, Column]) -> list[str]:
         """Return what in new rows the training rows did not have, such as other texts, and what it is taken for."""
@@ -148,7 +202,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Column]:  # noqa: ANN401
         """Return the columns of a table, and record their names in the fit."""
         if _framed(X) and (reset or hasattr(self, "feature_names_in_")):
-            columns = columns_of(X)
+            columns = columns_of(X, decimal=self.decimal)
             if not columns or len(next(iter(columns.values()))) < 1:
                 raise ValueError(f"X must have at least 1 row and a column, got {X!r:.80}")
             if reset:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,6 +43,8 @@ class Roles:
         numbers: columns to take as numbers, even where they look like ids.
         categories: columns to take as categories, even where they hold numbers.
         date_format: format of dates, as for ``strftime``, where it is not found out.
+        first_year: first of the hundred years that years of two digits stand for.
+        unlabelled: whether rows without a label are left out; otherwise they are a problem.
         weight: column of the weight of each row in training, >= 0; None gives all rows the weight 1.
     """
 
@@ -53,6 +56,8 @@ class Roles:
     numbers: Sequence[str] = ()
     categories: Sequence[str] = ()
     date_format: str | None = None
+    first_year: int | None = None
+    unlabelled: bool = False
     weight: str | None = None
 
 
@@ -67,11 +72,11 @@ class Table:
         labels: the labels; None where no column of labels was named.
         queries: the query ids of the rows; None for one list.
         weights: the weights of the rows, (n,); None where no column of weights was named.
-        decimal: decimal mark of numbers; None for the point.
-        notes: what was found out about the file.
+        notes: what was found out about the file and its columns.
         problems: everything that keeps the table from being used.
         roles: what the columns are for.
         given: what the lists of `roles` name, without columns that the table lacks.
+        rows: numbers of its rows in the file, from 0; None where all are there.
     """
 
     where: str
@@ -80,11 +85,15 @@ class Table:
     labels: Labels | None
     queries: NDArray[Any] | None = None
     weights: NDArray[np.float64] | None = None
-    decimal: str | None = None
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     roles: Roles = field(default_factory=Roles)
     given: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rows: NDArray[np.intp] | None = None
+
+    def in_file(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the numbers in the file, from 0, of some rows of the table."""
+        return rows if self.rows is None else self.rows[rows]
 
     def check(self) -> None:
         """Raise TableError, with all problems, if there is one."""
@@ -133,8 +142,9 @@ class Table:
         """
         if not self.problems and self.plain:
             return list(self.columns)
-        wanted = {name: kind.asked for name, kind in self.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
-        found = encodings_of({name: self.columns[name].take(rows) for name in wanted}, wanted)[0]
+        wanted = {name: kind for name, kind in self.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
+        y = None if self.labels is None or self.labels.values is None else self.y[rows].astype(np.float64)
+        found = encodings_of({name: self.columns[name].take(rows) for name in wanted}, wanted, y)[0]
         names = [name for one in found for name in one.names]
         return names + [name for name, kind in self.kinds.items() if unclear and kind.name == "unclear"]
 
@@ -142,8 +152,9 @@ class Table:
         """Return a preparation that has learned from some rows; what the columns are, the whole table decides."""
         from ltr.data.preparation import TablePreparation
 
-        wanted = {name: kind.asked for name, kind in self.kinds.items() if kind.name not in LEFT_OUT}
-        found = TablePreparation(wanted).fit({name: self.columns[name].take(rows) for name in wanted})
+        wanted = {name: kind for name, kind in self.kinds.items() if kind.name not in LEFT_OUT}
+        columns = {name: self.columns[name].take(rows) for name in wanted}
+        found = TablePreparation().fit_kinds(columns, wanted, self.y[rows].astype(np.float64))
         found.left_out_ = self.left_out | found.left_out_
         return found
 
@@ -188,7 +199,8 @@ def read_raw_table(
         >>> {name: kind.name for name, kind in table.kinds.items()}, table.labels.values.tolist(), table.problems
         ({'id': 'id', 'hours': 'number', 'mode': 'yes/no'}, [0, 1, 0, 1], ())
     """
-    file = read_file(path, reading, texts=roles.query)
+    plain = None if kinds is None else {name for name, kind in kinds.items() if kind.number and kind.number.plain}
+    file = read_file(path, reading, ids=roles.query, numbers=plain)
     names, _ = features_of_roles(file.columns, roles)
     problems = file.problems_of((*names, roles.label, roles.query, roles.weight))
     beside = None
@@ -197,8 +209,10 @@ def read_raw_table(
             beside = queries_beside(path, len(next(iter(file.columns.values()))))
         except DataError as error:
             problems.append(Problem(str(error)))
-    table = table_of(file.columns, str(path), roles, queries=beside, problems=problems, kinds=kinds)
-    return replace(table, decimal=file.decimal, notes=file.notes)
+    decimal = None if reading is None else reading.decimal
+    options: dict[str, Any] = {"queries": beside, "problems": problems, "kinds": kinds, "decimal": decimal}
+    table = table_of(file.columns, str(path), roles, **options)
+    return replace(table, notes=(*file.notes, *table.notes))
 
 
 def table_of(
@@ -209,6 +223,7 @@ def table_of(
     queries: NDArray[Any] | None = None,
     problems: Sequence[Problem] = (),
     kinds: Mapping[str, Kind] | None = None,
+    decimal: str | None = None,
 ) -> Table:
     """Return the table of some columns.
 
@@ -219,8 +234,9 @@ def table_of(
         queries: the query of each row, if no column has it.
         problems: what is wrong already.
         kinds: what the columns are; found out by default.
+        decimal: decimal mark of numbers that could be read with both.
     """
-    found = list(problems)
+    found, notes = list(problems), []
     names, more = features_of_roles(columns, roles)
     found += more
     if roles.query is not None and roles.query in columns:
@@ -231,23 +247,53 @@ def table_of(
         except DataError as error:
             found.append(Problem(str(error)))
     labels = None
+    kept = None
     if roles.label is not None and roles.label in columns:
         graded = queries is not None or roles.query is not None
-        labels = labels_of(Column(roles.label, columns[roles.label]), roles.positive, graded=graded)
+        column = Column(roles.label, columns[roles.label], decimal=decimal)
+        if roles.unlabelled and 0 < (left_out := int(column.missing.sum())) < len(column):
+            kept = np.flatnonzero(~column.missing)
+            column = column.take(kept)
+            notes.append(f"{left_out} rows without a label are left out")
+        labels = labels_of(column, roles.positive, graded=graded)
         found += labels.problems
+        if labels.values is None and not graded and labels.are_grades:
+            found[-1] = _ask_for_query(found[-1], columns, names)
     weights = None
     if roles.weight is not None and roles.weight in columns:
         weights, more = _weights_of(Column(roles.weight, columns[roles.weight]))
         found += more
-    candidates = {name: Column(name, columns[name]) for name in names}
+    candidates = {name: Column(name, columns[name], decimal=decimal) for name in names}
     if kinds is None:
         kinds, more = _kinds(candidates, columns, roles)
         found += more
+        notes += [kind.note for kind in kinds.values() if kind.note]
+    candidates = {name: kinds[name].read(column) for name, column in candidates.items()}
     lists = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
     given = {key: [name for name in names if name in columns] for key, names in lists.items()}
-    return Table(
-        where, candidates, dict(kinds), labels, queries, weights, problems=tuple(found), roles=roles, given=given
-    )
+    if kept is not None:
+        candidates = {name: column.take(kept) for name, column in candidates.items()}
+        queries, weights = (None if one is None else one[kept] for one in (queries, weights))
+    texts = {"notes": tuple(notes), "problems": tuple(found), "rows": kept}
+    return Table(where, candidates, dict(kinds), labels, queries, weights, **texts, roles=roles, given=given)  # type: ignore[arg-type]
+
+
+_QUERY_NAME = re.compile(r"(?i)(.*[\W_])?(q|qid|query|session|search|srch|group)([\W_]?id)?")
+
+
+def _ask_for_query(problem: Problem, columns: Columns, names: Sequence[str]) -> Problem:
+    """Return the problem of grades without queries, with the column that could hold the query of each row."""
+    found = []
+    for name in names:
+        codes = Column(name, columns[name]).cells.to_numpy()
+        changes = 1 + int(np.count_nonzero(codes[1:] != codes[:-1]))
+        different = len(set(codes.tolist()))
+        if 1 < different <= len(codes) / 2 and (changes == different or _QUERY_NAME.fullmatch(name)):
+            found.append((not _QUERY_NAME.fullmatch(name), name))
+    if not found:
+        return problem
+    way = Remedy("ranks the rows of each of its values, and keeps the grades", "query", min(found)[1])
+    return replace(problem, remedies=(way, *problem.remedies))
 
 
 def _weights_of(column: Column) -> tuple[NDArray[np.float64] | None, list[Problem]]:
@@ -289,7 +335,8 @@ def _kinds(candidates: Mapping[str, Column], columns: Columns, roles: Roles) -> 
         if absent := [name for name in names if name not in columns]:
             found.append(unknown(f"column of {key}", absent, columns, key=key))
     wanted: Collection[str] = roles.features or ()
-    kinds = kinds_of(candidates, asked, date_format=roles.date_format, wanted=wanted)
+    dates = {"date_format": roles.date_format, "first_year": roles.first_year}
+    kinds = kinds_of(candidates, asked, wanted=wanted, **dates)  # type: ignore[arg-type]
     for kind in kinds.values():
         if kind.problem is not None:
             instead = Remedy("leave it out of data.features")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.data.columns import Column
 from ltr.data.dataset import DataError, checked_names
 from ltr.data.problems import TableError
 from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text
@@ -23,7 +24,12 @@ BINARY_SUFFIXES = (".parquet", ".pq", ".npy", ".npz")
 
 
 def read_file(
-    path: str | os.PathLike[str], reading: Reading | None = None, *, as_text: bool = False, texts: str | None = None
+    path: str | os.PathLike[str],
+    reading: Reading | None = None,
+    *,
+    as_text: bool = False,
+    ids: str | None = None,
+    numbers: Collection[str] | None = None,
 ) -> TableFile:
     """Read a table file.
 
@@ -31,7 +37,9 @@ def read_file(
         path: the file.
         reading: how to read it.
         as_text: return the fields of a text file unchanged.
-        texts: a column whose fields stay texts, such as ids.
+        ids: a column of ids, whose fields stay as they are.
+        numbers: the columns of a text file whose fields are numbers with a decimal point; all others stay texts. By
+            default those of which the file leaves no doubt.
 
     Raises:
         DataError: a missing, empty or unreadable file.
@@ -46,7 +54,7 @@ def read_file(
     if separator is not None and (suffix not in TEXT_SUFFIXES or len(separator) != 1):
         raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
     if suffix in TEXT_SUFFIXES:
-        found = read_text(file, reading, as_text=as_text, texts=texts)
+        found = read_text(file, reading, as_text=as_text, ids=ids, numbers=numbers)
     elif suffix in (".parquet", ".pq"):
         found = TableFile(_read_parquet(file))
     elif suffix in BINARY_SUFFIXES:
@@ -61,15 +69,19 @@ def read_file(
     return found
 
 
-def read_columns(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, Any]:
+def read_columns(
+    path: str | os.PathLike[str], *, separator: str | None = None, ids: str | None = None
+) -> dict[str, Any]:
     r"""Return the columns of a table by name, with texts and missing values, one cell for each row of the table.
 
     Args:
         path: the file.
         separator: one character between the fields of a text file.
+        ids: a column of ids, whose fields stay as they are.
 
     Returns:
-        The columns in the file's order: pandas Series or NumPy arrays.
+        The columns in the file's order: pandas Series or NumPy arrays. Texts that are numbers in one way only are
+        numbers.
 
     Raises:
         DataError: a missing, empty or unreadable file, a column name twice, or rows of the wrong length.
@@ -82,10 +94,16 @@ def read_columns(path: str | os.PathLike[str], *, separator: str | None = None) 
         ...     {name: list(column) for name, column in read_columns(path).items()}
         {'kind': ['saw', nan], 'hours': [1.5, nan]}
     """
-    file = read_file(path, Reading(separator))
+    file = read_file(path, Reading(separator), ids=ids)
     if problems := file.problems_of(file.columns):
         raise TableError(str(path), problems)
-    return file.columns
+    return {name: column if name == ids else _typed(Column(name, column)) for name, column in file.columns.items()}
+
+
+def _typed(column: Column) -> Any:  # noqa: ANN401 (Series or array)
+    """Return the cells of a column as numbers where all are, in one way only."""
+    numbers = None if column.codes or column.dashes or column.missing.all() else column.numbers
+    return column.cells if numbers is None else numbers
 
 
 def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, list[str]]:

@@ -1,17 +1,21 @@
-"""Text tables, read as they are: encodings, separators, decimal commas, headers and rows of the wrong length."""
+"""Text tables, read as they are: encodings, separators, headers and rows of the wrong length.
+
+Cells stay texts, since only the column can tell what they mean; columns whose cells are numbers in one way only are read
+as numbers, which is faster.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ltr.data.columns import Column
 from ltr.data.dataset import DataError
+from ltr.data.forms import have_three_decimals, is_settled
 from ltr.data.problems import Problem, Remedy
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ TEXT_SUFFIXES = {".csv": None, ".txt": None, ".dat": None, ".tsv": "\t", ".tab":
 """Suffixes of text tables, with the separator where the suffix says it."""
 _SEPARATORS = (",", ";", "\t", "|")
 _SHOWN = 5  # lines of the wrong length that a message names
+_SAMPLE = 1000  # rows that tell which columns are numbers in one way only
 
 
 @dataclass(frozen=True)
@@ -44,14 +49,12 @@ class TableFile:
 
     Args:
         columns: the columns in the file's order.
-        decimal: decimal mark of numbers; None for the point.
         notes: what was found out about the file, such as its encoding.
         problems: what is wrong with header and rows; the columns were mended so that others can be looked for.
         short: columns whose last cells are missing in short rows, with the problem.
     """
 
     columns: dict[str, Any]
-    decimal: str | None = None
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     short: dict[str, Problem] = field(default_factory=dict)
@@ -62,7 +65,9 @@ class TableFile:
         return [*self.problems, *cut[:1]]
 
 
-def read_text(file: Path, reading: Reading, *, as_text: bool, texts: str | None) -> TableFile:
+def read_text(
+    file: Path, reading: Reading, *, as_text: bool, ids: str | None, numbers: Collection[str] | None
+) -> TableFile:
     """Read a text table; the arguments are those of `ltr.data.table_files.read_file`."""
     import pandas as pd
 
@@ -80,52 +85,69 @@ def read_text(file: Path, reading: Reading, *, as_text: bool, texts: str | None)
         names = _names(_fields(header, separator), problems)
         options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
         options |= {"skipinitialspace": True, "low_memory": False}
+        options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
+        if not as_text and ids in names:
+            options |= {"converters": {ids: str.strip}}  # ids stay unchanged: 007 is not 7, NA is an id
+        begin = stream.tell()
         if as_text:
-            options |= {"dtype": str, "na_filter": False}
-        else:
-            options |= {"na_values": list(reading.missing)}
-        if not as_text and texts in names:
-            options |= {"converters": {texts: str.strip}}  # ids stay unchanged: 007 is not 7, NA is an id
-        source: TextIO = stream
+            numbers = ()
+        elif numbers is None:
+            numbers = _settled(stream, options)
+            stream.seek(begin)
+        options |= {"dtype": {name: str for name in names if name not in numbers and (as_text or name != ids)}}
         try:
-            frame = _parse(source, options)
+            frame = _parse(stream, options)
         except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
-            if "EOF inside string" in str(error):
-                raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
-            source, wrong = _mended(file, encoding, separator, len(names), above)
+            wrong: list[Problem] = []
+            if "EOF inside string" not in str(error):
+                mended, wrong = _mended(file, encoding, separator, len(names), above)
             if not wrong:
                 raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
             problems += wrong
-            frame = _parse(source, options)
-        mark = reading.decimal
-        if not as_text and (mark == "," or (",",) in _marks(frame, texts)):
-            # pandas takes 1.234 for a number with a decimal point
-            source.seek(0)
-            if source is stream:
-                _header(stream)
-            frame = _parse(source, options | {"dtype": {name: str for name in frame.columns if name != texts}})
-            found = _marks(frame, texts)
-            mark = "," if (",",) in found else "." if (".",) in found else mark
-            notes += ("numbers have a decimal comma",) if mark == "," else ()
-        frame = frame if as_text else _converted(frame, mark, texts)
-    if not as_text and texts in names:
-        frame[texts] = frame[texts].replace("", None)
+            frame = _parse(mended, options)
+    if not as_text and ids in names:
+        frame[ids] = frame[ids].replace("", None)
     row_numbers = _row_numbers(frame, names)
     if "" in names and not row_numbers:
         problems.append(_unnamed(1))
     columns = {name: frame[name] for name in names if name or as_text}
+    if separator == "," and not as_text:
+        columns = {name: column if name == ids else _printed(column) for name, column in columns.items()}
     notes += ("the first column, without a name, holds row numbers: left out",) if row_numbers else ()
     short = _short(file, encoding, separator, names, above) if not as_text and frame[names[-1]].isna().any() else {}
-    return TableFile(columns, "," if mark == "," else None, notes, tuple(problems), short)
+    return TableFile(columns, notes, tuple(problems), short)
+
+
+def _settled(stream: TextIO, options: Mapping[str, Any]) -> list[str]:
+    """Return the columns of which the first rows show numbers that can be read in one way only."""
+    import pandas as pd
+
+    try:
+        sample = _parse(stream, options | {"nrows": _SAMPLE, "dtype": str, "converters": {}})
+    except (pd.errors.ParserWarning, pd.errors.ParserError):
+        return []
+    return [name for name in sample if is_settled(sample[name].dropna().unique().tolist())]
+
+
+def _printed(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of texts as numbers where all have three decimals, which are no thousands between commas."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column.dtype) or not have_three_decimals(column.head(9).dropna().tolist()):
+        return column
+    texts = column.dropna()
+    return pd.to_numeric(column) if len(texts) and have_three_decimals(texts.unique().tolist()) else column
 
 
 def _parse(stream: TextIO, options: Mapping[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
     with warnings.catch_warnings():
+        # what later versions of pandas do anyway, and warn of
+        warnings.simplefilter("ignore")
         # otherwise fields beyond the header would silently be dropped or taken as row labels
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        return pd.read_csv(stream, **options)
+        return pd.read_csv(stream, float_precision="round_trip", **options)
 
 
 _ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Windows-1252 (Latin-1)", "latin-1": "Latin-1"}
@@ -186,8 +208,8 @@ def _row_numbers(frame: pd.DataFrame, names: Sequence[str]) -> bool:
     """Return whether the first column has no name and numbers the rows from 0 or 1, as pandas writes its index."""
     if names[0] != "" or len(names) == 1:
         return False
-    cells = frame[""].tolist()
-    return any(cells == list(range(first, first + len(cells))) for first in (0, 1))
+    cells = list(map(str, frame[""].tolist()))
+    return any(cells == list(map(str, range(first, first + len(cells)))) for first in (0, 1))
 
 
 def _rows(stream: TextIO, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -240,26 +262,3 @@ def _short(file: Path, encoding: str, separator: str, names: Sequence[str], abov
         return {}
     problem = _lengths(wrong, len(names))
     return dict.fromkeys(names[min(fields for _, fields in wrong) :], problem)
-
-
-def _marks(frame: pd.DataFrame, ids: str | None) -> set[tuple[str, ...]]:
-    """Return the decimal marks with which the columns of texts, but ids, are numbers."""
-    return {Column(name, frame[name]).decimal_marks for name in _text_columns(frame) if name != ids}
-
-
-def _converted(frame: pd.DataFrame, decimal: str | None, ids: str | None) -> pd.DataFrame:
-    """Return a frame in which columns of texts that are all numbers, but ids, hold numbers."""
-    for name in _text_columns(frame):
-        column = Column(name, frame[name], decimal=decimal)
-        if name != ids and column.only_texts and column.numbers is not None and not column.missing.all():
-            frame[name] = column.numbers
-    return frame
-
-
-def _text_columns(frame: pd.DataFrame) -> list[str]:
-    import pandas as pd
-
-    kinds = pd.api.types
-    return [
-        name for name in frame if kinds.is_string_dtype(frame[name].dtype) or kinds.is_object_dtype(frame[name].dtype)
-    ]

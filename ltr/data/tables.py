@@ -124,7 +124,7 @@ def read_table(
         >>> data.name, data.feature_names, data.X.tolist(), data.y.tolist()
         ('machines', ('hours',), [[10.5], [99.0]], [0, 1])
     """
-    file = read_file(path, Reading(separator), texts=query)
+    file = read_file(path, Reading(separator), ids=query)
     roles, columns = Roles(label, positive, query, drop, features), file.columns
     beside = queries_beside(path, len(next(iter(columns.values())))) if query is None else None
     used = (*features_of_roles(columns, roles)[0], label, query)
@@ -136,7 +136,7 @@ def read_table_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, query: str | None, separator: str | None
 ) -> tuple[FloatArray, NDArray[Any] | None]:
     """Return features (n, len(features)) and query ids of a table, None without queries."""
-    file = read_file(path, Reading(separator), texts=query)
+    file = read_file(path, Reading(separator), ids=query)
     if problems := file.problems_of((*features, query)):
         raise TableError(str(path), problems)
     columns = file.columns
@@ -189,8 +189,11 @@ def features_of(columns: Columns, where: str, features: Sequence[str]) -> FloatA
 def _column(where: str, name: str, values: Any) -> FloatArray:  # noqa: ANN401 - Series or array
     """Return a column as float64, missing values as NaN."""
     column = Column(name, values)
-    if column.date_formats or column.durations:
+    if column.durations or column.date_forms():
         raise DataError(f"{where}: column {name!r} must hold numbers, got dates or durations")
+    if column.ambiguous:
+        rule = f"must hold numbers that can be read in one way, got {column.ambiguous!r}"
+        raise DataError(f"{where}: column {name!r} {rule}: write it without a mark for thousands")
     if column.numbers is None:
         row, cell = column.not_a_number
         raise DataError(f"{where}: column {name!r} must hold numbers, got {cell!r} in row {row}")

@@ -57,6 +57,8 @@ EARLIER: dict[str, Any] = {
     "data.missing": [],
     "data.decimal": None,
     "data.date_format": None,
+    "data.first_year": None,
+    "data.unlabelled": None,
     "exact.choose": False,
     "exact.base_score": False,
     "exact.spread": None,
@@ -283,6 +285,10 @@ class DataConfig(Section):
     missing: Names = option((), 'texts that stand for missing values, such as "?"; empty cells, NA and null do already')
     decimal: Literal[".", ","] | None = option(None, "decimal mark of numbers that could be read with both, as 1,234")
     date_format: _Name = option(None, "format of dates whose day and month could be swapped, such as %d/%m/%Y")
+    first_year: Annotated[int, Field(ge=1, le=9900)] | None = option(
+        None, "first of the hundred years that years of two digits stand for, such as 1930"
+    )
+    unlabelled: Literal["drop"] | None = option(None, 'drop leaves out rows without a label; they are an error otherwise')
     train_fraction: float = option(0.5, "share of the rows (queries) used for training", gt=0, lt=1)
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
@@ -304,7 +310,7 @@ class DataConfig(Section):
                 None,
                 ("path", "format"),
             )
-        prepared = ("positive", "numbers", "categories", "missing", "decimal", "date_format")
+        prepared = ("positive", "numbers", "categories", "missing", "decimal", "date_format", "first_year", "unlabelled")
         if self.path is None:
             for field in ("test_path", "validation_path", "label", "query", "weight", "drop", "features", *prepared):
                 if (value := getattr(self, field)) not in (None, ()):
@@ -349,8 +355,9 @@ class DataConfig(Section):
     @property
     def roles(self) -> Roles:
         """What the columns of a table are for."""
-        names = ("label", "positive", "query", "weight", "drop", "features", "numbers", "categories", "date_format")
-        return Roles(**{name: getattr(self, name) for name in names})
+        names = ["label", "positive", "query", "weight", "drop", "features", "numbers", "categories"]
+        names += ["date_format", "first_year"]
+        return Roles(**{name: getattr(self, name) for name in names}, unlabelled=self.unlabelled is not None)
 
     @property
     def reading(self) -> Reading:

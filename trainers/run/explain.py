@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ltr.data import format_of, read_texts
-from ltr.data.encoding import DAYS, date_text
+from ltr.data.encoding import DAYS
+from ltr.data.forms import date_at
 from ltr.rankers import Explanation
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import Json, RunError, to_json
@@ -87,7 +88,7 @@ def table_of(explanation: Explanation, row: int, dates: Collection[str] = ()) ->
     cells = {name: [_cell(value, signed=name != "value") for value in frame[name]] for name in heads}
     for at, name in enumerate(frame.index):
         if name in dates and not math.isnan(frame["value"].iloc[at]):
-            cells["value"][at] = date_text(frame["value"].iloc[at])
+            cells["value"][at] = str(date_at(frame["value"].iloc[at]))
     for name, head in heads.items():
         table.add_column(head, justify="right", overflow="fold", min_width=max(map(len, cells[name])))
     for at, name in enumerate(frame.index):

@@ -32,22 +32,25 @@ class Rows:
     dates: tuple[str, ...] = ()  # features that count the days of a date
 
 
-def read_rows_for(run: RunFolder, data: Path, method: str | None = None, *, card: bool = True) -> Rows:
+def read_rows_for(
+    run: RunFolder, data: Path, method: str | None = None, *, card: bool = True, new_values: bool = False
+) -> Rows:
     """Read the rows of a file for a method of a run: as features, or for a card that may rank them as they are.
 
-    The errors are those of `method_of` and `rows_of`.
+    The other arguments and the errors are those of `method_of` and `rows_of`.
     """
     as_they_are = card and method_of(run, method) == CARD and format_of(data) == "table"
-    return rows_for_card(run, data) if as_they_are else rows_of(run, data)
+    return rows_for_card(run, data) if as_they_are else rows_of(run, data, new_values=new_values)
 
 
-def rows_of(run: RunFolder, data: Path) -> Rows:
+def rows_of(run: RunFolder, data: Path, *, new_values: bool = False) -> Rows:
     """Read the features of a file's rows by name, prepared as the training rows were.
 
     Args:
         run: folder of the run.
         data: the file; queries are found where the training data had theirs: in the query column of a table, in the
             lines of a sparse file, or in the file of sizes beside it.
+        new_values: whether most rows may have texts that no training row had.
 
     Raises:
         RunError: the run folder is damaged.
@@ -60,7 +63,7 @@ def rows_of(run: RunFolder, data: Path) -> Rows:
         facts = run.facts["data"]
         features, by_query, column = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
     if run.preparation.exists():
-        X, ids, notes, dates = _prepared_rows(run, data, facts)
+        X, ids, notes, dates = _prepared_rows(run, data, facts, new_values=new_values)
     else:
         notes, dates = [], []
         X, ids = read_rows(data, features, query=column)
@@ -83,23 +86,24 @@ def rows_for_card(run: RunFolder, data: Path) -> Rows:
 
 def _reading_of(facts: Json) -> Reading:
     given = facts.get("reading", {})
-    return Reading(decimal=given.get("decimal"), missing=tuple(given.get("missing", ())))
+    return Reading(missing=tuple(given.get("missing", ())))
 
 
 def _prepared_rows(
-    run: RunFolder, data: Path, facts: Json
+    run: RunFolder, data: Path, facts: Json, *, new_values: bool
 ) -> tuple[NDArray[np.float64], NDArray[Any] | None, list[str], list[str]]:
     """Return the features and query ids of a table's rows, notes on them, and the features that count days."""
     with reading(run.preparation):
         encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
         how = _reading_of(facts)
     query = facts.get("query")
-    file = read_file(data, how, texts=query)
+    plain = {one.column for one in encodings if one.number is not None and one.number.plain}
+    file = read_file(data, how, ids=query, numbers=plain)
     used = [one.column for one in encodings]
     if problems := file.problems_of((*used, query)):
         raise TableError(str(data), problems)
     columns = {name: Column(name, values) for name, values in file.columns.items()}
-    X = encode(columns, encodings, str(data))
+    X = encode(columns, encodings, str(data), new_values=new_values)
     ids = queries_beside(data, len(X)) if query is None else ids_of(file.columns, str(data), query)
     notes = [f"{data}: {text}" for text in notes_on(columns, encodings)]
     return X, ids, notes, [one.names[0] for one in encodings if one.kind == "date"]

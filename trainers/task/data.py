@@ -21,7 +21,7 @@ from ltr.data import DataError, Dataset, Table, half_split, load, load_test, rea
 from ltr.data.dataset import checked_names, labels_agree
 from ltr.data.files import is_table
 from ltr.data.kinds import Kind
-from ltr.data.labels import note_on_separating
+from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
 from ltr.data.problems import Problem
 from ltr.data.raw_table import Roles, table_of
@@ -221,10 +221,11 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
         table, other, third = source.tables
         training = slice(None) if rows is None else rows[0]
         preparation = table.preparation(training)
-        data = _prepared(table, preparation) if plain is None else plain
+        data = _prepared(table, preparation, training) if plain is None else plain
         test, validation = (None if one is None else _prepared(one, preparation) for one in (other, third))
-        note = note_on_separating(data.X[training], data.y[training], data.feature_names)
-        found = {"preparation": preparation, "notes": (*_notes(table, preparation), *filter(None, [note]))}
+        notes = [note_on_leaks(data.X[training], data.y[training], data.feature_names)]
+        notes.append(note_on_repeats(table, table if other is None else other, rows))
+        found = {"preparation": preparation, "notes": (*_notes(table, preparation), *filter(None, notes))}
         found["tables"] = (table, table if other is None else other)
         if source.frames is not None:
             found["frames"] = (source.frames["path"], source.frames.get("test_path", source.frames["path"]))
@@ -250,8 +251,8 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     if validation is not None:
         facts["validation_rows"] = validation.n
         found["validation"] = Part(validation.X, validation.y, validation.qid)
-    if source.tables is not None and (options.missing or options.decimal or table.decimal):
-        facts["reading"] = {"decimal": options.decimal or table.decimal, "missing": list(options.missing)}
+    if options.missing:
+        facts["reading"] = {"missing": list(options.missing)}
     return Split(parts[0], parts[1], data.feature_names, facts, **found)
 
 
@@ -293,7 +294,7 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
         X, found = train.X, dict[str, Any]()
         if table is not None and not table.plain:
             preparation = table.preparation(train.rows[~held])
-            data = _prepared(table, preparation)
+            data = _prepared(table, preparation, train.rows[~held])
             X = data.X[train.rows]
             found = {"feature_names": data.feature_names, "preparation": preparation}
 
@@ -466,9 +467,42 @@ def _check_queries(
             raise DataError(f"{neither}: has no queries, which the other file of data.path and data.{key} has")
 
 
-def _prepared(table: Table, preparation: TablePreparation) -> Dataset:
+def _prepared(table: Table, preparation: TablePreparation, training: IntArray | slice | None = None) -> Dataset:
+    """Return the features of a table; training rows that the preparation learned from get mean labels of other rows."""
     X = preparation.transform_columns(table.columns, table.where)
+    if training is not None and any(one.kind == "mean" for one in preparation.encodings_):
+        columns = {one.column: table.columns[one.column].take(training) for one in preparation.encodings_}
+        groups = None if table.qid is None else table.qid[training]
+        X[training] = preparation.cross_fitted(X[training], columns, table.y[training].astype(np.float64), groups)
     return table.dataset(X, preparation.get_feature_names_out().tolist())
+
+
+def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None) -> str | None:
+    """Return a note on rows of the test set that stand in the training set, too, with the same label.
+
+    Args:
+        table: the table of the training set.
+        other: that of the test set, which may be the same.
+        parts: rows of the training set and of the test set, where they are of one table.
+    """
+    import pandas as pd
+
+    names = [name for name in table.columns if name in other.columns]
+    if parts is not None and not any(table.columns[name].different > 0.5 * len(table.y) for name in names):
+        return None  # rows of few different values are alike by chance
+    found = []
+    for one, rows in zip((table, other), (slice(None), slice(None)) if parts is None else parts, strict=True):
+        cells = {name: one.columns[name].take(rows) for name in names}
+        frame = {name: column.texts if column.numbers is None else column.numbers for name, column in cells.items()}
+        found.append(pd.util.hash_pandas_object(pd.DataFrame({**frame, "": one.y[rows]}), index=False).to_numpy())
+    repeats = np.flatnonzero(np.isin(found[1], found[0]))
+    if not len(repeats):
+        return None
+    numbers = other.in_file(repeats if parts is None else parts[1][repeats])[:3] + 1
+    shown = ", ".join(map(str, numbers)) + (", ..." if len(repeats) > 3 else "")
+    all_of = "all" if len(repeats) == len(found[1]) else f"{len(repeats)} of"
+    rule = f"{all_of} {len(found[1])} rows of the test set are rows of the training set, too (row{'s' * (len(repeats) > 1)} {shown})"
+    return f"{rule}: results on them say nothing about new rows"
 
 
 def _notes(table: Table, preparation: TablePreparation) -> tuple[str, ...]:

@@ -59,14 +59,14 @@ def read_labelled(options: DataConfig) -> Labelled:
     if label not in file.columns:
         roles = replace(roles, drop=options.drop)
     used = [name for name in file.columns if name not in options.drop]
-    table = table_of(file.columns, str(path), roles, problems=file.problems_of(used))
+    table = table_of(file.columns, str(path), roles, problems=file.problems_of(used), decimal=options.decimal)
     labels = Labels(None, problems=(unknown("label column", label, file.columns, key="label"),))
     if label in file.columns:
-        labels = labels_of(Column(label, file.columns[label]), options.positive, graded=True)
+        labels = labels_of(Column(label, file.columns[label], decimal=options.decimal), options.positive, graded=True)
     if problems := [*labels.problems, *table.problems]:
         given = {key: [name for name in getattr(options, key) if name in file.columns] for key in _LISTS}
         raise TableError(str(path), problems, given=given)
-    return Labelled(path, table, labels, file.notes)
+    return Labelled(path, table, labels, (*file.notes, *table.notes))
 
 
 def raw_columns(split: Split) -> tuple[Raw, Raw]:
@@ -113,21 +113,23 @@ def raw_texts(options: DataConfig, split: Split) -> tuple[pd.DataFrame, pd.DataF
         return train, test
     if split.frames is not None:
         train, test = split.frames
-        return train.iloc[split.train.rows], test.iloc[split.test.rows]
-    own = texts_of(Path(options.path))
-    other = own if options.test_path is None else texts_of(Path(options.test_path))
-    return own.iloc[split.train.rows], other.iloc[split.test.rows]
+    else:
+        train = texts_of(Path(options.path))
+        test = train if options.test_path is None else texts_of(Path(options.test_path))
+    rows, others = (table.in_file(part.rows) for table, (_, part) in zip(split.tables, split.parts, strict=True))
+    return train.iloc[rows], test.iloc[others]
 
 
 def test_rows(options: DataConfig, split: Split) -> pd.DataFrame:
     """Return all columns of the test set as the data have them; the index counts the rows of the file from 0."""
     rows = split.test.rows
+    if split.tables is None:
+        return pd.DataFrame(split.test.X, rows, list(split.feature_names)).assign(label=split.test.y)
+    rows = split.tables[1].in_file(rows)
     if split.frames is not None:
         return split.frames[1].iloc[rows]
-    if options.path is None or split.tables is None:
-        return pd.DataFrame(split.test.X, rows, list(split.feature_names)).assign(label=split.test.y)
     path = options.path if options.test_path is None else options.test_path
-    return pd.DataFrame(read_file(path, options.reading, texts=options.query).columns).iloc[rows]
+    return pd.DataFrame(read_columns(str(path), ids=options.query)).iloc[rows]
 
 
 def texts_of(path: Path) -> pd.DataFrame:

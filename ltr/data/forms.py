@@ -1,0 +1,412 @@
+r"""How the texts of a column are numbers or dates: decimal marks, units, formats of dates.
+
+A form is decided once, on the table that a ranker or a card learns from, and kept with what is learned. Cells of later
+rows are read by it one by one, so that a row gets the same features in any company.
+
+Texts are numbers with a decimal point or comma, and with groups of three digits divided by commas, points, apostrophes
+or spaces. A minus may stand before or behind, or be a pair of parentheses, and a unit such as ``%``, ``$`` or ``kg`` may
+stand beside each number. Dates are ISO 8601 (``2024-05-31``, with a time or without), day, month and year divided by
+points, slashes or hyphens, or with the month as an English word.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+MARKS = (".", ",")
+"""Decimal marks."""
+ISO = "ISO 8601"
+"""Name of the format of dates such as 2024-05-31 and 2024-05-31T12:30."""
+
+_DASHES = frozenset(("-", "--", "---", "\u2013", "\u2014", "\u2212"))
+_MINUS = str.maketrans("\u2212\u2013\ufe63\uff0d", "----")  # what is typeset as a minus
+_SPACE = "'\u2019 \u00a0\u202f"
+_PLAIN = re.compile(r"[+-]?(?:[0-9]+|[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = {
+    mark: re.compile(
+        rf"(?:[1-9][0-9]{{0,2}}(?:[{group}{_SPACE}][0-9]{{3}})+|[0-9]*)(?:{re.escape(mark)}[0-9]*)?(?:[eE][+-]?[0-9]+)?"
+    )
+    for mark, group in ((".", ","), (",", "."))
+}
+_CODES = "AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON RUB SEK TRY USD ZAR".split()
+_MONEY = rf"[A-Z]{{0,2}}[\u20ac$\u00a3\u00a5\u20b9\u20bd\u20a9]|{'|'.join(_CODES)}"
+_AMOUNT = re.compile(
+    rf"(?P<open>\()?\s*(?P<sign>[+-]?)\s*(?P<before>{_MONEY})?\s*(?P<inner>[+-]?)"
+    rf"(?P<number>[.,]?[0-9](?:[0-9.,{_SPACE}]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)"
+    rf"\s*(?P<after>[%\u2030\u00b0]|{_MONEY}|\u00b0?[^\W\d_][^\s\d()+-]{{0,9}})?\s*(?P<close>\))?(?P<behind>-?)"
+)
+_FIRST = frozenset("+-(.,0123456789\u20ac$\u00a3\u00a5\u20b9\u20bd\u20a9ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_WORDS = {"true": 1.0, "false": 0.0, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
+_CODE = re.compile(r"0[0-9]+")
+_THREE = re.compile(r"[+-]?[0-9]+\.[0-9]{3}")
+
+
+class Amount(NamedTuple):
+    """A number as a text has it."""
+
+    number: str  # digits and marks, without sign and unit
+    sign: float  # 1 or -1
+    unit: str  # what stands beside it; empty for a number alone
+
+
+def amount_of(text: str) -> Amount | None:
+    """Return the number in a text in the way of any country, with its unit; None for other texts.
+
+    Examples:
+        >>> [amount_of(text) for text in ("-1.234,50 kg", "(12)")]
+        [Amount(number='1.234,50', sign=-1.0, unit='kg'), Amount(number='12', sign=-1.0, unit='')]
+        >>> [amount_of(text) for text in ("K-1", "0012x", "2024-05-31", "-")]
+        [None, None, None, None]
+    """
+    text = text.strip().translate(_MINUS)
+    if text[:1] not in _FIRST or (found := _AMOUNT.fullmatch(text)) is None:
+        return None
+    part = found.groupdict()
+    unit = (part["before"] or "") or (part["after"] or "")
+    signs = [part["sign"], part["inner"], part["behind"], "-" if part["open"] else ""]
+    wrong = bool(part["open"]) != bool(part["close"]) or sum(map(bool, signs)) > 1 or (part["before"] and part["after"])
+    if wrong or (unit and _CODE.fullmatch(part["number"])) or not marks_of(part["number"]):
+        return None
+    return Amount(part["number"], -1.0 if "-" in signs else 1.0, unit)
+
+
+def marks_of(number: str) -> tuple[str, ...]:
+    """Return the decimal marks with which digits and marks are a number.
+
+    Examples:
+        >>> [marks_of(number) for number in ("1,234.5", "12.5", "1.234", "12", "0.123", "1.234.567")]
+        [('.',), ('.',), ('.', ','), ('.', ','), ('.',), (',',)]
+    """
+    return tuple(mark for mark in MARKS if _NUMBER[mark].fullmatch(number))
+
+
+def is_dash(text: str) -> bool:
+    """Return whether a text is a dash, which among numbers stands for a missing one."""
+    return text.strip() in _DASHES
+
+
+def is_code(text: str) -> bool:
+    """Return whether a text is made of digits with a zero in front, as codes are.
+
+    Examples:
+        >>> [is_code(text) for text in ("01234", "0", "0.5", "10")]
+        [True, False, False, False]
+    """
+    return _CODE.fullmatch(text.strip()) is not None
+
+
+def is_plain_number(text: str) -> bool:
+    """Return whether a text is a number as programs write it, true or false.
+
+    Examples:
+        >>> [is_plain_number(text) for text in ("1.5e3", "True", "007", "1,5")]
+        [True, True, False, False]
+    """
+    text = text.strip()
+    return (_PLAIN.fullmatch(text) is not None and not _CODE.fullmatch(text)) or text.lower() in ("true", "false")
+
+
+@dataclass(frozen=True)
+class NumberForm:
+    """How the texts of a column are numbers.
+
+    Args:
+        decimal: decimal mark; empty where no text has one, so that a later text is a number only if it can be read in
+            one way.
+        unit: what stands beside each number, such as ``"%"``; empty for numbers alone.
+        bare: whether a number may lack the unit.
+
+    Examples:
+        >>> form = NumberForm(",", "kg")
+        >>> [form.read(text) for text in ("1.234,5 kg", "12 kg", "12", "3 t", "1.5 kg")]
+        [1234.5, 12.0, nan, nan, nan]
+        >>> [NumberForm().read(text) for text in ("12", "1,5", "1.5", "1.500")]
+        [12.0, 1.5, 1.5, nan]
+    """
+
+    decimal: str = ""
+    unit: str = ""
+    bare: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether the texts are numbers as programs write them."""
+        return self.decimal == "." and not self.unit
+
+    def read(self, text: str) -> float:
+        """Return the number in a text; NaN for any other text."""
+        text = text.strip()
+        if not self.unit and self.decimal == "." and _PLAIN.fullmatch(text):
+            return float(text)
+        if (amount := amount_of(text)) is None:
+            return math.nan if self.unit else _WORDS.get(text.lower(), math.nan)
+        if amount.unit != self.unit and (amount.unit or not self.bare):
+            return math.nan
+        marks = marks_of(amount.number)
+        decimal = self.decimal or (marks[0] if len(marks) == 1 or not _has_mark(amount.number) else "")
+        if decimal not in marks:
+            return math.nan
+        kept = (c for c in amount.number if c.isalnum() or c in "+-" or c == decimal)
+        return amount.sign * float("".join("." if c == decimal else c for c in kept))
+
+    def describe(self) -> str:
+        """Return what a text must be, as a message says it."""
+        mark = {".": " with a decimal point", ",": " with a decimal comma"}.get(self.decimal, "")
+        unit = f" in {self.unit}" if self.unit else ""
+        return f"numbers{unit}{mark}"
+
+
+def _has_mark(number: str) -> bool:
+    return "." in number or "," in number
+
+
+class Found(NamedTuple):
+    """What the texts of a column tell about its form."""
+
+    form: NumberForm
+    ambiguous: str  # a text that is another number with a decimal point than with a decimal comma; empty if there is none
+
+
+def form_of(texts: Iterable[str], decimal: str | None = None) -> Found | None:
+    """Return the form in which most of some different texts are numbers; None if none is one.
+
+    Args:
+        texts: the texts.
+        decimal: decimal mark where the texts leave it open.
+
+    Examples:
+        >>> form_of(["950", "1.234", "12.500"]).ambiguous
+        '1.234'
+        >>> form_of(["5%", "-14.4%", "-"]).form
+        NumberForm(decimal='.', unit='%', bare=False)
+    """
+    amounts = [(text, amount) for text in texts if (amount := amount_of(text)) is not None]
+    if not amounts:
+        words = any(text.strip().lower() in _WORDS for text in texts)
+        return Found(NumberForm("."), "") if words else None
+    unit = Counter(amount.unit for _, amount in amounts).most_common(1)[0][0]
+    marked = [(text, marks_of(a.number)) for text, a in amounts if a.unit == unit and _has_mark(a.number)]
+    if not marked:
+        return Found(NumberForm("", unit), "")
+    fitting = {mark: sum(mark in marks for _, marks in marked) for mark in MARKS}
+    if fitting["."] != fitting[","]:
+        return Found(NumberForm(max(MARKS, key=lambda mark: fitting[mark]), unit), "")
+    if all(len(marks) == 1 for _, marks in marked):  # as many of either: those with a comma are reported
+        return Found(NumberForm(".", unit), "")
+    if decimal is not None:
+        return Found(NumberForm(decimal, unit), "")
+    return Found(NumberForm("", unit), next(text for text, marks in marked if len(marks) == 2))
+
+
+def is_settled(texts: Sequence[str]) -> bool:
+    """Return whether some texts are plain numbers, of which one can be read with a decimal point only.
+
+    Examples:
+        >>> is_settled(["1.234", "0.5"]), is_settled(["1.234", "950"]), is_settled(["12", "7"]), is_settled(["01", "0.5"])
+        (True, False, False, False)
+    """
+    stripped = [text.strip() for text in texts]
+    if not all(map(_PLAIN.fullmatch, stripped)) or any(map(_CODE.fullmatch, stripped)):
+        return False
+    return any(_has_mark(text) and marks_of(text.lstrip("+-")) == (".",) for text in stripped)
+
+
+def have_three_decimals(texts: Sequence[str]) -> bool:
+    """Return whether all texts are numbers with three decimals, as programs print them."""
+    return all(_THREE.fullmatch(text.strip()) for text in texts)
+
+
+# dates
+
+_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?")
+_CLOCK = r"(?:[T ]+([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}(?:\.[0-9]+)?))?(?: ?([AaPp][Mm]))?)?"
+_DIGITS = re.compile(rf"([0-9]{{1,4}})([./-])([0-9]{{1,2}})\2([0-9]{{1,4}}){_CLOCK}")
+_MONTH = re.compile(rf"([0-9]{{1,2}}|[A-Za-z]{{3,9}})([ -])([A-Za-z]{{3,9}}|[0-9]{{1,2}}),?\2([0-9]{{4}}){_CLOCK}")
+_NAMES = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october"]
+_NAMES += ["november", "december"]
+_MONTHS = {name[:size]: at for at, name in enumerate(_NAMES, start=1) for size in (3, len(name))} | {"sept": 9}
+WORDS = "%d %B %Y"
+"""Format of dates with the month as an English word, such as 31 May 2024, May 31, 2024 and 31-May-2024."""
+_ORDERS = {
+    ".": ("%d.%m.%Y", "%d.%m.%y", "%Y.%m.%d"),
+    "/": ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d"),
+    "-": ("%d-%m-%Y", "%m-%d-%Y", "%d-%m-%y", "%m-%d-%y"),
+}
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+def date_at(days: float) -> datetime.date:
+    """Return the date that is so many days after 1 January 1970.
+
+    Examples:
+        >>> str(date_at(1650.4))
+        '1974-07-09'
+    """
+    return datetime.date.fromordinal(_EPOCH + math.floor(days))
+
+
+@dataclass(frozen=True)
+class DateForm:
+    """How the cells of a column are dates.
+
+    Args:
+        formats: formats as for ``strftime``, or `ISO`; each cell has one of them.
+        first_year: first of the hundred years that years of two digits stand for; None where they are not allowed.
+
+    Examples:
+        >>> form = DateForm((ISO, "%d.%m.%y"), first_year=1930)
+        >>> [form.days(cell) for cell in ("1970-01-02T12:00", "01.01.68", "31.02.68", "9999-12-31")]
+        [1.5, -731.0, nan, 2932896.0]
+    """
+
+    formats: tuple[str, ...]
+    first_year: int | None = None
+
+    def days(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
+        """Return the days from 1970-01-01 to a date, with a fraction for the time; NaN for any other cell."""
+        if isinstance(cell, str):
+            found = (_days(cell.strip(), form, self.first_year) for form in self.formats)
+            return next((days for days in found if not math.isnan(days)), math.nan)
+        if isinstance(cell, np.datetime64):
+            return float(cell.astype("datetime64[us]").astype(np.int64)) / 86_400e6
+        if isinstance(cell, datetime.datetime):
+            return _since(cell)
+        return float(cell.toordinal() - _EPOCH) if isinstance(cell, datetime.date) else math.nan
+
+    @property
+    def two_digits(self) -> bool:
+        """Whether a format has years of two digits."""
+        return any("%y" in form for form in self.formats)
+
+
+def _since(time: datetime.datetime) -> float:
+    away = time.utcoffset()
+    clock = datetime.timedelta(hours=time.hour, minutes=time.minute, seconds=time.second, microseconds=time.microsecond)
+    seconds = (clock - (away or datetime.timedelta())).total_seconds()
+    return time.toordinal() - _EPOCH + seconds / 86_400
+
+
+def _days(text: str, form: str, first_year: int | None) -> float:
+    """Return the days since 1970 of a text in a format; NaN for other texts."""
+    try:
+        if form == ISO:
+            return _since(datetime.datetime.fromisoformat(text)) if _ISO.fullmatch(text) else math.nan
+        if form == WORDS:
+            return _by_word(text)
+        if form in _fields():
+            return _by_digits(text, form, first_year)
+        found = datetime.datetime.strptime(text, form)  # noqa: DTZ007 (a format may have a time zone)
+    except (ValueError, OverflowError):
+        return math.nan
+    if "%y" in form and first_year is not None:
+        found = found.replace(year=first_year + (found.year - first_year) % 100)
+    return _since(found)
+
+
+@cache
+def _fields() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return mark and order of the fields of each format of digits."""
+    return {form: (mark, tuple(form.replace("%", "").split(mark))) for mark, forms in _ORDERS.items() for form in forms}
+
+
+def _by_digits(text: str, form: str, first_year: int | None) -> float:
+    found, (mark, order) = _DIGITS.fullmatch(text), _fields()[form]
+    if found is None or found[2] != mark:
+        return math.nan
+    part = dict(zip(order, (found[1], found[3], found[4]), strict=True))
+    text_of_year = part.get("Y", part.get("y", ""))
+    if len(text_of_year) != (4 if "Y" in part else 2) or max(len(part["d"]), len(part["m"])) > 2:
+        return math.nan
+    year = int(text_of_year)
+    if "y" in part:
+        base = 1969 if first_year is None else first_year
+        year = base + (year - base) % 100
+    return _at(year, int(part["m"]), int(part["d"]), found.groups()[-4:])
+
+
+def _by_word(text: str) -> float:
+    if (found := _MONTH.fullmatch(text)) is None:
+        return math.nan
+    day, word = (found[1], found[3]) if found[1].isdigit() else (found[3], found[1])
+    month = _MONTHS.get(word.lower())
+    return math.nan if month is None or not day.isdigit() else _at(int(found[4]), month, int(day), found.groups()[-4:])
+
+
+def _at(year: int, month: int, day: int, clock: Sequence[str | None]) -> float:
+    """Return the days since 1970 of a date and a clock of hours, minutes, seconds, and am or pm."""
+    hours, minutes, seconds = int(clock[0] or 0), int(clock[1] or 0), float(clock[2] or 0)
+    if clock[3]:
+        if not 1 <= hours <= 12:
+            return math.nan
+        hours = hours % 12 + (12 if clock[3].lower() == "pm" else 0)
+    if hours > 23 or minutes > 59 or seconds >= 60:
+        return math.nan
+    return datetime.date(year, month, day).toordinal() - _EPOCH + (3600 * hours + 60 * minutes + seconds) / 86_400
+
+
+def date_forms(cells: Sequence[Any], first_year: int | None = None) -> list[DateForm]:
+    """Return the forms in which all of some different cells are dates.
+
+    There are none where a cell is no date, and two or more where day and month of all cells of a kind could be swapped.
+
+    Examples:
+        >>> date_forms(["2024-05-31", "31.05.2024"])
+        [DateForm(formats=('ISO 8601', '%d.%m.%Y'), first_year=None)]
+        >>> [form.formats for form in date_forms(["01/02/2024", "03/02/2024"])]
+        [('%d/%m/%Y',), ('%m/%d/%Y',)]
+    """
+    return _forms(cells, first_year, all)
+
+
+def likely_form(cells: Sequence[Any], first_year: int | None = None) -> DateForm | None:
+    """Return the form in which most of some different cells are dates; None where none is one."""
+    dated = [cell for cell in cells if _formats(cell)]
+    for share in (0.0, 0.2):  # of the dates of a kind, that a format may not fit
+        kept = _forms(dated, first_year, lambda fits, most=share: fits.count(False) <= most * len(fits))  # type: ignore[misc]
+        if kept:
+            return kept[0]
+    return None
+
+
+def _forms(cells: Sequence[Any], first_year: int | None, enough: Any) -> list[DateForm]:  # noqa: ANN401
+    groups: dict[tuple[str, ...], list[Any]] = {}
+    for cell in cells:
+        if not (formats := _formats(cell)):
+            return []
+        groups.setdefault(formats, []).append(cell)
+    found: list[tuple[str, ...]] = [()] if groups else []
+    for formats, members in groups.items():
+        fitting = []
+        for form in formats:
+            one = DateForm((form,), first_year)
+            if enough([not math.isnan(one.days(cell)) for cell in members]):
+                fitting.append(form)
+        found = [(*before, form) for before in found for form in fitting]
+    return [DateForm(formats, first_year) for formats in found]
+
+
+def _formats(cell: Any) -> tuple[str, ...]:  # noqa: ANN401
+    """Return the formats that a cell could have from its look; none for what is no date."""
+    if not isinstance(cell, str):
+        return (ISO,) if isinstance(cell, datetime.date | np.datetime64) else ()
+    text = cell.strip()
+    if _ISO.fullmatch(text):
+        return (ISO,)
+    if (found := _DIGITS.fullmatch(text)) is not None:
+        years = {1: "", 2: "y", 4: "Y"}.get(len(found[4]), "")
+        first = len(found[1]) == 4
+        return tuple(
+            form for form in _ORDERS[found[2]] if form.startswith("%Y") == first and (first or form.endswith(f"%{years}"))
+        )
+    found = _MONTH.fullmatch(text)
+    named = found is not None and any(part.lower() in _MONTHS for part in (found[1], found[3]))
+    return (WORDS,) if named else ()
