@@ -466,7 +466,9 @@ def test_bad_files_are_explained(tmp_path):
         read_table(tmp_path / "none.csv", label="y")
     with pytest.raises(DataError, match="is not a file"):
         read_table(tmp_path, label="y")
-    with pytest.raises(DataError, match=r"unknown file type '.xlsx'; known are .csv .* save the table as one of these"):
+    with pytest.raises(DataError, match=r"unknown file type '.xls'; known are .csv .* save the table as one of these"):
+        read_table(write(tmp_path, "x", "t.xls"), label="y")
+    with pytest.raises(DataError, match=r"t\.xlsx: not a workbook"):
         read_table(write(tmp_path, "x", "t.xlsx"), label="y")
     with pytest.raises(DataError, match="not an array file"):
         read_table(write(tmp_path, "x", "t.npy"), label="y")

@@ -117,7 +117,6 @@ def test_check_names_spellings_and_has_no_empty_line_for_a_label_that_it_cannot_
         (["-14.4%", "5 %", "-"], [-14.4, 5, np.nan]),
         (["$24.37", "-$1", "(1.50)", "$3-"], None),  # one lacks its unit
         (["$24.37", "-$1", "($1.50)", "$3-"], [24.37, -1, -1.5, -3]),
-        (["(1.50)", "1.50-", "\u22121.5", "\u2013 2"], None),
         (["(1.50)", "1.50-", "\u22121.5"], [-1.5, -1.5, -1.5]),
         (["60.5 kg", "1.234 kg"], [60.5, 1.234]),
         (["5 kg", "900 g"], None),
@@ -654,13 +653,17 @@ def test_a_column_that_is_known_only_afterwards_is_named(tmp_path, capsys, monke
     closed = np.where(failed, "2024-05-01", "")
     table = {"age": rng.normal(size=60), "cost": cost, "almost": almost, "closed": closed, "failed": failed}
     pd.DataFrame(table | {"claim": np.where(failed, "paid", "none")}).to_csv("machines.csv", index=False)
-    note = "'cost', 'closed is missing', 'claim = paid': each alone tells the labels apart; data.drop leaves out what"
+    note = "'cost' alone tells the labels apart: its AUC is 1.000 (rows"
     arguments = ["check", "machines.csv", "--label", "failed"]
     assert main(arguments) == 0
-    assert note in capsys.readouterr().out.replace("\n", " ")
+    said = " ".join(capsys.readouterr().out.split())
+    assert note in said
+    assert (
+        "likewise 'almost', 'closed is missing', 'claim = paid'. Is it known before you act? data.drop leaves" in said
+    )
     split = split_of(DataConfig(path="machines.csv", label="failed", train_fraction=0.7), seed=0)
     assert any(one.startswith(note) for one in split.notes)
-    assert main([*arguments, "--drop", "cost", "closed", "claim"]) == 0
+    assert main([*arguments, "--drop", "cost", "almost", "closed", "claim"]) == 0
     assert "apart" not in capsys.readouterr().out
 
 
@@ -682,12 +685,14 @@ def test_init_writes_what_it_knows_and_overwrites_nothing(finished, tmp_path, ca
     assert main(["init", "s.csv"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "wrote s.toml; next: ltr run s.toml\n"
-    assert "column 'city' has 150 different texts" in printed.err
+    assert printed.err == ""
     config = load_config("s.toml").data
-    assert (config.label, config.drop) == ("affair", ("city",))
+    assert (config.label, config.drop) == ("affair", ())
     assert read_raw_table("s.csv", config.roles, config.reading).problems == ()
     assert main(["init", "s.csv"]) == 2
     assert "s.toml is there already" in capsys.readouterr().err
+    assert main(["init", "s.csv", "--force"]) == 0
+    capsys.readouterr()
     save(table.assign(smoker=["yes", "no"] * 150), tmp_path / "two.csv")
     assert main(["init", "two.csv"]) == 0
     assert "fill in its label, then: ltr run two.toml" in capsys.readouterr().out

@@ -14,14 +14,14 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.cards import Card, CardRanker
-from ltr.data import half_split
+from ltr.data import Table, half_split
 from ltr.data.labels import Labels
 from ltr.exact import Limits
 from trainers.config import Config
 from trainers.config.sections import CardConfig
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import RunError, write_atomic
-from trainers.task.raw import Labelled, Raw, asked_columns, not_asked, read_labelled, texts_of
+from trainers.task.raw import Raw, asked_columns, not_asked, read_labelled, texts_of
 
 Rows = tuple[Raw, ArrayLike]
 """Rows of a table as it is, and their labels."""
@@ -123,15 +123,13 @@ def ranked_csv(card: Card, listed: Sequence[Listed], *, quote_formulas: bool = F
     )
 
 
-def card_of_table(
-    config: Config, test: float, labelled: Labelled | None = None
-) -> tuple[Found, list[Listed], list[str]]:
+def card_of_table(config: Config, test: float, table: Table | None = None) -> tuple[Found, list[Listed], list[str]]:
     """Find the best card for a part of the rows of a table, count its totals on the others, and list all rows.
 
     Args:
         config: the table, what the card may be, and the seed of the division.
         test: share of the rows that are held out, from 0 to 1; 0 for none.
-        labelled: the table, if it has been read.
+        table: the table, if it has been read.
 
     Returns:
         the card, the rows, and notes on the table and on columns that are left out.
@@ -140,19 +138,19 @@ def card_of_table(
         DataError: everything that keeps the table from being used.
         RunError: an option that does not go with the table.
     """
-    labelled = read_labelled(config.data) if labelled is None else labelled
-    path, table, label = labelled.path, labelled.table, str(config.data.label)
-    y, texts = labelled.y, texts_of(path)
+    table = read_labelled(config.data) if table is None else table
+    label, y, texts = str(config.data.label), table.y, texts_of(Path(table.where))
     try:
+        parts = parts_of_card(len(y), config.seed, test)
         listed = [
-            Listed(used, asked_columns(table, rows, table.kinds), texts.iloc[rows], rows)
-            for used, rows in parts_of_card(len(y), config.seed, test).items()
+            Listed(used, asked_columns(table, rows, table.kinds), texts.iloc[table.in_file(rows)], table.in_file(rows))
+            for used, rows in parts.items()
         ]
-        ranker = card_ranker(config.card, config.seed)
-        found = find_card(ranker, label_name(label, labelled.labels), *((part.table, y[part.rows]) for part in listed))
+        rows = [(part.table, y[members]) for part, members in zip(listed, parts.values(), strict=True)]
+        found = find_card(card_ranker(config.card, config.seed), label_name(label, table.labels), *rows)
     except ValueError as error:
-        raise RunError(f"{path}: {error}") from None
-    return found, listed, [*labelled.notes, *not_asked(table.kinds), *found.left_out]
+        raise RunError(f"{table.where}: {error}") from None
+    return found, listed, [*table.notes, *not_asked(table.kinds), *found.left_out]
 
 
 def parts_of_card(n: int, seed: int, test: float) -> dict[str, NDArray[np.int64]]:

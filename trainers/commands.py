@@ -21,7 +21,7 @@ from trainers.stopping import complain, folded, is_first
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ltr.data import Roles
+    from ltr.data import Roles, Table
     from trainers.config import Config
     from trainers.csv_text import CsvText
     from trainers.preview import Preview
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from trainers.run.rows import Rows
     from trainers.sweep.checks import Loaded
     from trainers.task.data import Source
-    from trainers.task.raw import Labelled
 
 
 def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
@@ -65,7 +64,7 @@ def check_tune(arguments: argparse.Namespace) -> tuple[Any, Any, Any, Source | N
     return *given, read_at_once(config)
 
 
-def check_card(arguments: argparse.Namespace) -> tuple[Config, Labelled]:
+def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     """Return the options of a card as a config, and its table."""
     from ltr.data import DataError, TableError
     from trainers.config import parse_config
@@ -427,7 +426,7 @@ def init(arguments: argparse.Namespace) -> int:
     """Write a config for a table."""
     from trainers.own_table import open_keys, write_config
 
-    output, checked = write_config(arguments.table, _roles(arguments), arguments.output)
+    output, checked = write_config(arguments.table, _roles(arguments), arguments.output, force=arguments.force)
     if arguments.json:
         _print_json({"written": str(output), "complete": checked.table.roles.label is not None, **checked.to_dict()})
     elif checked.table.roles.label is None:

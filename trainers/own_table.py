@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -228,27 +228,32 @@ def _could_be_label(column: Column, graded: bool) -> bool:
     return few and column.different <= 10 and labels_of(column, graded=graded).values is not None
 
 
-def write_config(path: Path, roles: Roles, output: Path | None) -> tuple[Path, Checked]:
+def write_config(path: Path, roles: Roles, output: Path | None, *, force: bool = False) -> tuple[Path, Checked]:
     """Write a config to start from, and return its path and what the table holds.
 
-    The label is guessed only where one column alone can be it. Columns that cannot be used are named in ``drop``, and
-    so are ids in a table of numbers, which a run would take as they are.
+    The label is guessed only where one column alone can be it, and the query only where labels are grades. Columns
+    that cannot be used are named in ``drop``, and so are ids in a table of numbers, which a run would take as they are.
 
     Args:
         path: the table.
         roles: what the columns are for.
         output: where to write; by default in the current folder, under the name of the table.
+        force: whether to write over a file that is there.
 
     Raises:
         DataError: a table that cannot be read.
         RunError: a file that is there already, or cannot be written.
     """
     output = Path(f"{path.stem}.toml") if output is None else output
-    if output.exists():
-        raise RunError(f"--output: {output} is there already; give another name, or remove it")
+    if output.exists() and not force:
+        raise RunError(f"--output: {output} is there already; give another name, or --force to write over it")
     checked = check_table(path, roles)
     if roles.label is None and len(guessed := label_candidates(checked.table)) == 1:
-        roles = Roles(**{**vars(roles), "label": guessed[0]})
+        roles = replace(roles, label=guessed[0])
+        checked = check_table(path, roles)
+    keys = [remedy for problem in checked.table.problems for remedy in problem.remedies[:1] if remedy.key == "query"]
+    if keys:
+        roles = replace(roles, query=str(keys[0].value))
         checked = check_table(path, roles)
     with writing(output, "--output"):
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -256,7 +261,12 @@ def write_config(path: Path, roles: Roles, output: Path | None) -> tuple[Path, C
     return output, checked
 
 
-_SOLVED = ("label", "drop", "missing")  # keys of which the config that is written has the remedy, others as comments
+_SOLVED = (
+    "label",
+    "drop",
+    "missing",
+    "unlabelled",
+)  # keys of which the config that is written has the remedy, others as comments
 
 
 def open_keys(error: TableError) -> list[str]:
@@ -283,12 +293,14 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     ids = [name for name, one in table.columns.items() if table.plain and kind_of(one).name == "id"]
     drop = solved.pop("drop", toml_value([*roles.drop, *ids]))
     yield f"drop = {drop}  # add what must not be used, such as what is known only afterwards"
-    if "missing" in solved:
-        yield f"missing = {solved.pop('missing')}  # texts that stand for missing values"
+    for key, what in (("missing", "texts that stand for missing values"), ("unlabelled", "rows without a label")):
+        if key in solved:
+            yield f"{key} = {solved.pop(key)}  # {what}"
     for key, value in solved.items():
         yield f"# {key} = {value}  # if so, take away the first #"
     yield from ("", "[exact]")
-    yield f"top_k = {min(50, max(2, checked.rows // 4))}  # how many rows at the top matter: those that you can act on"
+    rows = checked.rows if table.queries is None else int(np.median(np.unique(table.queries, return_counts=True)[1]))
+    yield f"top_k = {min(50, max(2, rows // 4))}  # how many rows at the top matter: those that you can act on"
     yield 'statistic = "dcg"  # what makes a good list'
     weights = table.weights if checked.error is None else None
     if weights is not None and not np.isin(weights[table.y == 0], (0, 1)).all():

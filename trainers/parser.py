@@ -321,6 +321,7 @@ def parser_of_ltr() -> _Parser:
     init("table", metavar="TABLE", type=file, help="a CSV or other table")
     _add_columns(init)
     init("-o", "--output", metavar="FILE", type=Path, help="where to write (default: TABLE's name with .toml, here)")
+    init("--force", action="store_true", help="write over a file that is there")
     init("--json", action="store_true", help="print JSON: the config's path, and what ltr check --json prints")
 
     card = add(

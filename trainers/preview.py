@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from ltr.data import Table
 from ltr.threads import available_threads
 from trainers.cards import label_name, parts_of_card
 from trainers.config import CARD, EXACT, Config
@@ -25,7 +26,7 @@ from trainers.sweep.runner import Shard, examine, part
 from trainers.tables import folded_table
 from trainers.task.data import Source, Split
 from trainers.task.options import too_long
-from trainers.task.raw import Labelled, asked_columns, not_asked
+from trainers.task.raw import asked_columns, not_asked
 
 
 @dataclass(frozen=True)
@@ -195,30 +196,30 @@ def _is_finished(loaded: Loaded, cell: Cell) -> bool:
         return False
 
 
-def preview_card(config: Config, labelled: Labelled, test: float, width: int) -> Preview:
+def preview_card(config: Config, table: Table, test: float, width: int) -> Preview:
     """Return what ``ltr card`` would search through.
 
     Raises:
         RunError: a table without a column that a card may ask about.
     """
-    table, options = labelled.table, config.card
-    sizes = {used: len(rows) for used, rows in parts_of_card(len(labelled.y), config.seed, test).items()}
+    options = config.card
+    sizes = {used: len(rows) for used, rows in parts_of_card(len(table.y), config.seed, test).items()}
     try:
         asked = list(asked_columns(table, slice(0, 0), table.kinds))
     except ValueError as error:
-        raise RunError(f"{labelled.path}: {error}") from None
-    notes = [*labelled.notes, *not_asked(table.kinds)]
-    label = label_name(str(config.data.label), labelled.labels)
+        raise RunError(f"{table.where}: {error}") from None
+    notes = [*table.notes, *not_asked(table.kinds)]
+    label = label_name(str(config.data.label), table.labels)
     limits: dict[str, Any] = {
         name: getattr(options, name) for name in ("statistic", "max_questions", "points", "cuts", "time_limit")
     }
-    content: Json = {"table": str(labelled.path), "label": label, "rows": sizes, "columns": asked, **limits}
+    content: Json = {"table": table.where, "label": label, "rows": sizes, "columns": asked, **limits}
     content["notes"] = notes
-    positives = int((labelled.y > 0).sum())
+    positives = int((table.y > 0).sum())
     rows = ", ".join(f"{n} for {used.replace('test', 'testing')}" for used, n in sizes.items())
     parts: list[RenderableType] = [
         _heading(f"a card for {label}"),
-        Text(f"{labelled.path}: {len(labelled.y)} rows, {positives} positive; {rows}"),
+        Text(f"{table.where}: {len(table.y)} rows, {positives} positive; {rows}"),
         Text(f"columns to ask about: {', '.join(asked)}"),
         *map(Text, notes),
         Text(

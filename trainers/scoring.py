@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ltr.cards import Card
-from ltr.data import read_columns, read_texts
+from ltr.data import TableError, read_texts
+from ltr.data.table_files import read_file
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import RunError
 
@@ -23,9 +24,11 @@ def score_csv(card_path: Path, path: Path, *, quote_formulas: bool = False) -> C
         card = Card.load(card_path)
     except ValueError as error:
         raise RunError(str(error)) from None
-    columns = read_columns(path)
+    file = read_file(path, numbers=())
+    if problems := file.problems_of(question.column for question in card.questions):
+        raise TableError(str(path), problems)
     try:
-        points = card.explain(columns)
+        points = card.explain(file.columns)
     except ValueError as error:
         raise RunError(f"{path}: {error}") from None
     total = points.pop("total")

@@ -27,11 +27,12 @@ IntArray = NDArray[np.int64]
 _FORMAT, _VERSION = "ltr card", 1
 _HOW = (
     "The total of a row is the sum of the points of the questions that it answers yes. Operators: '>=': the number in "
-    "the column is at least the value. '=': the text of the cell is the value; whole numbers are written without "
-    "decimals, booleans as true and false. 'not in': the cell is not missing, and its text is none of the values. "
+    "the column, written with the decimal mark and the unit given, is at least the value. '=': the text of the cell is "
+    "the value; whole numbers are written without decimals, booleans as true and false. 'not in': the cell is not "
+    "missing, and its text is none of the values. "
     "'missing': the cell is empty. An empty cell answers no to all other questions."
 )
-_COLUMNS = ("question", "points", "column", "operator", "value")
+_COLUMNS = ("question", "points", "column", "operator", "value", "decimal", "unit")
 _EQUAL = 1e-9  # relative difference of value and bound up to which they are the same
 _QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %: two-sided intervals of 90 %
 
@@ -316,8 +317,7 @@ class Card:
     def to_dict(self) -> dict[str, Any]:
         """Return the card as plain values, as `save` writes it."""
         rules = [
-            {"question": q.name, "points": p, "column": q.column, "operator": q.operator, "value": q.value}
-            for q, p in zip(self.questions, self.points, strict=True)
+            {"question": q.name, "points": p, **asdict(q)} for q, p in zip(self.questions, self.points, strict=True)
         ]
         counts = [asdict(counts) for counts in self.counts]
         proof = {name: getattr(self, name) for name in ("statistic", "ties", "gain", "value", "bound", "status")}
@@ -402,7 +402,9 @@ class Card:
             writer.writerow(_COLUMNS)
             for q, p in zip(self.questions, self.points, strict=True):
                 value = json.dumps(q.value, ensure_ascii=False) if isinstance(q.value, tuple) else q.value
-                writer.writerow([q.name, p, q.column, q.operator, value])
+                writer.writerow(
+                    [q.name, p, q.column, q.operator, value, "text" if q.decimal is None else q.decimal, q.unit]
+                )
             content = text.getvalue()
         else:
             content = json_text(self.to_dict())
@@ -440,7 +442,8 @@ def _rules(lines: Sequence[Mapping[str, Any]]) -> tuple[tuple[Question, ...], tu
     questions, points = [], []
     for line in lines:
         value = line["value"]
-        questions.append(Question(line["column"], line["operator"], tuple(value) if type(value) is list else value))
+        value = tuple(value) if type(value) is list else value
+        questions.append(Question(line["column"], line["operator"], value, line["decimal"], line["unit"]))
         points.append(line["points"])
     return tuple(questions), tuple(points)
 
@@ -464,7 +467,8 @@ def _lines(path: str | Path) -> list[dict[str, Any]]:
                 value = json.loads(value)
             elif line["operator"] == "missing":
                 value = value or None
-            found.append({**line, "value": value, "points": int(str(line["points"]))})
+            decimal = None if line["decimal"] == "text" else line["decimal"]
+            found.append({**line, "value": value, "points": int(str(line["points"])), "decimal": decimal})
         except (ValueError, TypeError, OverflowError):
             raise ValueError(f"a damaged card: line {number} is {','.join(map(str, line.values()))!r:.80}") from None
     return found

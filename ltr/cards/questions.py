@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ltr.checks import as_float, as_sequence, check_number, check_whole, is_whole, one_of
 from ltr.data.columns import Column, columns_of, text_of, yes_of
+from ltr.data.forms import NumberForm
 
 Operator = Literal[">=", "=", "not in", "missing"]
 BoolArray = NDArray[np.bool_]
@@ -38,6 +39,8 @@ class Question:
             ``"not in"`` (the cell is not missing, and its text is none of `value`), or ``"missing"``.
         value: a number, a text, some texts, or None, in this order of operators. As text, whole numbers are written
             without decimals, booleans as ``true`` and ``false``, and white space around a text is left out.
+        decimal: decimal mark of texts that are numbers; empty where none was seen, None where cells are texts.
+        unit: what stands beside each number, such as ``"%"``.
 
     Raises:
         ValueError: a value that does not fit the operator.
@@ -53,9 +56,13 @@ class Question:
     column: str
     operator: Operator
     value: float | str | tuple[str, ...] | None = None
+    decimal: str | None = "."
+    unit: str = ""
 
     def __post_init__(self) -> None:
         one_of("operator", self.operator, get_args(Operator))
+        if self.decimal not in (".", ",", "", None) or not isinstance(self.unit, str):
+            raise ValueError(f"decimal must be '.', ',', '' or None, and unit a text, got {self.decimal!r:.80}")
         if not isinstance(self.column, str) or not self.column:
             raise ValueError(f"column must be a name, got {self.column!r:.80}")
         rule, fits = {
@@ -82,7 +89,9 @@ class Question:
         Raises:
             ValueError: the table lacks the column, or a cell that should be a number is text.
         """
-        column = columns_of(table, (self.column,))[self.column]
+        texts = self.operator in ("=", "not in") or self.decimal is None
+        form = NumberForm(self.decimal or "", self.unit)
+        column = columns_of(table, (self.column,))[self.column].read_as("text" if texts else form)
         if self.operator == "missing":
             return column.missing
         if isinstance(self.value, tuple):
@@ -91,7 +100,8 @@ class Question:
             return ~column.missing & (column.texts == text_of(self.value))
         if column.numbers is None:
             row, cell = column.not_a_number
-            raise ValueError(f"column {self.column!r} must hold numbers or missing values, got {cell!r} in row {row}")
+            what = "numbers" if form.plain else form.describe()
+            raise ValueError(f"column {self.column!r} must hold {what} or missing values, got {cell!r} in row {row}")
         with np.errstate(invalid="ignore"):
             return np.asarray(column.numbers >= as_float(self.value))
 
@@ -241,6 +251,8 @@ class Questions(TransformerMixin, BaseEstimator):
         framed = isinstance(X, Mapping) or hasattr(X, "columns")
         if framed and (reset or hasattr(self, "feature_names_in_")):
             columns = columns_of(X, None if reset else sorted({question.column for question in self.rules_}))
+            if reset:
+                columns = {name: one.read_as("text") if one.codes else one for name, one in columns.items()}
             if not columns or len(next(iter(columns.values()))) < 1 + reset:
                 raise ValueError(f"X must have at least {1 + reset} rows and a column, got {X!r:.80}")
             if reset:
@@ -263,10 +275,15 @@ class Questions(TransformerMixin, BaseEstimator):
                 f"column {name!r} must hold numbers, texts or booleans, not dates, got {next(iter(column.counts))}: "
                 "turn it into a number, such as days before today or the month, or drop it"
             )
+        if column.ambiguous:
+            rule = "must hold numbers that can be read in one way"
+            raise ValueError(f"column {name!r} {rule}, got {column.ambiguous!r}: write it without a mark for thousands")
+        form = None if numbers is None else column.form
+        how = {"decimal": None} if form is None else {"decimal": form.decimal, "unit": form.unit}
         values = column.counts if numbers is None or column.different <= 2 else {}
         if not isinstance(cuts, int | np.integer):
             for cut in sorted({as_float(cut) for cut in cuts}):
-                yield Question(name, ">=", _number(cut))
+                yield Question(name, ">=", _number(cut), **how)  # type: ignore[arg-type]
         elif len(values) == 2 and (set(values) in ({"0", "1"}, {"true", "false"}) or numbers is None):
             rarer = min(values, key=lambda text: (values[text], text))
             yield Question(name, "=", yes_of(values) or rarer)
@@ -275,7 +292,7 @@ class Questions(TransformerMixin, BaseEstimator):
             if not np.isfinite(known).all():
                 raise ValueError(f"column {name!r} must hold finite numbers or missing values, got inf")
             for cut in _thresholds(known, cuts):
-                yield Question(name, ">=", _number(cut))
+                yield Question(name, ">=", _number(cut), **how)  # type: ignore[arg-type]
         else:
             frequent = column.frequent(self.rare, self.most_values)
             if not frequent:
@@ -284,7 +301,7 @@ class Questions(TransformerMixin, BaseEstimator):
                 yield Question(name, "=", text)
             if 0 < len(frequent) < len(values):
                 yield Question(name, "not in", tuple(frequent))
-        yield Question(name, "missing")
+        yield Question(name, "missing", **how)  # type: ignore[arg-type]
 
 
 def _number(value: float) -> float:

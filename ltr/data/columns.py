@@ -1,11 +1,12 @@
 """Columns of tables: which cells are missing, and the others as numbers, texts or dates.
 
-A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone, or a dash in a column of numbers. Whether
-texts are numbers or dates, and which, `ltr.data.forms` says.
+A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone, or a dash in a column of numbers.
+`ltr.data.forms` says which texts are numbers or dates.
 """
 
 from __future__ import annotations
 
+import copy
 import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +57,9 @@ class Column:
         series = values if isinstance(values, pd.Series) else pd.Series(_cells(values))
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype if len(series.cat.categories) else object)
-        self.name, self._series, self._decimal, self._given = name, series.reset_index(drop=True), decimal, form
+        if not isinstance(series.index, pd.RangeIndex) or series.index.start != 0 or series.index.step != 1:
+            series = series.reset_index(drop=True)
+        self.name, self._series, self._decimal, self._given = name, series, decimal, form
         self._numeric = bool(pd.api.types.is_numeric_dtype(series.dtype))
         if pd.api.types.is_complex_dtype(series.dtype):
             raise DataError(f"column {name!r} must hold numbers, got {series.dtype}")
@@ -70,7 +73,13 @@ class Column:
 
     def read_as(self, form: NumberForm | Literal["text"] | None) -> Column:
         """Return the same cells, read in a form."""
-        return self if form == self._given else Column(self.name, self._series, decimal=self._decimal, form=form)
+        if form == self._given:
+            return self
+        found = copy.copy(self)
+        found._given = form
+        for name in ("missing", "plain", "form", "_found", "numbers", "_numbers", "_not_numbers"):
+            found.__dict__.pop(name, None)
+        return found
 
     @property
     def cells(self) -> Any:  # noqa: ANN401 (a pandas Series)
@@ -179,7 +188,9 @@ class Column:
     @cached_property
     def _not_numbers(self) -> BoolArray:
         found = zip(np.isnan(self._numbers), self._cells, strict=True)
-        return np.array([no and not (isinstance(c, str) and (not c.strip() or is_dash(c))) for no, c in found], dtype=bool)
+        return np.array(
+            [no and not (isinstance(c, str) and (not c.strip() or is_dash(c))) for no, c in found], dtype=bool
+        )
 
     # texts
 

@@ -145,7 +145,9 @@ class Encoding:
         if of < _FEW or 2 * rows <= of:
             return None
         had = listed([text for text in (self.reference, *self.values) if text], 3)
-        rule = f"column {self.column!r}: {listed(new, 3)} in {rows} of {of} rows are new since training, which had {had}"
+        rule = (
+            f"column {self.column!r}: {listed(new, 3)} in {rows} of {of} rows are new since training, which had {had}"
+        )
         return Problem(rule, (Remedy("write them as in the training rows, or say that they are new by --new-values"),))
 
     def notes(self, column: Column) -> Iterator[str]:
@@ -256,9 +258,7 @@ def _means(
     return tuple(((sums + _DRAWN * mean) / (counts + _DRAWN)).tolist()), mean
 
 
-def cross_fitted(
-    column: Column, encoding: Encoding, y: FloatArray, groups: NDArray[Any] | None = None
-) -> FloatArray:
+def cross_fitted(column: Column, encoding: Encoding, y: FloatArray, groups: NDArray[Any] | None = None) -> FloatArray:
     """Return the mean labels of training rows, each from the rows in other parts of the training set, (n,).
 
     Args:

@@ -4,9 +4,9 @@ A form is decided once, on the table that a ranker or a card learns from, and ke
 rows are read by it one by one, so that a row gets the same features in any company.
 
 Texts are numbers with a decimal point or comma, and with groups of three digits divided by commas, points, apostrophes
-or spaces. A minus may stand before or behind, or be a pair of parentheses, and a unit such as ``%``, ``$`` or ``kg`` may
-stand beside each number. Dates are ISO 8601 (``2024-05-31``, with a time or without), day, month and year divided by
-points, slashes or hyphens, or with the month as an English word.
+or spaces. A minus may stand before or behind, or be a pair of parentheses, and a unit such as ``%``, ``$`` or ``kg``
+may stand beside each number. Dates are ISO 8601 (``2024-05-31``, with a time or without), day, month and year divided
+by points, slashes or hyphens, or with the month as an English word.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _NUMBER = {
     )
     for mark, group in ((".", ","), (",", "."))
 }
-_CODES = "AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON RUB SEK TRY USD ZAR".split()
-_MONEY = rf"[A-Z]{{0,2}}[\u20ac$\u00a3\u00a5\u20b9\u20bd\u20a9]|{'|'.join(_CODES)}"
+_CODES = "AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON RUB SEK TRY USD ZAR"
+_MONEY = rf"[A-Z]{{0,2}}[\u20ac$\u00a3\u00a5\u20b9\u20bd\u20a9]|{_CODES.replace(' ', '|')}"
 _AMOUNT = re.compile(
     rf"(?P<open>\()?\s*(?P<sign>[+-]?)\s*(?P<before>{_MONEY})?\s*(?P<inner>[+-]?)"
     rf"(?P<number>[.,]?[0-9](?:[0-9.,{_SPACE}]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)"
@@ -173,7 +173,9 @@ class Found(NamedTuple):
     """What the texts of a column tell about its form."""
 
     form: NumberForm
-    ambiguous: str  # a text that is another number with a decimal point than with a decimal comma; empty if there is none
+    ambiguous: (
+        str  # a text that is another number with a decimal point than with a decimal comma; empty if there is none
+    )
 
 
 def form_of(texts: Iterable[str], decimal: str | None = None) -> Found | None:
@@ -211,8 +213,8 @@ def is_settled(texts: Sequence[str]) -> bool:
     """Return whether some texts are plain numbers, of which one can be read with a decimal point only.
 
     Examples:
-        >>> is_settled(["1.234", "0.5"]), is_settled(["1.234", "950"]), is_settled(["12", "7"]), is_settled(["01", "0.5"])
-        (True, False, False, False)
+        >>> [is_settled(texts) for texts in (["1.234", "0.5"], ["1.234", "950"], ["12", "7"], ["01", "0.5"])]
+        [True, False, False, False]
     """
     stripped = [text.strip() for text in texts]
     if not all(map(_PLAIN.fullmatch, stripped)) or any(map(_CODE.fullmatch, stripped)):
@@ -304,7 +306,7 @@ def _days(text: str, form: str, first_year: int | None) -> float:
             return _by_word(text)
         if form in _fields():
             return _by_digits(text, form, first_year)
-        found = datetime.datetime.strptime(text, form)  # noqa: DTZ007 (a format may have a time zone)
+        found = datetime.datetime.strptime(text, form)
     except (ValueError, OverflowError):
         return math.nan
     if "%y" in form and first_year is not None:
@@ -405,7 +407,9 @@ def _formats(cell: Any) -> tuple[str, ...]:  # noqa: ANN401
         years = {1: "", 2: "y", 4: "Y"}.get(len(found[4]), "")
         first = len(found[1]) == 4
         return tuple(
-            form for form in _ORDERS[found[2]] if form.startswith("%Y") == first and (first or form.endswith(f"%{years}"))
+            form
+            for form in _ORDERS[found[2]]
+            if form.startswith("%Y") == first and (first or form.endswith(f"%{years}"))
         )
     found = _MONTH.fullmatch(text)
     named = found is not None and any(part.lower() in _MONTHS for part in (found[1], found[3]))

@@ -13,11 +13,11 @@ kind         columns
 ``empty``    no value in any row: left out
 ===========  ==========================================================================================================
 
-All other columns are problems, which the user decides: texts among numbers, yes and no in several spellings, numbers and
-dates that can be read in two ways.
+All other columns are problems, which the user decides: texts among numbers, yes and no in several spellings, numbers
+and dates that can be read in two ways.
 
-What a column is, and in which form its texts are numbers or dates, is decided here, on the table that is learned from.
-Later rows are read by the same `Kind`.
+What a column is, and in which form its texts are numbers or dates, is decided here, on the table that is learned
+from. Later rows are read by the same `Kind`.
 """
 
 from __future__ import annotations
@@ -151,7 +151,8 @@ def kinds_of(
     Args:
         columns: the columns by name.
         asked: kinds that the user asks for, by column, as for `kind_of`.
-        date_format, first_year: as for `kind_of`, for all columns.
+        date_format: as for `kind_of`, for all columns.
+        first_year: as for `kind_of`, for all columns.
         wanted: columns that the user named as features.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
@@ -208,7 +209,9 @@ def _note_on_amounts(column: Column) -> str:
 
 
 def _note_on_codes(column: Column) -> str:
-    return f"column {column.name!r} holds codes with zeros in front, which are texts; data.numbers takes them as numbers"
+    return (
+        f"column {column.name!r} holds codes with zeros in front, which are texts; data.numbers takes them as numbers"
+    )
 
 
 def _texts(column: Column, *, wanted: bool) -> Kind:
@@ -222,8 +225,6 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
         return Kind("yes/no")
     if wanted or 2 * sum(counts[text] for text in column.frequent(RARE, MOST_VALUES)) >= known:
         return Kind("category")
-    if _ID_NAME.fullmatch(column.name) and len(counts) > known / 2:
-        return Kind("id", "different texts in a column that is called an id")
     if len(counts) > _DIFFERENT * known:
         return Kind("id", f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ")
     return Kind("category")

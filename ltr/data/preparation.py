@@ -131,7 +131,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return self.transform_columns(self._columns(X, reset=False), "X")
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: ANN401
-        """Return the features of the training rows, (n, d), as `fit` and `transform`, but mean labels from other rows."""
+        """Return the features of the training rows, (n, d), with mean labels from other rows."""
         self.fit(X, y)
         columns = self._columns(X, reset=False)
         found = encode(columns, self.encodings_, "X")

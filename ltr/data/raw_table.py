@@ -44,6 +44,7 @@ class Roles:
         categories: columns to take as categories, even where they hold numbers.
         date_format: format of dates, as for ``strftime``, where it is not found out.
         first_year: first of the hundred years that years of two digits stand for.
+        graded: whether labels may be grades although there are no queries.
         unlabelled: whether rows without a label are left out; otherwise they are a problem.
         weight: column of the weight of each row in training, >= 0; None gives all rows the weight 1.
     """
@@ -57,6 +58,7 @@ class Roles:
     categories: Sequence[str] = ()
     date_format: str | None = None
     first_year: int | None = None
+    graded: bool = False
     unlabelled: bool = False
     weight: str | None = None
 
@@ -100,7 +102,7 @@ class Table:
         if self.problems:
             raise TableError(self.where, self.problems, given=self.given)
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether all features are numbers and booleans as they are, so that there is nothing to prepare."""
         return is_plain(self.columns) and all(kind.name == "number" for kind in self.kinds.values())
@@ -200,7 +202,7 @@ def read_raw_table(
         ({'id': 'id', 'hours': 'number', 'mode': 'yes/no'}, [0, 1, 0, 1], ())
     """
     plain = None if kinds is None else {name for name, kind in kinds.items() if kind.number and kind.number.plain}
-    file = read_file(path, reading, ids=roles.query, numbers=plain)
+    file = read_file(path, reading, ids=roles.query, texts=roles.categories, numbers=plain)
     names, _ = features_of_roles(file.columns, roles)
     problems = file.problems_of((*names, roles.label, roles.query, roles.weight))
     beside = None
@@ -249,7 +251,7 @@ def table_of(
     labels = None
     kept = None
     if roles.label is not None and roles.label in columns:
-        graded = queries is not None or roles.query is not None
+        graded = roles.graded or queries is not None or roles.query is not None
         column = Column(roles.label, columns[roles.label], decimal=decimal)
         if roles.unlabelled and 0 < (left_out := int(column.missing.sum())) < len(column):
             kept = np.flatnonzero(~column.missing)

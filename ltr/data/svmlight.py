@@ -21,7 +21,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +142,8 @@ def _parse(file: Path) -> Arrays:
 
     queries = _query_texts(file)
     try:
-        X, labels = load_svmlight_file(str(file), dtype=np.float64, zero_based=True)
+        with _opened(file) as lines:
+            X, labels = load_svmlight_file(lines, dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError) as error:
         raise DataError(f"{file}: {_first_mistake(file) or error}") from None
     if len(labels) == 0:
@@ -156,9 +157,17 @@ def _parse(file: Path) -> Arrays:
     }
 
 
+def _opened(file: Path) -> BinaryIO:
+    """Open a file behind its byte order mark, if it has one."""
+    lines = file.open("rb")
+    if lines.read(3) != b"\xef\xbb\xbf":
+        lines.seek(0)
+    return lines
+
+
 def _observations(file: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the number and the text of each line that is neither blank nor a comment, without its comment."""
-    with file.open("rb") as lines:
+    with _opened(file) as lines:
         for number, line in enumerate(lines, start=1):
             text = line.partition(b"#")[0]
             if text.strip():

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, checked_names
 from ltr.data.problems import TableError
-from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text
+from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text, title_problem
 from ltr.files import missing_file
 
 IntArray = NDArray[np.int64]
 Columns = Mapping[str, Any]
 """Columns by name: each a pandas Series, or anything that NumPy can turn into a 1-D array."""
 
-BINARY_SUFFIXES = (".parquet", ".pq", ".npy", ".npz")
+BINARY_SUFFIXES = (".parquet", ".pq", ".npy", ".npz", ".xlsx")
 
 
 def read_file(
@@ -29,6 +29,7 @@ def read_file(
     *,
     as_text: bool = False,
     ids: str | None = None,
+    texts: Collection[str] = (),
     numbers: Collection[str] | None = None,
 ) -> TableFile:
     """Read a table file.
@@ -38,6 +39,7 @@ def read_file(
         reading: how to read it.
         as_text: return the fields of a text file unchanged.
         ids: a column of ids, whose fields stay as they are.
+        texts: columns whose fields stay texts, even where all are numbers.
         numbers: the columns of a text file whose fields are numbers with a decimal point; all others stay texts. By
             default those of which the file leaves no doubt.
 
@@ -54,9 +56,11 @@ def read_file(
     if separator is not None and (suffix not in TEXT_SUFFIXES or len(separator) != 1):
         raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
     if suffix in TEXT_SUFFIXES:
-        found = read_text(file, reading, as_text=as_text, ids=ids, numbers=numbers)
+        found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers)
     elif suffix in (".parquet", ".pq"):
         found = TableFile(_read_parquet(file))
+    elif suffix == ".xlsx":
+        found = TableFile(_read_excel(file))
     elif suffix in BINARY_SUFFIXES:
         found = TableFile(_read_numpy(file))
     else:
@@ -184,6 +188,26 @@ def _read_parquet(file: Path) -> dict[str, Any]:
         raise DataError(f"{file}: not a parquet file: {str(error).strip()}") from None
     names = checked_names([str(name) for name in frame.columns], str(file))
     return {name: frame.iloc[:, j] for j, name in enumerate(names)}
+
+
+def _read_excel(file: Path) -> dict[str, Any]:
+    """Return the columns of the first sheet of a workbook."""
+    import pandas as pd
+
+    try:
+        sheet = pd.read_excel(file, header=None, dtype=object)
+    except ImportError:
+        raise DataError(f"{file}: reading workbooks needs openpyxl; install ltr[excel]") from None
+    except Exception as error:  # openpyxl raises whatever the damaged archive makes it raise
+        raise DataError(f"{file}: not a workbook: {str(error).strip()}") from None
+    sheet = sheet.dropna(how="all").dropna(how="all", axis=1)
+    if len(sheet) == 0:
+        raise DataError(f"{file}: the first sheet is empty")
+    first = [["" if pd.isna(cell) else str(cell) for cell in row] for row in sheet.head(3).to_numpy()]
+    if problem := title_problem([list(filter(None, first[0])), *first[1:]]):
+        raise DataError(f"{file}: {problem}")
+    names = checked_names(first[0], str(file))
+    return {name: sheet.iloc[1:, j].infer_objects() for j, name in enumerate(names)}
 
 
 def _read_numpy(file: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Text tables, read as they are: encodings, separators, headers and rows of the wrong length.
 
-Cells stay texts, since only the column can tell what they mean; columns whose cells are numbers in one way only are read
-as numbers, which is faster.
+Cells stay texts, since only the column can tell what they mean; columns whose cells are numbers in one way only are
+read as numbers, which is faster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ltr.data.dataset import DataError
-from ltr.data.forms import have_three_decimals, is_settled
+from ltr.data.forms import amount_of, have_three_decimals, is_settled
 from ltr.data.problems import Problem, Remedy
 
 if TYPE_CHECKING:
@@ -66,7 +66,13 @@ class TableFile:
 
 
 def read_text(
-    file: Path, reading: Reading, *, as_text: bool, ids: str | None, numbers: Collection[str] | None
+    file: Path,
+    reading: Reading,
+    *,
+    as_text: bool,
+    ids: str | None,
+    texts: Collection[str],
+    numbers: Collection[str] | None,
 ) -> TableFile:
     """Read a text table; the arguments are those of `ltr.data.table_files.read_file`."""
     import pandas as pd
@@ -80,7 +86,14 @@ def read_text(
         above, header = _header(stream)
         if not header:
             raise DataError(f"{file}: the file is empty")
+        begin = stream.tell()
+        following = [line for line in (stream.readline() for _ in range(8)) if line.strip()][:3]
+        stream.seek(begin)
         given = reading.separator or TEXT_SUFFIXES[file.suffix.lower()]
+        few = max(len(_fields(header, mark)) for mark in _SEPARATORS) <= 2  # separators in it
+        for mark in [given] if given else _SEPARATORS if few else ():
+            if problem := title_problem([_fields(line, mark) for line in (header, *following)]):
+                raise DataError(f"{file}: {problem}")
         separator = given or max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
         names = _names(_fields(header, separator), problems)
         options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
@@ -88,11 +101,10 @@ def read_text(
         options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
         if not as_text and ids in names:
             options |= {"converters": {ids: str.strip}}  # ids stay unchanged: 007 is not 7, NA is an id
-        begin = stream.tell()
         if as_text:
             numbers = ()
         elif numbers is None:
-            numbers = _settled(stream, options)
+            numbers = set(_settled(stream, options)).difference(texts)
             stream.seek(begin)
         options |= {"dtype": {name: str for name in names if name not in numbers and (as_text or name != ids)}}
         try:
@@ -112,7 +124,9 @@ def read_text(
         problems.append(_unnamed(1))
     columns = {name: frame[name] for name in names if name or as_text}
     if separator == "," and not as_text:
-        columns = {name: column if name == ids else _printed(column) for name, column in columns.items()}
+        columns = {
+            name: column if name == ids or name in texts else _printed(column) for name, column in columns.items()
+        }
     notes += ("the first column, without a name, holds row numbers: left out",) if row_numbers else ()
     short = _short(file, encoding, separator, names, above) if not as_text and frame[names[-1]].isna().any() else {}
     return TableFile(columns, notes, tuple(problems), short)
@@ -173,11 +187,37 @@ def _encoding(file: Path) -> str:
 
 
 def _header(stream: TextIO) -> tuple[int, str]:
-    """Return the number of the first line that is not blank, and the line; an empty one at the end of the file."""
-    for number, line in enumerate(iter(stream.readline, ""), start=1):
+    """Return the first line that is not blank, with the lines that its quotes take in, and the number of the last.
+
+    The line is empty at the end of the file.
+    """
+    number = 0
+    for line in iter(stream.readline, ""):
+        number += 1
         if line.strip():
+            while line.count('"') % 2 and (more := stream.readline()):
+                line, number = line + more, number + 1
             return number, line
     return 0, ""
+
+
+def title_problem(rows: Sequence[Sequence[str]]) -> str:
+    """Return what is wrong with the first rows of a table where a title stands above the names of the columns.
+
+    Examples:
+        >>> title_problem([["Churn in May"], ["id", "age"], ["7", "31"]])
+        "the first line must name the columns, got the title 'Churn in May': delete what is above the line 'id, age'"
+        >>> title_problem([["id", "age"], ["7", "31"]])
+        ''
+    """
+    title, *rest = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)] or [[]]
+    given = sum(map(bool, title))
+    if len(rest) < 2 or given > 2 or len(rest[0]) <= given or not all(rest[0]) or len(rest[1]) != len(rest[0]):
+        return ""
+    if len({*rest[0]}) < len(rest[0]) or any(map(amount_of, rest[0])):
+        return ""
+    rule = f"the first line must name the columns, got the title {' '.join(filter(None, title))!r:.60}"
+    return f"{rule}: delete what is above the line {', '.join(rest[0])!r:.60}"
 
 
 def _fields(line: str, separator: str) -> list[str]:
@@ -187,9 +227,9 @@ def _fields(line: str, separator: str) -> list[str]:
 def _names(fields: Sequence[str], problems: list[Problem]) -> list[str]:
     """Return different names for the columns; a header that gives one twice, or none, is added to the problems."""
     names: list[str] = []
+    seen: dict[str, int] = {}
     for at, name in enumerate(fields, start=1):
-        if name and name in names:
-            first = names.index(name) + 1
+        if name and (first := seen.setdefault(name, at)) < at:
             rule = f"column names must differ, got {name!r} for columns {first} and {at}"
             problems.append(Problem(rule, (Remedy("rename one of them in the first line"),)))
             name = f"{name} (column {at})"

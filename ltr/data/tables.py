@@ -7,6 +7,7 @@ suffix                 columns
 .tsv .tab              named by the header line; separated by tabs
 .parquet .pq           as stored (needs pyarrow)
 .npy                   a structured array: its fields; a plain 2-D array: ``x0``, ``x1``, ... by position
+.xlsx                  the first sheet of a workbook, named by its first row (needs openpyxl)
 .npz                   each 1-D array by its key; a 2-D array ``X`` gives ``x0``, ``x1``, ..., or the names in an
                        array ``feature_names``
 =====================  ============================================================================================

@@ -288,7 +288,9 @@ class DataConfig(Section):
     first_year: Annotated[int, Field(ge=1, le=9900)] | None = option(
         None, "first of the hundred years that years of two digits stand for, such as 1930"
     )
-    unlabelled: Literal["drop"] | None = option(None, 'drop leaves out rows without a label; they are an error otherwise')
+    unlabelled: Literal["drop"] | None = option(
+        None, "drop leaves out rows without a label; they are an error otherwise"
+    )
     train_fraction: float = option(0.5, "share of the rows (queries) used for training", gt=0, lt=1)
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
@@ -310,7 +312,16 @@ class DataConfig(Section):
                 None,
                 ("path", "format"),
             )
-        prepared = ("positive", "numbers", "categories", "missing", "decimal", "date_format", "first_year", "unlabelled")
+        prepared = (
+            "positive",
+            "numbers",
+            "categories",
+            "missing",
+            "decimal",
+            "date_format",
+            "first_year",
+            "unlabelled",
+        )
         if self.path is None:
             for field in ("test_path", "validation_path", "label", "query", "weight", "drop", "features", *prepared):
                 if (value := getattr(self, field)) not in (None, ()):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ltr.data.problems import toml_value
+from ltr.data.table_files import BINARY_SUFFIXES, TEXT_SUFFIXES
 from ltr.files import nearest_file
 from trainers.config.errors import ConfigError, Finding, shortened
 
@@ -20,6 +21,9 @@ Tree = dict[str, Any]
 
 def read_toml(path: Path) -> Tree:
     """Read the tree of a TOML file."""
+    if path.suffix.lower() in (*TEXT_SUFFIXES, *BINARY_SUFFIXES):
+        rule = f"is a table, not a config: `ltr init {path}` writes a config for it, `ltr check {path}` looks at it"
+        raise ConfigError(str(path), [Finding("", rule)])
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

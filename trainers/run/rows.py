@@ -80,8 +80,7 @@ def rows_for_card(run: RunFolder, data: Path) -> Rows:
 
     with reading(run.origin):
         how = _reading_of(run.facts["data"])
-    file = read_file(data, how)
-    return Rows(pd.DataFrame(file.columns))
+    return Rows(pd.DataFrame(read_file(data, how, numbers=()).columns))
 
 
 def _reading_of(facts: Json) -> Reading:

@@ -223,7 +223,8 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
         preparation = table.preparation(training)
         data = _prepared(table, preparation, training) if plain is None else plain
         test, validation = (None if one is None else _prepared(one, preparation) for one in (other, third))
-        notes = [note_on_leaks(data.X[training], data.y[training], data.feature_names)]
+        numbers = table.in_file(np.arange(data.n)[training])
+        notes = [note_on_leaks(data.X[training], data.y[training], data.feature_names, numbers)]
         notes.append(note_on_repeats(table, table if other is None else other, rows))
         found = {"preparation": preparation, "notes": (*_notes(table, preparation), *filter(None, notes))}
         found["tables"] = (table, table if other is None else other)
@@ -501,7 +502,7 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     numbers = other.in_file(repeats if parts is None else parts[1][repeats])[:3] + 1
     shown = ", ".join(map(str, numbers)) + (", ..." if len(repeats) > 3 else "")
     all_of = "all" if len(repeats) == len(found[1]) else f"{len(repeats)} of"
-    rule = f"{all_of} {len(found[1])} rows of the test set are rows of the training set, too (row{'s' * (len(repeats) > 1)} {shown})"
+    rule = f"{all_of} {len(found[1])} rows of the test set are rows of the training set, too ({shown})"
     return f"{rule}: results on them say nothing about new rows"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,13 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr.data import Table, TableError, read_columns, read_texts
+from ltr.data import Table, read_columns, read_raw_table, read_texts
 from ltr.data.columns import Column
 from ltr.data.kinds import Kind
-from ltr.data.labels import Labels, labels_of
-from ltr.data.problems import unknown
-from ltr.data.raw_table import table_of
-from ltr.data.table_files import read_file
 from trainers.config.sections import DataConfig
 from trainers.task.data import Split
 
@@ -28,45 +24,15 @@ ASKED = ("number", "yes/no", "category")
 """Kinds of the columns of a table that a card may ask about."""
 
 
-_LISTS = ("drop", "numbers", "categories")  # of names of columns, which remedies add to
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """A table for ``ltr card``: its labels may be graded, which those of a run without queries are not."""
-
-    path: Path  # the file
-    table: Table  # the table without its labels
-    labels: Labels  # the labels
-    notes: tuple[str, ...]  # what was found out about the file
-
-    @property
-    def y(self) -> NDArray[np.int64]:
-        """The labels, (n,)."""
-        assert self.labels.values is not None
-        return self.labels.values
-
-
-def read_labelled(options: DataConfig) -> Labelled:
-    """Read a table for ``ltr card``.
+def read_labelled(options: DataConfig) -> Table:
+    """Read a table for ``ltr card``: its labels may be graded, which those of a run without queries are not.
 
     Raises:
         TableError: everything that keeps the table from being used.
     """
-    path, label = Path(str(options.path)), str(options.label)
-    file = read_file(path, options.reading)
-    roles = replace(options.roles, label=None, positive=None, drop=(*options.drop, label))
-    if label not in file.columns:
-        roles = replace(roles, drop=options.drop)
-    used = [name for name in file.columns if name not in options.drop]
-    table = table_of(file.columns, str(path), roles, problems=file.problems_of(used), decimal=options.decimal)
-    labels = Labels(None, problems=(unknown("label column", label, file.columns, key="label"),))
-    if label in file.columns:
-        labels = labels_of(Column(label, file.columns[label], decimal=options.decimal), options.positive, graded=True)
-    if problems := [*labels.problems, *table.problems]:
-        given = {key: [name for name in getattr(options, key) if name in file.columns] for key in _LISTS}
-        raise TableError(str(path), problems, given=given)
-    return Labelled(path, table, labels, (*file.notes, *table.notes))
+    table = read_raw_table(str(options.path), replace(options.roles, graded=True), options.reading)
+    table.check()
+    return table
 
 
 def raw_columns(split: Split) -> tuple[Raw, Raw]:
