@@ -254,7 +254,8 @@ class Questions(TransformerMixin, BaseEstimator):
             if reset:
                 columns = {name: one.read_as("text") if one.codes else one for name, one in columns.items()}
             if not columns or len(next(iter(columns.values()))) < 1 + reset:
-                raise ValueError(f"X must have at least {1 + reset} rows and a column, got {X!r:.80}")
+                n = len(next(iter(columns.values()), ()))
+                raise ValueError(f"X must have at least {1 + reset} rows and a column, got {n} of {len(columns)}")
             if reset:
                 self.n_features_in_ = len(columns)
                 self.feature_names_in_ = np.array(list(columns), dtype=object)
@@ -270,6 +271,8 @@ class Questions(TransformerMixin, BaseEstimator):
         """Yield all questions about a column of the training rows."""
         name, numbers = column.name, column.numbers
         cuts = self.cuts.get(name, _CUTS) if isinstance(self.cuts, Mapping) else self.cuts
+        if column.nested:
+            raise ValueError(column.nested)
         if column.durations or column.date_forms(1930):
             raise ValueError(
                 f"column {name!r} must hold numbers, texts or booleans, not dates, got {next(iter(column.counts))}: "

@@ -17,7 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, checked_names
-from ltr.data.forms import DateForm, NumberForm, date_forms, form_of, is_code, is_dash, is_plain_number, likely_form
+from ltr.data.forms import (
+    DateForm,
+    NumberForm,
+    amount_of,
+    date_forms,
+    form_of,
+    is_code,
+    is_dash,
+    is_plain_number,
+    likely_form,
+)
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -149,8 +159,9 @@ class Column:
 
     @property
     def codes(self) -> bool:
-        """Whether texts of digits have zeros in front, as codes such as 01234 have."""
-        return not self._numeric and any(isinstance(cell, str) and is_code(cell) for cell in self._cells)
+        """Whether some texts of digits have zeros in front, as the code 01234 has, and no number has a mark or sign."""
+        texts = [] if self._numeric else [cell.strip() for cell in self._cells if isinstance(cell, str)]
+        return any(map(is_code, texts)) and all(text.isdigit() or amount_of(text) is None for text in texts)
 
     @property
     def not_a_number(self) -> tuple[int, Any]:
@@ -278,11 +289,20 @@ class Column:
 
         try:
             codes, cells = pd.factorize(self._series)
-        except TypeError:
-            wrong = next(row for row, cell in enumerate(self._series) if isinstance(cell, _NESTED))
-            given = f"got {self._series.iloc[wrong]!r:.60} in row {wrong + 1}"
-            raise DataError(f"column {self.name!r} must hold a number, text or date in each row, {given}") from None
+        except TypeError:  # lists and the like, which `nested` reports
+            codes, cells = pd.factorize(self._series.map(str))
         return codes, list(cells)
+
+    @cached_property
+    def nested(self) -> str:
+        """What is wrong with a column that holds lists or other tables; empty for all others."""
+        if self._numeric or self._series.dtype != object:
+            return ""
+        row = next((row for row, cell in enumerate(self._series) if isinstance(cell, _NESTED)), None)
+        if row is None:
+            return ""
+        given = f"{self._series.iloc[row]!r:.60} in row {row + 1}"
+        return f"column {self.name!r} must hold a number, text or date in each row, got {given}"
 
     @property
     def _codes(self) -> NDArray[np.intp]:

@@ -18,6 +18,7 @@ another way, and the file is refused.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -53,6 +54,7 @@ class Encoding:
         means: mean label of each text; empty for other kinds.
         reference: text without a feature of its own.
         rare: texts of training rows that are no features of their own.
+        single: share of the training rows whose text no other row has, which is about that of new texts in later rows.
         other: whether there is a feature for all other texts.
         missing: whether there is a feature for missing values.
 
@@ -72,6 +74,7 @@ class Encoding:
     means: tuple[float, ...] = ()
     reference: str = ""
     rare: tuple[str, ...] = ()
+    single: float = 0.0
     other: bool = False
     missing: bool = False
 
@@ -122,6 +125,8 @@ class Encoding:
         """Return what keeps a column of new rows from being used, None if nothing does."""
         column = self.read(column)
         where = f"column {self.column!r}"
+        if column.nested:
+            return Problem(column.nested)
         if self.number is not None and column.numbers is None:
             row, cell = column.not_a_number
             what = f"{self.number.describe()}, as in the training rows" if not self.number.plain else "numbers"
@@ -142,7 +147,8 @@ class Encoding:
         known = {self.reference, *self.values, *self.rare}
         new = [text for text in column.counts if text not in known]
         rows, of = sum(column.counts[text] for text in new), int((~column.missing).sum())
-        if of < _FEW or 2 * rows <= of:
+        by_chance = of * self.single + 4 * math.sqrt(of * self.single * (1 - self.single) + 1)
+        if of < _FEW or 2 * rows <= of or rows <= by_chance:
             return None
         had = listed([text for text in (self.reference, *self.values) if text], 3)
         rule = (
@@ -185,7 +191,9 @@ class Encoding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as JSON, without what is left at its default."""
-        return {key: value for key, value in asdict(self).items() if value not in (None, "", (), False)}
+        given = asdict(self)
+        default = (None, "", (), False, 0.0)
+        return {key: value for key, value in given.items() if key == "median" or value not in default}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Encoding:
@@ -228,6 +236,7 @@ def encoding_of(
         median = float(np.nanmedian(numbers))
         return Encoding(column.name, kind.name, median, kind.number, kind.date, missing=flag)
     frequent, known = column.frequent(rare, most_values), sum(column.counts.values())
+    single = sum(rows == 1 for rows in column.counts.values()) / known
     if len(column.counts) == 2:
         yes = yes_of(column.counts)
         by_rows = sorted(column.counts, key=lambda text: (-column.counts[text], text))
@@ -236,12 +245,12 @@ def encoding_of(
     if y is not None and 2 * sum(column.counts[text] for text in frequent) < known:
         values = tuple(column.counts)
         means, mean = _means(column, values, y, np.ones(len(y), dtype=bool))
-        return Encoding(column.name, "mean", mean, values=values, means=means, missing=flag)
+        return Encoding(column.name, "mean", mean, values=values, means=means, single=single, missing=flag)
     reference = frequent[0] if frequent else ""
     values, others = tuple(frequent[1:]), tuple(text for text in column.counts if text not in frequent)
     if not values and not others and not flag:
         return None
-    forms = {"values": values, "reference": reference, "rare": others}
+    forms = {"values": values, "reference": reference, "rare": others, "single": single}
     return Encoding(column.name, "category", **forms, other=bool(others), missing=flag)  # type: ignore[arg-type]
 
 

@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr.data.columns import Column, spellings, yes_of
-from ltr.data.dataset import DataError
 from ltr.data.forms import ISO, DateForm, NumberForm, date_at
 from ltr.data.problems import Problem, Remedy, listed
 
@@ -70,9 +69,9 @@ class Kind:
 
     def read(self, column: Column) -> Column:
         """Return a column of this kind, the cells of which are read as this kind says."""
-        if self.name in ("category", "yes/no"):
-            return column.read_as("text")
-        return column if self.number is None else column.read_as(self.number)
+        if self.number is not None:
+            return column.read_as(self.number)
+        return column.read_as("text") if self.name in ("category", "yes/no", "id") else column
 
 
 def kind_of(
@@ -100,10 +99,9 @@ def kind_of(
         >>> kind_of(Column("paid", ["$5", "$7.50", "-", "($1)"])).note
         "column 'paid' is read as numbers in $, '-' as missing"
     """
-    try:
-        missing = column.missing
-    except DataError as error:
-        return Kind("unclear", problem=Problem(str(error), (_drop(column),)))
+    missing = column.missing
+    if column.nested:
+        return Kind("unclear", problem=Problem(column.nested, (_drop(column),)))
     if missing.all():
         return Kind("empty", "no value in any row")
     if column.durations:
@@ -117,7 +115,7 @@ def kind_of(
         return Kind("constant", f"{next(iter(column.counts))!r} in all rows")
     if asked is None and (forms := _date_forms(column, date_format, first_year)):
         return _dated(column, forms)
-    if column.codes and asked is None and column.numbers is not None:
+    if column.codes and asked is None:
         return replace(_texts(column.read_as("text"), wanted=wanted), note=_note_on_codes(column))
     if text := column.ambiguous:
         (name, mark), other = (("comma", ","), ".") if "," in text else (("point", "."), ",")
@@ -188,13 +186,13 @@ def _number(column: Column, *, wanted: bool) -> Kind:
         )
     if not wanted and (known == np.floor(known)).all():
         if _ID_NAME.fullmatch(column.name) and column.different > 2:
-            return Kind("id", "whole numbers in a column that is called an id")
+            return Kind("id", "whole numbers in a column that is called an id", column.form)
         first, last, n = known.min(), known.max(), len(column)
         if n == len(known) == column.different >= _SHORTEST:
             if first in (0, 1) and last - first == n - 1:
-                return Kind("id", f"the numbers from {first:.0f} to {last:.0f}, each once")
+                return Kind("id", f"the numbers from {first:.0f} to {last:.0f}, each once", column.form)
             if first < n and last - first < 2 * n and (np.diff(known) > 0).all():
-                return Kind("id", "whole numbers that rise from row to row, as row numbers do")
+                return Kind("id", "whole numbers that rise from row to row, as row numbers do", column.form)
     return Kind("number", number=column.form, note=_note_on_amounts(column))
 
 
@@ -223,8 +221,12 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
         return Kind("unclear", problem=Problem(rule, remedies))
     if len(counts) == 2:
         return Kind("yes/no")
-    if wanted or 2 * sum(counts[text] for text in column.frequent(RARE, MOST_VALUES)) >= known:
+    if 2 * sum(counts[text] for text in column.frequent(RARE, MOST_VALUES)) >= known:
         return Kind("category")
+    if len(counts) > _DIFFERENT * known and wanted:
+        row = int(np.argmin(column.missing))
+        rule = f"column {column.name!r} has {len(counts)} different texts in {known} rows, such as"
+        return Kind("unclear", problem=Problem(f"{rule} {column.texts[row]!r} in row {row + 1}", (_drop(column),)))
     if len(counts) > _DIFFERENT * known:
         return Kind("id", f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ")
     return Kind("category")

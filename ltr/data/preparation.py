@@ -160,10 +160,19 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             at += len(one.names)
         return found
 
-    def transform_columns(self, columns: Mapping[str, Column], where: str) -> NDArray[np.float64]:
-        """Return the features, (n, d), of columns by name; `where` is the path of their file, for errors."""
+    def transform_columns(
+        self, columns: Mapping[str, Column], where: str, *, new_values: bool | None = None
+    ) -> NDArray[np.float64]:
+        """Return the features, (n, d), of columns by name.
+
+        Args:
+            columns: the columns.
+            where: path of their file, for errors.
+            new_values: as for the preparation, whose option it is by default.
+        """
         check_is_fitted(self)
-        return encode(columns, self.encodings_, where, new_values=self.new_values)
+        allowed = self.new_values if new_values is None else new_values
+        return encode(columns, self.encodings_, where, new_values=allowed)
 
     def notes(self, columns: Mapping[str, Column]) -> list[str]:
         """Return what in new rows the training rows did not have, such as other texts, and what it is taken for."""
@@ -204,7 +213,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         if _framed(X) and (reset or hasattr(self, "feature_names_in_")):
             columns = columns_of(X, decimal=self.decimal)
             if not columns or len(next(iter(columns.values()))) < 1:
-                raise ValueError(f"X must have at least 1 row and a column, got {X!r:.80}")
+                raise ValueError(f"X must have at least 1 row and a column, got {len(columns)} columns")
             if reset:
                 self.n_features_in_ = len(columns)
                 self.feature_names_in_ = np.array(list(columns), dtype=object)

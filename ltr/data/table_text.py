@@ -101,9 +101,8 @@ def read_text(
         options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
         if not as_text and ids in names:
             options |= {"converters": {ids: str.strip}}  # ids stay unchanged: 007 is not 7, NA is an id
-        if as_text:
-            numbers = ()
-        elif numbers is None:
+        guessed, numbers = numbers is None and not as_text, () if numbers is None else numbers
+        if guessed:
             numbers = set(_settled(stream, options)).difference(texts)
             stream.seek(begin)
         options |= {"dtype": {name: str for name in names if name not in numbers and (as_text or name != ids)}}
@@ -123,7 +122,7 @@ def read_text(
     if "" in names and not row_numbers:
         problems.append(_unnamed(1))
     columns = {name: frame[name] for name in names if name or as_text}
-    if separator == "," and not as_text:
+    if separator == "," and guessed:
         columns = {
             name: column if name == ids or name in texts else _printed(column) for name, column in columns.items()
         }
@@ -221,7 +220,8 @@ def title_problem(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _fields(line: str, separator: str) -> list[str]:
-    return [field.strip() for field in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
+    reader = csv.reader(io.StringIO(line, newline=""), delimiter=separator, skipinitialspace=True)
+    return [" ".join(field.split()) if "\n" in field else field.strip() for field in next(reader)]
 
 
 def _names(fields: Sequence[str], problems: list[Problem]) -> list[str]:

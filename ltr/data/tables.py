@@ -25,7 +25,8 @@ Features here are columns of numbers or booleans without missing values: other c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,11 @@ FloatArray = NDArray[np.float64]
 def from_frame(
     frame: Any,  # noqa: ANN401 - of any library
     *,
-    label: str,
+    label: Hashable,
     positive: object = None,
-    query: str | None = None,
-    drop: Sequence[str] = (),
-    features: Sequence[str] | None = None,
+    query: Hashable | None = None,
+    drop: Sequence[Hashable] = (),
+    features: Sequence[Hashable] | None = None,
     name: str = "frame",
 ) -> Dataset:
     """Return the data set in a frame: pandas, polars, or a dict of columns.
@@ -83,7 +84,10 @@ def from_frame(
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1 or 0 in lengths.values() or not lengths:
         raise DataError(f"{name}: columns must be equally long, with at least one row, got lengths {lengths}")
-    return dataset_of(columns, name, name, Roles(label, positive, query, drop, features))
+    others = [None if given is None or isinstance(given, str) else list(map(str, given)) for given in (drop, features)]
+    roles = Roles(str(label), positive, None if query is None else str(query))
+    roles = replace(roles, drop=drop if others[0] is None else others[0], features=others[1])
+    return dataset_of(columns, name, name, roles)
 
 
 def read_table(
@@ -190,6 +194,8 @@ def features_of(columns: Columns, where: str, features: Sequence[str]) -> FloatA
 def _column(where: str, name: str, values: Any) -> FloatArray:  # noqa: ANN401 - Series or array
     """Return a column as float64, missing values as NaN."""
     column = Column(name, values)
+    if column.nested:
+        raise DataError(f"{where}: {column.nested}")
     if column.durations or column.date_forms():
         raise DataError(f"{where}: column {name!r} must hold numbers, got dates or durations")
     if column.ambiguous:

@@ -470,7 +470,7 @@ def _check_queries(
 
 def _prepared(table: Table, preparation: TablePreparation, training: IntArray | slice | None = None) -> Dataset:
     """Return the features of a table; training rows that the preparation learned from get mean labels of other rows."""
-    X = preparation.transform_columns(table.columns, table.where)
+    X = preparation.transform_columns(table.columns, table.where, new_values=training is not None)
     if training is not None and any(one.kind == "mean" for one in preparation.encodings_):
         columns = {one.column: table.columns[one.column].take(training) for one in preparation.encodings_}
         groups = None if table.qid is None else table.qid[training]
@@ -489,7 +489,7 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     import pandas as pd
 
     names = [name for name in table.columns if name in other.columns]
-    if parts is not None and not any(table.columns[name].different > 0.5 * len(table.y) for name in names):
+    if parts is not None and not any(table.columns[name].different > 0.25 * len(table.y) for name in names):
         return None  # rows of few different values are alike by chance
     found = []
     for one, rows in zip((table, other), (slice(None), slice(None)) if parts is None else parts, strict=True):
