@@ -823,7 +823,8 @@ def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch, capsys):
     changed = pd.read_csv("survey.csv").astype({"educ": object})
     changed["affair"] = changed["affair"].map({"yes": "had one", "no": "had none"})
     changed.loc[5, "educ"] = "?"
-    changed.assign(town=[f"town {k % 900}" for k in range(len(changed))]).to_csv("damaged.csv", index=False)
+    income = [f"{900 + k:,}".replace(",", ".") for k in range(len(changed))]
+    changed.assign(income=income).to_csv("damaged.csv", index=False)
     for command in ("init survey.csv", "check survey.csv", "check damaged.csv"):
         full = f"ltr {command} --label affair"
         assert main(full.split()[1:]) == (2 if "damaged" in command else 0)

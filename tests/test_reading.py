@@ -197,7 +197,7 @@ def test_a_card_reads_new_rows_by_the_marks_and_units_of_its_training_rows(folde
     whole = cards[0].totals({"share": [row[0] for row in texts], "paid": [row[1] for row in texts]})
     for at in range(5):
         assert cards[1].totals({"share": [texts[at][0]], "paid": [texts[at][1]]}).tolist() == [whole[at]]
-    with pytest.raises(ValueError, match="must hold numbers in % with a decimal comma or missing values, got '0.2'"):
+    with pytest.raises(ValueError, match=r"must hold numbers in % with a decimal comma or missing values, got '0.2'"):
         Card((cards[0].questions[0],), (1,)).totals({"share": ["0.2"], "paid": ["0.2"]})
 
 
@@ -464,7 +464,7 @@ def test_cells_that_hold_lists_are_a_problem_of_their_column(folder):
 
 DE = str.maketrans(".,", ",.")
 CELLS = {
-    "point": lambda r: f"{r.gauss(20, 9):.3f}",
+    "point": lambda r: f"{r.gauss(0, 3):.3f}",  # many begin with a zero: no thousands do
     "thousands": lambda r: f"{r.randrange(1, 90_000):,}" + r.choice(["", ".5"]),
     "comma": lambda r: f"{r.gauss(20, 9):.2f}".translate(DE),
     "european": lambda r: f"{r.uniform(-9, 90_000):,.2f}".translate(DE),
@@ -495,7 +495,7 @@ def drawn_cell(name, rng, missing):
     return CELLS[name](rng)
 
 
-@settings(max_examples=examples(6, 150), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4, 150), derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.sampled_from(sorted(CELLS)), min_size=2, max_size=7, unique=True),
     st.integers(0, 2**20),

@@ -65,7 +65,7 @@ WRONG = {
         '[[grid]]\nexperiments = ["sweep.toml"]',
         "grid[0].experiments: must be configs of experiments, and this is one of a sweep, got",
     ),
-    "no TOML": ('[[grid]]\nexperiments = ["table.csv"]', "table.csv: is not valid TOML"),
+    "no TOML": ('[[grid]]\nexperiments = ["table.csv"]', "table.csv: is a table, not a config"),
     "not a method": (
         grid('methods = ["rankboost"]'),
         "methods: must be methods of the experiments (did you mean 'ranknet'?), got",
@@ -217,7 +217,7 @@ def test_an_experiment_extends_another(tmp_path):
         ('"other.toml"', "top.toml: extends: must not come back to a file that extends it"),
         ("3", "top.toml: extends: must be the name of a config file, got 3"),
         ('""', "top.toml: extends: must be the name of a config file"),
-        ('"table.csv"', "table.csv: is not valid TOML"),
+        ('"table.csv"', "table.csv: is a table, not a config"),
     ],
 )
 def test_a_parent_that_cannot_be_had(tmp_path, extends, message):

@@ -371,10 +371,11 @@ class Card:
         r"""Write the card to a file that people, spreadsheets and other languages can read.
 
         A file whose name ends in ``.csv`` gets the questions alone, one a line: ``question, points, column, operator,
-        value``; several values are a JSON list. Any other file is JSON::
+        value, decimal, unit``; several values are a JSON list. Any other file is JSON::
 
             {"format": "ltr card", "version": 1, "how": ..., "label": ...,
-             "questions": [{"question": "age >= 60", "points": 2, "column": "age", "operator": ">=", "value": 60}, ...],
+             "questions": [{"question": "age >= 60", "points": 2, "column": "age", "operator": ">=", "value": 60,
+                            "decimal": ".", "unit": ""}, ...],
              "counts": [{"name": "training", "totals": [3, 2, ...], "rows": [...], "positives": [...], "value": ...,
                          "beside": ...}],
              "statistic": "auc", "ties": "average", "gain": "exp2",
@@ -390,9 +391,9 @@ class Card:
             ...     card.save(Path(folder, "card.csv"))
             ...     print(Path(folder, "card.csv").read_text())
             ...     Card.load(Path(folder, "card.csv")) == card
-            question,points,column,operator,value
-            age >= 60,2,age,>=,60
-            mode = other,-1,mode,not in,"[""bus"", ""car""]"
+            question,points,column,operator,value,decimal,unit
+            age >= 60,2,age,>=,60,.,
+            mode = other,-1,mode,not in,"[""bus"", ""car""]",.,
             <BLANKLINE>
             True
         """

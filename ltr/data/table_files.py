@@ -95,7 +95,7 @@ def read_columns(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "machines.csv")
         ...     _ = path.write_text("kind,hours\nsaw,1.5\n,NA\n")
-        ...     {name: list(column) for name, column in read_columns(path).items()}
+        ...     {name: column.tolist() for name, column in read_columns(path).items()}
         {'kind': ['saw', nan], 'hours': [1.5, nan]}
     """
     file = read_file(path, Reading(separator), ids=ids)

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, Dataset, checked_features, checked_names, checked_queries
+from ltr.data.forms import NumberForm
 from ltr.data.labels import labels_of
 from ltr.data.problems import Problem, TableError, unknown
 from ltr.data.raw_table import Roles, feature_names, features_of_roles
@@ -182,18 +183,29 @@ def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
     return ids
 
 
-def features_of(columns: Columns, where: str, features: Sequence[str]) -> FloatArray:
-    """Return the features in some columns, in this order; one error names all missing columns."""
+def features_of(columns: Columns, where: str, features: Sequence[str], form: NumberForm | None = None) -> FloatArray:
+    """Return the features in some columns, in this order; one error names all missing columns.
+
+    Args:
+        columns: the columns by name.
+        where: path of the file, or name of the frame, for errors.
+        features: names of the features.
+        form: how texts are numbers; found out by default.
+    """
     names = feature_names(features)
     absent = [name for name in names if name not in columns]
     if absent:
         raise TableError(where, [unknown("feature column", absent, columns)])
-    return checked_features(np.column_stack([_column(where, name, columns[name]) for name in names]), names, where)
+    return checked_features(
+        np.column_stack([_column(where, name, columns[name], form) for name in names]), names, where
+    )
 
 
-def _column(where: str, name: str, values: Any) -> FloatArray:  # noqa: ANN401 - Series or array
+def _column(where: str, name: str, values: Any, form: NumberForm | None) -> FloatArray:  # noqa: ANN401 - Series or array
     """Return a column as float64, missing values as NaN."""
-    column = Column(name, values)
+    column = Column(name, values, form=form)
+    if column.form is not None and column.form.unit:
+        column = column.read_as(NumberForm("."))
     if column.nested:
         raise DataError(f"{where}: {column.nested}")
     if column.durations or column.date_forms():

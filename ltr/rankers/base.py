@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ltr.checks import check_whole, one_of
 from ltr.data.dataset import checked_features, checked_names, checked_queries, checked_weights, labels_agree
+from ltr.data.forms import NumberForm
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.tables import features_of
@@ -635,7 +636,7 @@ def _columns_by_name(X: Any, names: Sequence[str]) -> FloatArray:  # noqa: ANN40
     if all(kind.is_numeric() or kind == narwhals.Boolean for kind in types):  # others are read cell by cell
         floats = [frame[name].cast(narwhals.Float64).to_numpy() for name in names]
         return checked_features(np.column_stack(floats), list(names), "X")
-    return features_of({name: frame[name].to_native() for name in names}, "X", list(names))
+    return features_of({name: frame[name].to_native() for name in names}, "X", list(names), NumberForm("."))
 
 
 def linear_scores(features: FloatArray, weights: FloatArray) -> FloatArray:
