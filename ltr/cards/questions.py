@@ -282,11 +282,11 @@ class Questions(TransformerMixin, BaseEstimator):
             rule = "must hold numbers that can be read in one way"
             raise ValueError(f"column {name!r} {rule}, got {column.ambiguous!r}: write it without a mark for thousands")
         form = None if numbers is None else column.form
-        how = {"decimal": None} if form is None else {"decimal": form.decimal, "unit": form.unit}
+        how: dict[str, Any] = {"decimal": None} if form is None else {"decimal": form.decimal, "unit": form.unit}
         values = column.counts if numbers is None or column.different <= 2 else {}
         if not isinstance(cuts, int | np.integer):
             for cut in sorted({as_float(cut) for cut in cuts}):
-                yield Question(name, ">=", _number(cut), **how)  # type: ignore[arg-type]
+                yield Question(name, ">=", _number(cut), **how)
         elif len(values) == 2 and (set(values) in ({"0", "1"}, {"true", "false"}) or numbers is None):
             rarer = min(values, key=lambda text: (values[text], text))
             yield Question(name, "=", yes_of(values) or rarer)
@@ -295,7 +295,7 @@ class Questions(TransformerMixin, BaseEstimator):
             if not np.isfinite(known).all():
                 raise ValueError(f"column {name!r} must hold finite numbers or missing values, got inf")
             for cut in _thresholds(known, cuts):
-                yield Question(name, ">=", _number(cut), **how)  # type: ignore[arg-type]
+                yield Question(name, ">=", _number(cut), **how)
         else:
             frequent = column.frequent(self.rare, self.most_values)
             if not frequent:
@@ -304,7 +304,7 @@ class Questions(TransformerMixin, BaseEstimator):
                 yield Question(name, "=", text)
             if 0 < len(frequent) < len(values):
                 yield Question(name, "not in", tuple(frequent))
-        yield Question(name, "missing", **how)  # type: ignore[arg-type]
+        yield Question(name, "missing", **how)
 
 
 def _number(value: float) -> float:

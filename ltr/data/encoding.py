@@ -110,9 +110,9 @@ class Encoding:
             other = [~column.missing & ~np.isin(column.texts.astype(str), known)] if self.other else []
             parts = [*found, *other, *parts]
         elif self.kind == "mean":
-            known = dict(zip(self.values, self.means, strict=True))
+            means = dict(zip(self.values, self.means, strict=True))
             assert self.median is not None
-            parts = [np.array([known.get(text, self.median) for text in column.texts]), *parts]
+            parts = [np.array([means.get(text, self.median) for text in column.texts]), *parts]
         else:
             numbers = column.dates(self.date) if self.date is not None else column.numbers
             if numbers is None or np.isinf(numbers).any():
@@ -198,7 +198,7 @@ class Encoding:
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Encoding:
         """Return the encoding of a JSON object."""
-        found = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+        found: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
         if "number" in found:
             found["number"] = NumberForm(**found["number"])
         if "date" in found:

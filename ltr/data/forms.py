@@ -373,7 +373,7 @@ def likely_form(cells: Sequence[Any], first_year: int | None = None) -> DateForm
     """Return the form in which most of some different cells are dates; None where none is one."""
     dated = [cell for cell in cells if _formats(cell)]
     for share in (0.0, 0.2):  # of the dates of a kind, that a format may not fit
-        kept = _forms(dated, first_year, lambda fits, most=share: fits.count(False) <= most * len(fits))  # type: ignore[misc]
+        kept = _forms(dated, first_year, lambda fits, most=share: fits.count(False) <= most * len(fits))
         if kept:
             return kept[0]
     return None

@@ -131,7 +131,7 @@ def read_text(
     return TableFile(columns, notes, tuple(problems), short)
 
 
-def _settled(stream: TextIO, options: Mapping[str, Any]) -> list[str]:
+def _settled(stream: TextIO, options: dict[str, Any]) -> list[str]:
     """Return the columns of which the first rows show numbers that can be read in one way only."""
     import pandas as pd
 

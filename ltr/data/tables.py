@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +84,11 @@ def from_frame(
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1 or 0 in lengths.values() or not lengths:
         raise DataError(f"{name}: columns must be equally long, with at least one row, got lengths {lengths}")
-    others = [None if given is None or isinstance(given, str) else list(map(str, given)) for given in (drop, features)]
-    roles = Roles(str(label), positive, None if query is None else str(query))
-    roles = replace(roles, drop=drop if others[0] is None else others[0], features=others[1])
+
+    def as_texts(given: Any) -> Any:  # noqa: ANN401 - names, or a single one, which is an error
+        return given if given is None or isinstance(given, str) else list(map(str, given))
+
+    roles = Roles(str(label), positive, None if query is None else str(query), as_texts(drop), as_texts(features))
     return dataset_of(columns, name, name, roles)
 
 

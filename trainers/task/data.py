@@ -492,7 +492,8 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     if parts is not None and not any(table.columns[name].different > 0.25 * len(table.y) for name in names):
         return None  # rows of few different values are alike by chance
     found = []
-    for one, rows in zip((table, other), (slice(None), slice(None)) if parts is None else parts, strict=True):
+    sets: Sequence[IntArray | slice] = (slice(None), slice(None)) if parts is None else parts
+    for one, rows in zip((table, other), sets, strict=True):
         cells = {name: one.columns[name].take(rows) for name in names}
         frame = {name: column.texts if column.numbers is None else column.numbers for name, column in cells.items()}
         found.append(pd.util.hash_pandas_object(pd.DataFrame({**frame, "": one.y[rows]}), index=False).to_numpy())
