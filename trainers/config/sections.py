@@ -28,8 +28,8 @@ from pydantic import (
     model_validator,
 )
 
-from ltr.calls import split_at_commas
-from ltr.checks import as_float, in_one_message, is_whole, nearest
+from ltr.calls import read_call, split_at_commas
+from ltr.checks import as_float, in_one_message, is_trusting, is_whole, nearest, without_spaces
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
 from ltr.estimator_names import EstimatorName
@@ -127,13 +127,21 @@ _LOSSES = {*(name.partition("(")[0] for name in PLAIN_LOSSES), "lambda", "smooth
 def _loss(text: str) -> str:
     if text in PLAIN_LOSSES:
         return text
+    if is_code(text) and not is_trusting():
+        read_call("loss", text)
+        return without_spaces(text)
     from ltr.losses import parse_loss
 
     return str(parse_loss(text))
 
 
+def is_code(text: str) -> bool:
+    """Return whether a name of a method, logger or statistic is an import path, which leads to code of anybody's."""
+    return ":" in text.partition("(")[0]
+
+
 def _convex(loss: str) -> bool:
-    if loss in PLAIN_LOSSES:
+    if loss in PLAIN_LOSSES or (is_code(loss) and not is_trusting()):
         return True
     from ltr.losses import parse_loss
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ltr.checks import PLACES
 from ltr.data.problems import toml_value
 from ltr.files import nearest_file
 from trainers.config.errors import ConfigError, Finding, shortened
@@ -93,8 +93,8 @@ def _find_modules_beside(path: Path, tree: Tree) -> None:
     """Let modules of the user's own be imported from the folder of a config that names some, after all others."""
     folder = str(path.parent.resolve())
     named = (tree.get(section, {}).get(key, ()) for section, key in _NAMES if isinstance(tree.get(section, {}), dict))
-    if folder not in sys.path and any(":" in str(names) for names in named):
-        sys.path.append(folder)
+    if folder not in PLACES and any(":" in str(names) for names in named):
+        PLACES.append(folder)
 
 
 def make_absolute(data: object, folder: Path) -> None:

@@ -419,7 +419,7 @@ def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None)
         RunError: a file is missing or damaged.
         ConfigError: the run's config is damaged.
     """
-    config = load_config(folder.config, imports=False)
+    config = load_config(folder.config)
     with reading(folder.origin):
         facts = folder.facts
         whole = plan_of_run(config, facts["data"]["sha256"])
