@@ -47,7 +47,7 @@ finished is never computed twice. Named data sets other than the generated ones 
 environment variable LTR_DATA; a table of your own is given by data.path and data.label.
 
 exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 3 a certificate could
-not be checked (memory), 130 interrupted
+not be checked (memory or work), 130 interrupted
 """
 
 _DRY = "check everything, say what would be computed, and compute and write nothing"
@@ -395,6 +395,7 @@ def parser_of_ltr() -> _Parser:
     verify("--data", metavar="SHA256", help="reject a certificate about other data")
     verify("--json", action="store_true", help="print JSON: the verdict, what it shows, and about which data")
     verify("--max-size", metavar="MIB", type=int, help="largest size of the file in MiB (256)")
+    verify("--max-steps", metavar="MILLIONS", type=int, help="most steps of the check, in millions (2000)")
 
     evaluation = add(
         commands.evaluate,
