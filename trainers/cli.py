@@ -69,6 +69,9 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
             except (DataError, RunError, UntrustedError) as error:
                 complain(f"error: {error}")
                 return 2
+            except OSError as error:
+                complain(f"error: {error.filename or 'a file'}: {error.strerror or error}")
+                return 2
             with _loading(arguments):
                 for module in arguments.modules:
                     importlib.import_module(module)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ltr.checks import in_one_message
 from ltr.data.dataset import DataError
 
@@ -44,6 +46,18 @@ class Problem:
     def line(self, given: Mapping[str, Sequence[Any]]) -> str:
         """Return the problem with its remedies."""
         return "; ".join([self.text, *(remedy.text(given) for remedy in self.remedies)])
+
+
+def nested_problem(name: str, values: Iterable[Any]) -> Problem | None:
+    """Return what is wrong with a column that has a list, a mapping or a set in a cell, None for any other column."""
+    if getattr(getattr(values, "dtype", object), "kind", "O") != "O":
+        return None
+    for row, cell in enumerate(values, start=1):
+        if isinstance(cell, list | tuple | dict | set | np.ndarray):
+            rule = "must hold one number, text or date in each cell"
+            remedies = (Remedy("leaves it out", "drop", [name]), Remedy("or make a column of each part"))
+            return Problem(f"column {name!r} {rule}, got {str(cell)!r:.40} in row {row}", remedies)
+    return None
 
 
 class TableError(DataError):

@@ -47,7 +47,7 @@ class TableFile:
         decimal: decimal mark of numbers; None for the point.
         notes: what was found out about the file, such as its encoding.
         problems: what is wrong with header and rows; the columns were mended so that others can be looked for.
-        short: columns whose last cells are missing in short rows, with the problem.
+        short: columns whose last cells are missing in short rows, or hold lists, with the problem.
     """
 
     columns: dict[str, Any]
@@ -57,9 +57,10 @@ class TableFile:
     short: dict[str, Problem] = field(default_factory=dict)
 
     def problems_of(self, used: Iterable[str | None]) -> list[Problem]:
-        """Return the problems of the file, with short rows only where they lack cells of columns that are used."""
-        cut = [problem for name, problem in self.short.items() if name in set(used)]
-        return [*self.problems, *cut[:1]]
+        """Return the problems of the file, those of single columns only where these are used."""
+        of_used = set(used)
+        cut = [one for name, one in self.short.items() if name in of_used]
+        return [*self.problems, *(one for at, one in enumerate(cut) if one not in cut[:at])]
 
 
 def read_text(file: Path, reading: Reading, *, as_text: bool, texts: str | None) -> TableFile:
@@ -158,16 +159,22 @@ def _header(stream: TextIO) -> tuple[int, str]:
     return 0, ""
 
 
+def _reader(lines: Iterable[str], separator: str) -> Any:  # noqa: ANN401 (csv's own)
+    """Return a reader of fields of any length: csv alone takes no more than 128 kB, less than some headers have."""
+    csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True)
+
+
 def _fields(line: str, separator: str) -> list[str]:
-    return [field.strip() for field in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
+    return [field.strip() for field in next(_reader([line], separator))]
 
 
 def _names(fields: Sequence[str], problems: list[Problem]) -> list[str]:
     """Return different names for the columns; a header that gives one twice, or none, is added to the problems."""
     names: list[str] = []
+    seen: dict[str, int] = {}
     for at, name in enumerate(fields, start=1):
-        if name and name in names:
-            first = names.index(name) + 1
+        if name and (first := seen.get(name)) is not None:
             rule = f"column names must differ, got {name!r} for columns {first} and {at}"
             problems.append(Problem(rule, (Remedy("rename one of them in the first line"),)))
             name = f"{name} (column {at})"
@@ -175,6 +182,7 @@ def _names(fields: Sequence[str], problems: list[Problem]) -> list[str]:
             problems.append(_unnamed(at))
             name = f"column {at}"
         names.append(name)
+        seen.setdefault(name, at)
     return names
 
 
@@ -192,7 +200,7 @@ def _row_numbers(frame: pd.DataFrame, names: Sequence[str]) -> bool:
 
 def _rows(stream: TextIO, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line below the header, and its fields; lines without text are left out."""
-    reader = csv.reader(stream, delimiter=separator, skipinitialspace=True)
+    reader = _reader(stream, separator)
     while True:
         line = reader.line_num + 1
         fields = next(reader, None)

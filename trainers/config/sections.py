@@ -36,7 +36,7 @@ from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
-from ltr.files import missing_file
+from ltr.files import has_text, missing_file
 from ltr.statistics import GainName, RankStatistic
 from ltr.training import (
     ADAM_ONLY,
@@ -341,12 +341,15 @@ class DataConfig(Section):
             yield "weight", "must be neither the label column nor the query column", self.weight, ("label", "query")
 
     def check_files(self) -> None:
-        """Raise DataError, which names them all, where files are missing."""
+        """Raise DataError, which names them all, where files are missing or empty."""
         paths = dict.fromkeys((self.path, self.test_path, self.validation_path))
-        given = [path for path in paths if path is not None and not os.path.isfile(path)]  # noqa: PTH113
+        given = [path for path in paths if path is not None and not has_text(path)]
         if given:
-            what = [f"{path}: {missing_file(path)}" for path in given]
-            raise DataError(in_one_message("", what, "files are missing"))
+            empty = {path: os.path.isfile(path) for path in given}  # noqa: PTH113
+            what = [f"{path}: {'the file is empty' if empty[path] else missing_file(path)}" for path in given]
+            raise DataError(
+                in_one_message("", what, "files cannot be used" if any(empty.values()) else "files are missing")
+            )
 
     @property
     def weighs(self) -> str:

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from markdown_it import MarkdownIt
 from rich.console import RenderableType
 from rich.table import Table
@@ -21,6 +20,7 @@ from rich.text import Text
 from ltr.cards import Card
 from ltr.data import DataError
 from ltr.exact.solution import Status
+from ltr.files import read_arrays
 from ltr.rankers import Choice, Ranker
 from trainers.config import CARD, EXACT, Config, load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
@@ -434,7 +434,8 @@ def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None)
         if "sizes" not in record and "queries" not in facts["data"] and (found := split()) is not None:
             # version 0.1 kept no sizes and no labels in ranked order
             sizes: Json = {name: [len(part.y), int((part.y > 0).sum())] for name, part in found.parts}
-            with reading(method.scores), np.load(method.scores) as scores:
+            with reading(method.scores):
+                scores = read_arrays(method.scores)
                 ranked = {name: pack_labels(ranked_labels(scores[name], part.y)) for name, part in found.parts}
             record |= {"sizes": {**sizes, "d": len(found.feature_names)}, "ranked": ranked}
         if cell.method != EXACT:
