@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import struct
 import zipfile
 from pathlib import Path
@@ -11,13 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr import verify
 from ltr.cards import Card, Question
 from ltr.data import DataError, read_columns, read_table
 from ltr.data.problems import nested_problem
 from ltr.data.table_files import queries_beside
-from ltr.files import LARGEST, SizeError, has_text, read_arrays
-from tests.test_cli import QUICK, table
+from ltr.files import SizeError, has_text, read_arrays
+from tests.test_cli import QUICK
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.config.errors import ConfigError
@@ -54,15 +52,15 @@ def test_a_header_may_be_longer_than_the_limit_of_csv(workplace):
     long = "x" * 200_000
     (workplace / "long.csv").write_text(f'a;"{long}"\n1;2\n')
     assert list(read_columns("long.csv")) == ["a", long]
+    (workplace / "twice.csv").write_text("a,b,a,a\n1,2,3,4\n")
     with pytest.raises(DataError, match="column names must differ, got 'a' for columns 1 and 3"):
-        (workplace / "twice.csv").write_text("a,b,a,a\n1,2,3,4\n")
         read_columns("twice.csv")
 
 
 @pytest.mark.parametrize("digits", [17, 5000])
 def test_query_sizes_of_many_digits_are_refused(workplace, digits):
     (workplace / "table.csv.query").write_text("9" * digits)
-    with pytest.raises(DataError, match="query sizes must be whole numbers above 0, got '9{17,40}' in line 1"):
+    with pytest.raises(DataError, match=r"query sizes must be whole numbers above 0, got '9{17,40}' in line 1"):
         queries_beside("table.csv", 3)
 
 
@@ -70,7 +68,7 @@ def test_arrays_are_not_read_where_they_would_take_all_memory(workplace, capsys)
     claim("bomb.npz", (10**9, 20))
     assert "its content would take 160.0 GB, the limit is 4 GB" in refused(capsys, "check", "bomb.npz", "--label", "x0")
     claim("bytes.npz", (10**9,), "|b1")  # eight bytes each, as float64
-    with pytest.raises(SizeError, match="would take 8.0 GB"):
+    with pytest.raises(SizeError, match=r"would take 8\.0 GB"):
         read_arrays(Path("bytes.npz"))
     deep = ("{'descr':'<f8','fortran_order':False,'shape':" + "(" * 2000 + "}").ljust(2100) + "\n"
     Path("deep.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(deep)) + deep.encode() + bytes(80))
