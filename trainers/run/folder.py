@@ -54,7 +54,7 @@ from trainers.files import (
     writing,
 )
 from trainers.provenance import origin
-from trainers.records import is_sweep
+from trainers.records import check_types, is_sweep
 
 if TYPE_CHECKING:
     from ltr.rankers import Ranker
@@ -110,7 +110,9 @@ class MethodFolder:
                 if _digest(self.path / name) != digest:
                     raise ValueError("not as it was written")
         with reading(self.record):
-            return _upgraded(result)
+            result = _upgraded(result)
+            check_types(result)
+            return result
 
     def reopen(self) -> None:
         """Mark the method as unfinished before it is computed again."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
+from pydantic import TypeAdapter
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -406,8 +407,10 @@ def read_results(folder: RunFolder) -> Results | None:
         return None
     with reading(path):
         known = {f.name: value[f.name] for f in fields(Results) if f.name in value}
-        rows = tuple(Row(**{f.name: row[f.name] for f in fields(Row) if f.name in row}) for row in value["rows"])
-        return Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
+        rows = TypeAdapter(tuple[Row, ...]).validate_python(value["rows"])
+        results = Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
+        rich_tables(results, 80)  # which takes everything apart that the file holds
+        return results
 
 
 def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None) -> SweepResults:
