@@ -143,32 +143,34 @@ _Points = list[list[float | None]]
 _Weights = list[float]
 
 
-class _Recentred(TypedDict, total=False):
-    norm: str
+class _Ranked(TypedDict):
+    train: str
+    test: str
+
+
+class _Fitted(TypedDict):
+    """The keys that all records have, also those of runs."""
+
+    method: str
+    status: str
     seconds: float
     train: _Numbers
     test: _Numbers
-    ranked: dict[str, str]
 
 
-class _Record(TypedDict, total=False):
-    """The types of the keys of a record, which may lack any of them."""
+class _Record(_Fitted, total=False):
+    """The types of the keys of a record."""
 
     id: str
     data: str
     split: int
-    method: str
     options: dict[str, Any]
     sizes: dict[str, list[int] | int]
-    status: str
-    seconds: float
     steps: int | None
-    train: _Numbers
-    test: _Numbers
     loss: float | None
     excess: float | None
     weights: _Weights | None
-    ranked: dict[str, str] | None
+    ranked: _Ranked | None
     curve: _Points | None
     list: dict[str, float | _Numbers | None] | None
     first_k: dict[str, Any] | None
@@ -176,7 +178,7 @@ class _Record(TypedDict, total=False):
     card: dict[str, Any] | None
     message: str | None
     trace: _Points | None
-    recentred: _Recentred | None
+    recentred: dict[str, Any] | None
 
 
 @functools.cache
@@ -185,7 +187,7 @@ def _types() -> TypeAdapter[_Record]:
 
 
 def check_types(record: Mapping[str, Any]) -> None:
-    """Raise ValueError for an object that has values of other types than a record."""
+    """Raise ValueError for an object that lacks what every record has, or has values of other types."""
     _types().validate_python(record, strict=True)
     for text in (record.get("ranked") or {}).values():
         _count(text)
