@@ -1,12 +1,19 @@
-"""Checks of arguments: numbers, arrays, sequences and words, each with one clear error, and several errors in one."""
+"""Checks of arguments: numbers, arrays, sequences and words, each with one clear error, and several errors in one.
+
+Also the one place where a name such as ``mymodule:MyLoss`` is imported, and whether it may be: see `trusting`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
+import importlib.machinery
 import math
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, TypeGuard, TypeVar
 
@@ -114,8 +121,46 @@ def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...
         raise ValueError(f"{name} must be a sequence of {of}, got {values!r}") from None
 
 
+PLACES: list[str] = []
+"""Folders in which modules of the user's own are looked for, after all others: that of a config, the current one."""
+
+_TRUSTED: ContextVar[bool] = ContextVar("trusted", default=True)
+
+
+class UntrustedError(ValueError):
+    """A file names code, and nobody has said that it may be run."""
+
+
+@contextlib.contextmanager
+def trusting(allowed: bool) -> Iterator[None]:
+    """Return a context in which code that files and texts name by import path may be run, or may not be.
+
+    Outside of any such context it may be: who calls a function with a name wants what it names. Where a file comes from
+    somebody else, ``with trusting(False)`` makes `imported` raise UntrustedError before anything is imported.
+    """
+    before = _TRUSTED.set(allowed)
+    try:
+        yield
+    finally:
+        _TRUSTED.reset(before)
+
+
+def is_trusting() -> bool:
+    """Return whether code that files and texts name by import path may be run."""
+    return _TRUSTED.get()
+
+
 def imported(what: str, module: str) -> ModuleType:
-    """Import the module of a name such as ``mymodule:MyLoss``; the ValueError of one that fails begins with `what`."""
+    """Import the module of a name such as ``mymodule:MyLoss``; the ValueError of one that fails begins with `what`.
+
+    Raises:
+        UntrustedError: within ``trusting(False)``; nothing is imported.
+        ValueError: the module cannot be imported.
+    """
+    if not is_trusting():
+        advice = "add --trust if you trust whoever wrote it"
+        raise UntrustedError(f"{what:.80}: would run the code of {_place_of(module)}; {advice}")
+    sys.path.extend(place for place in PLACES if place not in sys.path)
     try:
         return importlib.import_module(module)
     except Exception as error:
@@ -123,6 +168,16 @@ def imported(what: str, module: str) -> ModuleType:
         hint = "; install it, or put its folder on PYTHONPATH" if missing else ""
         reason = f"{type(error).__name__}: {error!s:.200}{hint}"
         raise ValueError(f"{what:.80}: importing {module:.80} failed: {reason}") from error
+
+
+def _place_of(module: str) -> str:
+    """Return a module with the file that it would be imported from, which is only looked for."""
+    try:
+        found = importlib.machinery.PathFinder.find_spec(module.partition(".")[0], [*sys.path, *PLACES])
+    except (ImportError, ValueError, OSError):
+        found = None
+    origin = None if found is None else found.origin or next(iter(found.submodule_search_locations or ()), None)
+    return f"the module {module:.80}" + ("" if origin is None else f" in {origin}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -1,21 +1,42 @@
-"""Files: written whole or not at all, missing ones, and JSON as people read it."""
+"""Files: written whole or not at all, missing ones, arrays of a limited size, and JSON as people read it."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import json
+import math
 import os
 import platform
 import re
+import stat
 import uuid
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ltr.checks import nearest
 
-__all__ = ["WRITER", "json_text", "missing_file", "nearest_file", "replacing", "write_atomic"]
+__all__ = [
+    "LARGEST",
+    "WRITER",
+    "SizeError",
+    "check_size",
+    "has_text",
+    "json_text",
+    "missing_file",
+    "nearest_file",
+    "read_arrays",
+    "replacing",
+    "write_atomic",
+]
+
+LARGEST = 4e9
+"""Largest number of bytes that the content of a file of data may take."""
 
 _INNERMOST, _BREAK = re.compile(r"[\[{][^\[\]{}]*[\]}]"), re.compile(r"\n\s*")
 _EDGE = re.compile(r"(?<=[\[{])\n\s*|\n\s*(?=[\]}])")
@@ -60,6 +81,15 @@ def missing_file(path: str | os.PathLike[str]) -> str:
     return "is not a file" if os.path.exists(path) else f"no such file{nearest_file(path)}"  # noqa: PTH110
 
 
+def has_text(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is an ordinary file that is not empty: no folder, pipe, device, or file of /proc."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 (names may be too long)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0
+
+
 def nearest_file(path: str | os.PathLike[str]) -> str:
     """Return `` (did you mean 'patients.csv'?)`` where a file in the same folder is called nearly so, else no text."""
     folder, name = os.path.split(path)
@@ -72,6 +102,54 @@ def nearest_file(path: str | os.PathLike[str]) -> str:
 
 
 _FILES = 1000  # files of a folder among which the nearest name is looked for
+
+
+class SizeError(ValueError):
+    """A file whose content would take more memory than `LARGEST`."""
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file by name, that of an .npy file as X, without running code from them.
+
+    Raises:
+        ValueError: another file, a damaged one, or a SizeError for arrays that would take more than `LARGEST` as
+            float64; the message has no path.
+    """
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                total = 0.0
+                for member in archive.namelist():
+                    with archive.open(member) as file:
+                        total += _bytes_of(file)
+                check_size(total)
+        else:
+            with path.open("rb") as file:
+                check_size(_bytes_of(file))
+        content = np.load(path, allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            return {"X": content}
+        with content:
+            return {key: content[key] for key in content.files}
+    except (SizeError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # of any type: zip, zlib, tokenize and NumPy each have their own
+        raise ValueError(str(error).strip() or type(error).__name__) from error
+
+
+def _bytes_of(file: IO[bytes]) -> float:
+    """Return the size of an array in a file, with at least the eight bytes of a float64 for each number."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, kind = read(file)
+    return float(math.prod(map(int, shape))) * max(8, kind.itemsize)
+
+
+def check_size(size: float) -> None:
+    """Raise SizeError for more bytes than `LARGEST`."""
+    if size > LARGEST:
+        limit = f"the limit is {LARGEST / 1e9:g} GB; split it, or take fewer of its columns"
+        raise SizeError(f"its content would take {size / 1e9:.1f} GB, {limit}")
 
 
 def json_text(value: Any) -> str:  # noqa: ANN401 (any JSON)

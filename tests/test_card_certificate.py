@@ -10,7 +10,7 @@ from ltr import verify
 from ltr.data import half_split, load
 from ltr.exact import solve
 from ltr.exact.cards import CardProblem
-from ltr.exact.certificate import MOST_SETS, Certificate, certify
+from ltr.exact.certificate import Certificate, certify
 from ltr.exact.solution import Solution, Status
 from tests.test_card_search import STATISTICS, all_cards, instance, problem_of
 
@@ -162,7 +162,7 @@ def test_a_bound_that_another_card_attains_is_not_rounded_below_it():
 def test_too_many_sets_of_columns_get_no_proof():
     X = np.random.default_rng(0).integers(0, 2, (30, 200)).astype(float)
     problem = CardProblem(X, np.arange(30) % 2, max_nonzeros=4)
-    assert MOST_SETS < 200**4 / 24
+    assert verify.cards.MOST_SETS < 200**4 / 24
     weights = np.eye(200)[0]
     solution = Solution(weights, problem.evaluate(weights), problem.trivial_bound, Status.TIME_LIMIT, 0.0, "cards")
     assert certify(problem, solution).claim == "value"

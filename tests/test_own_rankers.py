@@ -313,10 +313,14 @@ figures = false
     names = RunFolder(elsewhere / "runs" / "beside").facts["data"]["features"]
     rows = own / "rows.csv"
     rows.write_text(",".join(names) + "\n0.1,0.2\n1.5,-1\n")
-    # by a class of the user's own, which is imported again
+    # by a class of the user's own, which is imported again where that is allowed
     ranked = apart("predict", "elsewhere/runs/beside", str(rows), folder=own)
+    assert ranked.returncode == 2
+    assert f"would run the code of the module own_rankers in {own / 'own_rankers.py'}; add --trust" in ranked.stderr
+    ranked = apart("predict", "elsewhere/runs/beside", str(rows), "--trust", folder=own)
     assert ranked.returncode == 0, ranked.stderr
-    _, _, error = command("predict", "beside", str(rows))
+    monkeypatch.setattr("ltr.checks.PLACES", [])
+    _, _, error = command("predict", "beside", str(rows), "--trust")
     assert "importing own_rankers failed" in error
     code, _, error = command("explain", "beside", str(rows), "--method", "scaled(C=0.5)", "--json")
     assert code == 0, error
@@ -499,4 +503,4 @@ def test_the_config_of_a_run_is_read_without_its_modules(on_path, monkeypatch):
     run_experiment(config)
     monkeypatch.setitem(sys.modules, "own_rankers", None)
     path = RunFolder(config.folder).config
-    assert load_config(path, imports=False).methods == ("scaled",)
+    assert load_config(path).methods == ("scaled",)

@@ -444,7 +444,7 @@ def test_small_seams(folder):
         123456789.12345679,
     ]
     with pytest.raises(
-        ValueError, match=r"column 'a' must hold a number, text or date in each row, got \[1\] in row 1"
+        ValueError, match=r"column 'a' must hold one number, text or date in each cell, got \[1\] in row 1"
     ):
         CardRanker().fit(pd.DataFrame({"a": [[1], [2]], "b": [1, 2]}), [0, 1])
     write("two.csv", [["a", "y"], [1, 0], [2, 1]])
@@ -454,7 +454,7 @@ def test_small_seams(folder):
 def test_cells_that_hold_lists_are_a_problem_of_their_column(folder):
     frame = pd.DataFrame({"a": [[1, 2], [3]], "b": [1, 2]})
     with pytest.raises(
-        TableError, match=r"column 'a' must hold a number, text or date in each row.*data\.drop"
+        TableError, match=r"column 'a' must hold one number, text or date in each cell.*data\.drop"
     ) as error:
         TablePreparation().fit(frame)
     assert len(error.value.problems) == 1

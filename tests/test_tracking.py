@@ -242,8 +242,9 @@ def test_loggers_that_cannot_be_used_are_all_named_before_anything_is_computed(t
         run_experiment(parse_config(small(tmp_path, loggers=names)))
     rules = [finding.rule for finding in error.value.findings]
     assert rules[:2] == [f"needs {n}, which is not installed: pip install 'ltr[{n}]'" for n in ("mlflow", "wandb")]
-    assert rules[2].startswith("cannot import the module 'nowhere'")
-    assert rules[3:] == [f"the module {__name__!r} has no 'X'", "must name a subclass of trainers.loggers.Logger"]
+    assert rules[2].startswith("logger nowhere:X: importing nowhere failed: ModuleNotFoundError")
+    missing = f"logger {__name__}:X: module {__name__!r} has no 'X'"
+    assert rules[3:] == [missing, "must name a subclass of trainers.loggers.Logger"]
     assert not list(tmp_path.iterdir())
     with pytest.raises(ConfigError, match=r"tracking.loggers\[0\]: must be tensorboard, .* \(did you mean 'wandb'\?\)"):
         parse_config(small(tmp_path, loggers=["wanbd"]))

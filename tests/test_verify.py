@@ -1059,6 +1059,17 @@ def test_names_in_objects_are_compared_in_no_time():
     assert time.monotonic() - begun < 10  # a quadratic search took 10 minutes
 
 
+def card_by_hand(problem):
+    """A file that claims a bound on a card."""
+    n, d = len(problem["X"]), len(problem["signs"])
+    whole = {"kind": "card", "C": 0.0, "statistic": "auc", "a": [float(i + 1) for i in range(n)], **problem}
+    whole["gains"] = [float(i % 2) for i in range(n)]
+    head = {"format": "ltr certificate", "version": 1, "claim": "bound", "value": 0.5, "claimed_bound": 1.0}
+    content = {**head, "weights": [0.0] * d, "problem": whole, "proof": {"bound": 1.0, "partition": []}}
+    rehash(content)
+    return content
+
+
 def large(path, n, bound=None, weights=(1.0, 0.5), **problem):
     """Write a file of n observations on a grid, every other one positive, with a trivial bound."""
     X = [[float(i % 97), float(i * i % 89)] for i in range(n)]
@@ -1140,6 +1151,31 @@ def test_what_needs_too_much_is_not_called_wrong(tmp_path, monkeypatch, capsys):
     huge = tmp_path / "huge.json"
     with huge.open("wb") as file:
         file.truncate(1 << 30)  # a gigabyte of zeros, which takes no place on most disks
+    # what would take days is said before it is begun, or once it has taken too many steps
+    wide = by_hand(["."] * 8002, X=[[float(i)] * 4001 for i in range(3)], weights=[0.5] + [0.0] * 4000)
+    cards = {"ties": "average", "signs": [0] * 6, "groups": [-1] * 6, "required": [], "max_nonzeros": 6}
+    hundred = {**cards, "points": 100, "X": ["010101", "101010", "110011"]}
+    many = {**cards, "points": 1, "X": ["01" * 200, "10" * 200, "11" * 200], "signs": [0] * 400, "groups": [-1] * 400}
+    numbers = {**cards, "points": 1, "X": [" ".join(["3", "4"] * 20)] * 300, "signs": [0] * 40, "groups": [-1] * 40}
+    numbers |= {"unit": 1, "max_nonzeros": 4}
+    for content, reason in (
+        (wide, "its roots, two for each column, are those of 4001 columns, more than 4000"),
+        (card_by_hand(hundred), "it has 100 points of 6 columns, 100^6 ways, more than 100000"),
+        (card_by_hand(many), f"it has {sum(math.comb(400, m) for m in range(7))} sets of columns, more than 1000000"),
+        (
+            card_by_hand(numbers),
+            f"it has {300 * sum(math.comb(40, m) for m in range(1, 5))} sets of columns with other numbers",
+        ),
+    ):
+        path = tmp_path / "slow.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        assert verify.main([str(path)]) == 3
+        assert capsys.readouterr().err.startswith(f"could not be checked: {path}: {reason}")
+    content = json.loads(Path(large(path, 2500)).read_text(encoding="utf-8"))
+    content["proof"]["bound"] = content["value"]  # below the trivial one, so that each box looks at 1.6 million pairs
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert verify.main([str(path), "--max-steps", "1"]) == 3
+    assert "it takes more than 1 million steps, which --max-steps can raise" in capsys.readouterr().err
     for endless in (huge, Path("/dev/zero")):
         code, said, seconds = limited(str(endless), megabytes=1500)
         assert (code, said.partition(": it is larger than 256 MiB")[0]) == (3, f"could not be checked: {endless}")

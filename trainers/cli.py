@@ -50,43 +50,50 @@ def _interrupted() -> int:
 
 def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
     # libraries make other errors of a KeyboardInterrupt in the middle of their imports
-    with StopFlag() if loaded is None else contextlib.nullcontext() as stop:
-        from trainers.parser import parse
+    with contextlib.ExitStack() as trust:
+        with StopFlag() if loaded is None else contextlib.nullcontext() as stop:
+            from trainers.parser import may_run_code, parse
 
-        arguments = parse(argv)
-        if arguments is None:
-            return 2
-        from ltr.data import DataError
-        from trainers.files import RunError
+            arguments = parse(argv)
+            if arguments is None:
+                return 2
+            from ltr.checks import UntrustedError, trusting
+            from ltr.data import DataError
+            from trainers.files import RunError
 
-        # the imports behind the commands take seconds; --help, --version, and what is wrong at first sight should not
+            trust.enter_context(trusting(may_run_code(arguments)))
+            # the imports behind the commands take seconds; --help, --version, and what is wrong at first sight should
+            # not
+            try:
+                arguments.given = arguments.early(arguments)
+            except (DataError, RunError, UntrustedError) as error:
+                complain(f"error: {error}")
+                return 2
+            except OSError as error:
+                complain(f"error: {error.filename or 'a file'}: {error.strerror or error}")
+                return 2
+            with _loading(arguments):
+                for module in arguments.modules:
+                    importlib.import_module(module)
+        if stop is not None:
+            stop.check()
+        elif loaded is not None:
+            loaded()
+
         try:
-            arguments.given = arguments.early(arguments)
-        except (DataError, RunError) as error:
+            code: int = arguments.act(arguments)
+            sys.stdout.flush()
+        except (DataError, RunError, UntrustedError) as error:
             complain(f"error: {error}")
             return 2
-        with _loading(arguments):
-            for module in arguments.modules:
-                importlib.import_module(module)
-    if stop is not None:
-        stop.check()
-    elif loaded is not None:
-        loaded()
-
-    try:
-        code: int = arguments.act(arguments)
-        sys.stdout.flush()
-    except (DataError, RunError) as error:
-        complain(f"error: {error}")
-        return 2
-    except BrokenPipeError:  # the reader of the output has enough, as `head` has
-        _drop_stdout()
-        return 141
-    except OSError as error:
-        complain(f"error: {error.filename or 'standard output'}: {error.strerror or error}")
-        _drop_stdout()
-        return 2
-    return code
+        except BrokenPipeError:  # the reader of the output has enough, as `head` has
+            _drop_stdout()
+            return 141
+        except OSError as error:
+            complain(f"error: {error.filename or 'standard output'}: {error.strerror or error}")
+            _drop_stdout()
+            return 2
+        return code
 
 
 @contextlib.contextmanager

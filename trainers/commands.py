@@ -496,6 +496,7 @@ def verify(arguments: argparse.Namespace) -> int:
     options += ["--json"] if arguments.json else []
     options += [] if arguments.data is None else [f"--data={arguments.data}"]
     options += [] if arguments.max_size is None else [f"--max-size={arguments.max_size}"]
+    options += [] if arguments.max_steps is None else [f"--max-steps={arguments.max_steps}"]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         code = verify.main([*options, "--", arguments.file])
     sys.stdout.write(printed.getvalue() if arguments.json else folded(printed.getvalue(), sys.stdout))

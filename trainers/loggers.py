@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import importlib.util
 import math
 import os
@@ -24,6 +23,7 @@ from matplotlib.figure import Figure
 from torch.utils.tensorboard.summary import hparams
 from torch.utils.tensorboard.writer import SummaryWriter
 
+from ltr.calls import named_object
 from trainers.config.errors import ConfigError, Finding
 
 Parameters = Mapping[str, bool | int | float | str]
@@ -241,7 +241,7 @@ def check_loggers(names: Sequence[str]) -> None:
     for at, name in enumerate(names):
         try:
             _class(name)
-        except (ImportError, AttributeError, TypeError) as error:
+        except (ImportError, ValueError, TypeError) as error:
             findings.append(Finding(f"tracking.loggers[{at}]", str(error), name))
     if findings:
         raise ConfigError("config", findings)
@@ -252,13 +252,7 @@ def _class(name: str) -> type[Logger]:
         if name in ("mlflow", "wandb") and importlib.util.find_spec(name) is None:
             raise ImportError(f"needs {name}, which is not installed: pip install 'ltr[{name}]'")
         return LOGGERS[name]
-    module, _, attribute = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except ImportError as error:
-        raise ImportError(f"cannot import the module {module!r} ({error})") from None
-    except AttributeError:
-        raise AttributeError(f"the module {module!r} has no {attribute!r}") from None
+    found = named_object(f"logger {name}", name)
     if not (isinstance(found, type) and issubclass(found, Logger)):
         raise TypeError("must name a subclass of trainers.loggers.Logger")
     return found

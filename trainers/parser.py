@@ -47,7 +47,7 @@ finished is never computed twice. Named data sets other than the generated ones 
 environment variable LTR_DATA; a table of your own is given by data.path and data.label.
 
 exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 3 a certificate could
-not be checked (memory), 130 interrupted
+not be checked (memory or work), 130 interrupted
 """
 
 _DRY = "check everything, say what would be computed, and compute and write nothing"
@@ -163,6 +163,8 @@ def parser_of_ltr() -> _Parser:
     run("overrides", metavar="KEY=VALUE", nargs="*", default=[], help="set a key, as in exact.top_k=100")
     run("--fresh", action="store_true", help="throw away an earlier run of this name and start over")
     run("-n", "--dry-run", action="store_true", help=_DRY)
+    of_dry_run = _TRUST.format("the config names") + "; for a dry run, others run it anyway"
+    run("--trust", action="store_true", help=of_dry_run)
     run("--json", action="store_true", help="print JSON in place of tables")
     run("-q", "--quiet", action="store_true", help="no progress, only the table")
 
@@ -185,6 +187,7 @@ def parser_of_ltr() -> _Parser:
     known = "take over results from another sweep's folder or cells.jsonl"
     sweep("--from", dest="known", metavar="FOLDER", type=Path, help=known)
     sweep("-n", "--dry-run", action="store_true", help=_DRY)
+    sweep("--trust", action="store_true", help=of_dry_run)
     sweep("--json", action="store_true", help="print JSON: the folder, what was computed, and what failed")
     sweep("-q", "--quiet", action="store_true", help="no progress")
 
@@ -218,6 +221,7 @@ def parser_of_ltr() -> _Parser:
     report("--markdown", metavar="FILE", type=Path, help="write the Markdown here too, with links to DIR")
     report("--json", action="store_true", help="print JSON: the files that were written")
     report("--title", help="title of the report")
+    report("--trust", action="store_true", help=_TRUST.format("the results name"))
 
     board = add(
         commands.board,
@@ -235,6 +239,7 @@ def parser_of_ltr() -> _Parser:
     board("--host", help="where TensorBoard listens (default: this machine alone)")
     board("--port", type=whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
     board("--print", action="store_true", help="do not start TensorBoard, print its command")
+    board("--trust", action="store_true", help=_TRUST.format("the runs name"))
     board("-q", "--quiet", action="store_true", help="no notes")
 
     show = add(commands.show, "show", "print a run's table", "", "trainers.run.results", early=commands.find_run)
@@ -257,6 +262,8 @@ def parser_of_ltr() -> _Parser:
     predict("--method", help="a method of the run; its exact stage by default")
     new_values = "rank although most rows have texts in a column that no training row had, as a new way to write them"
     predict("--new-values", action="store_true", help=new_values)
+    of_run = _TRUST.format("the run names")
+    predict("--trust", action="store_true", help=of_run)
     predict("-q", "--quiet", action="store_true", help="no notes and warnings")
     predict(
         "--quote-formulas",
@@ -283,6 +290,7 @@ def parser_of_ltr() -> _Parser:
     explain("--json", action="store_true", help="print JSON in place of tables")
     explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
     explain("--picture", metavar="FILE", type=Path, help="draw the first of these rows against its neighbours, as PNG")
+    explain("--trust", action="store_true", help=of_run)
     explain("-q", "--quiet", action="store_true", help="no notes and warnings")
     explain("--quote-formulas", action="store_true", help="as for predict")
 
@@ -298,6 +306,7 @@ def parser_of_ltr() -> _Parser:
     export("run", metavar="RUN", help="a run folder, or the name of one in runs/")
     export("-o", "--output", metavar="FILE", type=Path, required=True, help="where to write, such as model.onnx")
     export("--method", help="a method of the run; its exact stage by default")
+    export("--trust", action="store_true", help=of_run)
 
     check = add(
         commands.check,
@@ -309,6 +318,7 @@ def parser_of_ltr() -> _Parser:
     )
     check("table", metavar="TABLE", type=file, help="a CSV or other table, or the config of an experiment")
     _add_columns(check)
+    check("--trust", action="store_true", help=_TRUST.format("a config names"))
     check("--json", action="store_true", help="print JSON")
 
     init = add(
@@ -389,6 +399,7 @@ def parser_of_ltr() -> _Parser:
     verify("--data", metavar="SHA256", help="reject a certificate about other data")
     verify("--json", action="store_true", help="print JSON: the verdict, what it shows, and about which data")
     verify("--max-size", metavar="MIB", type=int, help="largest size of the file in MiB (256)")
+    verify("--max-steps", metavar="MILLIONS", type=int, help="most steps of the check, in millions (2000)")
 
     evaluation = add(
         commands.evaluate,
@@ -430,6 +441,18 @@ def parser_of_ltr() -> _Parser:
     )
     completion("shell", choices=("bash", "zsh", "fish"), help="the shell")
     return parser
+
+
+def may_run_code(arguments: argparse.Namespace) -> bool:
+    """Return whether a command may run code named by import path: that of the user's config, or with ``--trust``."""
+    if getattr(arguments, "trust", False):
+        return True
+    return arguments.command in _RUNNING and not getattr(arguments, "dry_run", False)
+
+
+# commands that compute what a config of the user names; card and eval take names from the command line alone
+_RUNNING = ("run", "sweep", "tune", "card", "eval")
+_TRUST = "let code run that {} by import path, such as mymodule:MyLoss: only if you trust whoever wrote it"
 
 
 def _add_columns(add: Callable[..., Any]) -> None:

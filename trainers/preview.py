@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from ltr.checks import is_trusting
 from ltr.data import Table
 from ltr.threads import available_threads
 from trainers.cards import label_name, parts_of_card
@@ -53,7 +54,8 @@ def preview_run(config: Config, source: Source | None, width: int, *, fresh: boo
     states = {method: _state(folder, method) if goes_on else "to compute" for method in config.methods}
     limits = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}
     left = [method for method, state in states.items() if state != "finished"]
-    notes = [*split.notes, *filter(None, [too_long(config, split)]), *notes_on_saving(config, split)]
+    unchecked = _unchecked([config])
+    notes = [*split.notes, *filter(None, [too_long(config, split)]), *notes_on_saving(config, split), *unchecked]
     table = None if split.tables is None else split.tables[0]
     columns = []
     if table is not None and split.preparation is not None:
@@ -73,7 +75,7 @@ def preview_run(config: Config, source: Source | None, width: int, *, fresh: boo
     rows = [[name, state, f"{limits[name]:g} s" if name in limits else ""] for name, state in states.items()]
     shown = content["exact"]
     parts: list[RenderableType] = [
-        _heading(f"run {config.name}"),
+        _heading(f"run {config.name}", unchecked),
         Text(_data_line(config, split)),
         *([] if table is None else [Text(), columns_table(columns, width), Text()]),
         Text(f"{len(split.feature_names)} features{'' if table is not None else ': ' + _some(split.feature_names)}"),
@@ -87,8 +89,17 @@ def preview_run(config: Config, source: Source | None, width: int, *, fresh: boo
     return Preview(to_json(content), tuple(parts))
 
 
-def _heading(what: str) -> Text:
-    return Text(f"dry run of {what}: everything was checked, nothing is computed or written", style="bold")
+def _heading(what: str, unchecked: Sequence[str] = ()) -> Text:
+    checked = "what needs no code of others was checked" if unchecked else "everything was checked"
+    return Text(f"dry run of {what}: {checked}, nothing is computed or written", style="bold")
+
+
+def _unchecked(configs: Iterable[Config]) -> list[str]:
+    """Return what was not checked, because that would run code, as notes."""
+    if is_trusting():
+        return []
+    names = dict.fromkeys(name for config in configs for name in config.code)
+    return [f"not checked, for that would run code: {', '.join(names)}; --trust checks them"] if names else []
 
 
 def _state(folder: RunFolder, method: str) -> str:
@@ -143,6 +154,8 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Prev
     begun = read_json(config.folder / INDEX, ADVICE)
     known = {cell["id"] for grid in ([] if begun is None else begun["grids"]) for cell in grid["cells"]}
     whole, notes = examine(loaded.grids, source, known, loaded.sources)
+    unchecked = _unchecked(variant.config for grid in loaded.grids for variant in grid.variants)
+    notes = [*notes, *unchecked]
     cells = part(list(whole.cells.values()), shard)
     finished = {cell.id for cell in cells if _is_finished(loaded, cell)}
     groups: list[Json] = []
@@ -166,7 +179,7 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Prev
         longest = datetime.timedelta(seconds=round(most))
         text += f"; searches take at most {longest}, shared by {available_threads()} processors"
     parts: list[RenderableType] = [
-        _heading(f"sweep {config.name}"),
+        _heading(f"sweep {config.name}", unchecked),
         Text(),
         folded_table(headings, rows, width, whole=headings[2:], right=headings[2:]),
         Text(),

@@ -42,6 +42,7 @@ and one of the exact stage with the id of its ``base``. ``sweep.json`` holds ``{
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from ltr.exact.solution import Status
 from ltr.statistics import RankStatistic
@@ -135,6 +138,61 @@ def _count(text: str) -> int:
     return labels
 
 
+_Numbers = dict[str, float | None]
+_Points = list[list[float | None]]
+_Weights = list[float]
+
+
+class _Ranked(TypedDict):
+    train: str
+    test: str
+
+
+class _Fitted(TypedDict):
+    """The keys that all records have, also those of runs."""
+
+    method: str
+    status: str
+    seconds: float
+    train: _Numbers
+    test: _Numbers
+
+
+class _Record(_Fitted, total=False):
+    """The types of the keys of a record."""
+
+    id: str
+    data: str
+    split: int
+    options: dict[str, Any]
+    sizes: dict[str, list[int] | int]
+    steps: int | None
+    loss: float | None
+    excess: float | None
+    weights: _Weights | None
+    ranked: _Ranked | None
+    curve: _Points | None
+    list: dict[str, float | _Numbers | None] | None
+    first_k: dict[str, Any] | None
+    choice: dict[str, Any] | None
+    card: dict[str, Any] | None
+    message: str | None
+    trace: _Points | None
+    recentred: dict[str, Any] | None
+
+
+@functools.cache
+def _types() -> TypeAdapter[_Record]:
+    return TypeAdapter(_Record)
+
+
+def check_types(record: Mapping[str, Any]) -> None:
+    """Raise ValueError for an object that lacks what every record has, or has values of other types."""
+    _types().validate_python(record, strict=True)
+    for text in (record.get("ranked") or {}).values():
+        _count(text)
+
+
 def check_record(record: Mapping[str, Any]) -> None:
     """Refuse an object that is not a record.
 
@@ -143,6 +201,7 @@ def check_record(record: Mapping[str, Any]) -> None:
     """
     if not (record.keys() >= _KEYS and record["train"]):
         raise ValueError(f"not a record: {record}")
+    check_types(record)
     sizes = record["sizes"]
     for name, text in (record.get("ranked") or {}).items():
         if _count(text) != sizes[name][0]:

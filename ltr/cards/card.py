@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 
+MOST_POINTS = 1_000_000_000
+"""Largest size of the points of a question: totals are integers of 64 bits."""
 _FORMAT, _VERSION = "ltr card", 1
 _HOW = (
     "The total of a row is the sum of the points of the questions that it answers yes. Operators: '>=': the number in "
@@ -158,8 +160,9 @@ class Card:
     def __post_init__(self) -> None:
         if len(self.questions) != len(self.points):
             raise ValueError(f"points must be one for each of {len(self.questions)} questions, got {self.points!r:.80}")
-        if not all(map(is_whole, self.points)):
-            raise ValueError(f"points must be whole numbers, got {self.points!r:.80}")
+        if not all(is_whole(p) and -MOST_POINTS <= p <= MOST_POINTS for p in self.points):
+            rule = f"whole numbers from -{MOST_POINTS} to {MOST_POINTS}"
+            raise ValueError(f"points must be {rule}, got {self.points!r:.80}")
         if len({question.name for question in self.questions}) < len(self.questions):
             raise ValueError(f"questions must differ, got {[question.name for question in self.questions]!r:.200}")
 

@@ -302,7 +302,7 @@ class Column:
         if row is None:
             return ""
         given = f"{self._series.iloc[row]!r:.60} in row {row + 1}"
-        return f"column {self.name!r} must hold a number, text or date in each row, got {given}"
+        return f"column {self.name!r} must hold one number, text or date in each cell, got {given}"
 
     @property
     def _codes(self) -> NDArray[np.intp]:
@@ -315,7 +315,7 @@ class Column:
         return self._factorized[1]
 
 
-_NESTED = (list, dict, set, np.ndarray)
+_NESTED = (list, tuple, dict, set, np.ndarray)
 
 
 def columns_of(

@@ -14,6 +14,7 @@ from ltr.data.dataset import DataError, Dataset
 from ltr.data.svmlight import looks_like_svmlight, read_svmlight, read_svmlight_rows
 from ltr.data.table_files import BINARY_SUFFIXES
 from ltr.data.tables import read_table, read_table_rows
+from ltr.files import has_text
 
 FormatName = Literal["auto", "table", "svmlight"]
 """Formats of data files; with auto, suffix and content of the file decide."""
@@ -22,7 +23,7 @@ FormatName = Literal["auto", "table", "svmlight"]
 def format_of(path: str | os.PathLike[str]) -> FormatName:
     """Return ``"svmlight"`` for a file whose first row reads ``label [qid:ID] index:value``, else ``"table"``."""
     file = Path(path)
-    if file.suffix.lower() in BINARY_SUFFIXES or not os.path.isfile(file):  # noqa: PTH113 - Path's own may raise
+    if file.suffix.lower() in BINARY_SUFFIXES or not has_text(file):
         return "table"
     return "svmlight" if looks_like_svmlight(file) else "table"
 

@@ -30,12 +30,11 @@ from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, checked_features
 from ltr.data.raw_table import feature_names
 from ltr.data.table_files import is_number, queries_beside
-from ltr.files import missing_file
+from ltr.files import LARGEST, missing_file
 
 FloatArray = NDArray[np.float64]
 
 _PARSER = "svmlight-1"
-_LARGEST_DENSE = 4e9
 _LARGEST_INDEX = 2**31 - 1
 _NAME = re.compile(r"f(0|[1-9]\d{0,9})")
 _LINE = re.compile(rb"[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+")
@@ -118,9 +117,9 @@ def _read(
     first, last = (0, 0) if len(used) == 0 else (min(1, int(used[0])), int(used[-1]))
     width = last + 1 - first if asked is None else len(asked)
     size = 8.0 * len(labels) * width
-    if size > _LARGEST_DENSE:
+    if size > LARGEST:
         shape = f"{len(labels)} rows of {width} features"
-        limit = f"the limit is {_LARGEST_DENSE / 1e9:g} GB"
+        limit = f"the limit is {LARGEST / 1e9:g} GB"
         raise DataError(f"{path}: {shape} would take {size / 1e9:.1f} GB as dense float64, {limit}; take fewer of them")
     names = [f"f{j}" for j in range(first, last + 1)] if asked is None else asked
     column_of = {int(name[1:]): column for column, name in enumerate(names)}

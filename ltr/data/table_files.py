@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ltr.data.columns import Column
 from ltr.data.dataset import DataError, checked_names
 from ltr.data.problems import TableError
 from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text, title_problem
-from ltr.files import missing_file
+from ltr.files import SizeError, check_size, missing_file, read_arrays
 
 IntArray = NDArray[np.int64]
 Columns = Mapping[str, Any]
@@ -167,7 +168,7 @@ def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
         text = line.strip()
         if not text:
             continue
-        if not text.isdigit() or not 0 < int(text) <= 2**53:
+        if not text.isdigit() or len(text) > 16 or not 0 < int(text) <= 2**53:
             shown = text[:40].decode("utf-8", errors="replace")
             raise DataError(f"{beside}: query sizes must be whole numbers above 0, got {shown!r} in line {number}")
         sizes.append(int(text))
@@ -178,16 +179,35 @@ def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
 
 
 def _read_parquet(file: Path) -> dict[str, Any]:
-    import pandas as pd
-
     try:
-        frame = pd.read_parquet(file)
+        import pyarrow
+        import pyarrow.parquet
     except ImportError:
         raise DataError(f"{file}: reading parquet needs pyarrow; install ltr[parquet]") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file}: not a parquet file: {str(error).strip()}") from None
+    try:
+        with pyarrow.parquet.ParquetFile(file) as source:
+            known = source.metadata
+            check_size(max(8.0 * known.num_rows * known.num_columns, _stored(known)))
+            batches, size = [], 0
+            for batch in source.iter_batches(_BATCH):  # a text is stored once for many rows
+                batches.append(batch)
+                size += batch.nbytes
+                check_size(size)
+            frame = pyarrow.Table.from_batches(batches, source.schema_arrow).to_pandas()
+    except SizeError as error:
+        raise DataError(f"{file}: {error}") from None
+    except Exception as error:  # of any type: Arrow has its own, and pandas' conversion has others
+        raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
     names = checked_names([str(name) for name in frame.columns], str(file))
     return {name: frame.iloc[:, j] for j, name in enumerate(names)}
+
+
+_BATCH = 8192  # rows of a parquet file that are read at a time
+
+
+def _stored(known: Any) -> float:  # noqa: ANN401 (pyarrow's)
+    """Return the bytes of a parquet file before its compression."""
+    return float(sum(known.row_group(at).total_byte_size for at in range(known.num_row_groups)))
 
 
 def _read_excel(file: Path) -> dict[str, Any]:
@@ -195,9 +215,13 @@ def _read_excel(file: Path) -> dict[str, Any]:
     import pandas as pd
 
     try:
+        with zipfile.ZipFile(file) as archive:
+            check_size(float(sum(part.file_size for part in archive.infolist())))
         sheet = pd.read_excel(file, header=None, dtype=object)
     except ImportError:
         raise DataError(f"{file}: reading workbooks needs openpyxl; install ltr[excel]") from None
+    except SizeError as error:
+        raise DataError(f"{file}: {error}") from None
     except Exception as error:  # openpyxl raises whatever the damaged archive makes it raise
         raise DataError(f"{file}: not a workbook: {str(error).strip()}") from None
     sheet = sheet.dropna(how="all").dropna(how="all", axis=1)
@@ -212,11 +236,12 @@ def _read_excel(file: Path) -> dict[str, Any]:
 
 def _read_numpy(file: Path) -> dict[str, Any]:
     try:
-        content = np.load(file, allow_pickle=False)
-        arrays = {"X": content} if isinstance(content, np.ndarray) else {key: content[key] for key in content.files}
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{file}: not an array file: {str(error).strip()}") from None
-    if file.suffix.lower() == ".npy" and arrays["X"].dtype.names:
+        arrays = read_arrays(file)
+    except SizeError as error:
+        raise DataError(f"{file}: {error}") from None
+    except ValueError as error:
+        raise DataError(f"{file}: not an array file: {error}") from None
+    if file.suffix.lower() == ".npy" and "X" in arrays and arrays["X"].dtype.names:
         table = arrays["X"]
         return {name: table[name] for name in checked_names(table.dtype.names, str(file))}
     given = arrays.pop("feature_names", None)

@@ -60,9 +60,10 @@ class TableFile:
     short: dict[str, Problem] = field(default_factory=dict)
 
     def problems_of(self, used: Iterable[str | None]) -> list[Problem]:
-        """Return the problems of the file, with short rows only where they lack cells of columns that are used."""
-        cut = [problem for name, problem in self.short.items() if name in set(used)]
-        return [*self.problems, *cut[:1]]
+        """Return the problems of the file, those of single columns only where these are used."""
+        of_used = set(used)
+        cut = [one for name, one in self.short.items() if name in of_used]
+        return [*self.problems, *(one for at, one in enumerate(cut) if one not in cut[:at])]
 
 
 def read_text(
@@ -219,9 +220,15 @@ def title_problem(rows: Sequence[Sequence[str]]) -> str:
     return f"{rule}: delete what is above the line {', '.join(rest[0])!r:.60}"
 
 
+def _reader(lines: Iterable[str], separator: str) -> Any:  # noqa: ANN401 (csv's own)
+    """Return a reader of fields of any length: csv alone takes no more than 128 kB, less than some headers have."""
+    csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True)
+
+
 def _fields(line: str, separator: str) -> list[str]:
-    reader = csv.reader(io.StringIO(line, newline=""), delimiter=separator, skipinitialspace=True)
-    return [" ".join(field.split()) if "\n" in field else field.strip() for field in next(reader)]
+    found = next(_reader(io.StringIO(line, newline=""), separator))
+    return [" ".join(field.split()) if "\n" in field else field.strip() for field in found]
 
 
 def _names(fields: Sequence[str], problems: list[Problem]) -> list[str]:
@@ -229,7 +236,7 @@ def _names(fields: Sequence[str], problems: list[Problem]) -> list[str]:
     names: list[str] = []
     seen: dict[str, int] = {}
     for at, name in enumerate(fields, start=1):
-        if name and (first := seen.setdefault(name, at)) < at:
+        if name and (first := seen.get(name)) is not None:
             rule = f"column names must differ, got {name!r} for columns {first} and {at}"
             problems.append(Problem(rule, (Remedy("rename one of them in the first line"),)))
             name = f"{name} (column {at})"
@@ -237,6 +244,7 @@ def _names(fields: Sequence[str], problems: list[Problem]) -> list[str]:
             problems.append(_unnamed(at))
             name = f"column {at}"
         names.append(name)
+        seen.setdefault(name, at)
     return names
 
 
@@ -254,7 +262,7 @@ def _row_numbers(frame: pd.DataFrame, names: Sequence[str]) -> bool:
 
 def _rows(stream: TextIO, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line below the header, and its fields; lines without text are left out."""
-    reader = csv.reader(stream, delimiter=separator, skipinitialspace=True)
+    reader = _reader(stream, separator)
     while True:
         line = reader.line_num + 1
         fields = next(reader, None)

@@ -1,6 +1,6 @@
 """Check a certificate of weights, and of a bound that no weights exceed, in exact rational arithmetic.
 
-    python ltr/verify FILE [--require-proof] [--data SHA256] [--max-size MIB] [--json]
+    python ltr/verify FILE [--require-proof] [--data SHA256] [--max-size MIB] [--max-steps MILLIONS] [--json]
 
 The program needs Python and nothing else. Every number of a file is a float64 and stands for itself; nothing is rounded
 except in messages. The verdict is one line, and the exit code
@@ -8,7 +8,8 @@ except in messages. The verdict is one line, and the exit code
     0  accepted: the file is right, and the line says what it shows about which problem
     1  rejected: the file is wrong, and the line names the place
     2  the file cannot be read or is not JSON, or the command line is wrong
-    3  the file could not be checked: it needs more memory than there is or than the program allows itself
+    3  the file could not be checked: it needs more memory than there is, or more memory or work than the program
+       allows itself
 
 **The problem.** Over weights w in [-1, 1]^d with A w <= b and at most max_nonzeros of them other than 0, maximise
 ``statistic(w) - C * #{j : w_j != 0}``. Weights of the columns named as free are not counted, here or in what follows;
@@ -119,6 +120,7 @@ from .boxes import FEASIBLE, ONE, Box, Problem, root_cuts, roots
 from .cards import Cards
 from .file import (
     FORMAT,
+    MAX_STEPS,
     VERSION,
     CertificateError,
     Json,
@@ -236,7 +238,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Check the file named on the command line and return the exit code."""
     parser = argparse.ArgumentParser(
         description="Check a certificate in exact arithmetic.",
-        epilog="exit codes: 0 accepted, 1 rejected, 2 cannot be read or wrong usage, 3 could not be checked (memory)",
+        epilog="exit codes: 0 accepted, 1 rejected, 2 cannot be read or wrong usage, "
+        "3 could not be checked (memory or work)",
     )
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--require-proof", action="store_true", help="reject a file that proves no bound")
@@ -244,13 +247,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--max-size", metavar="MIB", type=int, default=MAX_SIZE, help="largest size of the file in MiB (%(default)s)"
     )
+    parser.add_argument(
+        "--max-steps", metavar="MILLIONS", type=int, default=MAX_STEPS, help="most steps, in millions (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     options = parser.parse_args(arguments)
-    if options.max_size < 1:
-        parser.error(f"argument --max-size: must be at least 1, got {options.max_size}")
+    for name, value in (("--max-size", options.max_size), ("--max-steps", options.max_steps)):
+        if value < 1:
+            parser.error(f"argument {name}: must be at least 1, got {value}")
     try:
         content = parse(read(options.file, options.max_size))
-        claim, words = check(content, Progress(loud=True))
+        claim, words = check(content, Progress(loud=True, most=options.max_steps))
         require(claim != "value" or not options.require_proof, "proof", "there is none")
         sha256 = content["problem"]["sha256"]
         require(options.data in (None, sha256), "problem.sha256", f"must be {options.data!r}, got {sha256!r}")

@@ -32,6 +32,7 @@ REQUIRED = Fraction(0.01)  # least size of the weight of a required column where
 MOST_POINTS = 100  # largest B of whole numbers
 FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
 ROOM = 8_000_000  # open pairs that all boxes together may store, at about 170 bytes each
+MOST_ROOTS = 4000  # columns whose roots are kept, each with the ends of its intervals
 COUNTERS = 8  # counters that take as much memory as one open pair
 
 
@@ -85,7 +86,7 @@ class Problem(Stated):
         right = "integer" not in content or 1 <= self.integer <= MOST_POINTS
         require(right, "problem.integer", f"must be from 1 to {MOST_POINTS}, got {self.integer!r:.40}")
         self.reach, self.least = self.integer or 1, Fraction(1) if self.integer else REQUIRED
-        self.counted = [j for j in range(d) if j not in free]
+        self.counted = sorted({*range(d)} - {*free})
         self.most = len(self.counted) if most is None else most
         right = most is None or 1 <= most <= len(self.counted)
         require(right, "problem.max_nonzeros", f"must be from 1 to {len(self.counted)}, got {most!r:.40}")
@@ -165,7 +166,7 @@ class Problem(Stated):
         yield from self.edges
         for first, everyone, ranked, _, _ in self.lists:
             for q, i in enumerate(ranked):
-                self.progress.tick()
+                self.progress.tick(steps=len(everyone))
                 for k in everyone:
                     s = self.grades[i] - self.grades[k] if self.resolved else int(i != k)
                     if s > 0:
@@ -173,6 +174,7 @@ class Problem(Stated):
 
     def total(self, lost: list[int]) -> int:
         """Return the largest sum of contributions if each counter has at least this many lost pairs."""
+        self.progress.tick(steps=len(lost))
         if self.lines:
             won = [weight - gone for weight, gone in zip(self.lines, lost, strict=True)]
             return sum(map(max, won[::2], won[1::2]))
@@ -266,6 +268,7 @@ class Box:
 
     def part(self, j: int, low: int, high: int, apart: bool = False) -> Box:
         """Return the part with low <= w_j <= high, and w_j not 0 where `apart`."""
+        self.problem.progress.tick(steps=self.problem.d)
         lows, highs, known = self.low.copy(), self.high.copy(), self.apart | {j} if apart else self.apart
         lows[j], highs[j] = low, high
         if self.open is None:
@@ -295,6 +298,7 @@ class Box:
         moves = [(j, own[j] - old[j]) for j in range(self.problem.d) for own, old in ends if own[j] != old[j]]
         for at, (j, shift) in enumerate(moves, 1):
             column, before, pairs = self.problem.columns[j], pairs, []
+            self.problem.progress.tick(steps=len(before))
             if at == len(moves) and not keep:  # the open pairs are not needed
                 for largest, _, i, k, counter, weight in before:
                     if largest + min(0, shift * (column[i] - column[k])) < 0:
@@ -314,6 +318,7 @@ class Box:
     def among_all(self, most: int) -> tuple[list[Pair], list[int]]:
         """Return at most `most` + 1 open pairs, and counters, from all pairs of the problem."""
         problem, ends = self.problem, list(zip(self.low, self.high, strict=True))
+        problem.progress.tick(steps=len(problem.edges))
         # twice w·δ is from c·δ - r·|δ| to c·δ + r·|δ|
         centre, radius = [low + high for low, high in ends], [high - low for low, high in ends]
         middles = [dot(centre, row) for row in problem.X]
@@ -370,6 +375,8 @@ def roots(problem: Problem, keep: bool = True) -> list[tuple[str, Box]]:
 
 def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> int:
     """Check that no feasible weights have an objective above the bound, and return the number of boxes."""
+    if problem.scalable and problem.d > MOST_ROOTS:
+        raise LimitError(f"its roots, two for each column, are those of {problem.d} columns, more than {MOST_ROOTS}")
     limits = [problem.allows(bound, nonzero) for nonzero in range(problem.d + 1)]
     if problem.scalable and not problem.required and all(limit == 0 for _, limit in problem.sides):
         zero = problem.value([0.0] * problem.d)
@@ -378,20 +385,22 @@ def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> 
     problem.progress.boxes = sum(text.count(" ") + 1 for text in partition)
     if problem.perfect > limits[0] and problem.counters > ROOM * COUNTERS:
         raise LimitError(f"its boxes need {problem.counters} counters of lost pairs, more than {ROOM * COUNTERS}")
+    cuts = {f"{j}{z}": (j, z) for j in range(problem.d) for z in ("", "z")}
     for at, (name, box) in enumerate(roots(problem, keep=problem.perfect > limits[0])):
-        check_root(problem, limits, partition[at].split(" "), box, f"proof.partition[{at}] ({name})")
+        check_root(problem, limits, partition[at].split(" "), cuts, box, f"proof.partition[{at}] ({name})")
     return problem.progress.boxes
 
 
-def check_root(problem: Problem, limits: list[int], words: list[str], root: Box, place: str) -> None:
-    """Check the partition of one root."""
-    cuts = {f"{j}{z}": (j, z) for j in range(problem.d) for z in ("", "z")}
+def check_root(
+    problem: Problem, limits: list[int], words: list[str], cuts: dict[str, tuple[int, str]], root: Box, place: str
+) -> None:
+    """Check the partition of one root; `cuts` are the words that cut a box, with coordinate and "z"."""
     boxes = [root]
     for at, word in enumerate(words):
         here = f"{place}, word {at + 1}"
         require(bool(boxes), here, "comes after the end, all boxes are closed")
         box = boxes.pop()
-        problem.progress.tick(1)
+        problem.progress.tick(1, problem.d * (1 + len(problem.sides)))
         if word == ".":
             check_closed(problem, limits, box, here)
             continue

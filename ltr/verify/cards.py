@@ -13,6 +13,7 @@ from typing import Any
 from .file import (
     CertificateError,
     Json,
+    LimitError,
     Pair,
     Stated,
     check_statistic,
@@ -26,6 +27,10 @@ from .file import (
 
 Orders = dict[tuple[int, ...], Any]  # sets of patterns, and what may follow each
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+WORD = 1024  # bits of a set of rows that are taken apart in one step
+MOST_ORDERS = 100_000  # largest number of ways to give points to the columns of a card, up to their signs
+MOST_SETS = 1_000_000  # largest number of sets of columns
+MOST_ROWS = 30_000_000  # rows times sets with columns of other numbers, of which a million take a second
 UNITS = [10**decimals for decimals in range(13)]  # of the numbers of a card
 
 
@@ -90,6 +95,7 @@ class Cards(Stated):
 
     def of_totals(self, totals: list[int]) -> Fraction:
         """Return the sum of contributions of rows with these totals."""
+        self.progress.tick(steps=self.n)
         rows = sorted(zip(totals, self.row_gains, strict=True), reverse=True)
         place, value = 0, Fraction(0)
         for _, group in itertools.groupby(rows, operator.itemgetter(0)):
@@ -120,7 +126,19 @@ class Cards(Stated):
     def prove(self, bound: Fraction, partition: list[str]) -> str:
         """Check that no allowed points have an objective above the bound, and return by what that is proven."""
         sized(partition, 0, "proof.partition")
-        self.progress.boxes = sum(math.comb(self.d, m) for m in range(self.most + 1))
+        most = min(self.most, self.d)
+        if self.points**most > MOST_ORDERS:
+            ways = f"{self.points} points of {most} columns, {self.points}^{most} ways"
+            raise LimitError(f"it has {ways}, more than {MOST_ORDERS}")
+        sets, simple = (
+            sum(math.comb(d, m) for m in range(most + 1)) for d in (self.d, self.d - self.columns.count(None))
+        )
+        if sets > MOST_SETS:
+            raise LimitError(f"it has {sets} sets of columns, more than {MOST_SETS}")
+        if (rows := (sets - simple) * self.n) > MOST_ROWS:
+            words = "sets of columns with other numbers than 0 and 1, times rows"
+            raise LimitError(f"it has {rows} {words}, more than {MOST_ROWS}")
+        self.progress.boxes = sets
         self.progress.unit = "set of columns"
         for m in range(min(self.most, self.d) + 1):
             self.limit = self.allows(bound, m)
@@ -128,7 +146,7 @@ class Cards(Stated):
             self.extend(m, (), [(1 << self.n) - 1])
             for columns in itertools.combinations(range(self.d), m) if None in self.columns else ():
                 if any(self.columns[j] is None for j in columns):
-                    self.progress.tick(1)
+                    self.progress.tick(1, self.n)
                     if self.allowed(columns):
                         self.check_numbers(columns)
         return f"{self.progress.checked} sets of columns"
@@ -144,6 +162,7 @@ class Cards(Stated):
             column = self.columns[j]
             if column is None:
                 continue
+            self.progress.tick(steps=len(parts) * (1 + self.n // WORD))
             ones = [part & column for part in parts]
             self.extend(m, (*columns, j), [part ^ one for part, one in zip(parts, ones, strict=True)] + ones)
 
@@ -188,6 +207,7 @@ class Cards(Stated):
 
     def of_blocks(self, blocks: list[Pair], totals: list[int]) -> int:
         """Return a bound of the contributions of rows whose order within each block is that of their totals."""
+        self.progress.tick(steps=self.n)
         rows = sorted(zip(blocks, totals, self.row_gains, strict=True), reverse=True)
         pools, wide = list[Pair](), 2 * self.n.bit_length() + 1  # different means differ by 1 / n^2 at least
         for _, block in itertools.groupby(rows, operator.itemgetter(0)):
@@ -240,6 +260,7 @@ class Cards(Stated):
         The parts are those of the renamed patterns, shares and placed are about the patterns themselves.
         """
         for equal, below in tree.items():
+            self.progress.tick(steps=len(parts) + len(self.levels) * (1 + self.n // WORD))
             rows, now = 0, placed
             for pattern in equal:
                 rows |= parts[pattern]

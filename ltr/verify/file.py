@@ -31,6 +31,7 @@ KINDS = {
 # a type, [type of each entry], {name: type of the field}, or (type or null,)
 FILE = {"format": str, "version": int, "claim": str, "value": float, "claimed_bound": float, "weights": [float]}
 FILE |= {"problem": KINDS, "proof": ({"bound": float, "partition": [str]},)}
+MAX_STEPS = 2000  # largest number of steps in millions: of some, Python takes a few million per second
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 
 
@@ -39,18 +40,25 @@ class CertificateError(ValueError):
 
 
 class LimitError(Exception):
-    """A certificate needs more memory than the program allows itself."""
+    """A certificate needs more memory or work than the program allows itself."""
 
 
 class Progress:
-    """Count of the boxes checked, written to stderr every ten seconds if `loud`."""
+    """Count of the boxes checked, written to stderr every ten seconds if `loud`.
 
-    def __init__(self, loud: bool = False) -> None:
+    It also counts steps, such as a look at a pair in a box, and raises LimitError after `most` millions of them.
+    """
+
+    def __init__(self, loud: bool = False, most: int = MAX_STEPS) -> None:
         self.loud, self.boxes, self.checked, self.next, self.unit = loud, 0, 0, time.monotonic() + 10, "box"
+        self.steps, self.most = 0, most
 
-    def tick(self, boxes: int = 0) -> None:
-        """Add checked boxes."""
+    def tick(self, boxes: int = 0, steps: int = 1) -> None:
+        """Add checked boxes, and steps."""
         self.checked += boxes
+        self.steps += steps
+        if self.steps > self.most * 1_000_000:
+            raise LimitError(f"it takes more than {self.most} million steps, which --max-steps can raise")
         if self.loud and time.monotonic() > self.next:
             self.next = time.monotonic() + 10
             sys.stderr.write(f"checking {self.unit} {self.checked} of {self.boxes}\n")
@@ -76,7 +84,11 @@ def each(values: Iterable[Json], right: Iterable[bool], place: str, rule: str) -
 
 def distinct(columns: list[int], d: int, place: str, others: Collection[int] = ()) -> None:
     """Check that columns are among d, each named once and not among others."""
-    right = (0 <= j < d and j not in columns[:at] and j not in others for at, j in enumerate(columns))
+    seen = set(others)
+    right = []
+    for j in columns:
+        right.append(0 <= j < d and j not in seen)
+        seen.add(j)
     each(columns, right, place, f"be a column from 0 to {d - 1}, named once")
 
 

@@ -165,7 +165,7 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
     groups: dict[tuple[str, str], list[tuple[RunFolder, Config]]] = {}
     for run in runs:
         try:
-            config = load_config(run.config, imports=False)
+            config = load_config(run.config)
             with reading(run.origin):
                 data = run.facts["data"]
                 groups.setdefault((data["name"], data["sha256"]), []).append((run, config))

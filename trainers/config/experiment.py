@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, StrictStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from ltr.checks import is_trusting
 from ltr.estimator_names import EstimatorName
 from ltr.statistics import RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
@@ -34,6 +35,7 @@ from trainers.config.sections import (
     SurrogateConfig,
     TrackingConfig,
     estimator_name,
+    is_code,
     option,
     split_text,
 )
@@ -136,19 +138,26 @@ class Config(Section):
             yield "exact.statistic", rule, exact.statistic, (key,)
 
     @property
+    def code(self) -> tuple[str, ...]:
+        """The losses, estimators and loggers that are named by import path."""
+        names = (*self.surrogate.losses, *map(str, self.baselines.estimators.values()), *self.tracking.loggers)
+        return tuple(filter(is_code, names))
+
+    @property
     def folder(self) -> Path:
         """The run folder."""
         return Path(self.runs_dir) / self.name
 
 
-def load_config(path: str | Path, overrides: Sequence[str] = (), *, imports: bool = True) -> Config:
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read the config of a TOML file and apply overrides such as ``exact.top_k=100``.
 
     The config of a run folder that an earlier version wrote gets the values of `EARLIER` for the keys that it lacks.
 
     A file may take over the keys of another one, ``extends = "common.toml"``. A relative path of the data (``path``,
     ``test_path`` or ``validation_path``) starts from the folder of the file that contains it, and from the current
-    folder where it is given as an override. Unless `imports`, estimators that it names are not imported to be checked.
+    folder where it is given as an override. Losses and estimators that it names by import path are imported to be
+    checked, except within `ltr.checks.trusting` (False).
 
     Raises:
         ConfigError: everything that is wrong, at once.
@@ -156,7 +165,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, imports: boo
     path = Path(path)
     tree, given, findings = apply_overrides(config_tree(path), overrides)
     make_absolute(tree.get("data"), Path())
-    return parse_config(tree, source=str(path), overrides=given, findings=findings, imports=imports)
+    return parse_config(tree, source=str(path), overrides=given, findings=findings)
 
 
 def config_tree(path: Path) -> dict[str, Any]:
@@ -183,7 +192,6 @@ def parse_config(
     source: str = "config",
     overrides: Mapping[str, str] | None = None,
     findings: Iterable[Finding] = (),
-    imports: bool = True,
 ) -> Config:
     """Check a tree of tables field by field and across fields, and return its config.
 
@@ -192,7 +200,6 @@ def parse_config(
         source: name of the origin, for errors.
         overrides: dotted paths that came from the command line, for errors.
         findings: errors found before.
-        imports: whether to import the estimators that the config names and check their options.
 
     Raises:
         ConfigError: everything that is wrong, at once.
@@ -225,9 +232,8 @@ def parse_config(
         if bad.isdisjoint(concerned):
             given = path.split("[")[0] in overrides
             found.append(Finding(path, rule, NOTHING if value is None else value, from_command_line=given))
-    if imports:
-        given = "baselines.methods" in overrides
-        found += [dataclasses.replace(one, from_command_line=given) for one in findings_of_estimators(paths)]
+    given = "baselines.methods" in overrides
+    found += [dataclasses.replace(one, from_command_line=given) for one in findings_of_estimators(paths)]
     if found or config is None:
         raise ConfigError(source, found)
     return config
@@ -252,8 +258,8 @@ def _spelled(text: object) -> str:
 
 
 def findings_of_estimators(paths: Iterable[str]) -> Iterator[Finding]:
-    """Import estimators, and yield what is wrong with their modules, names and options."""
-    for path in paths:
+    """Import estimators, where code may be run, and yield what is wrong with their modules, names and options."""
+    for path in paths if is_trusting() else ():
         if wrong := _wrong_estimator(path):
             yield Finding("baselines.methods", wrong, path)
 

@@ -28,15 +28,15 @@ from pydantic import (
     model_validator,
 )
 
-from ltr.calls import split_at_commas
-from ltr.checks import as_float, in_one_message, is_whole, nearest
+from ltr.calls import read_call, split_at_commas
+from ltr.checks import as_float, in_one_message, is_trusting, is_whole, nearest, without_spaces
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
-from ltr.files import missing_file
+from ltr.files import has_text, missing_file
 from ltr.statistics import GainName, RankStatistic
 from ltr.training import (
     ADAM_ONLY,
@@ -129,13 +129,21 @@ _LOSSES = {*(name.partition("(")[0] for name in PLAIN_LOSSES), "lambda", "smooth
 def _loss(text: str) -> str:
     if text in PLAIN_LOSSES:
         return text
+    if is_code(text) and not is_trusting():
+        read_call("loss", text)
+        return without_spaces(text)
     from ltr.losses import parse_loss
 
     return str(parse_loss(text))
 
 
+def is_code(text: str) -> bool:
+    """Return whether a name of a method, logger or statistic is an import path, which leads to code of anybody's."""
+    return ":" in text.partition("(")[0]
+
+
 def _convex(loss: str) -> bool:
-    if loss in PLAIN_LOSSES:
+    if loss in PLAIN_LOSSES or (is_code(loss) and not is_trusting()):
         return True
     from ltr.losses import parse_loss
 
@@ -350,12 +358,15 @@ class DataConfig(Section):
             yield "weight", "must be neither the label column nor the query column", self.weight, ("label", "query")
 
     def check_files(self) -> None:
-        """Raise DataError, which names them all, where files are missing."""
+        """Raise DataError, which names them all, where files are missing or empty."""
         paths = dict.fromkeys((self.path, self.test_path, self.validation_path))
-        given = [path for path in paths if path is not None and not os.path.isfile(path)]  # noqa: PTH113
+        given = [path for path in paths if path is not None and not has_text(path)]
         if given:
-            what = [f"{path}: {missing_file(path)}" for path in given]
-            raise DataError(in_one_message("", what, "files are missing"))
+            empty = {path: os.path.isfile(path) for path in given}  # noqa: PTH113
+            what = [f"{path}: {'the file is empty' if empty[path] else missing_file(path)}" for path in given]
+            raise DataError(
+                in_one_message("", what, "files cannot be used" if any(empty.values()) else "files are missing")
+            )
 
     @property
     def weighs(self) -> str:

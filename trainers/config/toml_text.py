@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ltr.checks import PLACES
 from ltr.data.problems import toml_value
 from ltr.data.table_files import BINARY_SUFFIXES, TEXT_SUFFIXES
-from ltr.files import nearest_file
+from ltr.files import has_text, nearest_file
 from trainers.config.errors import ConfigError, Finding, shortened
 
 Tree = dict[str, Any]
@@ -25,7 +25,11 @@ def read_toml(path: Path) -> Tree:
         rule = f"is a table, not a config: `ltr init {path}` writes a config for it, `ltr check {path}` looks at it"
         raise ConfigError(str(path), [Finding("", rule)])
     try:
-        return parse_toml(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_LONGEST + 1)
+        if len(text) > _LONGEST:
+            raise ValueError(f"it is longer than the {_LONGEST:,} letters of any config")
+        return parse_toml(text)
     except FileNotFoundError:
         rule = f"no such config file{nearest_file(path)}"
     except IsADirectoryError:
@@ -63,6 +67,8 @@ def parse_toml(text: str) -> Tree:
 
 
 _DEPTH = 20
+_LONGEST = 10_000_000  # letters of a config
+_FILES = 20  # files that extend one another
 _TOO_DEEP = f"tables and lists must not be nested deeper than {_DEPTH} levels"
 _TOO_LONG = "integers must fit into 64 bits"
 
@@ -77,6 +83,9 @@ def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
     if path.resolve() in below:
         rule = "must not come back to a file that extends it"
         raise ConfigError(str(below[0]), [Finding("extends", rule, str(path))])
+    if len(below) == _FILES:
+        rule = f"must not go through more than {_FILES} files"
+        raise ConfigError(str(below[0]), [Finding("extends", rule, str(path))])
     tree = read_toml(path)
     make_absolute(tree.get("data"), path.parent)
     _find_modules_beside(path, tree)
@@ -87,6 +96,8 @@ def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
         raise ConfigError(str(path), [Finding("extends", "must be the name of a config file", parent)])
     if not os.path.exists(path.parent / parent):  # noqa: PTH110 - Path's own raises where a name is too long
         raise ConfigError(str(path), [Finding("extends", "no such config file", parent)])
+    if not has_text(path.parent / parent):  # nor a pipe or a device, whose end never comes
+        raise ConfigError(str(path), [Finding("extends", "must be the name of a config file with text in it", parent)])
     return merged(read_experiment(path.parent / parent, (*below, path.resolve())), tree)
 
 
@@ -97,8 +108,8 @@ def _find_modules_beside(path: Path, tree: Tree) -> None:
     """Let modules of the user's own be imported from the folder of a config that names some, after all others."""
     folder = str(path.parent.resolve())
     named = (tree.get(section, {}).get(key, ()) for section, key in _NAMES if isinstance(tree.get(section, {}), dict))
-    if folder not in sys.path and any(":" in str(names) for names in named):
-        sys.path.append(folder)
+    if folder not in PLACES and any(":" in str(names) for names in named):
+        PLACES.append(folder)
 
 
 def make_absolute(data: object, folder: Path) -> None:

@@ -14,6 +14,7 @@ from ltr.exact.certificate import certify
 from ltr.exact.constraints import LinearConstraints
 from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status
+from ltr.files import read_arrays
 from ltr.rankers import TwoStageRanker
 from trainers.files import Json, reading, write_atomic, write_json
 from trainers.methods import unsaved_because
@@ -99,7 +100,8 @@ def keep_certificate(
         options |= {name: found[name] for name in _NEWER if found.get(name)}
         if (sides := found.get("constraints")) is not None:
             options["constraints"] = LinearConstraints(sides["A"], sides["b"])
-        with reading(folder.problem), np.load(folder.problem) as arrays:
+        with reading(folder.problem):
+            arrays = read_arrays(folder.problem)
             gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
             problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)
         value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ltr.checks import is_trusting
 from trainers.config import Config
 from trainers.run.folder import as_begun, check_run
 from trainers.task.data import Source, Split, glimpse, split_of
@@ -51,7 +52,7 @@ _FEW = 200  # rows that show what form a model will have
 
 def notes_on_saving(config: Config, split: Split) -> list[str]:
     """Return which estimators of other libraries leave no model in the run folder, with the reasons."""
-    if not config.baselines.estimators:
+    if not config.baselines.estimators or not is_trusting():
         return []
     from ltr.rankers.estimators import why_not_saved
 

@@ -35,7 +35,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ltr.checks import nearest
+from ltr.checks import nearest, trusting
 from trainers.config import CARD, ORIGIN, Config, parse_config, resolved_toml, without_choice
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import EARLIER
@@ -54,7 +54,7 @@ from trainers.files import (
     writing,
 )
 from trainers.provenance import origin
-from trainers.records import is_sweep
+from trainers.records import check_types, is_sweep
 
 if TYPE_CHECKING:
     from ltr.rankers import Ranker
@@ -110,7 +110,9 @@ class MethodFolder:
                 if _digest(self.path / name) != digest:
                     raise ValueError("not as it was written")
         with reading(self.record):
-            return _upgraded(result)
+            result = _upgraded(result)
+            check_types(result)
+            return result
 
     def reopen(self) -> None:
         """Mark the method as unfinished before it is computed again."""
@@ -353,7 +355,8 @@ def _check_is_run(folder: RunFolder) -> None:
 def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] = ()) -> None:
     try:
         tree = merged(unflat(EARLIER), read_toml(folder.config))
-        resolved = tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config), imports=False)))
+        with trusting(False):  # a run of anybody's may be in the folder
+            resolved = tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config))))
         whole, tree = flat(resolved), {CARD: resolved[CARD], **tree}  # the section is newer than version 0.1
         if "tensorboard" in tree.get("tracking", {}):  # which loggers replaced
             tree = {**tree, "tracking": {**tree["tracking"], "loggers": resolved["tracking"]["loggers"]}}

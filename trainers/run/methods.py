@@ -18,6 +18,7 @@ from ltr.calls import named_object
 from ltr.cards import Card, CardRanker
 from ltr.estimator_names import EstimatorName
 from ltr.exact.solution import TracePoint
+from ltr.files import read_arrays
 from ltr.fitting import Fit
 from ltr.rankers import Choice, Ranker, SurrogateRanker
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state
@@ -287,5 +288,6 @@ def load_scores(folder: MethodFolder) -> Scores | None:
     """Read a method's scores of both sets, None where there are none."""
     if not folder.scores.exists():
         return None
-    with reading(folder.scores), np.load(folder.scores) as arrays:
+    with reading(folder.scores):
+        arrays = read_arrays(folder.scores)
         return Scores(arrays["train"], arrays["test"])

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from markdown_it import MarkdownIt
+from pydantic import TypeAdapter
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +21,7 @@ from rich.text import Text
 from ltr.cards import Card
 from ltr.data import DataError
 from ltr.exact.solution import Status
+from ltr.files import read_arrays
 from ltr.rankers import Choice, Ranker
 from trainers.config import CARD, EXACT, Config, load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
@@ -406,8 +407,10 @@ def read_results(folder: RunFolder) -> Results | None:
         return None
     with reading(path):
         known = {f.name: value[f.name] for f in fields(Results) if f.name in value}
-        rows = tuple(Row(**{f.name: row[f.name] for f in fields(Row) if f.name in row}) for row in value["rows"])
-        return Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
+        rows = TypeAdapter(tuple[Row, ...]).validate_python(value["rows"])
+        results = Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
+        rich_tables(results, 80)  # which takes everything apart that the file holds
+        return results
 
 
 def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None) -> SweepResults:
@@ -419,7 +422,7 @@ def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None)
         RunError: a file is missing or damaged.
         ConfigError: the run's config is damaged.
     """
-    config = load_config(folder.config, imports=False)
+    config = load_config(folder.config)
     with reading(folder.origin):
         facts = folder.facts
         whole = plan_of_run(config, facts["data"]["sha256"])
@@ -434,7 +437,8 @@ def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None)
         if "sizes" not in record and "queries" not in facts["data"] and (found := split()) is not None:
             # version 0.1 kept no sizes and no labels in ranked order
             sizes: Json = {name: [len(part.y), int((part.y > 0).sum())] for name, part in found.parts}
-            with reading(method.scores), np.load(method.scores) as scores:
+            with reading(method.scores):
+                scores = read_arrays(method.scores)
                 ranked = {name: pack_labels(ranked_labels(scores[name], part.y)) for name, part in found.parts}
             record |= {"sizes": {**sizes, "d": len(found.feature_names)}, "ranked": ranked}
         if cell.method != EXACT:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr.checks import nearest
+from ltr.checks import is_trusting, nearest
 from ltr.data import Table
 from ltr.data.problems import Problem
 from ltr.demands import read_demands
@@ -19,7 +19,7 @@ from ltr.exact import METHODS, RerankProblem
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.sections import PLAIN_LOSSES
+from trainers.config.sections import PLAIN_LOSSES, is_code
 from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
 
 FOLLOWING = ("surrogate.losses", "baselines.methods", "statistics.report")
@@ -106,6 +106,8 @@ def follow_labels(config: Config, labels: Labels) -> Config:
 def _is_logistic(loss: str) -> bool:
     if loss in PLAIN_LOSSES:
         return loss == "logistic"
+    if is_code(loss) and not is_trusting():
+        return False
     from ltr.losses import LogisticLoss, parse_loss
 
     return isinstance(parse_loss(loss), LogisticLoss)
@@ -191,6 +193,8 @@ def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
     from ltr.losses import LambdaLoss, SmoothStatisticLoss, parse_loss
 
     for at, name in enumerate(config.surrogate.losses):
+        if is_code(name) and not is_trusting():
+            continue
         if isinstance(parse_loss(name), LambdaLoss | SmoothStatisticLoss):
             asks = f"which {config.data.weighs} asks for"
             rule = f"takes no weights of rows, {asks}: positions count rows; pairwise losses do"
@@ -246,8 +250,8 @@ def _findings(config: Config, graded: bool) -> Iterator[Finding]:
 
 
 def _estimators(config: Config) -> Iterator[tuple[int, EstimatorName]]:
-    """Yield the estimators of other libraries with their places in ``baselines.methods``."""
-    for at, name in enumerate(config.baselines.names):
+    """Yield the estimators of other libraries with their places in ``baselines.methods``, where code may be run."""
+    for at, name in enumerate(config.baselines.names) if is_trusting() else ():
         if (path := config.baselines.estimators.get(name)) is not None:
             yield at, path
 

@@ -37,12 +37,6 @@ Content = dict[str, Any]
 _ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
 _CARD_ROUNDING = Fraction(5e-13)  # the same for cards, which count as equal if they differ by less
 _NEAREST = Fraction(2.0**-52)  # rounding of a bound to the nearest float, as a share of the size
-MOST_SETS = 1_000_000
-"""Largest number of sets of columns of a card for which a certificate asks the checker for a proof."""
-
-_MOST_ROWS = (
-    30_000_000  # rows times sets with columns of numbers, of which the checker bounds about a million per second
-)
 _HALVINGS = 12  # times that the bounds tried halve the distance from the trivial bound to the value
 
 
@@ -260,7 +254,7 @@ def _certify_card(problem: CardProblem, solution: Solution, described: Content) 
     bound = _up(max(max(attained, Fraction(value)) + _CARD_ROUNDING * size, of_solver))
     yes_no = int(np.count_nonzero(~problem.numeric))
     all_sets, simple = (sum(math.comb(d, m) for m in range(problem.max_nonzeros + 1)) for d in (problem.d, yes_no))
-    few = all_sets <= MOST_SETS and (all_sets - simple) * problem.n <= _MOST_ROWS
+    few = all_sets <= verify.cards.MOST_SETS and (all_sets - simple) * problem.n <= verify.cards.MOST_ROWS
     claim, proof = "value", None
     if few:
         claim = "optimal" if Fraction(bound) - attained <= verify.ROUNDING * size else "bound"

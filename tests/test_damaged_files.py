@@ -1,0 +1,136 @@
+"""Files from anywhere: what is damaged, too large or no file at all ends in one message, not in a traceback."""
+
+import json
+import os
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr.cards import Card, Question
+from ltr.data import DataError, read_columns, read_table
+from ltr.data.columns import Column
+from ltr.data.table_files import queries_beside
+from ltr.files import SizeError, has_text, read_arrays
+from tests.test_cli import QUICK
+from trainers.cli import main
+from trainers.config import load_config
+from trainers.config.errors import ConfigError
+
+TABLE = "a,ill\n1,yes\n2,no\n3,no\n"
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """The current folder, with a table in it."""
+    (tmp_path / "table.csv").write_text(TABLE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(capsys, *arguments):
+    """What a command says of a file that it cannot use."""
+    assert main(list(arguments)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("ltr: error: ")
+    return error
+
+
+def claim(path, shape, kind="<f8"):
+    """Write an .npz file of an array that has a head and no numbers."""
+    with zipfile.ZipFile(path, "w") as archive, archive.open("X.npy", "w") as file:
+        np.lib.format.write_array_header_2_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
+
+
+def test_a_header_may_be_longer_than_the_limit_of_csv(workplace):
+    names = [f"column_{i}" for i in range(12_000)]
+    (workplace / "wide.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
+    assert list(read_columns("wide.csv")) == names
+    long = "x" * 200_000
+    (workplace / "long.csv").write_text(f'a;"{long}"\n1;2\n')
+    assert list(read_columns("long.csv")) == ["a", long]
+    (workplace / "twice.csv").write_text("a,b,a,a\n1,2,3,4\n")
+    with pytest.raises(DataError, match="column names must differ, got 'a' for columns 1 and 3"):
+        read_columns("twice.csv")
+
+
+@pytest.mark.parametrize("digits", [17, 5000])
+def test_query_sizes_of_many_digits_are_refused(workplace, digits):
+    (workplace / "table.csv.query").write_text("9" * digits)
+    with pytest.raises(DataError, match=r"query sizes must be whole numbers above 0, got '9{17,40}' in line 1"):
+        queries_beside("table.csv", 3)
+
+
+def test_arrays_are_not_read_where_they_would_take_all_memory(workplace, capsys):
+    claim("bomb.npz", (10**9, 20))
+    assert "its content would take 160.0 GB, the limit is 4 GB" in refused(capsys, "check", "bomb.npz", "--label", "x0")
+    claim("bytes.npz", (10**9,), "|b1")  # eight bytes each, as float64
+    with pytest.raises(SizeError, match=r"would take 8\.0 GB"):
+        read_arrays(Path("bytes.npz"))
+    deep = ("{'descr':'<f8','fortran_order':False,'shape':" + "(" * 2000 + "}").ljust(2100) + "\n"
+    Path("deep.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(deep)) + deep.encode() + bytes(80))
+    assert "deep.npy: not an array file: " in refused(capsys, "check", "deep.npy", "--label", "x0")
+    np.save("three.npy", np.arange(6.0).reshape(3, 2))
+    np.savez("three.npz", a=[1, 2])
+    assert read_arrays(Path("three.npy"))["X"].shape == (3, 2)
+    assert read_arrays(Path("three.npz"))["a"].tolist() == [1, 2]
+
+
+def test_parquet_is_not_read_where_it_would_take_all_memory(workplace, monkeypatch):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"note": ["x" * 1000] * 20_000, "ill": [0, 1] * 10_000})
+    frame.to_parquet("notes.parquet")  # each text is there once
+    assert Path("notes.parquet").stat().st_size < 100_000
+    assert read_columns("notes.parquet")["note"].tolist() == frame["note"].tolist()
+    monkeypatch.setattr("ltr.files.LARGEST", 1e7)
+    with pytest.raises(DataError, match=r"notes.parquet: its content would take 0.0 GB, the limit is 0.01 GB"):
+        read_columns("notes.parquet")
+
+
+@pytest.mark.parametrize("cells", [[[1, 2], [3], None], [{"x": 1}, {"x": 2}, None]], ids=["lists", "structs"])
+def test_a_column_of_lists_is_named_with_its_value_where_it_is_used(workplace, capsys, cells):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"a": cells, "b": [1.0, 2.0, 3.0], "ill": [0, 1, 0]}).to_parquet("nested.parquet")
+    error = refused(capsys, "check", "nested.parquet", "--label", "ill")
+    assert "column 'a' must hold one number, text or date in each cell, got " in error
+    assert 'data.drop = ["a"] leaves it out' in error
+    assert read_table("nested.parquet", label="ill", drop=["a"]).feature_names == ("b",)
+    assert "in row 1" in Column("a", cells).nested
+    assert Column("b", ["x", None]).nested == Column("c", np.arange(3)).nested == ""
+
+
+def test_points_of_a_card_have_a_largest_size(workplace, capsys):
+    card = Card((Question("a", ">=", 2),), (1,)).to_dict()
+    card["questions"][0]["points"] = 10**30
+    Path("card.json").write_text(json.dumps(card))
+    error = refused(capsys, "score", "card.json", "table.csv")
+    assert "points must be whole numbers from -1000000000 to 1000000000, got (1000000000000" in error
+
+
+def test_what_a_config_names_must_be_an_ordinary_file(workplace, capsys):
+    os.mkfifo("pipe.toml")
+    os.mkfifo("pipe.csv")
+    (workplace / "empty.toml").touch()
+    for parent in ("pipe.toml", "/dev/zero", "/proc/self/mem", "/proc/kmsg", "empty.toml", ".", "\0"):
+        Path("child.toml").write_text(f"extends = {json.dumps(parent)}\n" + QUICK)
+        assert "extends: " in refused(capsys, "run", "-n", "child.toml")
+    for data in ("pipe.csv", "/dev/zero", "/proc/self/mem", "/proc/kmsg", ".", "/dev/null"):
+        Path("data.toml").write_text(f'[data]\npath = "{data}"\nlabel = "ill"\n')
+        assert any(text in refused(capsys, "run", "-n", "data.toml") for text in ("is not a file", "the file is empty"))
+    assert has_text("table.csv")
+    assert not has_text("x" * 5000)
+
+
+def test_configs_extend_a_limited_number_of_files_of_a_limited_length(workplace):
+    for at in range(30):
+        Path(f"c{at}.toml").write_text(f'extends = "c{at + 1}.toml"\n')
+    Path("c30.toml").write_text(QUICK)
+    with pytest.raises(ConfigError, match="extends: must not go through more than 20 files"):
+        load_config("c0.toml")
+    assert load_config("c12.toml").data.label == "failed"
+    Path("long.toml").write_text("#" * 10_000_001)
+    with pytest.raises(ConfigError, match="longer than the 10,000,000 letters of any config"):
+        load_config("long.toml")
