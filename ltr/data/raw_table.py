@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import Column
-from ltr.data.dataset import DataError, Dataset, checked_names, checked_queries
+from ltr.data.dataset import DataError, Dataset, checked_groups, checked_names, checked_queries
 from ltr.data.encoding import encodings_of
 from ltr.data.kinds import LEFT_OUT, Kind, is_plain, kinds_of
 from ltr.data.labels import Labels, labels_of
@@ -43,6 +43,7 @@ class Roles:
         categories: columns to take as categories, even where they hold numbers.
         date_format: format of dates, as for ``strftime``, where it is not found out.
         weight: column of the weight of each row in training, >= 0; None gives all rows the weight 1.
+        group: column that tells which rows belong together, such as the patient, and are not divided by splits.
     """
 
     label: str | None = None
@@ -54,6 +55,7 @@ class Roles:
     categories: Sequence[str] = ()
     date_format: str | None = None
     weight: str | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Table:
         labels: the labels; None where no column of labels was named.
         queries: the query ids of the rows; None for one list.
         weights: the weights of the rows, (n,); None where no column of weights was named.
+        groups: the ids of the groups of rows that belong together, (n,); None where no column of them was named.
         decimal: decimal mark of numbers; None for the point.
         notes: what was found out about the file.
         problems: everything that keeps the table from being used.
@@ -80,6 +83,7 @@ class Table:
     labels: Labels | None
     queries: NDArray[Any] | None = None
     weights: NDArray[np.float64] | None = None
+    groups: NDArray[Any] | None = None
     decimal: str | None = None
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -154,7 +158,7 @@ class Table:
             if self.kinds[name].name not in LEFT_OUT:
                 digest.update(f"{name}\0{len(column)}\0".encode())
                 digest.update(column.content())
-        for array in (None if self.labels is None else self.labels.values, self.queries, self.weights):
+        for array in (None if self.labels is None else self.labels.values, self.queries, self.weights, self.groups):
             if array is not None:
                 digest.update("\0".join(map(str, array.tolist())).encode())
         return digest.hexdigest()
@@ -190,7 +194,7 @@ def read_raw_table(
     """
     file = read_file(path, reading, texts=roles.query)
     names, _ = features_of_roles(file.columns, roles)
-    problems = file.problems_of((*names, roles.label, roles.query, roles.weight))
+    problems = file.problems_of((*names, roles.label, roles.query, roles.weight, roles.group))
     beside = None
     if roles.query is None:
         try:
@@ -239,6 +243,15 @@ def table_of(
     if roles.weight is not None and roles.weight in columns:
         weights, more = _weights_of(Column(roles.weight, columns[roles.weight]))
         found += more
+    groups = None
+    if roles.group is not None and roles.group in columns:
+        ids = np.asarray(columns[roles.group])
+        try:
+            lists = None if queries is None else checked_queries(queries, len(queries))[0]
+            checked_groups(ids, len(ids), lists, f"column {roles.group!r}")
+            groups = ids
+        except DataError as error:
+            found.append(Problem(str(error)))
     candidates = {name: Column(name, columns[name]) for name in names}
     if kinds is None:
         kinds, more = _kinds(candidates, columns, roles)
@@ -246,7 +259,16 @@ def table_of(
     lists = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
     given = {key: [name for name in names if name in columns] for key, names in lists.items()}
     return Table(
-        where, candidates, dict(kinds), labels, queries, weights, problems=tuple(found), roles=roles, given=given
+        where,
+        candidates,
+        dict(kinds),
+        labels,
+        queries,
+        weights,
+        groups,
+        problems=tuple(found),
+        roles=roles,
+        given=given,
     )
 
 
@@ -326,6 +348,8 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         found.append(unknown("query column", roles.query, columns, key="query", hint=hint))
     if roles.weight is not None and roles.weight not in columns:
         found.append(unknown("weight column", roles.weight, columns, key="weight", hint=hint))
+    if roles.group is not None and roles.group not in columns:
+        found.append(unknown("group column", roles.group, columns, key="group", hint=hint))
     for role, key, given in (
         ("column to drop", "drop", roles.drop),
         ("feature column", "features", roles.features or ()),
@@ -334,7 +358,7 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         if absent:
             found.append(unknown(role, absent, columns, key=key, hint=hint))
     used: dict[str | None, str] = {**dict.fromkeys(roles.drop, "dropped"), roles.label: "the label"}
-    for role in ("query", "weight"):
+    for role in ("query", "weight", "group"):
         if (name := getattr(roles, role)) is not None:
             if name in used:
                 found.append(Problem(f"{role} column {name!r} is also {used[name]}"))
