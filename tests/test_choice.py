@@ -129,7 +129,7 @@ def test_what_is_promised_on_noise_is_little_although_the_largest_of_several_gai
 
 
 def test_gains_of_rows_in_groups_vary_as_those_of_so_many_rows_do(two_repeats):
-    """Five copies of every row: a group is resampled as a whole: deviations grow by sqrt(5), and more, for copies tie."""
+    """Five copies of every row: groups are resampled whole. Deviations grow by sqrt(5), and more, for copies tie."""
     groups = np.repeat(np.arange(40), 5)
     ratios = []
     for seed in range(5):
