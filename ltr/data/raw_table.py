@@ -247,8 +247,8 @@ def table_of(
     if roles.group is not None and roles.group in columns:
         ids = np.asarray(columns[roles.group])
         try:
-            lists = None if queries is None else checked_queries(queries, len(queries))[0]
-            checked_groups(ids, len(ids), lists, f"column {roles.group!r}")
+            numbers = None if queries is None else checked_queries(queries, len(queries))[0]
+            checked_groups(ids, len(ids), numbers, f"column {roles.group!r}")
             groups = ids
         except DataError as error:
             found.append(Problem(str(error)))
