@@ -161,7 +161,7 @@ def test_a_base_that_is_not_linear_must_be_beaten_by_more():
     linear, other = (study.by_rule(made | {"base": base}) for base in ("logistic_regression", "gradient_boosting"))
     # the largest gain, 0.3, is above a quarter of its deviation of 0.4 and below the whole of it
     assert (linear["choice"]["chosen"], linear["test"]["chosen"]) == ("spread 0.45", 12.0)
-    assert linear["choice"]["high"] == pytest.approx(0.3 + 1.645 * 2**0.5 * 0.4)
+    assert linear["choice"]["high"] == pytest.approx(0.3 * 0.3**2 / (0.3**2 + 2 * 0.4**2) + 1.645 * 2**0.5 * 0.4)
     assert (other["choice"]["chosen"], other["test"]["chosen"]) == ("base", 10.0)
     assert other["choice"]["low"] == other["choice"]["high"] == 0
 

@@ -191,6 +191,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
                     train.X,
                     train.y,
                     qid=train.qid,
+                    group=train.group,
                     **weights_of(train),
                     validation_set=task.split.validation_set,
                     resume=watch.resume,
@@ -243,7 +244,8 @@ def _fit_exact(
     if base is None:
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         with quiet_surrogates():
-            base.fit(train.X, train.y, qid=train.qid, **weights_of(train))
+            grouped = {"group": train.group} if isinstance(base, SurrogateRanker) else {}
+            base.fit(train.X, train.y, qid=train.qid, **grouped, **weights_of(train))
         base.name_features(task.split.feature_names)
     ranker = two_stage_ranker(task.config, base, threads=threads, columns=task.split.feature_names)
     wanted = RankStatistic.parse(task.config.exact.statistic).length
@@ -258,6 +260,7 @@ def _fit_exact(
             task.rows_of(train),
             train.y,
             train.qid,
+            group=train.group,
             **weights_of(train),
             base_is_fitted=True,
             warm_starts=weights,

@@ -26,6 +26,7 @@ from ltr.data.trec import JudgedLists, judged_lists, read_qrels, read_run, write
 
 if TYPE_CHECKING:
     from ltr.data.preparation import TablePreparation
+    from ltr.data.similar import similar_rows
 
 __all__ = [
     "DataError",
@@ -56,13 +57,18 @@ __all__ = [
     "read_table",
     "read_texts",
     "roc_standin",
+    "similar_rows",
     "theorem1",
     "write_qrels",
     "write_run",
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 (a class)
-    if name == "TablePreparation":  # scikit-learn takes a second to import
-        return importlib.import_module("ltr.data.preparation").TablePreparation
+_SLOW = {"TablePreparation": "ltr.data.preparation", "similar_rows": "ltr.data.similar"}
+"""Modules of what takes a second to import, for scikit-learn or SciPy."""
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (a class or a function)
+    if name in _SLOW:
+        return getattr(importlib.import_module(_SLOW[name]), name)
     raise AttributeError(f"module 'ltr.data' has no attribute {name!r}")

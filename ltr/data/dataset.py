@@ -198,8 +198,16 @@ def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = Fal
     return checked
 
 
-def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArray, NDArray[Any]]:
+def checked_queries(
+    qid: ArrayLike, n: int, where: str = "qid", what: str = "query ids"
+) -> tuple[IntArray, NDArray[Any]]:
     """Return the number of each row's query, (n,), in the order in which their ids first appear, and the ids.
+
+    Args:
+        qid: the id of each row's query, or of whatever else `what` says.
+        n: number of rows.
+        where: argument or column, for messages.
+        what: what the ids are, for messages.
 
     Raises:
         DataError: another shape, ids that are neither integers of 64 bits nor texts, a missing one (with its row).
@@ -207,13 +215,13 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
     # as objects, because NumPy would turn integers among texts into texts
     given = as_array(where, qid, object if isinstance(qid, list | tuple) else None)
     if given.shape != (n,):
-        raise DataError(f"{where}: query ids must be one per row ({n}), got shape {given.shape}")
+        raise DataError(f"{where}: {what} must be one per row ({n}), got shape {given.shape}")
     if given.dtype.kind in "fO":
         import pandas as pd
 
         missing = np.flatnonzero(pd.isna(given))
         if len(missing) > 0:
-            raise DataError(f"{where}: query ids must not be missing, got none in row {missing[0] + 1}")
+            raise DataError(f"{where}: {what} must not be missing, got none in row {missing[0] + 1}")
     if given.dtype.kind == "O":
         values = given.tolist()
         if all(isinstance(value, str) for value in values):
@@ -221,12 +229,34 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
         elif all(isinstance(value, Integral) and not isinstance(value, bool) for value in values):
             given = np.array(values)
     if given.dtype.kind not in "iuUT":
-        raise DataError(f"{where}: query ids must be integers of 64 bits or texts, got an array of {given.dtype}")
+        raise DataError(f"{where}: {what} must be integers of 64 bits or texts, got an array of {given.dtype}")
     ids, first, inverse = np.unique(given, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(len(ids), dtype=np.int64)
     number[order] = np.arange(len(ids))
     return number[inverse], ids[order]
+
+
+def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, where: str = "group") -> IntArray | None:
+    """Return the number of each row's group, (n,); None without groups.
+
+    Raises:
+        DataError: another shape, ids that are neither integers nor texts, or a list whose rows are in several groups.
+    """
+    if group is None:
+        return None
+    numbers, ids = checked_queries(group, n, where, "group ids")
+    if lists is not None:
+        first = np.full(lists.max() + 1, -1)
+        first[lists[::-1]] = numbers[::-1]
+        if (wrong := numbers != first[lists]).any():
+            row = int(np.argmax(wrong))
+            raise DataError(
+                f"{where}: all rows of a query must be in one group, because whole queries are held out, got "
+                f"{ids[numbers[row]]} in row {row + 1} and {ids[first[lists[row]]]} in an earlier row of its query: "
+                "leave the groups out"
+            )
+    return numbers
 
 
 def checked_weights(weight: ArrayLike, n: int, where: str = "sample_weight") -> FloatArray:

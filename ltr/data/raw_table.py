@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import Column
-from ltr.data.dataset import DataError, Dataset, checked_names, checked_queries
+from ltr.data.dataset import DataError, Dataset, checked_groups, checked_names, checked_queries
 from ltr.data.encoding import encodings_of
 from ltr.data.kinds import LEFT_OUT, Kind, is_plain, kinds_of
 from ltr.data.labels import Labels, labels_of
@@ -47,6 +47,7 @@ class Roles:
         graded: whether labels may be grades although there are no queries.
         unlabelled: whether rows without a label are left out; otherwise they are a problem.
         weight: column of the weight of each row in training, >= 0; None gives all rows the weight 1.
+        group: column that tells which rows belong together, such as the patient, and are not divided by splits.
     """
 
     label: str | None = None
@@ -61,6 +62,7 @@ class Roles:
     graded: bool = False
     unlabelled: bool = False
     weight: str | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Table:
         labels: the labels; None where no column of labels was named.
         queries: the query ids of the rows; None for one list.
         weights: the weights of the rows, (n,); None where no column of weights was named.
+        groups: the ids of the groups of rows that belong together, (n,); None where no column of them was named.
         notes: what was found out about the file and its columns.
         problems: everything that keeps the table from being used.
         roles: what the columns are for.
@@ -87,6 +90,7 @@ class Table:
     labels: Labels | None
     queries: NDArray[Any] | None = None
     weights: NDArray[np.float64] | None = None
+    groups: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     roles: Roles = field(default_factory=Roles)
@@ -167,7 +171,7 @@ class Table:
             if self.kinds[name].name not in LEFT_OUT:
                 digest.update(f"{name}\0{len(column)}\0".encode())
                 digest.update(column.content())
-        for array in (None if self.labels is None else self.labels.values, self.queries, self.weights):
+        for array in (None if self.labels is None else self.labels.values, self.queries, self.weights, self.groups):
             if array is not None:
                 digest.update("\0".join(map(str, array.tolist())).encode())
         return digest.hexdigest()
@@ -202,9 +206,10 @@ def read_raw_table(
         ({'id': 'id', 'hours': 'number', 'mode': 'yes/no'}, [0, 1, 0, 1], ())
     """
     plain = None if kinds is None else {name for name, kind in kinds.items() if kind.number and kind.number.plain}
-    file = read_file(path, reading, ids=roles.query, texts=roles.categories, numbers=plain)
+    texts = [*roles.categories, *filter(None, [roles.group])]
+    file = read_file(path, reading, ids=roles.query, texts=texts, numbers=plain)
     names, _ = features_of_roles(file.columns, roles)
-    problems = file.problems_of((*names, roles.label, roles.query, roles.weight))
+    problems = file.problems_of((*names, roles.label, roles.query, roles.weight, roles.group))
     beside = None
     if roles.query is None:
         try:
@@ -265,6 +270,15 @@ def table_of(
     if roles.weight is not None and roles.weight in columns:
         weights, more = _weights_of(Column(roles.weight, columns[roles.weight]))
         found += more
+    groups = None
+    if roles.group is not None and roles.group in columns:
+        ids = np.asarray(columns[roles.group])
+        try:
+            numbers = None if queries is None else checked_queries(queries, len(queries))[0]
+            checked_groups(ids, len(ids), numbers, f"column {roles.group!r}")
+            groups = ids
+        except DataError as error:
+            found.append(Problem(str(error)))
     candidates = {name: Column(name, columns[name], decimal=decimal) for name in names}
     if kinds is None:
         kinds, more = _kinds(candidates, columns, roles)
@@ -275,9 +289,10 @@ def table_of(
     given = {key: [name for name in names if name in columns] for key, names in lists.items()}
     if kept is not None:
         candidates = {name: column.take(kept) for name, column in candidates.items()}
-        queries, weights = (None if one is None else one[kept] for one in (queries, weights))
+        queries, weights, groups = (None if one is None else one[kept] for one in (queries, weights, groups))
     texts = {"notes": tuple(notes), "problems": tuple(found), "rows": kept}
-    return Table(where, candidates, dict(kinds), labels, queries, weights, **texts, roles=roles, given=given)  # type: ignore[arg-type]
+    arrays = (queries, weights, groups)
+    return Table(where, candidates, dict(kinds), labels, *arrays, **texts, roles=roles, given=given)  # type: ignore[arg-type]
 
 
 _QUERY_NAME = re.compile(r"(?i)(.*[\W_])?(q|qid|query|session|search|srch|group)([\W_]?id)?")
@@ -375,6 +390,8 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         found.append(unknown("query column", roles.query, columns, key="query", hint=hint))
     if roles.weight is not None and roles.weight not in columns:
         found.append(unknown("weight column", roles.weight, columns, key="weight", hint=hint))
+    if roles.group is not None and roles.group not in columns:
+        found.append(unknown("group column", roles.group, columns, key="group", hint=hint))
     for role, key, given in (
         ("column to drop", "drop", roles.drop),
         ("feature column", "features", roles.features or ()),
@@ -383,7 +400,7 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         if absent:
             found.append(unknown(role, absent, columns, key=key, hint=hint))
     used: dict[str | None, str] = {**dict.fromkeys(roles.drop, "dropped"), roles.label: "the label"}
-    for role in ("query", "weight"):
+    for role in ("query", "weight", "group"):
         if (name := getattr(roles, role)) is not None:
             if name in used:
                 found.append(Problem(f"{role} column {name!r} is also {used[name]}"))

@@ -56,34 +56,64 @@ class Validation:
         return np.asarray(shares[~np.isnan(shares)])
 
 
-def held_out(labels: FloatArray, groups: IntArray | None, share: float, seed: int) -> NDArray[np.bool_] | None:
-    """Draw the rows to hold out: whole lists, or of a single list the same share of every label.
+def units_and_strata(labels: FloatArray, lists: IntArray | None, groups: IntArray | None) -> tuple[IntArray, IntArray]:
+    """Return what a division of rows must not divide, and of which of it each part should get the same share.
 
     Args:
         labels: labels, (n,).
-        groups: the list of each row, (n,); None for a single list.
-        share: share of the lists, or of the rows of a single list, in (0, 1).
+        lists: the list of each row, (n,); None for a single list.
+        groups: the group of each row, (n,), with lists one of whole lists; None where nothing else belongs together.
+
+    Returns:
+        The number of each row's unit, (n,): its group, its list, or the row itself. The stratum of each unit: of a
+        single list, whether its share of labels above the lowest is above the mean; of several, 0.
+
+    Examples:
+        >>> units, strata = units_and_strata(np.array([1.0, 0.0, 0.0, 0.0]), None, np.array([5, 5, 8, 9]))
+        >>> units.tolist(), strata.tolist()
+        ([0, 0, 1, 2], [1, 0, 0])
+    """
+    together = groups if groups is not None else lists
+    units = np.arange(len(labels)) if together is None else np.unique(together, return_inverse=True)[1]
+    if lists is not None:
+        return units, np.zeros(units.max() + 1, dtype=np.int64)
+    positive = (labels > labels.min()).astype(np.float64)
+    share = np.bincount(units, positive) / np.bincount(units)
+    return units, (share > positive.mean()).astype(np.int64)
+
+
+def held_out(
+    labels: FloatArray, lists: IntArray | None, groups: IntArray | None, share: float, seed: int
+) -> NDArray[np.bool_] | None:
+    """Draw the rows to hold out: whole groups or lists, or of a single list the same share of every label.
+
+    Args:
+        labels: labels, (n,).
+        lists: the list of each row, (n,); None for a single list.
+        groups: the group of each row, (n,), of which none is divided, with lists one of whole lists; None without.
+        share: share of the groups, of the lists, or of the rows of a single list, in (0, 1).
         seed: seed of the draw, >= 0.
 
     Returns:
         Which rows are held out, (n,); None where one of the two parts would hold nothing to rank.
 
     Examples:
-        >>> held_out(np.array([0.0, 1.0, 0.0, 1.0, 0.0]), np.array([7, 7, 8, 8, 8]), 0.5, 0).tolist()
+        >>> held_out(np.array([0.0, 1.0, 0.0, 1.0, 0.0]), np.array([7, 7, 8, 8, 8]), None, 0.5, 0).tolist()
         [True, True, False, False, False]
-        >>> held_out(np.array([0.0, 1.0, 0.0]), None, 0.2, 0) is None
+        >>> held_out(np.array([0.0, 1.0, 0.0]), None, None, 0.2, 0) is None
         True
     """
     order = np.random.default_rng((seed, 0))  # steps, which draw mini-batches, count from 1
-    if groups is None:
-        chosen = np.zeros(len(labels), dtype=bool)
-        for label in np.unique(labels):
-            rows = order.permutation(np.flatnonzero(labels == label))
-            chosen[rows[: round(share * len(rows))]] = True
-    else:
-        lists = order.permutation(np.unique(groups))
-        chosen = np.isin(groups, lists[: max(1, round(share * len(lists)))])
+    units, strata = units_and_strata(labels, lists, groups)
+    if lists is None and groups is None:
+        strata = np.unique(labels, return_inverse=True)[1]
+    fewest = 0 if lists is None else 1
+    drawn = []
+    for stratum in np.unique(strata):
+        members = order.permutation(np.flatnonzero(strata == stratum))
+        drawn.append(members[: max(fewest, round(share * len(members)))])
+    chosen = np.isin(units, np.concatenate(drawn))
     for part in (chosen, ~chosen):
-        if not part.any() or labels_agree(labels[part], None if groups is None else groups[part]):
+        if not part.any() or labels_agree(labels[part], None if lists is None else lists[part]):
             return None
     return chosen

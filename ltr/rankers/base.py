@@ -17,7 +17,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ltr.checks import check_whole, one_of
-from ltr.data.dataset import checked_features, checked_names, checked_queries, checked_weights, labels_agree
+from ltr.data.dataset import (
+    checked_features,
+    checked_groups,
+    checked_names,
+    checked_queries,
+    checked_weights,
+    labels_agree,
+)
 from ltr.data.forms import NumberForm
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
@@ -375,25 +382,33 @@ class Ranker(BaseEstimator):
         return np.require(checked_features(features, names), requirements="W"), labels, groups
 
     def _weighted_data(
-        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[FloatArray, FloatArray, IntArray | None, FloatArray | None]:
-        """Check the data of a fit with weights of rows, see `_training_data`; rows of weight 0 are left out.
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        group: ArrayLike | None = None,
+    ) -> tuple[FloatArray, FloatArray, IntArray | None, IntArray | None, FloatArray | None]:
+        """Check the data of a fit with groups and weights of rows, see `_training_data`; weight 0 leaves a row out.
 
         Returns:
-            Features, labels, the number of each row's list, and the weights; None where all of them are 1, so that the
-            fit is the same as without weights, to the last bit.
+            Features, labels, the number of each row's list and that of its group, and the weights; None where all of
+            them are 1, so that the fit is the same as without weights, to the last bit.
         """
-        features, labels, groups = self._training_data(X, y, qid)
+        features, labels, lists = self._training_data(X, y, qid)
+        groups = checked_groups(group, len(features), lists)
         if sample_weight is None:
-            return features, labels, groups, None
+            return features, labels, lists, groups, None
         weights = checked_weights(sample_weight, len(features))
         if (kept := weights > 0).all():
-            return features, labels, groups, None if (weights == 1).all() else weights
+            return features, labels, lists, groups, None if (weights == 1).all() else weights
         features, labels, weights = features[kept], labels[kept], weights[kept]
-        groups = None if groups is None else checked_queries(groups[kept], len(labels))[0]
-        if len(labels) == 0 or labels_agree(labels, groups):
+        lists, groups = (
+            None if numbers is None else checked_queries(numbers[kept], len(labels))[0] for numbers in (lists, groups)
+        )
+        if len(labels) == 0 or labels_agree(labels, lists):
             raise ValueError("the rows whose sample_weight is not zero must hold two different labels in some list")
-        return features, labels, groups, None if (weights == 1).all() else weights
+        return features, labels, lists, groups, None if (weights == 1).all() else weights
 
     def _features(self, X: ArrayLike) -> FloatArray:
         """Check that the ranker is fitted, and return the columns of the fit in their order.

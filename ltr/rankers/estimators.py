@@ -101,7 +101,7 @@ class EstimatorRanker(Ranker):
         """
         self._measure()
         estimator = self._unfitted()
-        features, labels, groups, weights = self._weighted_data(X, y, qid, sample_weight)
+        features, labels, groups, _, weights = self._weighted_data(X, y, qid, sample_weight)
         if weights is not None and (refused := weights_refused(estimator)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         try:
@@ -248,6 +248,7 @@ def fit_estimator(
     last, prefix = last_step(estimator)
     # an estimator that knows groups cannot do without
     takes_group, takes_qid = (has_fit_parameter(last, name) for name in ("group", "qid"))
+    takes_group = takes_group and not isinstance(last, Ranker)  # whose groups are not lists
     learns_from_lists = takes_group or takes_qid
     if requested is not None:
         prefix = ""  # pipelines pass on what their steps request

@@ -39,6 +39,7 @@ from threadpoolctl import threadpool_limits
 from ltr.calls import named_object, read_call
 from ltr.checks import check_callable, check_number, check_whole, is_whole
 from ltr.data.dataset import checked_queries, labels_agree
+from ltr.data.similar import similar_rows
 from ltr.estimator_names import EstimatorName
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
@@ -276,6 +277,7 @@ class TwoStageRanker(Ranker):
         y: ArrayLike,
         qid: ArrayLike | None = None,
         *,
+        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
@@ -290,6 +292,11 @@ class TwoStageRanker(Ranker):
             X: features, (n, d), finite.
             y: labels, (n,), 0 and 1 or graded.
             qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
+            group: which rows belong together, as the visits of one patient do, (n,), integers or texts: rows of one
+                group are never divided, neither into the inner splits of `choose` nor for scores out of fold nor by a
+                `SurrogateRanker` that validates. It makes no lists. With `qid`, groups of whole queries. None means
+                that each row is alone, except that `choose` keeps rows together that are much more similar than rows
+                otherwise are (`ltr.data.similar_rows`), and reports so.
             sample_weight: weight of each row, (n,), >= 0, for every fit of the base ranker, whose ``fit`` must take it,
                 and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
                 row in the statistic is multiplied by its weight. Rows with label 0 must have weight 1, or 0 to be left
@@ -311,8 +318,8 @@ class TwoStageRanker(Ranker):
         """
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
-        features, labels, groups, weights = self._weighted_data(X, y, qid, sample_weight)
-        training = _Training(features, labels, exact._weighted_labels(labels, weights), groups, weights)
+        features, labels, lists, group, weights = self._weighted_data(X, y, qid, sample_weight, group)
+        training = _Training(features, labels, exact._weighted_labels(labels, weights), lists, group, weights)
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
@@ -324,10 +331,10 @@ class TwoStageRanker(Ranker):
                 check_is_fitted(self.base_)
                 validate_data(self.base_, X, reset=False, skip_check_array=True)
         else:
-            self.base_ = self._fit_base(features, labels, groups, qid, seed, weights)
-        scores = scores_of(self.base_, features, groups)
-        if self.top_k is not None and labels_agree(scores, groups):
-            of = "" if groups is None else " of each query"
+            self.base_ = self._fit_base(training, qid, seed)
+        scores = scores_of(self.base_, features, lists)
+        if self.top_k is not None and labels_agree(scores, lists):
+            of = "" if lists is None else " of each query"
             raise ValueError(
                 f"base must order the rows, but {type(self.base_).__name__} gives all rows{of} the same score, so that "
                 "all of them would be at the top: it has learnt nothing from these features. Take another base or "
@@ -338,9 +345,14 @@ class TwoStageRanker(Ranker):
         self.choice_: Choice | None = None
         spread = self.spread
         if self.choose:
+            similar = None
+            if group is None and lists is None and (similar := similar_rows(features)) is not None:
+                training = dataclasses.replace(training, groups=similar)
             self.choice_ = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
             chosen = self.choice_.candidates.index(self.choice_.chosen)
             spread = (None, *SPREADS)[chosen]
+            if similar is not None:
+                self.choice_ = dataclasses.replace(self.choice_, similar=int(similar.max()) + 1)
         if self.choose or self.base_score:
             scores = self._out_of_fold(scores, training, seed)
         self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread)
@@ -396,21 +408,21 @@ class TwoStageRanker(Ranker):
         prove: bool = True,
     ) -> None:
         """Cut the lists by the base scores of their rows and fit the exact stage to the tops."""
-        features, labels, groups = training.features, training.weighted, training.groups
-        cuts = cut(scores, groups, self.top_k)
-        self.threshold_: float | None = float(cuts[0]) if groups is None else None
+        features, labels, lists = training.features, training.weighted, training.lists
+        cuts = cut(scores, lists, self.top_k)
+        self.threshold_: float | None = float(cuts[0]) if lists is None else None
         top = scores >= cuts
         self.exact_ = exact
         exact._take_names(self)
         columns = self.base_.others(features) if isinstance(self.base_, ScoreColumn) else features
         if self.choose or self.base_score:
             columns = np.column_stack([scores, columns])
-        top_labels, top_groups = labels[top], None if groups is None else groups[top]
-        lists = TopLists.of(columns[top], top_groups, round_units=exact.integer is not None)
+        top_labels, top_lists = labels[top], None if lists is None else lists[top]
+        tops = TopLists.of(columns[top], top_lists, round_units=exact.integer is not None)
         exact._find(
-            lists,
+            tops,
             top_labels,
-            top_groups,
+            top_lists,
             starts,
             constraints,
             on_progress,
@@ -419,7 +431,7 @@ class TwoStageRanker(Ranker):
             prove=prove,
         )
         if exact.coef_ is None:
-            exact.note_ = f"{_why_nothing(exact, top_labels, top_groups)}: the base ranking is kept"
+            exact.note_ = f"{_why_nothing(exact, top_labels, top_lists)}: the base ranking is kept"
 
     def _out_of_fold(self, scores: FloatArray, training: _Training, seed: int, repeats: int = 2) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
@@ -433,7 +445,7 @@ class TwoStageRanker(Ranker):
             return scores
         total = np.zeros(len(scores))
         for repeat in range(repeats):
-            parts = parts_of(training.labels, training.groups, seed + repeat)
+            parts = parts_of(training.labels, training.lists, training.groups, seed + repeat)
             if parts is None:
                 return scores
             for part in range(parts.max() + 1):
@@ -448,8 +460,8 @@ class TwoStageRanker(Ranker):
             base = self.base_
         else:
             part = training.take(seen)
-            base = self._fit_base(part.features, part.labels, part.groups, part.groups, seed, part.weights)
-        scores = scores_of(base, training.features, training.groups)
+            base = self._fit_base(part, part.lists, seed)
+        scores = scores_of(base, training.features, training.lists)
         return _PartScores(scores, float(scores[seen].mean()), float(scores[seen].std()))
 
     def _compare(
@@ -461,10 +473,12 @@ class TwoStageRanker(Ranker):
         on_choice: Callable[[int, int], None] | None,
     ) -> Choice:
         """Compare the base and corrections of several spreads on inner splits, see `ltr.rankers.choice`."""
-        groups = training.groups
-        splits = inner_splits(training.labels, groups, seed)
+        lists, groups = training.lists, training.groups
+        splits = inner_splits(training.labels, lists, groups, seed)
         if not splits:
-            which = "two rows of each label" if groups is None else "two queries"
+            which = "two rows of each label" if lists is None else "two queries"
+            if groups is not None:
+                which += ", in different groups,"
             raise ValueError(f"choose needs at least {which} to split, use choose=False")
         missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
@@ -496,7 +510,8 @@ class TwoStageRanker(Ranker):
                 raise
         names = [BASE, *self._candidates]
         linear = linear_weights_of(self.base_, training.features.shape[1]) is not None
-        return compare(results, splits, names, training.weighted, groups, self._measure(), seed, linear=linear)
+        measure = self._measure()
+        return compare(results, splits, names, training.weighted, lists, groups, measure, seed, linear=linear)
 
     @property
     def _candidates(self) -> dict[str, tuple[int | None, ExactRanker, float | None]]:
@@ -521,7 +536,6 @@ class TwoStageRanker(Ranker):
             seed: seed of the base.
         """
         train, held, part = split.train, split.held, copy.copy(self)
-        groups = training.groups
         own = self._fit_part(training, split.parts != split.part, seed).scores
         scores = own.copy()
         if not _is_given(self) and split.parts.max() > 1:  # with two parts, nothing is left without both
@@ -530,14 +544,14 @@ class TwoStageRanker(Ranker):
                 one, two = sorted((split.part, other))
                 scores[rows] = without((split.repeat, one, two)).on_the_scale_of(own[train])[rows]
         learnt, ranked = training.take(train), training.take(held)
-        share = len(train) / len(training.labels) if groups is None else 1.0
-        found = [places(own[held], ranked.groups).tolist()]
+        share = len(train) / len(training.labels) if training.lists is None else 1.0
+        found = [places(own[held], ranked.lists).tolist()]
         for top_k, exact, spread in self._candidates.values():
             part.top_k = top_k if top_k is None else max(2, round(top_k * share))
             part._fit_stage(exact, scores[train], learnt, [], constraints, None, spread, prove=spread is None)
-            cuts = part._cuts(own[held], ranked.groups)
-            merged = part._merged(own[held], cuts, ranked.features, ranked.groups)
-            found.append(places(merged, ranked.groups).tolist())
+            cuts = part._cuts(own[held], ranked.lists)
+            merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
+            found.append(places(merged, ranked.lists).tolist())
         return found
 
     def _explain_choice(self) -> None:
@@ -669,16 +683,8 @@ class TwoStageRanker(Ranker):
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         return self._exact_stage()._measure()
 
-    def _fit_base(
-        self,
-        features: FloatArray,
-        labels: FloatArray,
-        groups: IntArray | None,
-        qid: ArrayLike | None,
-        seed: int,
-        weights: FloatArray | None = None,
-    ) -> Any:  # noqa: ANN401 (any estimator)
-        """Return the base ranker, fitted."""
+    def _fit_base(self, training: _Training, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
+        """Return the base ranker, fitted; `qid` is what the caller gave for the lists, which routing asks for."""
         if isinstance(self.base, str):
             base: Any = make_ranker(self.base, seed=seed)
         elif isinstance(self.base, type) or not hasattr(self.base, "fit"):
@@ -691,9 +697,13 @@ class TwoStageRanker(Ranker):
         requested = None
         if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
+        weights = training.weights
         if weights is not None and (refused := weights_refused(base)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
-        fit_estimator(base, features, labels, groups, weights, requested=requested)
+        if isinstance(base, SurrogateRanker):
+            base.fit(training.features, training.labels, training.lists, group=training.groups, sample_weight=weights)
+        else:
+            fit_estimator(base, training.features, training.labels, training.lists, weights, requested=requested)
         if isinstance(base, Ranker):
             base._take_names(self)
         return base
@@ -824,14 +834,18 @@ class _Training:
     features: FloatArray  # (n, d)
     labels: FloatArray  # as they were given, which the base learns from, (n,)
     weighted: FloatArray  # labels whose gains are those of `labels` times the weights, (n,)
-    groups: IntArray | None  # list of each row, (n,); None means that all rows are one list
+    lists: IntArray | None  # list of each row, (n,); None means that all rows are one list
+    groups: IntArray | None  # group of each row, (n,), with lists one of whole lists; None where each is alone
     weights: FloatArray | None  # weights of the rows, (n,); None where all count alike
 
     def take(self, rows: NDArray[Any]) -> _Training:
-        """Return some of the rows, by number or by a mask, with their lists numbered from 0."""
-        groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
+        """Return some of the rows, by number or by a mask, with their lists and groups numbered from 0."""
+        lists, groups = (
+            None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
+            for numbers in (self.lists, self.groups)
+        )
         weights = None if self.weights is None else self.weights[rows]
-        return _Training(self.features[rows], self.labels[rows], self.weighted[rows], groups, weights)
+        return _Training(self.features[rows], self.labels[rows], self.weighted[rows], lists, groups, weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,11 @@
     python -m scripts.payoff --data uis pima --splits 0 1 --bases rankboost  # some cells, then the page
     python -m scripts.payoff --page                                       # the page alone
     python -m scripts.payoff --further --splits 0 1                       # candidates that the choice does not compare
+    python -m scripts.payoff --noise                                      # labels that no feature predicts
 
-Writes ``payoff.md``, ``payoff/cells.jsonl`` and ``payoff/further.jsonl`` in the folder `--docs`. A cell that is in the
-file is not computed again, so the same command goes on after an interruption. Each cell is computed by one process on
-one thread.
+Writes ``payoff.md``, and ``cells.jsonl``, ``further.jsonl`` and ``noise.jsonl`` in ``payoff/``, in the folder `--docs`.
+A cell that is in the file is not computed again, so the same command goes on after an interruption. Each cell is
+computed by one process on one thread.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import joblib
 
 from ltr.threads import available_threads
 from scripts._bench import Records
-from scripts.payoff import further
+from scripts.payoff import further, noise
 from scripts.payoff.cells import BASES, BY_QUERY, INSTALLED, OWN, PAPER, QUERIES, SPLITS, by_rule, compute
 from scripts.payoff.page import KEY, page_of
 from trainers.files import Json, write_atomic
@@ -42,10 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--page", action="store_true", help="make the page of the cells that are there")
     group.add_argument("--further", action="store_true", help="compute further candidates instead of cells")
+    group.add_argument("--noise", action="store_true", help="compute choices on noise instead of cells")
     options = parser.parse_args(argv)
     path = options.docs / "payoff" / "cells.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     cells, more = Records(path, KEY), Records(path.with_name("further.jsonl"), KEY[:2])
+    noisy = Records(path.with_name("noise.jsonl"), noise.KEY)
+    if options.noise:
+        wanted = [{"table": table, "seed": seed} for seed in range(noise.FITS) for table in noise.TABLES]
+        return 1 if _compute([r for r in wanted if not noisy[r]], noisy, options.processes, noise.compute) else 0
     if options.further:
         wanted = [
             {"data": data, "split": n} for n in options.splits if n != OWN for data in options.data if data in PAPER
@@ -69,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if missing:
         write_atomic(path, "".join(json.dumps(cell) + "\n" for cell in found).encode())
     page = options.docs / "payoff.md"
-    write_atomic(page, to_markdown(page_of([by_rule(cell) for cell in found], more.all()), {}).encode())
+    write_atomic(page, to_markdown(page_of([by_rule(cell) for cell in found], more.all(), noisy.all()), {}).encode())
     print(f"{page}: made of {len(found)} cells")
     return 1 if failed else 0
 
@@ -86,7 +92,9 @@ def _compute(requests: Sequence[Json], cells: Records, processes: int, function:
     with joblib.parallel_config("loky", n_jobs=processes, inner_max_num_threads=1):
         work = joblib.Parallel(return_as="generator_unordered")(joblib.delayed(_attempt)(function, r) for r in requests)
         for done, (request, found, seconds) in enumerate(work, start=1):
-            name = ", ".join(f"split {value}" if field == "split" else value for field, value in request.items())
+            name = ", ".join(
+                value if isinstance(value, str) else f"{field} {value}" for field, value in request.items()
+            )
             if isinstance(found, str):
                 failed += 1
                 print(f"{done}/{len(requests)}  {name}: failed, {found}", file=sys.stderr, flush=True)

@@ -30,6 +30,7 @@ from scripts.payoff.cells import (
     SPLITS,
     SPREAD,
 )
+from scripts.payoff.noise import blocks
 from trainers.files import Json
 from trainers.report.page import Block, Page, Section, Table, Text, literal
 from trainers.report.paired import ALPHA, FEWEST_SPLITS, paired
@@ -106,8 +107,8 @@ def gains(cells: Iterable[Json], name: str = CHOSEN) -> Gains:
     return Gains(np.array([gain_of(cell, name) for cell in cells], dtype=np.float64))
 
 
-def page_of(cells: Sequence[Json], more: Sequence[Json] = ()) -> Page:
-    """Return the page of cells and of records of further candidates."""
+def page_of(cells: Sequence[Json], more: Sequence[Json] = (), noise: Sequence[Json] = ()) -> Page:
+    """Return the page of cells, of records of further candidates, and of records of choices on noise."""
     single = [cell for cell in cells if cell["data"] != QUERIES]
     by_base = {base: [cell for cell in single if cell["base"] == base] for base in BASES}
     by_base = {base: own for base, own in by_base.items() if own}
@@ -118,6 +119,8 @@ def page_of(cells: Sequence[Json], more: Sequence[Json] = ()) -> Page:
     if by_query := [cell for cell in cells if cell["data"] == QUERIES]:
         sections.append(Section("Lists by query", _of_queries(by_query)))
     sections.append(Section("The promised gain, and the gain that came", _calibration(cells)))
+    if noise:
+        sections.append(Section("Promises where there is nothing to gain", blocks(noise)))
     sections.append(Section("The time of choosing", _times(cells)))
     if more:
         sections.append(Section("Further candidates", _further(more)))

@@ -49,6 +49,7 @@ from ltr.training import (
 )
 
 EARLIER: dict[str, Any] = {
+    "data.group": None,
     "data.weight": None,
     "data.positive_weight": None,
     "data.positive": None,
@@ -280,6 +281,9 @@ class DataConfig(Section):
         None, "label of the positives, where labels are neither 0 and 1 nor yes and no; all others count as 0"
     )
     query: _Name = option(None, "query column of your table; alternatively a file of sizes, PATH.query")
+    group: _Name = option(
+        None, "column of your table that tells which rows belong together, as a patient's visits: no split divides them"
+    )
     weight: _Name = option(None, "column of your table with the weight of each row in training, >= 0; 1 when left out")
     positive_weight: Annotated[float | Literal["balanced"] | None, PlainValidator(_weight_or_balanced)] = option(
         None,
@@ -331,11 +335,21 @@ class DataConfig(Section):
             "unlabelled",
         )
         if self.path is None:
-            for field in ("test_path", "validation_path", "label", "query", "weight", "drop", "features", *prepared):
+            for field in (
+                "test_path",
+                "validation_path",
+                "label",
+                "query",
+                "group",
+                "weight",
+                "drop",
+                "features",
+                *prepared,
+            ):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with path only: a named data set knows its columns", value, ("path",)
         elif self.file_format == "svmlight":
-            for field in ("label", "query", "weight", "drop", *prepared):
+            for field in ("label", "query", "group", "weight", "drop", *prepared):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
@@ -349,13 +363,16 @@ class DataConfig(Section):
             yield "categories", f"must not name {both[0]!r} of numbers", list(self.categories), ("numbers",)
         if self.date_format is not None and "%" not in self.date_format:
             yield "date_format", "must have the form of %d/%m/%Y", self.date_format, ()
-        for field in ("label", "query", "weight"):
+        for field in ("label", "query", "group", "weight"):
             if getattr(self, field) in (*(self.features or ()), *self.drop):
                 yield field, "must be neither a feature nor dropped", getattr(self, field), ("features", "drop")
         if self.label is not None and self.label == self.query:
             yield "query", "must not be the label column", self.query, ("label",)
         if self.weight is not None and self.weight in (self.label, self.query):
             yield "weight", "must be neither the label column nor the query column", self.weight, ("label", "query")
+        if self.group is not None and self.group in (self.label, self.query, self.weight):
+            rule = "must be neither the label column nor that of the queries or weights"
+            yield "group", rule, self.group, ("label", "query", "weight")
 
     def check_files(self) -> None:
         """Raise DataError, which names them all, where files are missing or empty."""
@@ -377,7 +394,7 @@ class DataConfig(Section):
     @property
     def roles(self) -> Roles:
         """What the columns of a table are for."""
-        names = ["label", "positive", "query", "weight", "drop", "features", "numbers", "categories"]
+        names = ["label", "positive", "query", "group", "weight", "drop", "features", "numbers", "categories"]
         names += ["date_format", "first_year"]
         return Roles(**{name: getattr(self, name) for name in names}, unlabelled=self.unlabelled is not None)
 

@@ -102,6 +102,7 @@ def assist(config: Config, helpers: Helpers) -> None:
                     train.X,
                     train.y,
                     qid=train.qid,
+                    group=train.group,
                     **weights_of(train),
                     validation_set=split.validation_set,
                     resume=state,

@@ -1,6 +1,7 @@
 """The data of an experiment: read, hashed and split into a training set and a test set.
 
-Rows with queries are split by whole queries. Data that come with a test set are not split.
+Rows with queries are split by whole queries, rows that belong together by whole groups. Data that come with a test set
+are not split.
 
 Commands import this module to check config and tables before anything that takes seconds to import: torch and
 scikit-learn are imported where they are needed.
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
-from ltr.data.dataset import checked_names, labels_agree
+from ltr.data.dataset import checked_groups, checked_names, labels_agree
 from ltr.data.files import is_table
 from ltr.data.kinds import Kind
 from ltr.data.labels import note_on_leaks
@@ -63,11 +64,14 @@ class Part:
     qid: IntArray | None = None  # number of each row's query, (n,); None without queries
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # their numbers in the file, from 0
     weight: FloatArray | None = None  # weights in training, (n,); None where all rows count alike
+    group: IntArray | None = (
+        None  # number of each row's group, of which no split divides one, (n,); None without groups
+    )
 
     def take(self, rows: NDArray[Any]) -> Part:
         """Return the part of some rows, by number or by a mask."""
-        qid, weight = (None if array is None else array[rows] for array in (self.qid, self.weight))
-        return Part(self.X[rows], self.y[rows], qid, self.rows[rows] if len(self.rows) else self.rows, weight)
+        qid, weight, group = (None if array is None else array[rows] for array in (self.qid, self.weight, self.group))
+        return Part(self.X[rows], self.y[rows], qid, self.rows[rows] if len(self.rows) else self.rows, weight, group)
 
     @property
     def empty_queries(self) -> int:
@@ -147,7 +151,7 @@ class Source(NamedTuple):
         if self.tables is None:
             return _sha256(*self[:3])  # type: ignore[arg-type]
         tables = [one for one in self.tables if one is not None]
-        if all(one.plain and one.weights is None for one in tables):
+        if all(one.plain and one.weights is None and one.groups is None for one in tables):
             return _sha256(*(one.dataset() for one in tables))
         return hashlib.sha256("".join(one.sha256() for one in tables).encode()).hexdigest()
 
@@ -249,6 +253,19 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
         parts[0] = replace(parts[0], weight=_training_weights(given, parts[0], options.positive_weight))
     if weights is not None:
         facts["weight"] = options.weight
+    groups = None if source.tables is None else _numbered_groups(source.tables[0])
+    if groups is not None:
+        parts = [
+            replace(part, group=groups[part.rows]) if source.test is None or part is parts[0] else part
+            for part in parts
+        ]
+        facts |= {"group": options.group, "groups": len(np.unique(groups))}
+    elif source.tables is not None and data.qid is None:
+        from ltr.data.similar import note_on_similar_rows, similar_rows
+
+        if (similar := similar_rows(data.X)) is not None:
+            note = note_on_similar_rows(data.n, int(similar.max()) + 1, "data.group")
+            found["notes"] = (*found["notes"], note)
     if validation is not None:
         facts["validation_rows"] = validation.n
         found["validation"] = Part(validation.X, validation.y, validation.qid)
@@ -264,8 +281,8 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
 
     Args:
         split: the data.
-        share: share of the training queries, or without queries of the rows of each label, in the test sets of the
-            inner splits.
+        share: share of the training groups or queries, or without them of the rows of each label, in the test sets of
+            the inner splits.
         count: number of inner splits.
         seed: seed of the first one; the others count on.
         own_rows: whether to divide the training set in any case.
@@ -288,7 +305,7 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
     splits, train = [], split.train
     table = None if split.tables is None else split.tables[0]
     for at in range(seed, seed + count):
-        held = held_out(train.y.astype(np.float64), train.qid, share, at)
+        held = held_out(train.y.astype(np.float64), train.qid, train.group, share, at)
         if held is None:
             rule = "would leave nothing to rank in a part of the training set; change it, or tune.seed"
             raise DataError(f"tune.validation: a share of {share} {rule}")
@@ -301,7 +318,8 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
 
         def part(rows: NDArray[np.bool_], X: FloatArray = X, *, weighted: bool) -> Part:
             weight = train.weight[rows] if weighted and train.weight is not None else None
-            return Part(X[rows], train.y[rows], _numbered(train.qid, rows), train.rows[rows], weight)
+            group = None if train.group is None else train.group[rows]
+            return Part(X[rows], train.y[rows], _numbered(train.qid, rows), train.rows[rows], weight, group)
 
         if table is not None:
             found["tables"] = (table, table)
@@ -312,25 +330,29 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
 
 
 def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> list[IntArray]:
-    """Return the rows of the training set and those of the test set, whole queries where there are queries."""
+    """Return the rows of the training set and those of the test set, whole groups or queries where there are any."""
     y, qid = data.y, data.qid
-    n, n_queries = len(y), 0 if qid is None else int(qid.max()) + 1
-    if qid is not None and n_queries < 2:
+    groups = _numbered_groups(data) if isinstance(data, Table) else None
+    if qid is not None and qid.max() < 1:
         raise DataError("data: a single query cannot be split; give the test set as data.test_path")
+    if groups is not None and groups.max() < 1:
+        raise DataError("data.group: a single group cannot be split; give the test set as data.test_path")
+    units, what = (groups, "groups") if groups is not None else (qid, "queries")
+    n = len(y) if units is None else int(units.max()) + 1
+    # unit after unit, each in the order of the file
+    by_unit = None if units is None else np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
     parts = []
-    both = _ordered(n if qid is None else n_queries, seed, train_fraction)
-    for name, members in zip(("training", "test"), both, strict=True):
+    for name, members in zip(("training", "test"), _ordered(n, seed, train_fraction), strict=True):
+        rows = members
+        if by_unit is not None:
+            rows = np.concatenate([by_unit[unit] for unit in members]) if len(members) else members[:0]
         if qid is None:
-            rows = members
             has_a_pair = len(np.unique(y[rows])) > 1
             found = f"only label {y[rows[0]]}" if len(rows) else "no rows"
-            of = f"{len(rows)} of {n} rows, {int((y > 0).sum())} positive in all"
+            of = f"{len(rows)} of {len(y)} rows, {int((y > 0).sum())} positive in all"
         else:
-            # query after query, each in the order of the file
-            by_query = np.split(np.argsort(qid, kind="stable"), np.cumsum(np.bincount(qid))[:-1])
-            rows = np.concatenate([by_query[query] for query in members]) if len(members) else qid[:0]
-            has_a_pair = any(len(np.unique(y[by_query[query]])) > 1 for query in members)
-            found, of = "no query with two different labels", f"{len(members)} of {n_queries} queries"
+            has_a_pair = len(rows) > 0 and not labels_agree(y[rows], qid[rows])
+            found, of = "no query with two different labels", f"{len(members)} of {n} {what}"
         if not has_a_pair:
             advice = "change data.split_seed or data.train_fraction"
             raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
@@ -338,8 +360,13 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     return parts
 
 
+def _numbered_groups(table: Table) -> IntArray | None:
+    """Return the number of the group of each row of a table; None where no column tells."""
+    return checked_groups(table.groups, len(table.y), table.qid)
+
+
 def _ordered(n: int, seed: int, train_fraction: float) -> tuple[IntArray, IntArray]:
-    """Return the numbers of n rows, or queries, for training and for testing."""
+    """Return the numbers of n rows, queries or groups, for training and for testing."""
     order = np.concatenate(half_split(n, seed))
     cut = int(n * train_fraction)
     return order[:cut], order[cut:]
@@ -407,7 +434,7 @@ def _tables(
     table = _table(options, "path", options.roles, frames, more=more)
     assert table is not None
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
-    same = replace(options.roles, weight=None, features=tuple(kinds), drop=(), numbers=(), categories=())
+    same = replace(options.roles, weight=None, group=None, features=tuple(kinds), drop=(), numbers=(), categories=())
     test, validation = (_table(options, key, same, frames, kinds=kinds) for key in PATHS[1:])
     _check_queries(options, table, test, validation)
     return Source(table, test, validation, frames or None)
@@ -436,7 +463,7 @@ def _table(
 
 def _likely_training_rows(options: DataConfig, seed: int, table: Table) -> IntArray | slice:
     """Return the rows of the training set of a table with problems, all of them where lists are not known."""
-    if table.queries is not None or options.query is not None or options.test_path is not None:
+    if table.queries is not None or options.query is not None or options.group is not None or options.test_path:
         return slice(None)
     seed = seed if options.split_seed is None else options.split_seed
     return _ordered(len(next(iter(table.columns.values()), ())), seed, options.train_fraction)[0]
@@ -473,7 +500,9 @@ def _prepared(table: Table, preparation: TablePreparation, training: IntArray | 
     X = preparation.transform_columns(table.columns, table.where, new_values=training is not None)
     if training is not None and any(one.kind == "mean" for one in preparation.encodings_):
         columns = {one.column: table.columns[one.column].take(training) for one in preparation.encodings_}
-        groups = None if table.qid is None else table.qid[training]
+        groups = _numbered_groups(table)
+        groups = table.qid if groups is None else groups
+        groups = None if groups is None else groups[training]
         X[training] = preparation.cross_fitted(X[training], columns, table.y[training].astype(np.float64), groups)
     return table.dataset(X, preparation.get_feature_names_out().tolist())
 

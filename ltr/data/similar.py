@@ -1,0 +1,132 @@
+"""Rows that are much closer to each other than rows otherwise are, such as several visits of one patient.
+
+Distances are those of standardised features. Rows are joined in the order of their distances, nearest first, to a tree
+that holds them all (single linkage). Where rows come in groups of similar ones, the lengths of its edges have a gap:
+those within groups are short, those between groups long. Rows that do not come in groups have no gap: shorter and
+longer edges pass into each other, and what the short ones join soon is one large heap.
+
+Rows that are equal have distance 0. In tables of yes and no, or of few whole numbers, rows are equal by chance, and the
+cells of categories are heaps, too. So groups count only if some column of fine values tells most of them apart, and
+varies little within them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.spatial import cKDTree
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+__all__ = ["note_on_similar_rows", "similar_rows"]
+
+_GAP = 2.0  # of the shortest edge between groups to the longest within them
+_STRAY = 0.02  # edges whose length is between the two, of all rows
+_SHARE = 0.1  # edges within groups, of all rows
+_FEWEST = 10  # groups
+_LARGEST = 0.2  # group, of all rows
+_DISTINCT = 0.5  # values of the column that tells groups apart, of their number
+_WITHIN = 0.25  # its standard deviation within groups, of that of all rows
+_GRID = 2.0  # points of the finest grid that its values lie on, of their number
+_AXES = 8  # of the space in which neighbours are looked for; more features are projected at random
+_NEIGHBOURS = 8  # of each row, among which edges are looked for
+_ROWS = 20_000  # in which similar rows are looked for; of longer tables only equal ones
+
+
+def similar_rows(features: FloatArray) -> IntArray | None:
+    """Return the number of each row's group of similar rows, (n,); None where rows do not come in such groups.
+
+    Args:
+        features: (n, d), finite. Tables of more than 20,000 rows are searched for equal rows only.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> patients, noise = rng.normal(size=(40, 3)), 0.02 * rng.normal(size=(200, 3))
+        >>> len(set(similar_rows(np.repeat(patients, 5, axis=0) + noise)))
+        40
+        >>> similar_rows(rng.normal(size=(200, 3))) is None
+        True
+    """
+    n = len(features)
+    spread = features.std(axis=0)
+    scaled = (features[:, spread > 0] - features.mean(axis=0)[spread > 0]) / spread[spread > 0]
+    if n < 2 * _FEWEST or scaled.shape[1] == 0:
+        return None
+    rows, first, equal = np.unique(features, axis=0, return_index=True, return_inverse=True)
+    equal = equal.reshape(-1)
+    if len(rows) > _ROWS:
+        return equal if _are_groups(features, equal) else None
+    if scaled.shape[1] > _AXES:
+        scaled = scaled @ np.random.default_rng(0).normal(size=(scaled.shape[1], _AXES))
+    ends, lengths = _short_edges(scaled[first])
+    within = n - len(rows)  # edges of length 0
+    # neighbours alone do not join groups of many rows to each other: those edges are longer than all that are known
+    lengths = np.concatenate([np.zeros(within), lengths, np.full(n - 1 - within - len(lengths), np.inf)])
+    known, stray = np.isfinite(lengths).sum() - 1, round(_STRAY * n)
+    best, found, last = _GAP, None, n
+    for at in range(max(within, int(_SHARE * n), 1) - 1, n - 1):
+        if at > last + stray:
+            break  # a wider gap further on is one between groups of groups
+        beyond = at + 1 if at == known else at + stray
+        if beyond > n - 2 or not lengths[beyond] > best * (short := lengths[at]):
+            continue
+        cut = short if short == 0 or at == known else (short * lengths[beyond]) ** 0.5
+        groups = _joined(len(rows), ends[: np.searchsorted(lengths[within:], cut, "right")])[equal]
+        if _are_groups(features, groups):
+            best, found, last = (lengths[beyond] / short if short > 0 else np.inf), groups, at
+    return found
+
+
+def note_on_similar_rows(n: int, groups: int, remedy: str) -> str:
+    """Return the sentence for rows that were found to be similar.
+
+    Args:
+        n: number of rows.
+        groups: number of their groups.
+        remedy: where the column that tells them apart is to be named, such as ``data.group``.
+    """
+    return (
+        f"{n} rows come in about {groups} groups of similar rows: if those of a group belong together, as visits of "
+        f"one patient do, name the column that tells them apart as {remedy}, so that no group is divided"
+    )
+
+
+def _short_edges(points: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the edges of the shortest tree among nearest neighbours, (m, 2), and their lengths, in ascending order."""
+    near = min(_NEIGHBOURS, len(points) - 1)
+    if near < 1:
+        return np.empty((0, 2), dtype=np.int64), np.empty(0)
+    distances, others = cKDTree(points).query(points, near + 1)
+    starts = np.repeat(np.arange(len(points)), near)
+    graph = coo_matrix((distances[:, 1:].ravel(), (starts, others[:, 1:].ravel())), shape=(len(points),) * 2)
+    tree = minimum_spanning_tree(graph.tocsr()).tocoo()
+    order = np.argsort(tree.data, kind="stable")
+    return np.column_stack([tree.row, tree.col])[order].astype(np.int64), tree.data[order]
+
+
+def _joined(n: int, edges: IntArray) -> IntArray:
+    """Return the number of the group of each of n points that edges join."""
+    graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
+
+def _are_groups(features: FloatArray, groups: IntArray) -> bool:
+    """Return whether groups are many, none of them large, and told apart by some column."""
+    sizes, n = np.bincount(groups), len(features)
+    if len(sizes) < _FEWEST or sizes.max() > _LARGEST * n or n - len(sizes) < _SHARE * n:
+        return False
+    return any(_tells_apart(column, groups, sizes) for column in features.T)
+
+
+def _tells_apart(column: FloatArray, groups: IntArray, sizes: IntArray) -> bool:
+    """Return whether a column has fine values that differ between most groups and little within them."""
+    means = np.bincount(groups, column) / sizes
+    if np.std(column - means[groups]) > _WITHIN * np.std(column):
+        return False
+    values = np.unique(column[np.unique(groups, return_index=True)[1]])
+    if len(values) < max(2, _DISTINCT * len(sizes)):
+        return False
+    return bool((values[-1] - values[0]) / np.diff(values).min() > _GRID * len(values))

@@ -1,0 +1,86 @@
+"""What the choice promises, and what comes, where no feature predicts the labels.
+
+Every ranker orders new rows like chance, so that the expected gain of any correction is 0. Two tables of 200 rows: rows
+that are independent, and 40 patients with five similar rows each, of which the fit is not told. The gain that comes is
+measured on 20 new lists of 200 independent rows: its mean, and whether the interval holds that of the first list.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ltr.exact import Limits
+from ltr.metrics import rank_statistic
+from ltr.rankers import ExactRanker, TwoStageRanker
+from trainers.files import Json
+from trainers.report.page import Block, Table, Text
+
+KEY = ("table", "seed")
+"""The fields that tell one record from another."""
+TABLES = ("independent rows", "five similar rows of each patient")
+FITS = 200
+_ROWS, _PATIENTS, _FEATURES, _POSITIVES, _NEW_LISTS = 200, 40, 5, 0.3, 20
+
+
+def compute(table: str, seed: int) -> Json:
+    """Return what a choice on noise promises, and the gains that come on new lists, on one thread."""
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(_ROWS, _FEATURES)), _labels(rng)
+    if table == TABLES[1]:
+        patient = np.repeat(np.arange(_PATIENTS), _ROWS // _PATIENTS)
+        X, y = X[patient] + 0.05 * rng.normal(size=X.shape), y[patient]
+    exact = ExactRanker("dcg", limits=Limits(time_limit=0.3, seed=seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker = TwoStageRanker("logistic", exact, 50).fit(X, y)
+    choice, came = ranker.choice_, []
+    assert choice is not None
+    for _ in range(_NEW_LISTS):
+        new, labels = rng.normal(size=X.shape), torch.from_numpy(_labels(rng))
+        scores = (torch.from_numpy(one.decision_function(new)) for one in (ranker, ranker.base_))
+        value, base = (float(rank_statistic(each, labels, "dcg")) for each in scores)
+        came.append(value - base)
+    found = {"table": table, "seed": seed, "reranks": choice.reranks, "similar": choice.similar}
+    found |= {"gain": choice.gains[choice.chosen], "expected": choice.expected, "low": choice.low, "high": choice.high}
+    return found | {"came": float(np.mean(came)), "first": came[0]}
+
+
+def _labels(rng: np.random.Generator) -> NDArray[np.int64]:
+    return (rng.random(_ROWS) < _POSITIVES).astype(np.int64)
+
+
+def blocks(records: Sequence[Json]) -> list[Block]:
+    """Return the text and the table of the records."""
+    text = (
+        f"Labels that no feature predicts: {_ROWS} rows, {_FEATURES} features, top 50 of logistic regression, `dcg`. "
+        "The expected gain of every correction is 0. The largest of three estimated gains is above that where a "
+        "correction is chosen, which is why it is shrunk. Where rows of a patient are similar and divided by the inner "
+        "splits, rankers recognise the patients; so the similar rows are found and kept together. "
+        "`python -m scripts.payoff --noise` computes these."
+    )
+    header = ["rows", "fits", "held", "promised", "came", "reranked", "held", "estimated", "promised", "came"]
+    rows = [[table, *_cells(found)] for table in TABLES if (found := [one for one in records if one["table"] == table])]
+    caption = (
+        "Held: share of fits whose interval holds the gain on a new list, of all and of those that rerank. Estimated: "
+        f"mean of the chosen gains before they are shrunk. Came: mean over {_NEW_LISTS} new lists a fit, ± standard "
+        "error."
+    )
+    return [Text(text), Table(header, rows, caption)]
+
+
+def _cells(found: Sequence[Json]) -> list[str]:
+    moved, texts = [one for one in found if one["reranks"]], []
+    for some in (found, moved):
+        held = [one["low"] <= one["first"] <= one["high"] for one in some]
+        came = np.array([one["came"] for one in some])
+        texts += [str(len(some)), f"{np.mean(held):.0%}"]
+        texts += [f"{np.mean([one['gain'] for one in some]):+.3f}"] if some is moved else []
+        texts += [f"{np.mean([one['expected'] for one in some]):+.3f}"]
+        texts += [f"{came.mean():+.3f} ± {came.std(ddof=1) / len(came) ** 0.5:.3f}"]
+    return texts
