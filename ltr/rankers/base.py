@@ -362,7 +362,7 @@ class Ranker(BaseEstimator):
             Features, labels, and the number of each row's list, None without a `qid`.
         """
         names = column_names(X)
-        given = X if names is None else _columns_by_name(X, names)
+        given = X if names is None else columns_by_name(X, names)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
         features = validate_data(self, given, None if y is None else "no_validation", ensure_min_samples=2, **options)
         if names is not None:
@@ -405,7 +405,7 @@ class Ranker(BaseEstimator):
         check_is_fitted(self)
         names: Sequence[str] | None = getattr(self, "feature_names_in_", None)
         if names is not None and column_names(X) is not None:
-            return _columns_by_name(X, names)
+            return columns_by_name(X, names)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
         features = validate_data(self, X, reset=False, **options)
         return np.require(checked_features(features, names), requirements="W")
@@ -425,6 +425,12 @@ class Ranker(BaseEstimator):
             raise ValueError(f"names must be those of {self.n_features_in_} columns, got {len(found)}")
         self.feature_names_in_ = np.array(found, dtype=object)
         return self
+
+    @property
+    def _names(self) -> list[str] | None:
+        """The names of the columns of the fit; None where they had none."""
+        names: NDArray[np.object_] | None = getattr(self, "feature_names_in_", None)
+        return None if names is None else names.tolist()
 
     def _take_names(self, other: Ranker) -> None:
         """Record the features of another ranker, which passed its checked array on to this one."""
@@ -624,17 +630,27 @@ def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any li
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _columns_by_name(X: Any, names: Sequence[str]) -> FloatArray:  # noqa: ANN401 (a frame of any library)
-    """Return the columns of these names, (n, d); a column may hold numbers as text."""
+def columns_by_name(X: Any, names: Sequence[str], *, missing: bool = False) -> FloatArray:  # noqa: ANN401
+    """Return the columns of a frame that have these names, (n, d).
+
+    Args:
+        X: a frame of any library; a column may hold numbers as text.
+        names: names of the columns.
+        missing: whether values may be missing or infinite, in columns of numbers.
+
+    Raises:
+        ValueError: a column that is missing or holds something else.
+    """
     frame = narwhals.from_native(X, eager_only=True)
-    if missing := [name for name in names if name not in frame.columns]:
+    if absent := [name for name in names if name not in frame.columns]:
         shown = ", ".join(frame.columns[:20]) + (", ..." if len(frame.columns) > 20 else "")
-        lacking = f"column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
+        lacking = f"column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}"
         raise ValueError(f"X must have the {lacking}, which the ranker was fitted with; it has {shown}")
     types = [frame.schema[name] for name in names]
     if all(kind.is_numeric() or kind == narwhals.Boolean for kind in types):  # others are read cell by cell
         floats = [frame[name].cast(narwhals.Float64).to_numpy() for name in names]
-        return checked_features(np.column_stack(floats), list(names), "X")
+        features = np.ascontiguousarray(np.column_stack(floats), dtype=np.float64)
+        return features if missing else checked_features(features, list(names), "X")
     return features_of({name: frame[name].to_native() for name in names}, "X", list(names))
 
 
