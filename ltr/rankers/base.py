@@ -81,6 +81,7 @@ class Ranker(BaseEstimator):
     Attributes:
         n_features_in_: number of features in `fit`.
         feature_names_in_: names of the columns in `fit`, where X was a frame with names.
+        preparation_: what makes features of the user's table, see `prepare_with`; None where X has the features.
 
     Raises:
         ValueError: in `fit`, a parameter or data against its rule.
@@ -91,6 +92,7 @@ class Ranker(BaseEstimator):
     normalize: bool
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
+    preparation_: TablePreparation | None = None
 
     _FITTED: ClassVar[tuple[str, ...]] = ()
     _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
@@ -361,6 +363,7 @@ class Ranker(BaseEstimator):
         Returns:
             Features, labels, and the number of each row's list, None without a `qid`.
         """
+        self.preparation_ = None
         names = column_names(X)
         given = X if names is None else columns_by_name(X, names)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
@@ -400,11 +403,17 @@ class Ranker(BaseEstimator):
         Where both the fit and X had names, columns are found by name, whatever their order: a name says which column is
         meant, so that no order can be wrong. (scikit-learn's own estimators refuse another order.) A column that the
         fit did not have is ignored: it has no weight, and the others are known by name. In other cases columns go by
-        their position, with scikit-learn's warning where one side alone had names.
+        their position, with scikit-learn's warning where one side alone had names. A ranker with a preparation takes
+        frames of the user's table as well as frames of features.
         """
         check_is_fitted(self)
         names: Sequence[str] | None = getattr(self, "feature_names_in_", None)
-        if names is not None and column_names(X) is not None:
+        given = column_names(X)
+        if self.preparation_ is not None and given is not None:
+            table = {one.column for one in self.preparation_.encodings_}
+            if table <= set(given) or not set(self._names or ()) <= set(given):
+                return checked_features(self.preparation_.transform(X), names)
+        if names is not None and given is not None:
             return columns_by_name(X, names)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
         features = validate_data(self, X, reset=False, **options)
@@ -425,6 +434,28 @@ class Ranker(BaseEstimator):
             raise ValueError(f"names must be those of {self.n_features_in_} columns, got {len(found)}")
         self.feature_names_in_ = np.array(found, dtype=object)
         return self
+
+    def prepare_with(self, preparation: TablePreparation) -> Self:
+        """Let a fitted ranker take frames of the user's own table, from which a preparation makes the features.
+
+        The preparation is saved with the ranker.
+
+        Args:
+            preparation: what made the features of the fit, fitted.
+
+        Raises:
+            ValueError: a ranker that is not fitted, or a preparation of other features.
+        """
+        check_is_fitted(self)
+        self._check_prepared(preparation)
+        self.preparation_ = preparation
+        return self
+
+    def _check_prepared(self, preparation: TablePreparation) -> None:
+        made, names = preparation.get_feature_names_out().tolist(), self._names
+        if made != (names or made) or len(made) != self.n_features_in_:
+            own = f"{self.n_features_in_} features" if names is None else listed(names)
+            raise ValueError(f"preparation must make the features of the fit, {own:.300}, got {listed(made):.300}")
 
     @property
     def _names(self) -> list[str] | None:
@@ -533,15 +564,9 @@ class Ranker(BaseEstimator):
 
     def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
         """Return the features, (d, n), of the inputs of a graph."""
-        names: list[str] | None = None
-        if hasattr(self, "feature_names_in_"):
-            names = self.feature_names_in_.tolist()
         if preparation is None:
-            return graph.matrix(names, self.n_features_in_)
-        made = preparation.get_feature_names_out().tolist()
-        if made != (names or made) or len(made) != self.n_features_in_:
-            own = f"{self.n_features_in_} features" if names is None else listed(names)
-            raise ValueError(f"preparation must make the features of the fit, {own:.300}, got {listed(made):.300}")
+            return graph.matrix(self._names, self.n_features_in_)
+        self._check_prepared(preparation)
         return graph.table(preparation)
 
     def _output_in(self, graph: OnnxGraph, columns: str) -> None:
@@ -574,6 +599,8 @@ class Ranker(BaseEstimator):
             ranker.n_features_in_ = state["n_features"]
             if state["feature_names"] is not None:
                 ranker.feature_names_in_ = np.array(state["feature_names"], dtype=object)
+            if (preparation := state.get("preparation")) is not None:
+                ranker.preparation_ = TablePreparation.from_json(preparation)
             ranker._restore(state["fitted"])
         except (LookupError, TypeError, AttributeError, RuntimeError, StopIteration) as error:
             raise ValueError(f"state must be what to_state of a ranker returned ({error!r:.200})") from error
