@@ -41,8 +41,9 @@ class Rankers(Mapping[str, Ranker]):
             raise KeyError(f"{method!r}; fitted are {', '.join(self._methods)}")
         if method not in self._read:
             ranker, preparation = ranker_of(self._source.run, method), self._source.task.split.preparation
-            prepared = preparation is not None and method != CARD  # cards read the table themselves
-            self._read[method] = ranker.prepare_with(preparation) if prepared else ranker
+            if preparation is not None and method != CARD:  # cards read the table themselves
+                ranker.prepare_with(preparation)
+            self._read[method] = ranker
         return self._read[method]
 
     def __iter__(self) -> Iterator[str]:
