@@ -26,6 +26,7 @@ from ltr.statistics import GainName, RankStatistic
 
 __all__ = [
     "GainName",
+    "check_finite",
     "gains_of",
     "order_items",
     "position_weights",
@@ -124,6 +125,16 @@ def gains_of(labels: Tensor, gain: GainName) -> Tensor:
     if not bool(torch.isfinite(gains).all()):
         raise ValueError(f"labels must be small enough for gain 'exp2' to be finite, got {float(labels.max()):g}")
     return gains
+
+
+def check_finite(values: Tensor, statistic: RankStatistic, labels: Tensor) -> None:
+    """Check that values of a statistic are finite, which sums of large gains are not.
+
+    Raises:
+        ValueError: one of them is not; the message names the largest label.
+    """
+    if not bool(values.isfinite().all()):
+        raise ValueError(f"labels must be small enough for {statistic} to be finite, got {float(labels.max()):g}")
 
 
 def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:

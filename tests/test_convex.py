@@ -230,6 +230,16 @@ def test_constant_and_dependent_columns(name, l2):
         assert wide.value <= best.value  # a shared load is a smaller norm
 
 
+def test_columns_that_hardly_vary_are_not_left_out():
+    X, y = draw(seed=11)
+    column = 1.0 + 1e-12 * X[:, 0]
+    rest = X[:, 1:]
+    best = certified_optimum("ranknet", np.column_stack([1e12 * (column - 1.0), rest]), y, l2=0.0)
+    found = certified_optimum("ranknet", np.column_stack([column, rest]), y, l2=0.0)
+    assert found.value == pytest.approx(best.value, rel=1e-9)
+    assert found.lower_bound <= best.value * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("name", ["hinge", "exponential", "logistic"])
 def test_labels_may_be_of_any_type(name):
     X, y = draw(seed=12)

@@ -1,5 +1,6 @@
 """Models of other libraries as rankers: the same scores to the last digit, files, ONNX models, and what is refused."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -8,14 +9,20 @@ import warnings
 import lightgbm
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 import xgboost
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from scipy.stats import rankdata
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import ltr.gbdt
-from ltr.rankers import Ranker, TreesRanker, TwoStageRanker
+from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, Ranker, TreesRanker, TwoStageRanker
 from ltr.rankers.foreign import raw_scores
 from tests.travelling import STAGE, one_list
 
@@ -301,3 +308,87 @@ def test_what_cannot_be_weighted_by_row_is_refused():
     with pytest.raises(ValueError, match="sample_weight: XGBRanker takes a weight for each list, not for each row"):
         ranker.fit(X, y, qid, sample_weight=1.0 + y)
     ranker.fit(X, y, qid, sample_weight=np.arange(24) > 1)  # rows of weight 0 are left out, and no weight is left
+
+
+# --- columns by name -------------------------------------------------------------------------------------------------
+
+
+def frames():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, 3)), columns=["a b", "b", "c"])
+    return X, (X["a b"] + 0.3 * rng.normal(size=120) > 0).astype(int).to_numpy()
+
+
+class ByName:
+    """A class of one's own that reads columns by name, and keeps no account of them."""
+
+    def fit(self, X, y):
+        self.sign_ = np.sign(np.corrcoef(X["a b"], y)[0, 1])
+        return self
+
+    def predict(self, X):
+        return self.sign_ * np.asarray(X["a b"])
+
+
+def named_bases():
+    chosen = ColumnTransformer([("scaled", StandardScaler(), ["a b", "c"])])
+    return [
+        LogisticRegression(),
+        RandomForestClassifier(5, random_state=0),
+        HistGradientBoostingClassifier(max_iter=5),
+        lightgbm.LGBMClassifier(n_estimators=5, verbose=-1),
+        xgboost.XGBClassifier(n_estimators=5),
+        make_pipeline(chosen, LogisticRegression()),
+        LogisticRegressionRanker(),
+    ]
+
+
+@pytest.mark.filterwarnings("error:X .* feature names")
+@pytest.mark.parametrize("base", named_bases(), ids=lambda base: type(base).__name__)
+def test_a_fitted_base_finds_its_columns_by_name(base, tmp_path):
+    X, y = frames()
+    own = X[["c", "a b"]]
+    base.fit(own, y)
+    ranker = TwoStageRanker(base, "dcg@5", top_k=30, choose=False).fit(X, y, base_is_fitted=True)
+    scores = base.predict_proba(own)[:, 1] if hasattr(base, "predict_proba") else base.predict(own)
+    rest = ~ranker.reranked(X)
+    np.testing.assert_array_equal(rankdata(ranker.predict(X)[rest]), rankdata(scores[rest]))
+    np.testing.assert_array_equal(ranker.predict(X[["c", "b", "a b"]]), ranker.predict(X))
+    if not isinstance(base, RandomForestClassifier | Pipeline):
+        ranker.save(tmp_path / "ranker.json")
+        ranker.to_onnx(tmp_path / "ranker.onnx")
+        np.testing.assert_array_equal(Ranker.load(tmp_path / "ranker.json").predict(X), ranker.predict(X))
+        session = onnxruntime.InferenceSession(tmp_path / "ranker.onnx")
+        (found,) = session.run(["score"], {"features": X.to_numpy()})
+        np.testing.assert_array_equal(found, ranker.predict(X))
+    with pytest.raises(
+        ValueError, match=r"X must have the column 'c', which the base, a .*, was fitted with; it has a b, b"
+    ):
+        TwoStageRanker(base, "dcg@5", top_k=30, choose=False).fit(X[["a b", "b"]], y, base_is_fitted=True)
+
+
+@pytest.mark.filterwarnings("error:X .* feature names")
+@pytest.mark.parametrize("base", [*named_bases(), ByName()], ids=lambda base: type(base).__name__)
+def test_bases_are_fitted_to_frames(base):
+    X, y = frames()
+    ranker = TwoStageRanker(base, "dcg@5", top_k=30).fit(X, y)
+    if not isinstance(base, lightgbm.LGBMClassifier | xgboost.XGBClassifier):  # which change or refuse the name "a b"
+        assert list(ranker.base_.feature_names_in_) == ["a b", "b", "c"]
+    np.testing.assert_array_equal(ranker.predict(X[["c", "b", "a b"]]), ranker.predict(X))
+    np.testing.assert_array_equal(copy.deepcopy(ranker).predict(X), ranker.predict(X))
+    alone = EstimatorRanker(base).fit(X, y)
+    np.testing.assert_array_equal(alone.predict(X[["c", "b", "a b"]]), alone.predict(X))
+    assert np.isfinite(cross_val_score(ranker, X, y, cv=2)).all()
+    if isinstance(base, LogisticRegression):  # arrays go by position, with scikit-learn's warning
+        with pytest.warns(UserWarning, match="X does not have valid feature names"):
+            TwoStageRanker(base.fit(X, y), choose=False).fit(X.to_numpy(), y, base_is_fitted=True)
+
+
+def test_trees_find_columns_by_name_with_missing_values():
+    X, y = frames()
+    X.iloc[::7, 0] = np.nan
+    model = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
+    trees = TreesRanker.of(model)
+    np.testing.assert_array_equal(trees.predict(X[["c", "b", "a b"]]), model.decision_function(X))
+    with pytest.raises(ValueError, match="X must have the column 'c'"):
+        trees.predict(X[["b", "a b"]])

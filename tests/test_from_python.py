@@ -1,5 +1,6 @@
 """Experiments from Python: what `ltr run` computes, as frames and fitted rankers; data in frames; folders; mistakes."""
 
+import copy
 import gc
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import ltr
 from ltr.data import DataError
+from ltr.rankers import LogisticRegressionRanker, Ranker
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
@@ -184,3 +186,26 @@ def test_results_of_a_file_say_how_to_get_frames(finished):
     assert results.table.equals(finished.table)
     with pytest.raises(RunError, match=r"ltr\.experiment with its config and folder"):
         _ = results.ranked
+
+
+def test_rankers_take_frames_of_the_users_table(frame, tmp_path):
+    dates = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(60), "D")
+    data = frame.assign(seen=dates).drop(columns="score")
+    data.iloc[::9, 0] = np.nan
+    results = ltr.experiment(SMALL, data=data, label="ill")
+    rows = data.drop(columns="ill").iloc[:20]
+    features = results.source.task.split.preparation.transform(rows)
+    for name, ranker in results.rankers.items():
+        scores = ranker._scores(features)
+        np.testing.assert_array_equal(ranker.predict(rows), scores)
+        np.testing.assert_array_equal(ranker.predict(pl.from_pandas(rows[["seen", "city", "age"]])), scores)
+        by_name = pd.DataFrame(features, columns=ranker.feature_names_in_)
+        np.testing.assert_array_equal(ranker.predict(by_name), scores)
+        assert ranker.rank(rows).index.tolist() == rows.index[ranker.order(rows)].tolist()
+        ranker.save(tmp_path / f"{name}.json")
+        np.testing.assert_array_equal(Ranker.load(tmp_path / f"{name}.json").predict(rows), scores)
+        np.testing.assert_array_equal(copy.deepcopy(ranker).predict(rows), scores)
+    with pytest.raises(ValueError, match="'city'"):
+        ranker.predict(rows[["age", "seen"]])
+    with pytest.raises(ValueError, match="preparation must make the features of the fit, 'x', got"):
+        LogisticRegressionRanker().fit(pd.DataFrame({"x": [0.0, 1.0]}), [0, 1]).prepare_with(ranker.preparation_)

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from ltr import losses, metrics
 from ltr.losses import LambdaLoss, ListMLELoss, ListNetLoss, SmoothStatisticLoss, SoftmaxLoss, parse_loss
+from ltr.losses.derivatives import derivatives
 from ltr.statistics import RankStatistic
 from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
 
@@ -357,7 +358,31 @@ def test_mistakes_are_named(text, message):
 @pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])
 def test_statistics_take_no_weights_and_no_negative_labels(name):
     scores, labels = draw(5)
-    with pytest.raises(ValueError, match="takes no weight"):
+    with pytest.raises(ValueError, match="takes no weights of items"):
         parse_loss(name)(scores, labels, weight=torch.ones(5))
     with pytest.raises(ValueError, match="labels must be >= 0, got -1"):
         parse_loss(name)(scores, labels - 1)
+
+
+@pytest.mark.parametrize("name", ["lambda(statistic=dcg,gain=exp2)", "smooth(statistic=dcg,gain=exp2)"])
+@pytest.mark.parametrize("double", [False, True])
+def test_large_gains_give_the_share_of_small_ones(name, double):
+    # 2^y - 1 rounds to 2^y, so that labels 400 and 401 weigh as 1022 and 1023 do
+    dtype = torch.float64 if double else torch.float32
+    scores = torch.linspace(-40, 40, 60, dtype=dtype)
+    labels = torch.zeros(60, dtype=torch.int64)
+    labels[:2] = torch.tensor([401, 400])  # the pairs of the items at the bottom lose about 60 times the ideal value
+    loss, found = parse_loss(name), []
+    for more in (0, 621):
+        y = labels + more * (labels > 0)
+        variable = scores.clone().requires_grad_()
+        value = loss(variable, y)
+        value.backward()
+        formula = loss.in_torch(scores, y, None, None, None, reduction="mean")
+        assert value.item() == pytest.approx(formula.item(), rel=1e-5 if dtype == torch.float32 else 1e-12)
+        found.append((value.detach(), variable.grad, *derivatives(loss, scores, y, torch.zeros(60, dtype=torch.int64))))
+    for one, other in zip(*found, strict=True):
+        assert torch.isfinite(one).all()
+        torch.testing.assert_close(one, other)
+    with pytest.raises(ValueError, match="labels must be small enough for dcg to be finite, got 1023"):
+        loss(scores, torch.full((60,), 1023))

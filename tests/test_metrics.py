@@ -3,6 +3,8 @@
 What holds for every measure is in test_metrics_invariants.py.
 """
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -261,3 +263,15 @@ def test_sorted_keys_that_do_not_fit_their_lists_are_refused():
     rows = np.zeros((4, 2), dtype=np.int64)  # room for two of three relevant items
     assert find_relevant(numbers, 1, np.array([3, 3]), *rows) is True
     assert rows.tolist() == [[1, 1], [1, 0], [0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("name", ["dcg(gain=exp2)", "ndcg(gain=exp2)", "normalized(wrs,gain=exp2)", "wrs"])
+def test_sums_of_gains_beyond_doubles_are_an_error(name):
+    scores = torch.tensor([3.0, 2.0, 1.0])
+    most, large = (1023, 1000) if "exp2" in name else (1e308, 1e300)
+    with pytest.raises(
+        ValueError, match=rf"labels must be small enough for (dcg|wrs) to be finite, got {re.escape(f'{most:g}')}"
+    ):
+        metrics.evaluate(scores, torch.full((3,), most, dtype=torch.float64), [name])
+    value = metrics.evaluate(scores, torch.full((3,), large, dtype=torch.float64), [name])[name].item()
+    assert value == 1.0 if name.startswith("n") else np.isfinite(value)

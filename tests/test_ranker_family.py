@@ -37,6 +37,7 @@ from ltr.rankers import (
 )
 from ltr.rankers.base import linear_scores
 from ltr.rankers.exact import TopLists
+from ltr.statistics import RankStatistic
 from tests.tiers import examples
 from tests.two_stages import exact, two_stage
 
@@ -285,6 +286,23 @@ def test_linear_scores_are_those_of_coefficients_and_intercept(ranker):
     ranker = clone(ranker).fit(X, y)
     np.testing.assert_allclose(X @ ranker.coef_ + ranker.intercept_, ranker.predict(X), atol=1e-9)
     np.testing.assert_array_equal(ranker.linear_weights, ranker.coef_)
+
+
+@pytest.mark.parametrize(("size", "spread"), [(1.0, 1e-12), (1e6, 1e-6), (3.7, 1e-13), (1e-200, 1e-212), (0.0, 1e-250)])
+def test_a_column_that_varies_little_decides_the_order_and_the_bound(size, spread):
+    rng = np.random.default_rng(0)
+    z, other = rng.normal(size=(2, 60))
+    X, y = np.column_stack([other, size + spread * z]), (z > 0.5).astype(int)
+    ranker = exact("dcg", node_limit=300).fit(X, y)
+    perfect = RankStatistic("dcg").best(60, int(y.sum()))
+    assert ranker.problem_.d == 2
+    assert ranker.solution_.value == pytest.approx(perfect, rel=1e-12)
+    assert ranker.solution_.bound >= ranker.score(X, y) == pytest.approx(perfect, rel=1e-12)
+    qid = np.repeat([0, 1, 2], 20)  # constant in each list, or not
+    within = TopLists.of(np.column_stack([X, np.array([0.1, 0.3, 0.7])[qid], np.full(60, 0.1)]), qid)
+    assert within.varying.tolist() == [True, True, False, False]
+    with pytest.raises(ValueError, match="a column that varies must have a deviation of at least 1e-300"):
+        exact("dcg").fit(np.column_stack([z, np.arange(60) * 5e-324]), y)
 
 
 @pytest.mark.parametrize("options", [{}, {"C": 0.1}, {"max_nonzeros": 1}, {"ties": "subrank"}, {"margin": 0.1}])

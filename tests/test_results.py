@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from ltr.exact.solution import TracePoint
+from ltr.rankers import Choice
 from trainers.board.comparisons import Line
 from trainers.board.events import _cell
 from trainers.display import Display
@@ -135,3 +136,17 @@ def test_a_bar_shows_whole_numbers_or_none(width):
     assert set(shown) <= {"best 12.529", "bound 12.988", "gap 3.66%", "bound 13", "nothing proven"}
     if width == 120:
         assert {"gap 3.66%", "nothing proven"} <= set(shown)
+
+
+@pytest.mark.parametrize("reranks", [False, True])
+def test_table_and_caption_say_whether_the_base_order_is_kept(reranks):
+    gains = {"base": 0.0, "spread 0.2": 0.4}
+    own = Choice.by_rule(gains, {"base": 0.0, "spread 0.2": 0.1 if reranks else 9.0}, "dcg", linear=True)
+    assert own.reranks == reranks
+    found = results()
+    found = dataclasses.replace(found, rows=(*found.rows[:2], dataclasses.replace(found.rows[2], choice=own.to_dict())))
+    status = "time_limit" if reranks else "base order"
+    assert found.table.loc["exact", "status"] == status
+    assert dict(found.columns())["status"][-1] == status
+    said = "by weights for new lists" if reranks else "as logistic_regression does"
+    assert f"exact ranks {said}" in found.caption

@@ -1,6 +1,7 @@
 """Runs and judgements in trec_eval's files, and their measures: `ltr eval` against trec_eval itself."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def test_names_and_values_of_ir_measures(tmp_path):
 
 
 def test_the_command(tmp_path, capsys):
-    (tmp_path / "run").write_text("# a comment\nq1 Q0 a 1 0.5 x\nq1\tQ0 b 2 0.5 x\nq1 Q0 c 9 0.9 x\nq9 Q0 c 1 1 x\n")
+    (tmp_path / "run").write_text("q1 Q0 a 1 0.5 x\nq1\tQ0 b 2 0.5 x\nq1 Q0 c 9 0.9 x\nq9 Q0 c 1 1 x\n")
     (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 d 1\nq1 0 c 0\nq7 0 a 1\n")
     # the order is c, b, a: of one score, the name that comes last is first
     given = ["eval", str(tmp_path / "run"), str(tmp_path / "qrels"), "-m", "map", "-m", "num_ret", "-m", "bpref"]
@@ -141,7 +142,23 @@ def test_the_level_of_relevance(tmp_path):
         ("q Q0 a 1 high x\n", "q 0 a 1\n", "run: score must be a number, got 'high' in line 1"),
         ("q Q0 a 1 nan x\n", "q 0 a 1\n", "run: score must be a number, got 'nan' in line 1"),
         ("q Q0 a 1 1 x\nq Q0 a 2 0 x\n", "q 0 a 1\n", "run: a query must have a document once, got 'a' of 'q' again"),
-        ("q Q0 a 1 1 x\n", "\nq 0 a 0.5\n", "qrels: label must be an integer, got '0.5' in line 2"),
+        (
+            "q Q0 a 1 1 x y\n",
+            "q 0 a 1\n",
+            "run: line 1 must read `query Q0 document rank score tag`, got 'q Q0 a 1 1 x y'",
+        ),
+        (
+            "q Q0 a 1 1 x\n",
+            "\nq 0 a 0.5\n",
+            "qrels: label must be an integer from -2**53 to 2**53, got '0.5' in line 2",
+        ),
+        (
+            "q Q0 a 1 1 x\n",
+            "q 0 a 1e30\n",
+            "qrels: label must be an integer from -2**53 to 2**53, got '1e30' in line 1",
+        ),
+        ("q Q0 a 1 1 x\n", f"q 0 a {2**63}\n", f"2**53, got '{2**63}' in line 1"),
+        ("q Q0 a 1 1 x\n", f"q 0 b 1\nq 0 a {2**53 + 1}\n", f"2**53, got '{2**53 + 1}' in line 2"),
         ("q Q0 a 1 1 x\n", "", "qrels: the file has no lines"),
         ("q Q0 a 1 1 x\n", "r 0 a 1\n", "run and qrels must have a query in common, got none"),
     ],
@@ -169,8 +186,68 @@ def test_runs_survive_the_file(tmp_path):
     again = dict(zip(frame["document"], frame["score"], strict=True))
     assert [again[name] for name in document] == scores.tolist()
     assert frame["query"].tolist() == ["b"] * 10 + ["a"] * 10
-    with pytest.raises(DataError, match="document must be a text without white space, got 'x y'"):
+    with pytest.raises(DataError, match=r"document must be a text without white space or .*, got 'x y'"):
         write_run(tmp_path / "run", ["a"], ["x y"], [0.0])
+
+
+# names as files have them: bytes, of which only ASCII white space ends one
+BYTES = [b"#1", b"x\xc2\xa0y", b"caf\xe9", b"\xe2\x80\xa8", b"a\x1cb", "Größe".encode(), b"\xef\xbf\xbd", b"d", b"\x85"]
+
+
+def test_names_are_bytes(tmp_path):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    rng = np.random.default_rng(0)
+    scores, labels = rng.integers(0, 3, 81), rng.integers(0, 2, 81)
+    pairs = [(query, document) for query in BYTES for document in BYTES]
+    (tmp_path / "run").write_bytes(
+        b"".join(b"%b Q0 %b 1\v%d t\r\n" % (*pair, y) for pair, y in zip(pairs, scores, strict=True))
+    )
+    (tmp_path / "qrels").write_bytes(
+        b"".join(b"%b\t0 %b %d\n" % (*pair, y) for pair, y in zip(pairs, labels, strict=True))
+    )
+    run, qrels = read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels")
+    for frame, column in ((run, "score"), (qrels, "label")):
+        found = [(os.fsencode(q), os.fsencode(d)) for q, d in zip(frame["query"], frame["document"], strict=True)]
+        assert found == pairs
+        assert frame[column].tolist() == (scores if column == "score" else labels).tolist()
+    write_run(tmp_path / "again", run["query"], run["document"], run["score"])
+    write_qrels(tmp_path / "judged", qrels["query"], qrels["document"], qrels["label"])
+    assert (tmp_path / "judged").read_bytes() == (tmp_path / "qrels").read_bytes().replace(b"\t", b" ")
+    again = read_run(tmp_path / "again")
+    # by trec_eval's order: of one score, the name whose bytes are larger first
+    sort = sorted(range(81), key=lambda at: (scores[at], pairs[at][1]), reverse=True)
+    sort.sort(key=lambda at: BYTES.index(pairs[at][0]))
+    assert [(os.fsencode(q), os.fsencode(d)) for q, d in zip(again["query"], again["document"], strict=True)] == [
+        pairs[at] for at in sort
+    ]
+    # pytrec_eval takes texts: those of UTF-8 alone
+    plain = run["document"].map(lambda name: os.fsencode(name).decode("utf-8", "ignore") == name)
+    few = [frame[plain & (frame["query"] == "#1")].reset_index(drop=True) for frame in (run, qrels)]
+    theirs = pytrec_eval.RelevanceEvaluator(
+        {"#1": dict(zip(few[1]["document"], few[1]["label"].tolist(), strict=True))}, {"map"}
+    )
+    expected = theirs.evaluate({"#1": dict(zip(few[0]["document"], few[0]["score"].tolist(), strict=True))})
+    assert evaluate_run(*few, ["map"]).total("map") == pytest.approx(expected["#1"]["map"], abs=1e-12)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path, capsysbinary):
+    (tmp_path / "run").write_bytes(b"\xef\xbb\xbfq\xe9 Q0 a 1 2 t\nq\xe9 Q0 b 2 1 t\n")
+    (tmp_path / "qrels").write_bytes(b"q\xe9 0 a 1\nq\xe9 0 b 0\n")
+    assert main(["eval", str(tmp_path / "run"), str(tmp_path / "qrels"), "-m", "map", "--per-query"]) == 0
+    assert capsysbinary.readouterr().out.splitlines()[0].split(b"\t")[1:] == [b"q\xe9", b"1.0000"]
+    with pytest.raises(DataError, match="query must be a text without white space or a byte order mark in front"):
+        write_run(tmp_path / "run", ["\ufeffq"], ["a"], [0.0])
+    with pytest.raises(DataError, match="document must be a text that UTF-8 can spell"):
+        write_run(tmp_path / "run", ["q"], ["\ud800"], [0.0])
+    with pytest.raises(DataError, match=r"labels must be integers from -2\*\*53 to 2\*\*53, got inf"):
+        write_qrels(tmp_path / "qrels", ["q"], ["a"], [np.inf])
+
+
+def test_scores_are_compared_in_double_precision(tmp_path):
+    # trec_eval compares them as floats: 0.5 here would be 1 there, by the name
+    write_run(tmp_path / "run", ["q", "q"], ["a", "b"], [1.00000002, 1.00000001])
+    write_qrels(tmp_path / "qrels", ["q", "q"], ["a", "b"], [0, 1])
+    assert evaluate_run(tmp_path / "run", tmp_path / "qrels", ["map"]).total("map") == 0.5
 
 
 def test_items_outside_a_list_count_where_relevant_items_are_counted():

@@ -484,6 +484,8 @@ def evaluate(arguments: argparse.Namespace) -> int:
     run, qrels = arguments.given
     found = evaluate_run(run, qrels, names, complete=arguments.complete, level=arguments.level)
     write = found.json if arguments.json else found.text
+    if isinstance(sys.stdout, io.TextIOWrapper):  # queries are bytes, not always of UTF-8
+        sys.stdout.reconfigure(errors="surrogateescape")
     sys.stdout.write(write(per_query=arguments.per_query))
     return 0
 

@@ -162,8 +162,8 @@ def _scaled(features: FloatArray, *, centred: bool) -> tuple[FloatArray, FloatAr
     shift = features.mean(axis=0) if centred else np.zeros(features.shape[1])
     scale = features.std(axis=0)
     size = np.abs(features).max(axis=0)
-    # the computed deviation of a constant column may be a rounding error
-    constant = scale <= 1e-12 * size
+    # the computed deviation of a constant column may be a rounding error; differences of close numbers are exact
+    constant = np.ptp(features, axis=0) == 0 if centred else scale <= 1e-12 * size
     scale = np.where(constant, np.where(size > 0, size, 1.0), scale)
     scaled = (features - shift) / scale
     if centred:

@@ -1,8 +1,11 @@
 """The files of trec_eval: runs, which are ranked lists of documents, and qrels, the judgements of documents.
 
-A line of a run is ``query Q0 document rank score tag``, one of qrels ``query 0 document label``, with white space
-between the fields. Lines that begin with ``#`` are comments. As in trec_eval, the rank of a run's lines plays no part:
-documents are ordered by score, descending, and those of one score by name, descending.
+A line of a run is ``query Q0 document rank score tag``, one of qrels ``query 0 document label``. As in trec_eval, ASCII
+white space separates the fields, there are no comments, and names are bytes: bytes that are not UTF-8 become
+surrogates, as `os.fsdecode` makes them, and are written as they were. A byte order mark at the start of a file is
+skipped. The rank of a run's lines plays no part: documents are ordered by score, descending, and those of one score by
+the bytes of their names, descending. Scores are compared in double precision; trec_eval rounds them to single precision
+first.
 
 `judged_lists` brings a run and its judgements together, in the form that the metrics of `ltr.metrics` take.
 """
@@ -26,14 +29,16 @@ if TYPE_CHECKING:
 
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")
 _QRELS = ("query", "0", "document", "label")
+_BYTE_ORDER_MARK = "\ufeff"
+_LARGEST_LABEL = 2**53  # up to which all integers are doubles
 
 
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Return the lines of a run: columns query and document (texts) and score (float64), in the order of the file.
 
     Raises:
-        DataError: a missing or empty file, a line without its six fields, a score that is no number, or a document
-            that a query has twice.
+        DataError: a missing or empty file, a line that has not its six fields, a score that is no number, or a
+            document that a query has twice.
     """
     return _read(path, _RUN, "score")
 
@@ -42,8 +47,8 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Return the lines of qrels: columns query and document (texts) and label (int64), in the order of the file.
 
     Raises:
-        DataError: a missing or empty file, a line without its four fields, a label that is no integer, or a document
-            that a query has twice.
+        DataError: a missing or empty file, a line that has not its four fields, a label that is no integer from
+            -2**53 to 2**53, or a document that a query has twice.
     """
     return _read(path, _QRELS, "label")
 
@@ -60,13 +65,13 @@ def write_run(
 
     Args:
         path: the file.
-        query: query of each line; its text must be without white space.
+        query: query of each line; its text must be without ASCII white space and not begin with a byte order mark.
         document: document of each line, likewise.
         score: score of each line; it is written with all its digits.
         tag: name of the run.
 
     Raises:
-        DataError: columns of different lengths, names with white space, a score that is not finite.
+        DataError: columns of different lengths, names with ASCII white space, a score that is not finite.
 
     Examples:
         >>> import tempfile
@@ -87,15 +92,15 @@ def write_run(
         raise DataError(f"{path}: query, document and score must be of one length, got {sizes}")
     if not np.isfinite(scores).all():
         raise DataError(f"{path}: scores must be finite, got {scores[~np.isfinite(scores)][0]}")
-    number = np.unique(queries, return_inverse=True)[1] if len(queries) else np.zeros(0, dtype=np.int64)
+    number = _places(queries)
     first = np.full(len(queries) + 1, len(queries))
     np.minimum.at(first, number, np.arange(len(queries)))
     lines, rank, last = [], 0, -1
-    for at in _order(first[number], scores, np.asarray(documents)):
+    for at in _order(first[number], scores, documents):
         rank = rank + 1 if number[at] == last else 1
         last = number[at]
         lines.append(f"{queries[at]} Q0 {documents[at]} {rank} {float(scores[at])!r} {tag}\n")
-    Path(path).write_text("".join(lines), encoding="utf-8")
+    Path(path).write_bytes(_bytes("".join(lines)))
 
 
 def write_qrels(
@@ -104,17 +109,18 @@ def write_qrels(
     """Write judgements in their order; labels must be integers, other arguments are those of `write_run`.
 
     Raises:
-        DataError: columns of different lengths, names with white space, a label that is no integer.
+        DataError: columns of different lengths, names with ASCII white space, a label that is no integer from -2**53 to
+            2**53.
     """
     queries, documents = _names(path, "query", query), _names(path, "document", document)
     labels = np.asarray(label, dtype=np.float64)
     if not len(queries) == len(documents) == labels.size:
         sizes = f"{len(queries)}, {len(documents)} and {labels.size}"
         raise DataError(f"{path}: query, document and label must be of one length, got {sizes}")
-    if (bad := labels[labels != np.floor(labels)]).size:
-        raise DataError(f"{path}: labels must be integers, got {bad[0]:g}")
+    if (bad := labels[_no_label(labels)]).size:
+        raise DataError(f"{path}: labels must be integers from -2**53 to 2**53, got {bad[0]:.17g}")
     rows = zip(queries, documents, labels, strict=True)
-    Path(path).write_text("".join(f"{q} 0 {d} {int(y)}\n" for q, d, y in rows), encoding="utf-8")
+    Path(path).write_bytes(_bytes("".join(f"{q} 0 {d} {int(y)}\n" for q, d, y in rows)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,27 +162,47 @@ def judged_lists(run: pd.DataFrame, qrels: pd.DataFrame, *, complete: bool = Fal
     if not known:
         raise DataError("run and qrels must have a query in common, got none")
     both = both[both["query"].isin(known)]
-    queries = sorted(known)
-    number = np.searchsorted(np.asarray(queries), both["query"].to_numpy(dtype=str)).astype(np.int64)
+    queries = sorted(known, key=_bytes)
+    number = _places(both["query"])
     outside = (both["_merge"] == "right_only").to_numpy(copy=True)
     labels = both["label"].fillna(-1).to_numpy(dtype=np.int64)
-    order = _order(number, both["score"].fillna(-np.inf).to_numpy(), both["document"].to_numpy(dtype=str))
+    order = _order(number, both["score"].fillna(-np.inf).to_numpy(), both["document"])
     scores = np.empty(len(both))
     scores[order] = -np.arange(len(both), dtype=np.float64)
     return JudgedLists(queries, number, scores, np.maximum(labels, 0), outside, labels >= 0)
 
 
-def _order(number: NDArray[np.int64], scores: NDArray[np.float64], documents: NDArray[Any]) -> NDArray[np.int64]:
+def _order(number: NDArray[np.int64], scores: NDArray[np.float64], documents: Iterable[str]) -> NDArray[np.int64]:
     """Return the order of documents: by the number of their query, then score and name, both descending."""
-    name = np.unique(documents, return_inverse=True)[1]
-    return np.lexsort((-name, -scores, number))
+    return np.lexsort((-_places(documents), -scores, number))
+
+
+def _places(names: Iterable[str]) -> NDArray[np.int64]:
+    """Return the place of each name among the different ones, which are sorted by their bytes."""
+    listed = list(names)
+    place = {name: at for at, name in enumerate(sorted(set(listed), key=_bytes))}
+    return np.array([place[name] for name in listed], dtype=np.int64)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", errors="surrogateescape")
+
+
+def _no_label(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which numbers are no labels of qrels."""
+    return (values != np.floor(values)) | (values > _LARGEST_LABEL) | (values < -_LARGEST_LABEL)
 
 
 def _names(path: str | os.PathLike[str], what: str, values: Iterable[object]) -> list[str]:
     names = [str(value) for value in values]
     for name in names:
-        if len(name.split()) != 1 or name != name.strip():
-            raise DataError(f"{path}: each {what} must be a text without white space, got {name!r}")
+        try:
+            whole = _bytes(name).split() == [_bytes(name)] and not name.startswith(_BYTE_ORDER_MARK)
+        except UnicodeEncodeError:
+            raise DataError(f"{path}: each {what} must be a text that UTF-8 can spell, got {name!r}") from None
+        if not whole:
+            rule = "must be a text without white space or a byte order mark in front"
+            raise DataError(f"{path}: each {what} {rule}, got {name!r}")
     return names
 
 
@@ -187,31 +213,33 @@ def _read(path: str | os.PathLike[str], fields: tuple[str, ...], value: str) -> 
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {missing_file(file)}")
-    rows, numbers = [], []
-    with file.open(encoding="utf-8", errors="surrogateescape") as lines:
+    at, rows, numbers = (0, 2, fields.index(value)), [], []
+    with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
-            if line.startswith("#") or not line.strip():
+            row = (line.removeprefix(_bytes(_BYTE_ORDER_MARK)) if number == 1 else line).split()
+            if not row:
                 continue
-            row = line.split(None, len(fields))
-            if len(row) < len(fields):
-                raise DataError(f"{path}: line {number} must read `{' '.join(fields)}`, got {line.strip()!r:.80}")
-            rows.append((row[0], row[2], row[fields.index(value)]))
+            if len(row) != len(fields):
+                got = line.strip().decode("utf-8", errors="surrogateescape")
+                raise DataError(f"{path}: line {number} must read `{' '.join(fields)}`, got {got!r:.80}")
+            rows.append([row[place].decode("utf-8", errors="surrogateescape") for place in at])
             numbers.append(number)
     if not rows:
         raise DataError(f"{path}: the file has no lines")
-    frame = pd.DataFrame(rows, columns=["query", "document", value])
-    found = pd.to_numeric(frame[value], errors="coerce")
-    bad = ~np.isfinite(found) | ((found != np.floor(found)) if value == "label" else False)
+    # as objects: strings of Arrow refuse surrogates
+    frame = pd.DataFrame(rows, columns=["query", "document", value], dtype=object)
+    found = pd.to_numeric(frame[value], errors="coerce").to_numpy()
+    bad = ~np.isfinite(found) | (_no_label(found) if value == "label" else False)
     if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        rule = "an integer" if value == "label" else "a number"
-        raise DataError(f"{path}: {value} must be {rule}, got {rows[at][2]!r:.80} in line {numbers[at]}")
+        first = int(np.flatnonzero(bad)[0])
+        rule = "an integer from -2**53 to 2**53" if value == "label" else "a number"
+        raise DataError(f"{path}: {value} must be {rule}, got {rows[first][2]!r:.80} in line {numbers[first]}")
     frame[value] = found.astype(np.int64 if value == "label" else np.float64)
     twice = frame.duplicated(["query", "document"])
     if twice.any():
-        at = int(np.flatnonzero(twice)[0])
+        first = int(np.flatnonzero(twice)[0])
         raise DataError(
-            f"{path}: a query must have a document once, got {rows[at][1]!r} of {rows[at][0]!r} again in line "
-            f"{numbers[at]}"
+            f"{path}: a query must have a document once, got {rows[first][1]!r} of {rows[first][0]!r} again in line "
+            f"{numbers[first]}"
         )
     return frame

@@ -50,8 +50,7 @@ def derivatives(
         weight: nonnegative weight of each item, (items,).
 
     Raises:
-        NotImplementedError: a loss of one's own without second derivatives; a statistic whose weights depend on the
-            length of the list, of lists of several lengths.
+        NotImplementedError: a loss of one's own without second derivatives.
         TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects, or the loss.
 
     Examples:

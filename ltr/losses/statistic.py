@@ -17,13 +17,16 @@ from ltr.checks import check_number, one_of
 from ltr.lists import Lists
 from ltr.losses.arithmetic import widened, with_gradient_of, with_small_gaps
 from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function
+from ltr.losses.derivatives import derivatives
 from ltr.losses.functions import LOGISTIC
 from ltr.losses.operators import TIMES, statistic_loss
 from ltr.losses.pairs import comparable_pairs, on_rows
 from ltr.losses.transforms import TwoClasses, transform
 from ltr.native import ListLoss
-from ltr.ranks import GainName, gains_of, order_items, position_weights
+from ltr.ranks import GainName, check_finite, gains_of, order_items, position_weights
 from ltr.statistics import RankStatistic
+
+_LARGE = 2.0**512  # as in `ltr/native/statistic_losses.cpp`
 
 
 class _StatisticLoss(RankingLoss):
@@ -45,9 +48,20 @@ class _StatisticLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, in float64 inside."""
-        if lists.weight is not None:
-            raise ValueError(f"{self.key} takes no weight, because positions count items")
+        self._check_weighted(lists.weight is not None)
         return on_rows(self._row_values, replace(lists, scores=widened(lists.scores))).to(lists.scores.dtype)
+
+    def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled form that has the derivatives of the loss, if not its values; items have no weights."""
+        self._check_weighted(weighted)
+        return self.native(longest, pairs, equal=equal, weighted=weighted)
+
+    def _check_weighted(self, weighted: bool) -> None:
+        if weighted:
+            raise ValueError(
+                f"{self.key} takes no weights of items, because positions count items: weight whole lists, or take a "
+                "pairwise loss, such as ranknet"
+            )
 
     @abc.abstractmethod
     def _row_values(self, lists: Lists) -> Tensor:
@@ -58,9 +72,12 @@ class _StatisticLoss(RankingLoss):
         gains = gains_of(lists.labels.double(), self.gain).masked_fill(~lists.mask, 0.0)
         weights = position_weights(self.statistic, lists.mask.sum(-1), lists.scores.shape[-1])
         ideal = (gains.sort(-1, descending=True).values * weights).sum(-1)
-        if not bool(ideal.isfinite().all()):
-            largest = float(lists.labels.max())
-            raise ValueError(f"labels must be small enough for {self.statistic} to be finite, got {largest:g}")
+        check_finite(ideal, self.statistic, lists.labels)
+        if (
+            self.pairs == "mean"
+        ):  # sums over pairs of large gains overflow where their share of the ideal value does not
+            unit = torch.ones_like(ideal).masked_fill(ideal > _LARGE, 1.0 / _LARGE)
+            gains, ideal = gains * unit.unsqueeze(-1), ideal * unit
         return gains, weights, ideal
 
     def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
@@ -208,6 +225,16 @@ class LambdaLoss(_StatisticLoss):
         if weighted:
             return None
         return statistic_loss("lambda", self.pairs == "mean", self.statistic, self.gain, longest, equal)
+
+    def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
+        """Return slopes and curvatures of lists of several lengths, by the core for those of each length."""
+        slopes, curvatures = torch.zeros_like(lists.scores), torch.zeros_like(lists.scores)
+        sizes = lists.mask.sum(-1)
+        for size in sizes.unique().tolist():
+            here = lists.mask & (sizes == size).unsqueeze(-1)
+            qid = torch.arange(int(here.sum()) // max(size, 1)).repeat_interleave(size)
+            slopes[here], curvatures[here] = derivatives(self, lists.scores[here], lists.labels[here], qid)
+        return slopes, curvatures
 
     def _row_values(self, lists: Lists) -> Tensor:
         gains, weights, ideal = self._parts(lists)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ltr.metrics.ranked import RankedLists, Ties, Weight, positions_within, running_product, segment_sum
-from ltr.ranks import GainName, weights_at
+from ltr.ranks import GainName, check_finite, weights_at
 from ltr.statistics import RankStatistic
 
 
@@ -23,7 +23,9 @@ def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, 
     if statistic.kind.share_of_pairs:
         statistic.check_labels(graded=not ranked.binary)
         return _share_of_pairs_of(ranked, ties, empty)
-    return ranked.total(ranked.ordered(ties).gains(gain) * ranked.weights(partial(weights_at, statistic), ties))
+    value = ranked.total(ranked.ordered(ties).gains(gain) * ranked.weights(partial(weights_at, statistic), ties))
+    check_finite(value, statistic, ranked.levels)
+    return value
 
 
 def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:

@@ -9,6 +9,8 @@ namespace ltr {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLarge =
+    0x1p512;                     // shares of larger ideal values are computed in this unit: no sum over pairs overflows
 constexpr double kClose = 64.0;  // largest difference of scores for which exponentials are products (`pair_losses.cpp`)
 
 // The gains of the items of a list, the weights of its positions, and what a value is divided by.
@@ -29,6 +31,10 @@ Statistic statistic_of(const List& list, const Options& options, Workspace& spac
     const bool counts = static_cast<std::int64_t>(position) < options.cutoff;
     x.weights[position] = counts ? options.rank_weights[rank - 1] : 0.0;
     x.ideal += x.gains[static_cast<std::size_t>(by_label.order[position])] * x.weights[position];
+  }
+  if (options.mean && x.ideal > kLarge && x.ideal < kInfinity) {
+    for (std::size_t i = 0; i < n; ++i) x.gains[i] /= kLarge;
+    x.ideal /= kLarge;
   }
   double whole = by_label.labels() < 2 ? 0.0 : x.ideal;
   if (options.share_of_pairs) {

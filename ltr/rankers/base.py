@@ -89,6 +89,7 @@ class Ranker(BaseEstimator):
     Attributes:
         n_features_in_: number of features in `fit`.
         feature_names_in_: names of the columns in `fit`, where X was a frame with names.
+        preparation_: what makes features of the user's table, see `prepare_with`; None where X has the features.
 
     Raises:
         ValueError: in `fit`, a parameter or data against its rule.
@@ -99,6 +100,7 @@ class Ranker(BaseEstimator):
     normalize: bool
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
+    preparation_: TablePreparation | None = None
 
     _FITTED: ClassVar[tuple[str, ...]] = ()
     _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
@@ -369,8 +371,9 @@ class Ranker(BaseEstimator):
         Returns:
             Features, labels, and the number of each row's list, None without a `qid`.
         """
+        self.preparation_ = None
         names = column_names(X)
-        given = X if names is None else _columns_by_name(X, names)
+        given = X if names is None else columns_by_name(X, names)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
         features = validate_data(self, given, None if y is None else "no_validation", ensure_min_samples=2, **options)
         if names is not None:
@@ -416,12 +419,18 @@ class Ranker(BaseEstimator):
         Where both the fit and X had names, columns are found by name, whatever their order: a name says which column is
         meant, so that no order can be wrong. (scikit-learn's own estimators refuse another order.) A column that the
         fit did not have is ignored: it has no weight, and the others are known by name. In other cases columns go by
-        their position, with scikit-learn's warning where one side alone had names.
+        their position, with scikit-learn's warning where one side alone had names. A ranker with a preparation takes
+        frames of the user's table as well as frames of features.
         """
         check_is_fitted(self)
         names: Sequence[str] | None = getattr(self, "feature_names_in_", None)
-        if names is not None and column_names(X) is not None:
-            return _columns_by_name(X, names)
+        given = column_names(X)
+        if self.preparation_ is not None and given is not None:
+            table = {one.column for one in self.preparation_.encodings_}
+            if table <= set(given) or not set(self._names or ()) <= set(given):
+                return checked_features(self.preparation_.transform(X), names)
+        if names is not None and given is not None:
+            return columns_by_name(X, names)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
         features = validate_data(self, X, reset=False, **options)
         return np.require(checked_features(features, names), requirements="W")
@@ -441,6 +450,34 @@ class Ranker(BaseEstimator):
             raise ValueError(f"names must be those of {self.n_features_in_} columns, got {len(found)}")
         self.feature_names_in_ = np.array(found, dtype=object)
         return self
+
+    def prepare_with(self, preparation: TablePreparation) -> Self:
+        """Let a fitted ranker take frames of the user's own table, from which a preparation makes the features.
+
+        The preparation is saved with the ranker.
+
+        Args:
+            preparation: what made the features of the fit, fitted.
+
+        Raises:
+            ValueError: a ranker that is not fitted, or a preparation of other features.
+        """
+        check_is_fitted(self)
+        self._check_prepared(preparation)
+        self.preparation_ = preparation
+        return self
+
+    def _check_prepared(self, preparation: TablePreparation) -> None:
+        made, names = preparation.get_feature_names_out().tolist(), self._names
+        if made != (names or made) or len(made) != self.n_features_in_:
+            own = f"{self.n_features_in_} features" if names is None else listed(names)
+            raise ValueError(f"preparation must make the features of the fit, {own:.300}, got {listed(made):.300}")
+
+    @property
+    def _names(self) -> list[str] | None:
+        """The names of the columns of the fit; None where they had none."""
+        names: NDArray[np.object_] | None = getattr(self, "feature_names_in_", None)
+        return None if names is None else names.tolist()
 
     def _take_names(self, other: Ranker) -> None:
         """Record the features of another ranker, which passed its checked array on to this one."""
@@ -543,15 +580,9 @@ class Ranker(BaseEstimator):
 
     def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
         """Return the features, (d, n), of the inputs of a graph."""
-        names: list[str] | None = None
-        if hasattr(self, "feature_names_in_"):
-            names = self.feature_names_in_.tolist()
         if preparation is None:
-            return graph.matrix(names, self.n_features_in_)
-        made = preparation.get_feature_names_out().tolist()
-        if made != (names or made) or len(made) != self.n_features_in_:
-            own = f"{self.n_features_in_} features" if names is None else listed(names)
-            raise ValueError(f"preparation must make the features of the fit, {own:.300}, got {listed(made):.300}")
+            return graph.matrix(self._names, self.n_features_in_)
+        self._check_prepared(preparation)
         return graph.table(preparation)
 
     def _output_in(self, graph: OnnxGraph, columns: str) -> None:
@@ -584,6 +615,8 @@ class Ranker(BaseEstimator):
             ranker.n_features_in_ = state["n_features"]
             if state["feature_names"] is not None:
                 ranker.feature_names_in_ = np.array(state["feature_names"], dtype=object)
+            if (preparation := state.get("preparation")) is not None:
+                ranker.preparation_ = TablePreparation.from_json(preparation)
             ranker._restore(state["fitted"])
         except (LookupError, TypeError, AttributeError, RuntimeError, StopIteration) as error:
             raise ValueError(f"state must be what to_state of a ranker returned ({error!r:.200})") from error
@@ -640,17 +673,27 @@ def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any li
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _columns_by_name(X: Any, names: Sequence[str]) -> FloatArray:  # noqa: ANN401 (a frame of any library)
-    """Return the columns of these names, (n, d); a column may hold numbers as text."""
+def columns_by_name(X: Any, names: Sequence[str], *, missing: bool = False) -> FloatArray:  # noqa: ANN401
+    """Return the columns of a frame that have these names, (n, d).
+
+    Args:
+        X: a frame of any library; a column may hold numbers as text.
+        names: names of the columns.
+        missing: whether values may be missing or infinite, in columns of numbers.
+
+    Raises:
+        ValueError: a column that is missing or holds something else.
+    """
     frame = narwhals.from_native(X, eager_only=True)
-    if missing := [name for name in names if name not in frame.columns]:
+    if absent := [name for name in names if name not in frame.columns]:
         shown = ", ".join(frame.columns[:20]) + (", ..." if len(frame.columns) > 20 else "")
-        lacking = f"column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
+        lacking = f"column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}"
         raise ValueError(f"X must have the {lacking}, which the ranker was fitted with; it has {shown}")
     types = [frame.schema[name] for name in names]
     if all(kind.is_numeric() or kind == narwhals.Boolean for kind in types):  # others are read cell by cell
         floats = [frame[name].cast(narwhals.Float64).to_numpy() for name in names]
-        return checked_features(np.column_stack(floats), list(names), "X")
+        features = np.ascontiguousarray(np.column_stack(floats), dtype=np.float64)
+        return features if missing else checked_features(features, list(names), "X")
     return features_of({name: frame[name].to_native() for name in names}, "X", list(names), NumberForm("."))
 
 

@@ -8,10 +8,11 @@ takes it as it is; `EstimatorRanker` gives it all that rankers of this package h
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from ltr.data.dataset import checked_queries
 from ltr.estimator_names import EstimatorName
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
-from ltr.rankers.foreign import own_form, raw_scores
+from ltr.rankers.foreign import known_names, named_rows, own_form, places_by_name, raw_scores, rows_to_fit
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -105,7 +106,7 @@ class EstimatorRanker(Ranker):
         if weights is not None and (refused := weights_refused(estimator)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         try:
-            self.estimator_: Any = fit_estimator(estimator, features, labels, groups, weights)
+            self.estimator_: Any = fit_estimator(estimator, features, labels, groups, weights, names=self._names)
         except MemoryError:
             raise
         except Exception as error:
@@ -158,7 +159,7 @@ class EstimatorRanker(Ranker):
         if self.form_ is not None:
             return scores_of(self.form_, features, lists)
         try:
-            scores = scores_of(self.estimator_, features, lists)
+            scores = scores_of(self.estimator_, features, lists, self._names)
         except MemoryError:
             raise
         except Exception as error:
@@ -234,16 +235,18 @@ def fit_estimator(
     weights: FloatArray | None,
     *,
     requested: bool | None = None,
+    names: Sequence[str] | None = None,
 ) -> Any:  # noqa: ANN401
     """Return an estimator, fitted to rows that are checked already.
 
     Args:
-        estimator: the estimator.
+        estimator: the estimator; it gets a frame where the columns have names.
         features: (n, d).
         labels: (n,).
         groups: list of each row, (n,); None means that all rows are one list.
         weights: weights of the rows, (n,), which the ``fit`` takes; None where all count alike.
         requested: whether it requests a ``qid``, where metadata routing decides that; None where it does not.
+        names: names of the columns; None where they have none.
     """
     last, prefix = last_step(estimator)
     # an estimator that knows groups cannot do without
@@ -262,10 +265,25 @@ def fit_estimator(
         order = np.argsort(lists, kind="stable")
         given = {name: values[order] for name, values in given.items()}
         sizes = np.unique(lists, return_counts=True)[1]
-        estimator.fit(features[order], y[order], **{f"{prefix}group": sizes}, **given)
+        rows = rows_to_fit(estimator, features[order], names)
+        estimator.fit(rows, y[order], **{f"{prefix}group": sizes}, **given)
     else:
-        estimator.fit(features, y, **given, **({} if lists is None else {f"{prefix}qid": lists}))
+        rows = rows_to_fit(estimator, features, names)
+        estimator.fit(rows, y, **given, **({} if lists is None else {f"{prefix}qid": lists}))
+    _record_columns(estimator, rows)
     return estimator
+
+
+def _record_columns(estimator: Any, rows: Any) -> None:  # noqa: ANN401 (any estimator, a frame or an array)
+    """Record on an estimator that does not do so itself whether it was fitted to a frame or to an array."""
+    first = estimator
+    while isinstance(first, Pipeline):
+        first = first.steps[0][1]
+    with contextlib.suppress(AttributeError, TypeError):  # objects that take no attributes
+        if not hasattr(first, "n_features_in_"):
+            first.n_features_in_ = rows.shape[1]
+        if not isinstance(rows, np.ndarray) and known_names(estimator) is None:
+            first.feature_names_in_ = np.array(rows.columns, dtype=object)
 
 
 def why_not_saved(
@@ -305,25 +323,42 @@ def why_not_saved(
 # --- scores ----------------------------------------------------------------------------------------------------------
 
 
-def scores_of(base: Any, features: FloatArray, queries: IntArray | None) -> FloatArray:  # noqa: ANN401 (any estimator)
-    """Return a base ranker's scores of an array whose columns are known to be those of the fit, (n,)."""
+def scores_of(
+    base: Any,  # noqa: ANN401 (any estimator)
+    features: FloatArray,
+    queries: IntArray | None,
+    names: Sequence[str] | None = None,
+) -> FloatArray:
+    """Return a base ranker's scores of rows that are checked already, (n,).
+
+    Args:
+        base: the fitted ranker or estimator.
+        features: (n, d).
+        queries: list of each row, (n,); None means that all rows are one list.
+        names: names of the columns, by which a base that knows names finds its own; None where they go by position.
+
+    Raises:
+        ValueError: a column of the base is missing, or the base gives no score for each row.
+    """
+    if (places := places_by_name(base, names)) is not None:
+        features = np.ascontiguousarray(features[:, places])
     if isinstance(base, SurrogateRanker | EstimatorRanker):  # some score a row by its list
         return base._scores(features, queries)
     if isinstance(base, Ranker):
         return base._scores(features)
     if (linear := _linear_form(base, features.shape[1])) is not None:
         return linear_scores(features, linear[0]) + linear[1]
-    return _scores_by(base, features)
+    return _scores_by(base, features, names)
 
 
-def _scores_by(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (any estimator)
-    """Return the scores of an estimator by its own methods, (n,)."""
+def _scores_by(base: Any, features: FloatArray, names: Sequence[str] | None = None) -> FloatArray:  # noqa: ANN401
+    """Return the scores of an estimator by its own methods, (n,), of rows with its columns in its order."""
     scores = raw_scores(base, features)
     if scores is None:
         method = next((name for name in ("decision_function", "predict_proba", "predict") if hasattr(base, name)), None)
         if method is None:
             raise ValueError(f"base must have decision_function, predict_proba or predict, got {base!r}")
-        scores = np.asarray(getattr(base, method)(features), dtype=np.float64)
+        scores = np.asarray(getattr(base, method)(named_rows(base, features, names)), dtype=np.float64)
         if method == "predict_proba" and scores.shape[1:] == (2,):
             scores = scores[:, 1]
     if scores.shape != (len(features),):
@@ -361,12 +396,25 @@ def is_summed(base: Any) -> bool:  # noqa: ANN401 (any estimator)
     return not isinstance(form, SurrogateRanker) or form.coef_ is not None
 
 
-def parts_of_scores(base: Any, features: FloatArray, typical: FloatArray) -> FloatArray | None:  # noqa: ANN401 (any estimator)
+def parts_of_scores(
+    base: Any,  # noqa: ANN401 (any estimator)
+    features: FloatArray,
+    typical: FloatArray,
+    names: Sequence[str] | None = None,
+) -> FloatArray | None:
     """Return what each column adds to a base ranker's scores, (n, d); None where they are no sum over columns."""
+    places = places_by_name(base, names)
+    own, typical = (features, typical) if places is None else (features[:, places], typical[places])
     if isinstance(base, Ranker):
-        return base._parts(features)
-    linear = _linear_form(base, features.shape[1])
-    return None if linear is None else (features - typical) * linear[0]
+        parts = base._parts(own)
+    else:
+        linear = _linear_form(base, own.shape[1])
+        parts = None if linear is None else (own - typical) * linear[0]
+    if parts is None or places is None:
+        return parts
+    every = np.zeros_like(features)
+    every[:, places] = parts
+    return every
 
 
 def _linear_form(base: Any, d: int) -> tuple[FloatArray, float] | None:  # noqa: ANN401 (any estimator)
@@ -386,8 +434,19 @@ def _linear_form(base: Any, d: int) -> tuple[FloatArray, float] | None:  # noqa:
     return weights, float(scores[0])
 
 
-def linear_weights_of(base: Any, d: int) -> FloatArray | None:  # noqa: ANN401 (any estimator)
-    """Return the weights of a linear base ranker, to start the exact stage from; None where it has none, (d,)."""
+def linear_weights_of(base: Any, d: int, names: Sequence[str] | None = None) -> FloatArray | None:  # noqa: ANN401
+    """Return the weights of a linear base ranker, to start the exact stage from; None where it has none, (d,).
+
+    Args:
+        base: the fitted ranker or estimator.
+        d: number of columns.
+        names: names of the columns, by which a base that knows names finds its own; None where they go by position.
+    """
+    if (places := places_by_name(base, names)) is not None:
+        own = linear_weights_of(base, len(places))
+        every = np.zeros(d)
+        every[places] = 0.0 if own is None else own
+        return None if own is None else every
     if isinstance(base, Pipeline):
         return _pipeline_weights(base, d)
     weights = getattr(base, "linear_weights", getattr(base, "coef_", None))
@@ -403,7 +462,7 @@ def _pipeline_weights(pipeline: Pipeline, d: int) -> FloatArray | None:
         return None
     columns = np.vstack([np.zeros((1, d)), np.eye(d)])
     for step in steps:
-        columns = np.asarray(step.transform(columns))
+        columns = np.asarray(step.transform(named_rows(step, columns, None)))
     weights = linear_weights_of(pipeline.steps[-1][1], columns.shape[1])
     return None if weights is None else (columns[1:] - columns[0]) @ weights
 

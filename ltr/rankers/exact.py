@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 
 _DECIMALS = 10  # of columns in their units, where totals have to be exact
+_LEAST_DEVIATION = 1e-300  # of columns, whose weights are divided by it
 _INNER_RESTARTS = 10  # of the local search where only the features in use are looked for
 
 
@@ -642,7 +643,12 @@ class TopLists:
     def of(cls, X: FloatArray, queries: IntArray | None, *, round_units: bool = False) -> TopLists:
         """Standardise the features X, (items, d), of items of the given queries, or of one list.
 
-        With `round_units` they are divided by round numbers near their deviations, and yes/no features by 1.
+        A column of which two values of a list differ, however little, is in `Z`: differences of numbers that are close
+        are exact. With `round_units` columns are divided by round numbers near their deviations, and yes/no features
+        by 1.
+
+        Raises:
+            ValueError: a column that varies so little that its weight would not be finite.
         """
         center = X.mean(axis=0)
         centered = X - center if queries is None else X - _means(X, queries)
@@ -650,7 +656,10 @@ class TopLists:
         reach = np.max(np.abs(centered), axis=0)
         unit = np.where(reach > 0, reach, 1.0)
         deviation = np.sqrt(np.mean((centered / unit) ** 2, axis=0)) * unit
-        varying = deviation > 1e-12 * np.max(np.abs(X), axis=0)  # more than the rounding of a constant column
+        varying = (_first_rows(X, queries) != X).any(axis=0)  # the mean of a constant column may be rounded
+        if (small := deviation[varying & (deviation < _LEAST_DEVIATION)]).size:
+            rule = f"must have a deviation of at least {_LEAST_DEVIATION:g}, for weights that are finite"
+            raise ValueError(f"X: a column that varies {rule}, got {small[0]:g}: multiply it, or leave it out")
         scale = np.where(varying, deviation, 1.0)
         if round_units:
             answers = np.all((X == 0) | (X == 1), axis=0)
@@ -685,6 +694,14 @@ def round_number(size: float) -> float:
     exponent = math.floor(math.log10(size))
     nearby = [float(f"{digit}e{power}") for power in (exponent, exponent + 1) for digit in (1, 2, 5)]
     return min(nearby, key=lambda number: abs(math.log(number / size)))
+
+
+def _first_rows(X: FloatArray, queries: IntArray | None) -> FloatArray:
+    """Return, for each row, the first row of its query."""
+    if queries is None:
+        return X[:1]
+    _, first, group = np.unique(queries, return_index=True, return_inverse=True)
+    return X[first[group]]
 
 
 def _means(X: FloatArray, queries: IntArray) -> FloatArray:

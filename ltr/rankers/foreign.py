@@ -32,20 +32,24 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ltr.native import tree_scores
-from ltr.rankers.base import FloatArray, IntArray, Ranker, linear_scores
+from ltr.rankers.base import FloatArray, IntArray, Ranker, column_names, columns_by_name, linear_scores
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["GivenRanker", "TreesRanker", "WeightsRanker", "own_form", "raw_scores"]
 
 _PROBES = 400  # rows on which trees are compared with their model
 _ZERO = float(np.float32(1e-35))  # LightGBM: numbers up to here count as 0
+_REFUSED = frozenset(' "[]{},:<')  # letters that names of columns must not have in LightGBM or XGBoost, or that change
 _LARGEST_CATEGORY = 2.0**24  # XGBoost: numbers above are no categories
 
 
@@ -78,9 +82,8 @@ class GivenRanker(Ranker):
     def _of(self, model: Any, d: int) -> Self:  # noqa: ANN401 (a model of any library)
         """Take number and names of the columns from a model."""
         self.n_features_in_ = d
-        names = getattr(model, "feature_names_in_", None)
-        if names is not None and list(names) != [f"Column_{j}" for j in range(d)]:  # which LightGBM makes up
-            self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        if (names := known_names(model)) is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
 
@@ -179,8 +182,10 @@ class TreesRanker(GivenRanker):
         return ranker
 
     def _features(self, X: ArrayLike) -> FloatArray:
-        """Check that there are as many columns as in the model; they may have missing values."""
+        """Return the columns of the model, by name as for other rankers; they may have missing values."""
         check_is_fitted(self)
+        if hasattr(self, "feature_names_in_") and column_names(X) is not None:
+            return columns_by_name(X, self.feature_names_in_.tolist(), missing=True)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
         return np.asarray(validate_data(self, X, reset=False, **options))
 
@@ -242,6 +247,79 @@ class TreesRanker(GivenRanker):
         return depth
 
 
+def known_names(model: Any) -> list[str] | None:  # noqa: ANN401 (a model of any library)
+    """Return the names of the columns that a model was fitted to, in its order; None where it knows none."""
+    try:
+        if _reader_of(model) is _read_lightgbm:
+            booster = model if hasattr(model, "feature_name") else model.booster_
+            names = booster.feature_name()
+            names = None if names == [f"Column_{j}" for j in range(len(names))] else names  # which it makes up
+        elif _reader_of(model) is _read_xgboost:
+            names = (model if hasattr(model, "feature_names") else model.get_booster()).feature_names
+        else:
+            names = getattr(model, "feature_names_in_", None)
+    except (AttributeError, NotFittedError):
+        return None
+    return None if names is None else [str(name) for name in names]
+
+
+def places_by_name(model: Any, names: Sequence[str] | None) -> IntArray | None:  # noqa: ANN401
+    """Return where the columns of a model are among these columns.
+
+    Args:
+        model: a fitted model of any library.
+        names: names of the columns that there are; None where they have none.
+
+    Returns:
+        The places, (columns of the model,); None where the columns are the model's own in its order, or go by their
+        position because one side has no names.
+
+    Raises:
+        ValueError: a column of the model is missing.
+    """
+    own = known_names(model)
+    if own is None or names is None or own == list(names):
+        return None
+    place = {name: j for j, name in enumerate(names)}
+    if _reader_of(model) is _read_lightgbm:  # which writes _ for spaces
+        place = {name.replace(" ", "_"): j for name, j in place.items()} | place
+    if missing := [name for name in own if name not in place]:
+        lacking = f"column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
+        raise ValueError(
+            f"X must have the {lacking:.300}, which the base, a {type(model).__name__}, was fitted with; it has "
+            f"{', '.join(names):.300}"
+        )
+    return np.array([place[name] for name in own], dtype=np.int64)
+
+
+def named_rows(model: Any, features: FloatArray, names: Sequence[str] | None) -> Any:  # noqa: ANN401
+    """Return rows with the columns of a model, in its order, as it takes them: a frame where it knows names.
+
+    Args:
+        model: a fitted model of any library.
+        features: (n, d).
+        names: names of the columns, for a model that does not say what it was fitted to; None where they have none.
+    """
+    own = known_names(model)
+    if own is None and not hasattr(model, "n_features_in_"):
+        own = None if names is None else list(names)
+    return features if own is None else _frame(features, own)
+
+
+def rows_to_fit(model: Any, features: FloatArray, names: Sequence[str] | None) -> Any:  # noqa: ANN401
+    """Return rows to fit a model to: a frame where the columns have names, unless the library refuses such names."""
+    boosted = _reader_of(model) in (_read_lightgbm, _read_xgboost)
+    if names is None or (boosted and any(set(name) & _REFUSED for name in names)):
+        return features
+    return _frame(features, names)
+
+
+def _frame(features: FloatArray, names: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(features, columns=list(names))
+
+
 def own_form(model: Any, linear: tuple[FloatArray, float] | None) -> GivenRanker | None:  # noqa: ANN401
     """Return a ranker that scores as a fitted model of another library does; None for a model that has no such form.
 
@@ -268,15 +346,16 @@ def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: 
     Of a classifier they are the log odds, which order rows as the probabilities do, but do not come out equal near 1.
     """
     reader = _reader_of(model)
+    rows = features if reader is None else named_rows(model, features, None)
     if reader is _read_lightgbm:
-        scores = model.predict(features, raw_score=True)
+        scores = model.predict(rows, raw_score=True)
     elif reader is _read_xgboost:
         if hasattr(model, "get_booster"):
-            scores = model.predict(features, output_margin=True)
+            scores = model.predict(rows, output_margin=True)
         else:
             scores = model.inplace_predict(features, predict_type="margin", validate_features=False)
     elif reader is _read_histograms:
-        scores = model.decision_function(features) if hasattr(model, "classes_") else model.predict(features)
+        scores = model.decision_function(rows) if hasattr(model, "classes_") else model.predict(rows)
     else:
         return None
     return np.asarray(scores, dtype=np.float64)

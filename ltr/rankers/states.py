@@ -39,6 +39,7 @@ def state_of(ranker: Ranker) -> dict[str, Any]:
         "n_features": int(ranker.n_features_in_),
         "feature_names": None if names is None else names.tolist(),
         **({"how": ranker._HOW} if ranker._HOW else {}),
+        **({} if ranker.preparation_ is None else {"preparation": ranker.preparation_.to_json()}),
         "fitted": _plain(ranker._fitted_state()),
     }
 

@@ -23,7 +23,7 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
@@ -59,7 +59,7 @@ from ltr.rankers.estimators import (
 )
 from ltr.rankers.exact import ExactRanker, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
-from ltr.rankers.foreign import GivenRanker
+from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -183,10 +183,11 @@ class ScoreColumn(Ranker):
                 raise ValueError(f"column must be {rule}, got {self.column!r}")
             self.index_ = int(self.column)
 
-    def others(self, features: FloatArray) -> FloatArray:
-        """Return the features with 0 in this column, so that it does not vary."""
+    def others(self, features: FloatArray, names: Sequence[str] | None = None) -> FloatArray:
+        """Return the features with 0 in this column, so that it does not vary; `names` are those of the features."""
+        places = places_by_name(self, names)
         others = features.copy()
-        others[:, self.index_] = 0.0
+        others[:, self.index_ if places is None else places[self.index_]] = 0.0
         return others
 
     def _scores(self, features: FloatArray) -> FloatArray:
@@ -205,12 +206,12 @@ class TwoStageRanker(Ranker):
 
     Args:
         base: ``"logistic"``, ``"rankboost"``, the name of a loss (a `SurrogateRanker`) or of an estimator (an
-            `EstimatorRanker`, see `make_ranker`), or any estimator, of which a clone is fitted. It ranks by
-            ``decision_function``, ``predict_proba`` (of the last class) or ``predict``, whichever it has first; a
-            classifier of LightGBM or XGBoost by its log odds. It learns from the `qid` if its
-            ``fit``, or that of the last step of a pipeline, takes one; where metadata routing is enabled, if it
-            requests one. An estimator whose ``fit`` takes a ``group``, as the rankers of LightGBM and XGBoost do, gets
-            the rows list by list and the sizes of the lists.
+            `EstimatorRanker`, see `make_ranker`), or any estimator, of which a clone is fitted, to a pandas frame where
+            X is a frame with names. It ranks by ``decision_function``, ``predict_proba`` (of the last class) or
+            ``predict``, whichever it has first; a classifier of LightGBM or XGBoost by its log odds. It learns from the
+            `qid` if its ``fit``, or that of the last step of a pipeline, takes one; where metadata routing is enabled,
+            if it requests one. An estimator whose ``fit`` takes a ``group``, as the rankers of LightGBM and XGBoost do,
+            gets the rows list by list and the sizes of the lists.
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
             statistic is also what `score` reports, of whole lists.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
@@ -301,9 +302,10 @@ class TwoStageRanker(Ranker):
                 and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
                 row in the statistic is multiplied by its weight. Rows with label 0 must have weight 1, or 0 to be left
                 out. Weights that are all 1 change nothing.
-            base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Scores out of
-                fold, which `base_score` and `choose` need, still come from clones that are fitted to parts of the rows.
-                A `TreesRanker` cannot be fitted again: its scores are taken as they are, so it must not have seen these
+            base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Where it was
+                fitted to a frame and X is one, it gets its columns by name, in its own order. Scores out of fold, which
+                `base_score` and `choose` need, still come from clones that are fitted to parts of the rows. A
+                `TreesRanker` cannot be fitted again: its scores are taken as they are, so it must not have seen these
                 rows.
             warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
             constraints: side constraints ``A w <= b`` on the weights of the standardised features.
@@ -327,12 +329,10 @@ class TwoStageRanker(Ranker):
             if isinstance(self.base, str):
                 raise ValueError(f"base_is_fitted needs a ranker object as base, got base={self.base!r}")
             self.base_ = self.base
-            if isinstance(self.base_, Ranker):
-                check_is_fitted(self.base_)
-                validate_data(self.base_, X, reset=False, skip_check_array=True)
+            self._check_base(X)
         else:
             self.base_ = self._fit_base(training, qid, seed)
-        scores = scores_of(self.base_, features, lists)
+        scores = scores_of(self.base_, features, lists, self._names)
         if self.top_k is not None and labels_agree(scores, lists):
             of = "" if lists is None else " of each query"
             raise ValueError(
@@ -340,7 +340,7 @@ class TwoStageRanker(Ranker):
                 "all of them would be at the top: it has learnt nothing from these features. Take another base or "
                 'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
             )
-        if (own := linear_weights_of(self.base_, features.shape[1])) is not None:
+        if (own := linear_weights_of(self.base_, features.shape[1], self._names)) is not None:
             starts.insert(0, own)
         self.choice_: Choice | None = None
         spread = self.spread
@@ -359,6 +359,16 @@ class TwoStageRanker(Ranker):
         if self.choice_ is not None:
             self._explain_choice()
         return self
+
+    def _check_base(self, X: ArrayLike) -> None:
+        """Check that a base that is fitted already takes the columns of X, where they go by their position."""
+        base, known = self.base_, known_names(self.base_)
+        if isinstance(base, Ranker):
+            check_is_fitted(base)
+        if known is not None and self._names is not None:
+            return
+        if isinstance(base, BaseEstimator) and (known is not None or not hasattr(base, "feature_names_in_")):
+            validate_data(base, X, reset=False, skip_check_array=True)
 
     def _checked_stage(self) -> ExactRanker:
         """Check all parameters; return the exact stage, not yet fitted."""
@@ -414,7 +424,7 @@ class TwoStageRanker(Ranker):
         top = scores >= cuts
         self.exact_ = exact
         exact._take_names(self)
-        columns = self.base_.others(features) if isinstance(self.base_, ScoreColumn) else features
+        columns = self.base_.others(features, self._names) if isinstance(self.base_, ScoreColumn) else features
         if self.choose or self.base_score:
             columns = np.column_stack([scores, columns])
         top_labels, top_lists = labels[top], None if lists is None else lists[top]
@@ -461,7 +471,7 @@ class TwoStageRanker(Ranker):
         else:
             part = training.take(seen)
             base = self._fit_base(part, part.lists, seed)
-        scores = scores_of(base, training.features, training.lists)
+        scores = scores_of(base, training.features, training.lists, self._names)
         return _PartScores(scores, float(scores[seen].mean()), float(scores[seen].std()))
 
     def _compare(
@@ -509,7 +519,7 @@ class TwoStageRanker(Ranker):
                 pool.shutdown(cancel_futures=True)
                 raise
         names = [BASE, *self._candidates]
-        linear = linear_weights_of(self.base_, training.features.shape[1]) is not None
+        linear = linear_weights_of(self.base_, training.features.shape[1], self._names) is not None
         measure = self._measure()
         return compare(results, splits, names, training.weighted, lists, groups, measure, seed, linear=linear)
 
@@ -703,7 +713,8 @@ class TwoStageRanker(Ranker):
         if isinstance(base, SurrogateRanker):
             base.fit(training.features, training.labels, training.lists, group=training.groups, sample_weight=weights)
         else:
-            fit_estimator(base, training.features, training.labels, training.lists, weights, requested=requested)
+            given = training.features, training.labels, training.lists, weights
+            fit_estimator(base, *given, requested=requested, names=self._names)
         if isinstance(base, Ranker):
             base._take_names(self)
         return base
@@ -715,7 +726,7 @@ class TwoStageRanker(Ranker):
         if self.threshold_ is not None and qid is not None:
             raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
         queries = None if qid is None else checked_queries(qid, len(features))[0]
-        scores = scores_of(self.base_, features, queries)
+        scores = scores_of(self.base_, features, queries, self._names)
         return scores, self._cuts(scores, queries), queries
 
     def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
@@ -755,7 +766,10 @@ class TwoStageRanker(Ranker):
 
     def _merged_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
         """Return merged scores, and which rows are reranked; the counterpart of `_merged`."""
-        scores = self._form_of_base()._scores_in(graph, columns)
+        form = self._form_of_base()
+        places = places_by_name(form, self._names)
+        own = columns if places is None else graph.op("Gather", columns, graph.constant(places), axis=0)
+        scores = form._scores_in(graph, own)
         if self.coef_ is None:
             return scores, graph.op("Less", scores, scores)
         if self.threshold_ is None:
@@ -783,9 +797,9 @@ class TwoStageRanker(Ranker):
 
         features, exact = np.array(values), self.exact_
         queries = np.unique(rows["query"], return_inverse=True)[1] if "query" in rows else None
-        scores = scores_of(self.base_, features, None if self.threshold_ is not None else queries)
+        scores = scores_of(self.base_, features, None if self.threshold_ is not None else queries, self._names)
         seen, reranked = values.assign(**{BASE_SCORE: scores}), (rows["stage"] == "reranked").to_numpy()
-        parts, base, note = parts_of_scores(self.base_, features, exact.center_), None, ""
+        parts, base, note = parts_of_scores(self.base_, features, exact.center_, self._names), None, ""
         if parts is not None:
             base = frame = summed(values, parts, scores)
         else:
@@ -807,9 +821,12 @@ class TwoStageRanker(Ranker):
     def _form_of_base(self) -> Ranker:
         """Return a ranker of this package that scores as the base does; TypeError where there is none."""
         try:
-            return form_of(self.base_)
+            form = form_of(self.base_)
         except TypeError as error:
             raise TypeError(f"base: {error}") from None
+        if form is not self.base_ and (places := places_by_name(self.base_, self._names)) is not None:
+            form.feature_names_in_ = self.feature_names_in_[places]  # libraries may spell them otherwise
+        return form
 
     def _fitted_state(self) -> dict[str, Any]:
         choice = None if self.choice_ is None else self.choice_.to_dict()

@@ -27,7 +27,10 @@ class RunSource:
 
 
 class Rankers(Mapping[str, Ranker]):
-    """The fitted rankers of a run by method, each read from the run folder when it is first asked for."""
+    """The fitted rankers of a run by method, each read from the run folder when it is first asked for.
+
+    They take frames of the user's table.
+    """
 
     def __init__(self, source: RunSource, methods: tuple[str, ...]) -> None:
         self._source, self._methods = source, methods  # the source keeps a temporary folder
@@ -37,7 +40,10 @@ class Rankers(Mapping[str, Ranker]):
         if method not in self._methods:
             raise KeyError(f"{method!r}; fitted are {', '.join(self._methods)}")
         if method not in self._read:
-            self._read[method] = ranker_of(self._source.run, method)
+            ranker, preparation = ranker_of(self._source.run, method), self._source.task.split.preparation
+            if preparation is not None and method != CARD:  # cards read the table themselves
+                ranker.prepare_with(preparation)
+            self._read[method] = ranker
         return self._read[method]
 
     def __iter__(self) -> Iterator[str]:

@@ -270,9 +270,8 @@ class Results:
         if self.top is not None:
             notes.append(f"list: {self.top} on the training set")
         if self.choice is not None:
-            notes.append(
-                f"{best}, bound: those of the best weights on the list; {EXACT} ranks by weights for new lists"
-            )
+            order = "by weights for new lists" if self.choice.reranks else f"as {self.base} does"
+            notes.append(f"{best}, bound: those of the best weights on the list; {EXACT} ranks {order}")
         if self.card is not None and self.card.ties == "average":
             notes.append(f"{CARD}: rows with equal totals count as in random order")
         notes += [self.note] if self.note else []
@@ -384,7 +383,7 @@ def _flat(results: Results) -> list[Json]:
     """Return the rows with every value in a column of its own."""
     flat: list[Json] = [{} for _ in results.rows]
     for line, row in zip(flat, results.rows, strict=True):
-        for key, value in asdict(row).items():
+        for key, value in (asdict(row) | {"status": row.ending}).items():
             if key in ("train", "test"):
                 line |= {f"{key} {name}": v for name, v in value.items()}
             elif key == "first_k":
