@@ -50,13 +50,14 @@ class Scores:
         """Return whether each observation of `above` beats that of `below`; the index arrays broadcast."""
         with np.errstate(over="ignore", invalid="ignore"):
             difference = self._values[above] - self._values[below]
-            error = self._errors[above] + self._errors[below] + self._margin_error
             wins = difference >= self._margin
-            # written so that an overflow (inf or nan) counts as undecided
-            unsure = np.flatnonzero(~(np.abs(difference - self._margin) > error))
+            # written so that an overflow (inf or nan) counts as undecided; at first with the largest error of all
+            distance = np.abs(difference - self._margin).ravel()
+            unsure = np.flatnonzero(~(distance > 2 * self._errors.max(initial=0.0) + self._margin_error))
+            i, k = (np.broadcast_to(side, wins.shape).ravel()[unsure] for side in (above, below))
+            close = ~(distance[unsure] > self._errors[i] + self._errors[k] + self._margin_error)
+            i, k, unsure = i[close], k[close], unsure[close]
         if len(unsure):
-            shape = wins.shape
-            i, k = (np.broadcast_to(side, shape).ravel()[unsure] for side in (above, below))
             involved = np.union1d(i, k)
             scores, margin = self._integers(involved)
             at_i, at_k = np.searchsorted(involved, i).tolist(), np.searchsorted(involved, k).tolist()
