@@ -642,6 +642,15 @@ def finite_features(X: ArrayLike) -> FloatArray:
     return features
 
 
+def check_pairs(problem: Problem) -> None:
+    """Raise ValueError unless the problem has pairs, which all searches but that for cards work on."""
+    if type(problem).levels is Problem.levels:
+        raise ValueError(
+            f"problem must be a RerankProblem or PairwiseProblem for this method, got {type(problem).__name__}: "
+            "a CardProblem is solved by the method cards"
+        )
+
+
 def check_price_and_margin(C: float, margin: float) -> None:
     """Raise ValueError if the price or the margin is out of range."""
     if not 0 <= as_float(C) <= _LARGEST_VALUE:
