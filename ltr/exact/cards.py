@@ -221,6 +221,10 @@ class CardProblem(Problem):
             place = end
         return math.fsum(terms) + self.shift
 
+    def appearances(self) -> tuple[IntArray, IntArray]:
+        """Count the pairs in which each row is the upper one and the lower one, (n,) each."""
+        return self._ranking.appearances()
+
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it, of kind ``card``."""
         return {
