@@ -37,10 +37,10 @@ from typing import Any
 import numpy as np
 
 from ltr.checks import check_callable, one_of
-from ltr.exact.local_search import RESTARTS, load_search, search_locally
+from ltr.exact.local_search import load_search, search_instead, search_locally
 from ltr.exact.problem import Problem, check_pairs
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState, Stopped
+from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space.coordinates import SYSTEMS, WIDEST, apply_to
 from ltr.threads import available_threads
 
@@ -48,7 +48,6 @@ __all__ = ["WeightSpaceSearch"]
 
 _LONGEST_SEARCH = 0.1  # seconds before the first boxes, on short lists; more follow between cutoffs
 _RESTARTS = 30
-_MANY = 1_000_000  # restarts: as many as fit the time
 
 
 @dataclass(frozen=True)
@@ -155,13 +154,7 @@ class WeightSpaceSearch:
                 return ending
         if (ending := out_of_reach(state)) is not None:
             if sides is None or sides.linear:
-                try:
-                    search_locally(
-                        state, state.remaining, RESTARTS if ending.status is not Status.TIME_LIMIT else _MANY
-                    )
-                except Stopped as stop:  # the reason why there is no proof says more than that time is up
-                    if stop.status is not Status.TIME_LIMIT:
-                        raise
+                search_instead(state, ending)
             return ending
         if problem.integer is None:
             search_briefly()
