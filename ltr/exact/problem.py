@@ -556,7 +556,7 @@ class RerankProblem(Problem):
         rows = self._rows
         terms = self.gains[rows.row] * rows.weight[rows.start + self.ranks(w)[rows.row] - 1]
         scale, shift = self._affine
-        return scale * math.fsum(terms.tolist()) + shift
+        return scale * math.fsum(terms[terms > 0].tolist()) + shift
 
     # --- for solvers and certificates --------------------------------------------------------------------------
 

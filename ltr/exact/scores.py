@@ -86,7 +86,7 @@ class Scores:
             least, reached = np.empty((2, len(low)), dtype=np.complex128)
             least.real = reached.real = lists
             least.imag, reached.imag = low, high
-        order = np.argsort(least, kind="stable")
+        order = np.argsort(least, kind="stable" if least is not low else None)  # the faster one of each
         least, reached = least[order], np.maximum.accumulate(reached[order])
         apart = np.empty(len(order), dtype=bool)  # whether each key differs from all keys before it
         apart[:1] = True

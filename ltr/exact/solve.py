@@ -70,7 +70,7 @@ class _Methods(Mapping[str, Solver]):
 METHODS: Mapping[str, Solver] = _Methods()
 """The methods by name."""
 
-_GRACE = 0.5  # seconds after a limit in which single features are still compared
+_GRACE = 0.2  # seconds after a limit in which single features are still compared
 _PROVABLE = 8  # most features with which lists of about 50 observations are proven optimal in seconds
 
 
@@ -196,7 +196,7 @@ def _run(solver: Solver, state: SolveState, starts: list[FloatArray], interrupts
 
 
 def _offer_single_features(state: SolveState, interrupts: Interrupts) -> None:
-    """Offer each feature alone, even if a limit is reached: on large problems until half a second after that."""
+    """Offer each feature alone; once a limit is reached, there is a fifth of a second left for that."""
     until = math.inf
     for w in single_features(state.problem):
         if until == math.inf and (interrupts.count or state.remaining == 0 or state.stop_requested()):
