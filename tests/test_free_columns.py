@@ -166,7 +166,7 @@ def tampered(certificate, free):
 def test_tampering_with_free_columns_is_seen():
     for options in ({"C": 0.05}, {"max_nonzeros": 1}):
         problem = RerankProblem(X, [1, 0, 1], margin=0.5, free=[0], **options)
-        weights = [1.0, -1.0, 0.0]
+        weights = [0.5, 1.0, 0.0]
         solution = solve(problem, KERNEL, warm_starts=[weights])
         certificate = certify(problem, solution)
         assert certificate.claim == "optimal"

@@ -79,11 +79,43 @@ def test_pairs_are_counted_without_being_made(make):
 @pytest.mark.parametrize("make", [long_list, many_gains, many_preferences])
 def test_pairs_beyond_the_memory_limit_are_not_made(no_pairs, make, method):
     problem = make()
-    solution = solve(problem, method, Limits(time_limit=60, memory_limit=40))
-    assert solution.status in (Status.MEMORY_LIMIT, Status.HEURISTIC)
+    solution = solve(problem, method, Limits(time_limit=0.5, memory_limit=40))
+    assert solution.status is (Status.TIME_LIMIT if method == "local_search" else Status.MEMORY_LIMIT)
     assert solution.bound == problem.trivial_bound
     assert solution.value > problem.evaluate(np.zeros(problem.d))  # single features were compared all the same
     assert method == "local_search" or "MB may be used" in solution.message
+
+
+@pytest.mark.parametrize(
+    ("options", "begun"),
+    [
+        ({}, False),
+        ({"C": 8.0}, True),  # a price that no third feature earns
+        ({"max_nonzeros": 1}, True),
+    ],
+)
+def test_a_proof_that_would_not_fit_the_time_is_not_begun(monkeypatch, options, begun):
+    starts = []
+
+    def start(proof, problem):
+        starts.append(problem)
+        raise Stopped(Status.TIME_LIMIT)
+
+    monkeypatch.setattr(weight_space_search.Proof, "_start", start)
+    problem = long_list(n=600, d=12, **options)
+    solution = solve(problem, limits=Limits(time_limit=0.5))
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.bound == problem.trivial_bound
+    assert solution.value > problem.evaluate(np.zeros(problem.d))
+    assert bool(starts) == begun
+    assert ("are too many for a proof in 0.5 s: the bound is that of a perfect order" in solution.message) != begun
+
+
+def test_whether_a_proof_is_begun_does_not_depend_on_the_speed_of_the_machine():
+    state = SolveState(long_list(n=600, d=12), Limits(time_limit=100))
+    assert weight_space_search.out_of_reach(state) is None
+    state._started -= 99.9
+    assert weight_space_search.out_of_reach(state) is None
 
 
 def test_what_one_box_takes_too_long_for_is_left_to_the_local_search(monkeypatch):

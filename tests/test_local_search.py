@@ -152,6 +152,20 @@ def test_more_restarts_never_hurt():
     assert values == sorted(values)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"C": 0.02}, {"constraints": LinearConstraints(-np.eye(5), np.zeros(5))}, {"rank": "subrank"}]
+)
+def test_steps_without_pairs_come_close_to_exact_line_searches(monkeypatch, options):
+    p = larger_problem(0, **options)
+    exact = local_search(p, restarts=20, time_limit=60.0)
+    monkeypatch.setattr("ltr.exact.local_search.search._MOST", 0)
+    monkeypatch.setattr(RerankProblem, "levels", None)  # no pairs are made
+    result = local_search(p, restarts=5, time_limit=60.0)
+    assert p.feasible(result.weights)
+    assert result.value == p.evaluate(result.weights) >= 0.98 * exact.value
+    assert result.value >= max(p.evaluate(w) for w in (*np.eye(5), *-np.eye(5)) if p.feasible(w))
+
+
 # --- side constraints ------------------------------------------------------------------------------------------
 
 

@@ -429,3 +429,81 @@ def test_a_single_constraint_may_be_written_flat():
     c = LinearConstraints([1.0, -1.0], 0.0)
     assert c.A.shape == (1, 2)
     assert c.b.shape == (1,)
+
+
+# --- many lists ------------------------------------------------------------------------------------------------
+
+
+def ranks_by_loops(problem, w):
+    """The definition of ranks, list by list, in rational numbers."""
+    scores, margin = exact_scores(problem.X, problem.in_box(w)), Fraction(problem.margin)
+    ranks = np.zeros(problem.n, dtype=int)
+    for query in set(problem.qid.tolist()):
+        members = np.flatnonzero(problem.qid == query).tolist()
+        if problem.rank == "subrank":
+            for i in members:
+                ranks[i] = 1 + sum(scores[i] - scores[k] >= margin for k in members)
+            continue
+        grades = sorted({problem.gains[i] for i in members})
+        grade = {i: grades.index(problem.gains[i]) for i in members}
+        ascending = sorted(members, key=lambda i: (scores[i] - margin * grade[i], grade[i], -i))
+        ranks[ascending] = np.arange(1, len(members) + 1)
+    return ranks
+
+
+NUMBERS = {
+    "real": lambda rng, size: rng.normal(size=size),
+    "yes and no": lambda rng, size: rng.integers(0, 2, size) * 1.0,
+    "tenths": lambda rng, size: rng.integers(-3, 4, size) * 0.1,
+    "all sizes": lambda rng, size: rng.integers(-2, 3, size) * 10.0 ** rng.integers(-200, 200, size=size[1]),
+    "huge": lambda rng, size: rng.integers(0, 3, size) * 1e307 / 8,
+}
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("numbers", NUMBERS)
+def test_many_lists_are_ranked_as_one_by_one(numbers, rank):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(2, 40)), int(rng.integers(1, 5))
+        X, y = NUMBERS[numbers](rng, (n, d)), rng.integers(0, 4, n)
+        y[0] = 1
+        p = RerankProblem(
+            X,
+            y,
+            "dcg",
+            margin=float(rng.choice([1e-4, 0.1, 0.5, 0.30000000000000004])),
+            qid=rng.integers(-3, 6, n),
+            normalise=bool(seed % 2),
+            rank=rank,
+        )
+        whole = rng.integers(-3, 4, d)
+        for w in (rng.uniform(-1, 1, d), whole / 2, whole / 3, np.eye(d)[0], np.zeros(d)):
+            ranks = ranks_by_loops(p, w)
+            assert p.ranks(w).tolist() == ranks.tolist()
+            lengths = [int(np.sum(p.qid == query)) for query in p.qid]
+            terms = [g * p.statistic.weights(m)[r - 1] for g, m, r in zip(p.gains, lengths, ranks, strict=True)]
+            assert p.evaluate(w) == math.fsum(terms)
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+def test_pairs_are_counted_as_they_are_listed(rank):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 30))
+        y = rng.integers(0, int(rng.integers(2, 5)), n)
+        y[0] = 1
+        p = RerankProblem(rng.normal(size=(n, 2)), y, qid=rng.integers(0, 5, n), normalise=bool(seed % 2), rank=rank)
+        levels = p.levels()
+        above, below = p.appearances()
+        assert above.tolist() == np.bincount(levels.above, minlength=n).tolist()
+        assert below.tolist() == np.bincount(levels.below, minlength=n).tolist()
+        assert p.pair_count == len(levels.above)
+
+
+def test_a_perfect_order_of_lists_has_the_mean_of_one():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 60)
+    p = RerankProblem(y[:, None], y, "dcg", qid=rng.integers(0, 12, 60), normalise=True)
+    assert p.trivial_bound == pytest.approx(1.0)
+    assert p.evaluate([1.0]) == pytest.approx(1.0)

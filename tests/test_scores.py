@@ -59,3 +59,15 @@ def test_sums_that_float64_cannot_tell_apart_are_told_apart():
     ranks = Scores(X, np.ones(300), 1e-4).order(np.arange(200), np.zeros(200, dtype=int))
     values = sorted(set(exact))
     assert ranks.tolist() == [values.index(v) for v in exact]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_are_ordered_one_behind_the_other(kind):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(1, 9)), int(rng.integers(1, 4))
+        X, w, margin = KINDS[kind](rng, n, d), WEIGHTS[seed % 3](rng, d), float(rng.choice(MARGINS))
+        exact = exact_scores(X, w)
+        rows, steps, lists = rng.integers(0, n, 20), rng.integers(0, 4, 20), rng.integers(0, 4, 20)
+        keys = [(i, exact[r] - Fraction(margin) * int(m)) for i, r, m in zip(lists, rows, steps, strict=True)]
+        assert Scores(X, w, margin).order(rows, steps, lists).tolist() == [sorted(set(keys)).index(key) for key in keys]

@@ -189,6 +189,7 @@ class Given:
         pass
 
     def run(self, state):
+        state.value = -np.inf  # a single feature may have the same value
         state.offer(self.w)
         return Ending(Status.HEURISTIC)
 

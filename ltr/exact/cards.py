@@ -206,7 +206,9 @@ class CardProblem(Problem):
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return the statistic of the card at w, without the price of its questions."""
-        totals = self.whole_numbers @ self.points_of(self.in_box(w))
+        points = self.points_of(self.in_box(w))
+        used = np.flatnonzero(points)
+        totals = np.rint(self.X[:, used] * self.unit).astype(np.int64) @ points[used]
         sums = np.concatenate([[0.0], np.cumsum(self.rank_weights)])
         least, terms, place = self.gains.min(), [], 0
         for total in np.unique(totals)[::-1]:
@@ -220,6 +222,10 @@ class CardProblem(Problem):
                 terms.append((self.gains.max() - least) * (sums[end] - sums[end - upper]))
             place = end
         return math.fsum(terms) + self.shift
+
+    def appearances(self) -> tuple[IntArray, IntArray]:
+        """Count the pairs in which each row is the upper one and the lower one, (n,) each."""
+        return self._ranking.appearances()
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it, of kind ``card``."""

@@ -110,19 +110,26 @@ def value(levels: Levels, won: ArrayLike) -> float:
 
 def ranked_appearances(lists: list[IntArray], gains: FloatArray, subrank: bool) -> tuple[IntArray, IntArray]:
     """Count the pairs of ranked lists in which each observation is the upper one and the lower one, (n,) each."""
-    above, below = np.zeros(len(gains), dtype=np.int64), np.zeros(len(gains), dtype=np.int64)
-    for everyone in lists:
-        own = gains[everyone]
-        if subrank:
-            above[everyone] = (own > 0) * (len(own) - 1)
-            below[everyone] = np.count_nonzero(own) - (own > 0)
-            continue
-        layer = np.unique(np.append(0.0, own), return_inverse=True)[1][1:]  # highest layer of each, 0 for none
-        upper = np.cumsum(np.bincount(layer)[::-1])[::-1]  # positives of each layer; entry 0 is no layer
-        lower = len(own) - upper
-        lower[0] = upper[0] = 0
-        above[everyone] = np.cumsum(lower)[layer]
-        below[everyone] = (upper.sum() - np.cumsum(upper))[layer]
+    rows, sizes = np.concatenate(lists), np.array([len(everyone) for everyone in lists])
+    of = np.repeat(np.arange(len(sizes)), sizes)
+    starts = np.cumsum(sizes) - sizes
+    above, below = np.empty((2, len(gains)), dtype=np.int64)
+    own = gains[rows]
+    if subrank:
+        above[rows] = (own > 0) * (sizes[of] - 1)
+        below[rows] = np.add.reduceat((own > 0).astype(np.int64), starts)[of] - (own > 0)
+        return above, below
+    order = np.lexsort((own, of))  # stays within each list
+    rows, own, first = rows[order], own[order], starts[of]
+    place = np.arange(len(rows)) - first
+    # highest layer of each, 0 for none; a pair belongs to as many layers as its observations are apart
+    begins = (own > 0) & ((place == 0) | (np.diff(own, prepend=0.0) != 0))
+    layer = np.cumsum(begins)
+    layer -= (layer - begins)[first]
+    before = np.cumsum(layer) - layer
+    before -= before[first]
+    above[rows] = layer * place - before
+    below[rows] = np.add.reduceat(layer, starts)[of] - before - layer * (sizes[of] - place)
     return above, below
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,15 +103,15 @@ class PairwiseProblem(Problem):
             raise ValueError(f"matrix must hold finite numbers >= 0, got {float(pi[wrong][0])!r}")
         return cls(X, np.argwhere(pi), weights=pi[pi != 0], **options)
 
-    @property
+    @cached_property
     def trivial_bound(self) -> float:
         """The total weight of all pairs."""
-        return math.fsum(self.weights)
+        return math.fsum(self.weights.tolist())
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return the weight of the pairs won at w, without the price of the weights."""
         wins = self.scores(self.in_box(w)).wins(self.pairs[:, 0], self.pairs[:, 1])
-        return math.fsum(self.weights[wins])
+        return math.fsum(self.weights[wins].tolist())
 
     def appearances(self) -> tuple[IntArray, IntArray]:
         """Count the pairs in which each observation is the upper one and the lower one, (n,) each."""

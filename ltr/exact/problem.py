@@ -46,13 +46,12 @@ Source: Rudin & Wang (2018), sections 2.2, 2.6 and 3; Järvelin & Kekäläinen (
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -299,7 +298,7 @@ class Problem:
         """Check and set the fields that all problems share; the data must be set already."""
         check_price_and_margin(C, margin)
         check_integer(integer)
-        check_best_value(self)
+        check_best_value(lambda: self.trivial_bound)
         if constraints is not None:
             check_constraints(constraints, self.d)
         columns = self._columns("free", free)
@@ -327,6 +326,18 @@ class Problem:
         if not all(is_whole(j) and 0 <= j < self.d for j in columns) or len(set(columns)) < len(columns):
             raise ValueError(f"{name} must hold different column numbers from 0 to {self.d - 1}, got {columns!r}")
         return tuple(sorted(map(int, columns)))
+
+
+class _Rows(NamedTuple):
+    """The observations list after list, (n,) each; where a list has m of them, its weights are those of ranks 1 to m.
+
+    Ranks of all lists are found by one sort in this order, however many lists there are.
+    """
+
+    row: IntArray  # numbers of the observations
+    list: IntArray  # number of the list, ascending
+    start: IntArray  # where the list begins
+    weight: FloatArray  # weights of the statistic
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -422,16 +433,15 @@ class RerankProblem(Problem):
         if not self.gains.any() or (qid is None and np.all(self.gains == 1)):
             raise ValueError(f"y must hold both classes, got only {self.gains[0]:g}")
         if normalise:
-            check_best_value(self)
+            check_best_value(self._perfect)
             set_fields(self, gains=self._normalised())
         self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
 
     def _normalised(self) -> FloatArray:
         """Return the gains divided so that the value is the mean of the normalised statistic over lists with a gain."""
-        gains, best = self.gains.copy(), [self._best(members) for members in self.lists]
-        for members, value in zip(self.lists, best, strict=True):
-            if value > 0:
-                gains[members] /= value * np.count_nonzero(best)
+        gains, best = self.gains.copy(), np.array(self._best_of_lists())
+        divisor = np.where(best > 0, best * np.count_nonzero(best), 1.0)
+        gains[self._rows.row] /= divisor[self._rows.list]
         return gains
 
     # --- lists, gains and rank weights -------------------------------------------------------------------------
@@ -445,10 +455,26 @@ class RerankProblem(Problem):
     @cached_property
     def grades(self) -> IntArray:
         """Place of each observation's gain among the distinct gains of its list, 0 for the smallest, (n,)."""
+        rows = self._rows
+        order = np.lexsort((self.gains[rows.row], rows.list))  # stays within each list
+        ascending = rows.row[order]
+        gains = self.gains[ascending]
+        steps = np.cumsum(np.diff(gains, prepend=gains[0]) != 0)
         grades = np.empty(self.n, dtype=np.int64)
-        for members in self.lists:
-            grades[members] = np.unique(self.gains[members], return_inverse=True)[1]
+        grades[ascending] = steps - steps[rows.start]
         return grades
+
+    @cached_property
+    def _rows(self) -> _Rows:
+        """The observations, list after list."""
+        sizes = np.array([len(members) for members in self.lists])
+        weights = {size: self.statistic.weights(size) for size in np.unique(sizes).tolist()}
+        return _Rows(
+            np.concatenate(self.lists),
+            np.repeat(np.arange(len(sizes)), sizes),
+            np.repeat(np.cumsum(sizes) - sizes, sizes),
+            np.concatenate([weights[size] for size in sizes.tolist()]),
+        )
 
     @property
     def binary(self) -> bool:
@@ -486,40 +512,51 @@ class RerankProblem(Problem):
 
     # --- values ------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def trivial_bound(self) -> float:
         """The statistic of a perfect ranking, gains descending in every list: no weights exceed it."""
-        scale, shift = self._affine
-        return scale * math.fsum(map(self._best, self.lists)) + shift
+        return self._perfect()
 
-    def _best(self, members: IntArray) -> float:
-        return math.fsum(np.sort(self.gains[members]) * self.statistic.weights(len(members)))
+    def _perfect(self) -> float:
+        scale, shift = self._affine
+        return scale * math.fsum(self._best_of_lists()) + shift
+
+    def _best_of_lists(self) -> list[float]:
+        """Return the sum of gains times weights of a perfect ranking of each list."""
+        rows = self._rows
+        gains = self.gains[rows.row]
+        terms = gains[np.lexsort((gains, rows.list))] * rows.weight
+        return [math.fsum(own.tolist()) for own in np.split(terms, np.unique(rows.start)[1:])]
 
     def ranks(self, w: ArrayLike) -> IntArray:
         """Return the rank of every observation within its list at w, 1 at the bottom, in the order of `X`.
 
         With ``rank="resolved"`` observations of one grade and equal scores are ordered by index.
         """
-        scores = self.scores(self.in_box(w))
-        ranks = np.empty(self.n, dtype=np.int64)
-        for members in self.lists:
-            if self.rank == "subrank":
-                ranks[members] = 1 + _count_beaten(scores, members)
-            else:
-                grades = self.grades[members]
-                order = np.lexsort((-grades, -scores.order(members, grades)))
-                ranks[members[order]] = len(members) - np.arange(len(members))
+        scores, rows, n = self.scores(self.in_box(w)), self._rows, self.n
+        ranks = np.empty(n, dtype=np.int64)
+        if self.rank == "subrank":
+            lists = np.append(rows.list, rows.list)
+            places = scores.order(np.append(rows.row, rows.row), np.repeat([1, 0], n), lists)
+            reached = np.cumsum(np.bincount(places[n:], minlength=2 * n))
+            ranks[rows.row] = 1 + reached[places[:n]] - rows.start
+            return ranks
+        grades = self.grades[rows.row]
+        places = scores.order(rows.row, grades, rows.list)
+        if places.max() == n - 1:  # no two keys of a list are equal
+            ranks[rows.row] = 1 + places - rows.start
+        else:
+            keys = places * (grades.max() + 1) + grades
+            ascending = n - 1 - np.argsort(keys[::-1], kind="stable")
+            ranks[rows.row[ascending]] = 1 + np.arange(n) - rows.start
         return ranks
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return the statistic at w, without the price of the weights."""
-        ranks = self.ranks(w)
-        terms = (
-            (self.gains[members] * self.statistic.weights(len(members))[ranks[members] - 1]).tolist()
-            for members in self.lists
-        )
+        rows = self._rows
+        terms = self.gains[rows.row] * rows.weight[rows.start + self.ranks(w)[rows.row] - 1]
         scale, shift = self._affine
-        return scale * math.fsum(itertools.chain.from_iterable(terms)) + shift
+        return scale * math.fsum(terms[terms > 0].tolist()) + shift
 
     # --- for solvers and certificates --------------------------------------------------------------------------
 
@@ -565,14 +602,6 @@ class RerankProblem(Problem):
         return {**super()._sizes(), **lists, **positives, "statistic": str(self.statistic)}
 
 
-def _count_beaten(scores: Scores, members: IntArray) -> IntArray:
-    """Return how many of the members each member beats by one margin."""
-    n = len(members)
-    ranks = scores.order(np.append(members, members), np.repeat([1, 0], n))
-    standing = np.bincount(ranks[n:], minlength=2 * n)
-    return np.cumsum(standing)[ranks[:n]]
-
-
 def _gains(labels: FloatArray, gain: Gain) -> FloatArray:
     if callable(gain):
         gains = np.array(gain(labels), dtype=np.float64)
@@ -613,6 +642,15 @@ def finite_features(X: ArrayLike) -> FloatArray:
     return features
 
 
+def check_pairs(problem: Problem) -> None:
+    """Raise ValueError unless the problem has pairs, which all searches but that for cards work on."""
+    if type(problem).levels is Problem.levels:
+        raise ValueError(
+            f"problem must be a RerankProblem or PairwiseProblem for this method, got {type(problem).__name__}: "
+            "a CardProblem is solved by the method cards"
+        )
+
+
 def check_price_and_margin(C: float, margin: float) -> None:
     """Raise ValueError if the price or the margin is out of range."""
     if not 0 <= as_float(C) <= _LARGEST_VALUE:
@@ -630,10 +668,10 @@ def check_integer(integer: int | None) -> None:
         )
 
 
-def check_best_value(problem: Problem) -> None:
-    """Raise ValueError if values of the statistic overflow or underflow float64."""
+def check_best_value(perfect: Callable[[], float]) -> None:
+    """Raise ValueError if values of the statistic, of which `perfect` returns the largest, over- or underflow."""
     try:
-        best = problem.trivial_bound
+        best = perfect()
     except OverflowError:
         best = math.inf
     if best != 0 and not _LEAST_VALUE <= best <= _LARGEST_VALUE:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,25 +50,28 @@ class Scores:
         """Return whether each observation of `above` beats that of `below`; the index arrays broadcast."""
         with np.errstate(over="ignore", invalid="ignore"):
             difference = self._values[above] - self._values[below]
-            error = self._errors[above] + self._errors[below] + self._margin_error
             wins = difference >= self._margin
-            # written so that an overflow (inf or nan) counts as undecided
-            unsure = np.flatnonzero(~(np.abs(difference - self._margin) > error))
+            # written so that an overflow (inf or nan) counts as undecided; at first with the largest error of all
+            distance = np.abs(difference - self._margin).ravel()
+            unsure = np.flatnonzero(~(distance > 2 * self._errors.max(initial=0.0) + self._margin_error))
+            i, k = (np.broadcast_to(side, wins.shape).ravel()[unsure] for side in (above, below))
+            close = ~(distance[unsure] > self._errors[i] + self._errors[k] + self._margin_error)
+            i, k, unsure = i[close], k[close], unsure[close]
         if len(unsure):
-            shape = wins.shape
-            i, k = (np.broadcast_to(side, shape).ravel()[unsure] for side in (above, below))
             involved = np.union1d(i, k)
             scores, margin = self._integers(involved)
             at_i, at_k = np.searchsorted(involved, i).tolist(), np.searchsorted(involved, k).tolist()
             wins.ravel()[unsure] = [scores[a] - scores[b] >= margin for a, b in zip(at_i, at_k, strict=True)]
         return wins
 
-    def order(self, rows: IntArray, steps: IntArray) -> IntArray:
+    def order(self, rows: IntArray, steps: IntArray, lists: IntArray | None = None) -> IntArray:
         """Rank the keys ``w·x - margin * steps`` of some observations: 0 is the lowest, equal keys share a rank.
 
         Args:
             rows: observations, (m,); one may occur several times with different steps.
             steps: number of margins subtracted from each score, (m,).
+            lists: number of the list of each one, (m,): the keys of a list are ranked behind those of lists with
+                smaller numbers. None means that all are in one list.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             handicap = self._margin * steps
@@ -75,10 +79,18 @@ class Scores:
             errors = self._errors[rows] + steps * self._margin_error
             low = np.nan_to_num(keys - errors, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
             high = np.nan_to_num(keys + errors, nan=np.inf, posinf=np.inf, neginf=-np.inf)
-        order = np.argsort(low, kind="stable")
+        least: NDArray[Any] = low
+        reached: NDArray[Any] = high
+        if lists is not None and lists.min(initial=0) < lists.max(initial=0):
+            # complex numbers are compared by their real part first, here the list
+            least, reached = np.empty((2, len(low)), dtype=np.complex128)
+            least.real = reached.real = lists
+            least.imag, reached.imag = low, high
+        order = np.argsort(least, kind="stable" if least is not low else None)  # the faster one of each
+        least, reached = least[order], np.maximum.accumulate(reached[order])
         apart = np.empty(len(order), dtype=bool)  # whether each key differs from all keys before it
         apart[:1] = True
-        apart[1:] = low[order][1:] > np.maximum.accumulate(high[order])[:-1]
+        apart[1:] = least[1:] > reached[:-1]
         single = apart & np.append(apart[1:], True)
         if not single.all():
             order, apart = self._exactly(rows, steps, order, apart, ~single)
@@ -90,15 +102,22 @@ class Scores:
         self, rows: IntArray, steps: IntArray, order: IntArray, apart: NDArray[np.bool_], doubtful: NDArray[np.bool_]
     ) -> tuple[IntArray, NDArray[np.bool_]]:
         """Sort the doubtful places of an order, group by group, and mark the keys that differ from the one before."""
-        places = np.flatnonzero(doubtful)
+        groups = np.cumsum(apart)
+        # groups of equal rows are equal, however many they are
+        row, step = rows[order], steps[order]
+        repeats = np.append(False, (step[1:] == step[:-1]) & np.all(self._X[row[1:]] == self._X[row[:-1]], axis=1))
+        differ = np.bincount(groups[~(repeats | apart)], minlength=len(order) + 1) > 0
+        places = np.flatnonzero(doubtful & differ[groups])
+        if len(places) == 0:
+            return order, apart
         members = order[places]
         scores, margin = self._integers(rows[members])
-        groups = np.cumsum(apart)[places].tolist()
+        group = groups[places].tolist()
         keys = [s - margin * m for s, m in zip(scores, steps[members].tolist(), strict=True)]
-        sequence = sorted(range(len(keys)), key=lambda at: (groups[at], keys[at]))
+        sequence = sorted(range(len(keys)), key=lambda at: (group[at], keys[at]))
         order, apart = order.copy(), apart.copy()
         order[places] = members[sequence]
-        differs = [keys[b] != keys[a] or groups[b] != groups[a] for a, b in itertools.pairwise(sequence)]
+        differs = [keys[b] != keys[a] or group[b] != group[a] for a, b in itertools.pairwise(sequence)]
         apart[places] = [True, *differs]
         return order, apart
 

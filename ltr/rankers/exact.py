@@ -35,7 +35,7 @@ from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
 from ltr.exact.constraints import check_constraints
 from ltr.exact.largest_margin import NormName, maximise_margin
-from ltr.exact.local_search import search_locally
+from ltr.exact.local_search import LocalSearch, search_locally
 from ltr.exact.problem import RankName, check_integer, check_price_and_margin
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
@@ -74,7 +74,8 @@ class ReproducibleSearch:
     proof: bool = True
 
     def check(self, problem: Problem) -> None:
-        """Accept every problem."""
+        """Accept what the local search accepts."""
+        LocalSearch().check(problem)
 
     def prepare(self) -> None:
         """Load the searches."""

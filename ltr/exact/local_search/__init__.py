@@ -18,14 +18,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr.exact.constraints import LinearConstraints, set_fields
-from ltr.exact.problem import FloatArray, IntArray, Problem
+from ltr.exact.problem import FloatArray, IntArray, Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 
-__all__ = ["RESTARTS", "LocalSearch", "SearchBeside", "load_search", "real_value", "search_locally"]
+__all__ = ["RESTARTS", "LocalSearch", "SearchBeside", "load_search", "real_value", "search_instead", "search_locally"]
 
 RESTARTS = 300
 """Default number of ascents after those from the starting points."""
+_MANY = 1_000_000
 _STRIDE = 1_000_003
 _SUPPORTS = 10  # sets of features searched if the number of non-zero weights is limited
 _DRAWS = 20  # attempts to find one that was not searched yet
@@ -52,7 +53,8 @@ class LocalSearch:
             raise ValueError(f"restarts must be at least 0, got {self.restarts!r}")
 
     def check(self, problem: Problem) -> None:
-        """Accept every problem but those with constraints in SCIP's terms."""
+        """Accept every problem with pairs but those with constraints in SCIP's terms."""
+        check_pairs(problem)
         if problem.constraints is not None and not problem.constraints.linear:
             raise ValueError("local_search does not know ScipConstraints: use weight_space")
 
@@ -89,11 +91,26 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
     """
     state.check()  # after the import, which may outlast a short time limit
     problem, generator = state.problem, np.random.default_rng([state.limits.seed, turn])
+    if problem.integer is not None:  # as much time again is for whole numbers
+        seconds = min(seconds, state.remaining / 2)
     _search_real(state, seconds, restarts, turn, generator)
-    if problem.integer is not None:  # the state has the roundings of real weights; the time is doubled
+    if problem.integer is not None:  # the state has the roundings of real weights
         from ltr.exact.local_search.whole_numbers import ascend
 
         ascend(state, time.monotonic() + seconds, generator, max(1, restarts // _EACH))
+
+
+def search_instead(state: SolveState, ending: Ending) -> Ending:
+    """Search where there will be no proof, in the time that is left; return the ending, which says why there is none.
+
+    If it is the time limit that rules a proof out, there are as many restarts as fit it.
+    """
+    try:
+        search_locally(state, state.remaining, _MANY if ending.status is Status.TIME_LIMIT else RESTARTS)
+    except Stopped as stop:  # the ending says more than that time is up
+        if stop.status is not Status.TIME_LIMIT:
+            raise
+    return ending
 
 
 class SearchBeside:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,12 +32,14 @@ _EXTRA = 8  # random directions per round
 _STALE = 30  # ascents without a gain before the search moves elsewhere
 _ELITES = 8
 _ROUNDING = 1e-9  # room for rounding, as a share of the margin
-_MANY, _MOST = 200_000, 20_000_000  # pairs; with the larger number a line search takes some seconds
+_MANY, _MOST = 200_000, 20_000_000  # pairs; with the larger number a line search takes about a second
+_PER_PAIR, _ROUNDS = 5e-8, 3  # seconds of a line search; rounds of them that have to fit the time
 _WORK = 2_000_000  # pairs examined before the clock is read: about a tenth of a second
 _POLL = 0.02  # seconds between two checks of the clock and of `should_stop`
 _ROWS = 10  # rows per feature from which the separating program takes too long
 _ENTRIES = 10_000_000  # of the matrix of that program
 _SHORTEST, _LONGEST = 1e-3, 1.0  # seconds for the program
+_FIRST_STEP, _LAST_STEP = 1.0, 1e-3  # shares of the spread of the scores
 _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 _BYTES = PAIR_BYTES + 64  # for each pair: its levels, what the kernels keep of it, and breakpoints
 
@@ -72,10 +75,11 @@ def local_search(
 ) -> LocalSearchResult:
     """Search for weights with a large objective: ascents from the starts, then from perturbed local optima.
 
-    The result is never worse than any start; nor, unless the time limit cuts the search short, than any single feature,
-    than w = 0, or than weights of a linear program that separates short lists of many features. Starts that violate the
-    side constraints are first drawn towards the middle of the feasible set. With the same arguments the result is the
-    same, unless the time limit cuts the search short.
+    The result is never worse than any start; nor, unless the time limit cuts the search short, than w = 0, than any
+    single feature, or than weights of a linear program that separates short lists of many features. Where pairs are too
+    many for line searches, single features are compared only if there are no starts. Starts that violate the side
+    constraints are first drawn towards the middle of the feasible set. With the same arguments the result is the same,
+    unless the time limit cuts the search short.
 
     Args:
         problem: a `RerankProblem` or `PairwiseProblem`.
@@ -84,8 +88,7 @@ def local_search(
         restarts: number of ascents after those from the starts.
         time_limit: seconds to search.
         memory_limit: megabytes that may be added to the process; None is half of what is free. Where the pairs of the
-            problem take more, or are more than 20 million, starts and single features are compared and nothing is
-            searched.
+            problem take more, or too long for a few rounds of line searches, steps are tried by sorting the lists.
         should_stop: called several times per second; True ends the search.
 
     Raises:
@@ -108,7 +111,8 @@ def local_search(
         raise ValueError(f"memory_limit must be > 0, got {memory_limit!r}")
     given = [problem.in_box(start) for start in starts]
     pairs = problem.pair_count
-    fits = pairs <= _MOST and _BYTES * pairs <= Memory(memory_limit).left
+    soon = pairs <= _MANY or line_search_seconds(problem) <= time_limit
+    fits = pairs <= _MOST and soon and _BYTES * pairs <= Memory(memory_limit).left
     began = time.perf_counter()
     search = _Search(problem, seed, began + time_limit, pairs, fits)
     with ThreadPoolExecutor(1, thread_name_prefix="local-search") as pool:  # the kernels see no signal
@@ -146,7 +150,7 @@ class _Search:
         self.enough = perfect - 1e-12 * abs(perfect)
         self.best: tuple[float, FloatArray] = (-math.inf, np.zeros(problem.d))
         self.elites: list[tuple[float, FloatArray]] = []
-        self._pairs, self._many, self._fits = pairs, pairs > _MANY, fits
+        self._pairs, self._fits = pairs, fits
         self._stop = np.zeros(1, dtype=np.uint8)
         self._sides = _sides_of(problem)
         # a point in the middle of the feasible set, and the projection on directions that keep equality constraints
@@ -177,21 +181,20 @@ class _Search:
         for w in starts:
             self._offer(w)
         self._check()
-        # the problem evaluates weights faster than the kernels if there are many pairs
-        simple = self._try_simple(self._offer) if self._many else None
-        if not self._fits:
-            return
-        levels = self.problem.levels(self._check)
-        self._ascents = new_ascents(
-            self.problem, levels, seed=self._seed, sides=self._sides, project=self._project, stop=self._stop
-        )
-        separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
-        if separating is not None:
-            starts.append(self._feasible_towards(to_surface(separating)))
-            self._offer(starts[-1])
-        if simple is None:
-            simple = self._try_simple(self._at_most)
-        for w in [*starts, simple]:
+        if self._fits:
+            levels = self.problem.levels(self._check)
+            self._ascents = new_ascents(
+                self.problem, levels, seed=self._seed, sides=self._sides, project=self._project, stop=self._stop
+            )
+            separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
+            if separating is not None:
+                starts.append(self._feasible_towards(to_surface(separating)))
+                self._offer(starts[-1])
+            starts.append(self._try_simple(self._at_most))
+        else:
+            starts = starts or [self._try_simple(self._offer)]
+            starts.append(self._feasible_towards(to_surface(regression(self.problem))))
+        for w in starts:
             self._ascend(w)
             self._check()
         here: tuple[float, FloatArray] = self.best
@@ -229,6 +232,13 @@ class _Search:
 
     def _ascend(self, w: FloatArray) -> float:
         """Ascend from w, in place; return the objective reached, as the kernels compute it."""
+        value = self._ascend_lines(w) if self._fits else self._ascend_steps(w)
+        if all(abs(value - other) > 1e-9 for other, _ in self.elites):
+            self.elites = sorted([*self.elites, (value, w.copy())], key=lambda e: -e[0])[:_ELITES]
+        return value
+
+    def _ascend_lines(self, w: FloatArray) -> float:
+        """Ascend by exact line searches."""
         budget = max(1, _WORK // max(1, self._pairs))
         value, left = self._ascents.ascend(w, budget, resume=False)
         self.lines += budget - left
@@ -237,9 +247,42 @@ class _Search:
             self.lines += budget - left
         if value > self.best[0] - 1e-9:
             value = self._offer(w)
-        if all(abs(value - other) > 1e-9 for other, _ in self.elites):
-            self.elites = sorted([*self.elites, (value, w.copy())], key=lambda e: -e[0])[:_ELITES]
         return value
+
+    def _ascend_steps(self, w: FloatArray) -> float:
+        """Ascend by trial steps, each of which sorts the lists once, where pairs are too many for line searches.
+
+        A step changes one weight. It is measured by how far it moves the scores, compared with their own spread, and
+        doubled after a gain or halved. With a price, a weight is set to 0 if that gains.
+        """
+        problem, value = self.problem, self._offer(w)
+        step, sign = np.full(problem.d, _FIRST_STEP), np.ones(problem.d)
+        priced = problem.counted if problem.C > 0 else np.zeros(problem.d, dtype=bool)
+        while np.max(step) > _LAST_STEP:
+            for j in self.rng.permutation(problem.d):
+                scores = float((self._deviations * np.abs(w)).max())  # about the spread of the scores
+                length = step[j] * (scores or 1.0) / self._deviations[j]
+                trials = [sign[j] * length, -sign[j] * length, *([-w[j]] if priced[j] and w[j] != 0 else [])]
+                gained = False
+                for change in trials:
+                    moved = self._move(w, change * np.eye(1, problem.d, j)[0])
+                    found = self._offer(moved)
+                    self.lines += 1
+                    if found > value:
+                        value, w[:], sign[j], gained = found, moved, np.sign(change), True
+                        break
+                    self._check()
+                step[j] *= 2.0 if gained else 0.5
+        return value
+
+    @cached_property
+    def _deviations(self) -> FloatArray:
+        """Standard deviations of the features, or 1 where one does not vary, (d,)."""
+        X = self.problem.X
+        size = np.abs(X).max(axis=0)
+        size[size == 0] = 1.0
+        spread = (X / size).std(axis=0) * size
+        return np.where(spread > 0, spread, 1.0)
 
     def _at_most(self, w: FloatArray) -> float:
         """Return the objective at w as the kernels compute it, counting pairs within rounding of the margin as won."""
@@ -296,6 +339,24 @@ class _Search:
     def _check(self) -> None:
         if self._over():
             raise _Over
+
+
+def line_search_seconds(problem: Problem) -> float:
+    """Return about how many seconds a few rounds of exact line searches take."""
+    return _ROUNDS * _PER_PAIR * problem.pair_count * (problem.d + _EXTRA)
+
+
+def regression(problem: Problem) -> FloatArray:
+    """Return weights whose scores come nearest to how often observations are the upper one of a pair, by least squares.
+
+    They are good where lists are long, and need no pairs.
+    """
+    X = problem.X
+    size = np.abs(X).max(axis=0)
+    size[size == 0] = 1.0
+    scaled = (X - X.mean(axis=0)) / size
+    found = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ problem.balance, rcond=1e-12)[0]
+    return np.asarray(found / size)
 
 
 def to_surface(w: FloatArray) -> FloatArray:

@@ -33,15 +33,16 @@ def ascend(state: SolveState, until: float, generator: np.random.Generator, rest
         if restart > 0:
             changed = generator.choice(problem.d, min(problem.d, int(generator.integers(1, 4))), replace=False)
             w[changed] = generator.integers(-problem.integer, problem.integer + 1, len(changed))
-        value = _value(problem, w)
-        while time.monotonic() < until:
-            state.check()
-            better = next(
-                ((v, found) for v in _moves(problem, w, generator) if (found := _value(problem, v)) > value), None
-            )
-            if better is None or time.monotonic() > until:
-                break
-            w, value = better
+        value, better = _value(problem, w), True
+        while better and time.monotonic() < until:
+            better = False
+            for moved in _moves(problem, w, generator):
+                state.check()
+                if (found := _value(problem, moved)) > value:
+                    w, value, better = moved, found, True
+                    break
+                if time.monotonic() > until:
+                    break
         if value > state.value:
             state.offer(w)
         if time.monotonic() > until:

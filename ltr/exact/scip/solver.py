@@ -37,7 +37,7 @@ from pyscipopt import (
 
 from ltr.checks import one_of
 from ltr.exact.largest_margin import deepest
-from ltr.exact.local_search import load_search, search_locally
+from ltr.exact.local_search import load_search, search_instead, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import (
     Assignment,
@@ -55,7 +55,7 @@ from ltr.exact.scip.base import (
     spread,
 )
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, Limits, SolveState
+from ltr.exact.state import Ending, Limits, SolveState, Stopped
 from ltr.exact.vertices import offer_simple
 
 STATUS: dict[str, Status | None] = {
@@ -184,7 +184,12 @@ class ScipSolver:
         """Search locally, then branch and bound."""
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, LONGEST_SEARCH))
-        formulation = self.build(state.problem, state)
+        try:
+            formulation = self.build(state.problem, state)
+        except Stopped as stop:
+            if self.local_search > 0 and stop.message:  # the model would not fit; without a message a limit is reached
+                return search_instead(state, Ending(stop.status, stop.message))
+            raise
         try:
             return attempt(formulation.guard, lambda: self._search(formulation, state))
         finally:

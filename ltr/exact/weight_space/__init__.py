@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 
 from ltr.checks import check_callable, one_of
-from ltr.exact.local_search import load_search, search_locally
-from ltr.exact.problem import Problem
+from ltr.exact.local_search import load_search, search_instead, search_locally
+from ltr.exact.problem import Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space.coordinates import SYSTEMS, WIDEST, apply_to
@@ -46,7 +46,7 @@ from ltr.threads import available_threads
 
 __all__ = ["WeightSpaceSearch"]
 
-_LONGEST_SEARCH = 0.1  # seconds, before the first boxes; more follow between cutoffs
+_LONGEST_SEARCH = 0.1  # seconds before the first boxes, on short lists; more follow between cutoffs
 _RESTARTS = 30
 
 
@@ -96,11 +96,12 @@ class WeightSpaceSearch:
             raise ValueError("configure is about SCIP's model: leave scip=True, got scip=False")
 
     def check(self, problem: Problem) -> None:
-        """Accept every problem, but adapted coordinates only where nothing is asked of single weights.
+        """Accept every problem with pairs, but adapted coordinates only where nothing is asked of single weights.
 
         Constraints in SCIP's terms need SCIP, and real weights of which all may differ from 0. A device takes problems
         that ask nothing of single weights.
         """
+        check_pairs(problem)
         if self.device is not None:
             from ltr.exact.weight_space.batches import check_problem
 
@@ -130,6 +131,7 @@ class WeightSpaceSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
+        from ltr.exact.local_search.search import line_search_seconds
         from ltr.exact.points import search_points
         from ltr.exact.weight_space.search import out_of_reach, prove
 
@@ -143,7 +145,8 @@ class WeightSpaceSearch:
 
         def search_briefly() -> None:
             if share > 0:
-                search_locally(state, min(share * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+                longest = max(_LONGEST_SEARCH, line_search_seconds(problem))
+                search_locally(state, min(share * state.limits.time_limit, longest), _RESTARTS)
 
         if problem.integer is not None:
             search_briefly()
@@ -151,7 +154,7 @@ class WeightSpaceSearch:
                 return ending
         if (ending := out_of_reach(state)) is not None:
             if sides is None or sides.linear:
-                search_locally(state, state.remaining)
+                search_instead(state, ending)
             return ending
         if problem.integer is None:
             search_briefly()

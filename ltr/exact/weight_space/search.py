@@ -52,6 +52,10 @@ _MOMENT = 1e-3  # shortest time that is measured, in seconds
 _PAIRS = 4
 _FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
+_FEW_PAIRS = 10_000  # up to which a proof is always tried
+_TERMS_PER_SECOND = 2e8  # pairs times coordinates of the boxes that are searched in a second
+_LEAST_BOXES, _MOST_DOUBLINGS = 30, 10  # boxes that lower the bound: twice as many for every other feature
+_ADAPTING, _PART_ADAPTING = 1.2e-5, 0.2  # seconds that coordinates take, by the fourth power of features; of the time
 _ADAPTED_FIRST = 5  # features from which coordinates are adapted before the first box
 _LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
 _LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
@@ -68,7 +72,11 @@ _ATTAINED = "the bound is attained"
 
 
 def out_of_reach(state: SolveState) -> Ending | None:
-    """Return why a problem is too large for a proof within the memory left, or None if it is not."""
+    """Return why a problem is too large for a proof within the limits, or None if it is not.
+
+    The memory is that which is left. The time is the limit, and not what is left of it, so that the answer does not
+    depend on the speed of the machine.
+    """
     problem, left = state.problem, state.memory.left
     pairs, needed = problem.pair_count, memory_needed(problem, threads=1)
     bound = "the bound is that of a perfect order"
@@ -77,7 +85,20 @@ def out_of_reach(state: SolveState) -> Ending | None:
         return Ending(Status.MEMORY_LIMIT, f"a proof needs about {takes} MB, and {have} MB may be used: {bound}")
     if pairs * (problem.d + 1) > _MOST_TERMS:
         return Ending(Status.HEURISTIC, f"{pairs} pairs of {problem.d} features are too many for a proof: {bound}")
+    boxes = _TERMS_PER_SECOND * state.limits.time_limit / (max(1, pairs) * (problem.d + 1))
+    if pairs > _FEW_PAIRS and boxes < _LEAST_BOXES * 2.0 ** min(_most_used(state) / 2, _MOST_DOUBLINGS):
+        what = f"{pairs} pairs of {problem.d} features are too many for a proof in {state.limits.time_limit:g} s"
+        return Ending(Status.TIME_LIMIT, f"{what}: {bound}")
     return None
+
+
+def _most_used(state: SolveState) -> float:
+    """Return the largest number of weights other than 0 that may have a better value than the best known."""
+    problem = state.problem
+    most = float(problem.d if problem.max_nonzeros is None else problem.max_nonzeros + len(problem.free))
+    if problem.C > 0 and math.isfinite(state.value):
+        most = min(most, (state.bound - state.value) / problem.C + len(problem.free))
+    return most
 
 
 def prove(
@@ -246,8 +267,9 @@ class Proof:
 
     @property
     def _adaptable(self) -> bool:
-        """Whether the coordinates may change and better weights are known than at the last adaptation."""
-        return self._coordinates is None and apply_to(self.problem) and self.state.value > self._adapted
+        """Whether the coordinates may change, in a small part of the time, and better weights are known than before."""
+        soon = _ADAPTING * self.problem.d**4 <= _PART_ADAPTING * self.state.limits.time_limit
+        return self._coordinates is None and soon and apply_to(self.problem) and self.state.value > self._adapted
 
     def _better_coordinates(self, present: FloatArray, least: float) -> tuple[FloatArray, float] | None:
         """Return coordinates adapted to the best weights and what they gain, if that is more than `least`."""
