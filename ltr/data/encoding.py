@@ -197,13 +197,20 @@ class Encoding:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Encoding:
-        """Return the encoding of a JSON object."""
+        """Return the encoding of a JSON object; KeyError, TypeError or ValueError for any other value."""
         found: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
         if "number" in found:
             found["number"] = NumberForm(**found["number"])
         if "date" in found:
             found["date"] = DateForm(tuple(found["date"]["formats"]), found["date"].get("first_year"))
-        return cls(**found)
+        one = cls(**found)
+        texts = [one.column, one.reference, *one.values, *one.rare, *(one.date.formats if one.date else ())]
+        numbers = [one.single, *one.means, *([] if one.median is None else [one.median])]
+        wanted = {"number": one.number, "date": one.date, "mean": one.median, "category": ""}[one.kind]
+        fits = wanted is not None and len(one.means) in (0, len(one.values))
+        if not fits or not all(isinstance(text, str) for text in texts) or not np.isfinite(numbers).all():
+            raise ValueError(f"not a column of a preparation: {given!r:.80}")
+        return one
 
     def _median_text(self) -> str:
         assert self.median is not None

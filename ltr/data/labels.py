@@ -102,7 +102,7 @@ def note_on_leaks(X: ArrayLike, y: ArrayLike, names: Sequence[str], rows: NDArra
         >>> note_on_leaks(np.column_stack([cost]), [1, *label[:-1]], ["cost"]) is None
         True
         >>> print(note_on_leaks(np.column_stack([cost]), label, ["cost"]))
-        'cost' alone tells the labels apart: its AUC is 1.000 (rows 11, 12, 13 and 7 more stand on top by it). Is it \
+        'cost' alone tells the labels apart, with an AUC of 1.000: it puts rows 11, 12, 13 and 7 more first. Is it \
 known before you act? data.drop leaves it out
     """
     X, positive = np.asarray(X, dtype=np.float64), np.asarray(y) > 0
@@ -117,16 +117,20 @@ known before you act? data.drop leaves it out
         ranks = 0.5 * (first + last + 1)
         auc = (ranks[positive].sum() - 0.5 * n_pos * (n_pos + 1)) / (n_pos * n_neg)
         if abs(auc - 0.5) > _LEAK - 0.5:
-            top = (order[::-1] if auc > 0.5 else order)[:n_pos]
-            found.append((name, auc, np.sort(top if rows is None else rows[top]) + 1))
+            top = np.argsort(-column if auc > 0.5 else column, kind="stable")[:n_pos]
+            bare = name.removesuffix(" is missing")
+            filled = name != bare and auc < 0.5
+            shown = f"{bare!r} (filled in or not)" if filled else repr(name)
+            found.append((shown, max(auc, 1 - auc), (top if rows is None else rows[top]) + 1))
     if not found:
         return None
     name, auc, top = found[0]
     more = f" and {len(top) - 3} more" if len(top) > 3 else ""
-    which = f"rows {', '.join(map(str, top[:3]))}{more} stand {'on top' if auc > 0.5 else 'at the end'} by it"
-    others = f"; likewise {listed(name for name, *_ in found[1:])}" if found[1:] else ""
+    first = f"with an AUC of {auc:.3f}: it puts rows {', '.join(map(str, top[:3]))}{more} first"
+    others = f"; likewise {', '.join(name for name, *_ in found[1:6])}" if found[1:] else ""
+    others += f" and {len(found) - 6} more" if len(found) > 6 else ""
     asked = "Is it known before you act? data.drop leaves it out"
-    return f"{name!r} alone tells the labels apart: its AUC is {auc:.3f} ({which}){others}. {asked}"
+    return f"{name} alone tells the labels apart, {first}{others}. {asked}"
 
 
 def _one_class(where: str, counts: dict[str, int]) -> Problem:
@@ -159,4 +163,5 @@ def _no_such_label(where: str, given: str, counts: dict[str, int]) -> Problem:
 
 def _typed(text: str) -> object:
     """Return a label as a config has it: a whole number where it is one."""
-    return int(text) if text.lstrip("-").isdecimal() and str(int(text)) == text else text
+    whole = len(text) < 19 and text.lstrip("-").isdecimal() and str(int(text)) == text
+    return int(text) if whole else text
