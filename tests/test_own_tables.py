@@ -658,7 +658,6 @@ def test_a_column_that_is_known_only_afterwards_is_named(tmp_path, capsys, monke
     assert main(arguments) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert note in said
-    assert (
     assert "likewise 'almost', 'closed' (filled in or not), 'claim = paid'. Is it known before you act?" in said
     split = split_of(DataConfig(path="machines.csv", label="failed", train_fraction=0.7), seed=0)
     assert any(one.startswith(note) for one in split.notes)
