@@ -131,6 +131,7 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
 
     def poll() -> None:
         nonlocal seen
+        left = search.bound  # read first: all that it leaves out is in what is read from here on
         value, *found = search.best
         if value > seen:
             seen = value
@@ -143,7 +144,7 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
             search.rise(state.value - shift)
         state.nodes = began + search.visited
         if math.isfinite(state.value):
-            bound = max(search.bound + shift, max(state.value, seen + shift) + room, state.zero_value)
+            bound = max(left + shift, max(state.value, seen + shift) + room, state.zero_value)
             state.prove(bound)
             state.observe(bound)
 
