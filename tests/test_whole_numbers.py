@@ -201,6 +201,11 @@ def test_models_in_scip_say_what_they_do_not_take():
     for options, what in (({"integer": 3}, "whole numbers"), ({"required": [0]}, "required columns")):
         with pytest.raises(ValueError, match=f"models in SCIP take no {what}: use weight_space"):
             solve(RerankProblem(X, Y, rank="subrank", **options), ScipSolver(Subrank))
+    for method in ("weight_space", "local_search", KERNEL):
+        with pytest.raises(
+            ValueError, match=r"solves a RerankProblem or a PairwiseProblem, got a CardProblem .*: use auto"
+        ):
+            solve(CardProblem(np.eye(3), [0, 1, 1]), method)
     with pytest.raises(ValueError, match="solves a CardProblem"):
         solve(RerankProblem(X, Y, integer=3), "cards")
 

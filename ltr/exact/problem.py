@@ -625,6 +625,12 @@ def check_price_and_margin(C: float, margin: float) -> None:
         raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
 
 
+def check_pairs(method: str, problem: Problem) -> None:
+    """Raise ValueError unless the value of a problem follows from the pairs that are won; that of cards does not."""
+    if type(problem).levels is Problem.levels:
+        raise ValueError(f"{method} solves a RerankProblem or a PairwiseProblem, got {problem.describe()}: use auto")
+
+
 def check_integer(integer: int | None) -> None:
     """Raise ValueError unless this is the B of whole numbers from -B to B, or None."""
     if integer is not None and not (is_whole(integer) and 1 <= integer <= MOST_POINTS):

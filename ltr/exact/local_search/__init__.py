@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr.exact.constraints import LinearConstraints, set_fields
-from ltr.exact.problem import FloatArray, IntArray, Problem
+from ltr.exact.problem import FloatArray, IntArray, Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 
@@ -52,7 +52,8 @@ class LocalSearch:
             raise ValueError(f"restarts must be at least 0, got {self.restarts!r}")
 
     def check(self, problem: Problem) -> None:
-        """Accept every problem but those with constraints in SCIP's terms."""
+        """Accept every problem of pairs but those with constraints in SCIP's terms."""
+        check_pairs("local_search", problem)
         if problem.constraints is not None and not problem.constraints.linear:
             raise ValueError("local_search does not know ScipConstraints: use weight_space")
 

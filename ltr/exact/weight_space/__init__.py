@@ -38,7 +38,7 @@ import numpy as np
 
 from ltr.checks import check_callable, one_of
 from ltr.exact.local_search import load_search, search_locally
-from ltr.exact.problem import Problem
+from ltr.exact.problem import Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space.coordinates import SYSTEMS, WIDEST, apply_to
@@ -96,11 +96,12 @@ class WeightSpaceSearch:
             raise ValueError("configure is about SCIP's model: leave scip=True, got scip=False")
 
     def check(self, problem: Problem) -> None:
-        """Accept every problem, but adapted coordinates only where nothing is asked of single weights.
+        """Accept every problem of pairs, but adapted coordinates only where nothing is asked of single weights.
 
         Constraints in SCIP's terms need SCIP, and real weights of which all may differ from 0. A device takes problems
         that ask nothing of single weights.
         """
+        check_pairs("weight_space", problem)
         if self.device is not None:
             from ltr.exact.weight_space.batches import check_problem
 
