@@ -15,6 +15,7 @@ from ltr import verify
 from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, points, solve
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
+from ltr.exact.state import SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.native import PointSearch as _PointSearch
 from tests.tiers import examples
@@ -88,6 +89,27 @@ class Behind(Watched):
 
     def undecided(self):
         return self._search.undecided() if self.asked.is_set() else []
+
+
+class Doubtful(Watched):
+    """A search that leaves a thousand weights of the first column to be decided, all of them at once."""
+
+    def undecided(self):
+        left, self.left = getattr(self, "left", 1000), 0
+        return [(np.inf, (0,), (1,))] * left
+
+
+def test_limits_count_while_weights_are_decided_one_by_one(monkeypatch):
+    problem, offered = lucky(), []
+    offer = SolveState.offer
+    monkeypatch.setattr(points, "PointSearch", Doubtful)
+    monkeypatch.setattr(SolveState, "offer", lambda state, w: offered.append(w) or offer(state, w))
+    stopped = solve(
+        problem, WeightSpaceSearch(threads=1, local_search=0), Limits(60), should_stop=lambda: len(offered) > 9
+    )
+    assert stopped.status is Status.INTERRUPTED
+    assert len(offered) < 20
+    assert stopped.bound == problem.trivial_bound  # the others may be better
 
 
 def test_a_search_that_has_not_begun_proves_nothing(monkeypatch):
