@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
 from ltr.exact.state import SolveState
 from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
 from ltr.exact.weight_space.operating_points import OperatingPointBounds
@@ -82,6 +82,40 @@ def test_the_largest_counts_are_those_of_enumeration(seed):
     np.testing.assert_array_equal(bounds.caps, most)
     assert bounds.finished
     assert bound >= cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[0] - 1e-12
+
+
+def planted(seed):
+    """Large features that whole numbers up to 100 cancel exactly, but for differences of about 1e-6 in one column."""
+    rng = np.random.default_rng(seed)
+    four = rng.integers(-12, 13, 4)
+    four[four == 0] = 5
+    grid = [z for z in itertools.product(range(-3, 4), repeat=4) if np.dot(z, four) == 0 and any(z)]
+    X = np.zeros((16, 5))
+    X[:14, [0, 1, 3, 4]] = [grid[at] for at in rng.choice(len(grid), 14, replace=False)]
+    X[:6, 2], X[14:, 2] = 3e-15, (-1, -2)
+    return X * 4e8, np.repeat([1, 0], [6, 10]), np.insert(four, 2, 100).astype(float)
+
+
+@pytest.mark.parametrize("seed", slow_but(range(16), quick=[0, 2]))
+def test_whole_numbers_magnify_what_rounding_leaves_of_a_subsystem(seed):
+    X, y, w = planted(seed)
+    problem = RerankProblem(X, y, integer=100)
+    assert problem.feasible(w)
+    assert problem.evaluate(w) == problem.trivial_bound  # so no lower bound is right
+    assert proven(problem, calls=5)[1] >= problem.trivial_bound
+
+
+def test_subsystems_of_subnormal_numbers_hold_for_the_numbers_themselves():
+    """A product of a multiplier and a subnormal number loses up to half a unit; ordinary numbers lose nothing."""
+    for seed in range(examples(8, slow=400)):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(-9, 10, (int(rng.integers(6, 12)), 3)).astype(float)
+        y = (np.arange(len(X)) < len(X) // 2).astype(int)
+        margin = float(rng.integers(1, 12))
+        tiny = RerankProblem(X * 5e-324, y, margin=margin * 5e-324)
+        _, bound = proven(tiny, calls=3)
+        tried = rng.integers(-8, 9, (200, 3)) / 8
+        assert bound >= max(map(tiny.evaluate, tried)) - 1e-12
 
 
 def test_several_workers_find_the_same_counts():
@@ -176,7 +210,7 @@ def test_levels_together_lose_what_enumeration_says(seed):
     loss = np.cumsum(rng.integers(0, 4, size=(levels, len(upper) + 1)), axis=1)
     loss -= loss[:, :1]
     search = OperatingPoints(
-        X[np.r_[upper, lower]], np.repeat([1, 0], [len(upper), len(lower)]).astype(np.uint8), levels, 1e-6
+        X[np.r_[upper, lower]], np.repeat([1, 0], [len(upper), len(lower)]).astype(np.uint8), levels, 1e-6, 1.0
     )
     least = least_loss(problem, above, loss)
     for required, expected in ((least, 1), (least + 1, 2), (max(least - 1, 1), 1)):
@@ -258,3 +292,16 @@ def test_problems_that_they_apply_to():
     assert not applies(RerankProblem(wide, np.arange(12) % 3))
     assert not applies(RerankProblem(wide, y, qid=np.arange(12) // 6))
     assert not applies(RerankProblem(wide, y, rank="subrank"))
+    assert not applies(RerankProblem(wide, np.ones(12), qid=np.zeros(12, int)))  # nothing to stand above a positive
+
+
+@pytest.mark.parametrize(
+    ("options", "method", "status"),
+    [
+        ({"constraints": LinearConstraints([[1] * 5], [-6])}, "auto", Status.INFEASIBLE),
+        ({"required": [0]}, WeightSpaceSearch(local_search=0), Status.OPTIMAL),
+    ],
+)
+def test_a_list_of_one_label_is_solved_without_them(options, method, status):
+    problem = RerankProblem(np.eye(5)[:3], [1, 1, 1], qid=[0, 0, 0], **options)
+    assert solve(problem, method, Limits(time_limit=20)).status is status

@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import random
+import threading
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,12 @@ import pytest
 
 import ltr
 from ltr import verify
-from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, points, solve
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
+from ltr.exact.state import SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.native import PointSearch as _PointSearch
 from tests.tiers import examples
 
 STATISTICS = ["auc", "dcg", "mrr", "dcg@3", "wta", "pauc@4"]
@@ -30,6 +33,114 @@ def numbers(rng, n, d, most_decimals):
     for j in np.flatnonzero(rng.random(d) < 0.6):
         X[:, j] = rng.integers(-3, 5, n) / 10 ** int(rng.integers(0, most_decimals + 1))
     return X
+
+
+# --- before the work begins --------------------------------------------------------------------------------------
+
+
+def lucky():
+    """A problem that is searched by sets of columns; the search proves nothing at once."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 6, (30, 8)).astype(float)
+    y = (X[:, :4] @ [2, -1, 1, 1.0] + 4 * rng.normal(size=30) > 8).astype(int)
+    return RerankProblem(X, y, "auc", integer=3, max_nonzeros=2, margin=0.5)
+
+
+def solved(problem):
+    return solve(problem, WeightSpaceSearch(threads=1, local_search=0), Limits(time_limit=60))
+
+
+class Watched:
+    """The compiled search, which begins only after it was asked for its bound."""
+
+    def __init__(self, **options):
+        self._search, self.asked, self.first = _PointSearch(**options), threading.Event(), []
+
+    def __getattr__(self, name):
+        return getattr(self._search, name)
+
+    def search(self, *arguments):
+        assert self.asked.wait(60)
+        return self._search.search(*arguments)
+
+    @property
+    def bound(self):
+        bound = self._search.bound
+        self.first.append(bound)
+        self.asked.set()
+        return bound
+
+
+class Broken(Watched):
+    """A search that fails before it has begun."""
+
+    def search(self, *arguments):
+        raise MemoryError
+
+
+class Behind(Watched):
+    """A search that completes between two looks at it: what it found shows only once its bound was read."""
+
+    search = property(lambda self: self._search.search)
+
+    @property
+    def best(self):
+        return self._search.best if self.asked.is_set() else (-np.inf, (), ())
+
+    def undecided(self):
+        return self._search.undecided() if self.asked.is_set() else []
+
+
+class Doubtful(Watched):
+    """A search that leaves a thousand weights of the first column to be decided, all of them at once."""
+
+    def undecided(self):
+        left, self.left = getattr(self, "left", 1000), 0
+        return [(np.inf, (0,), (1,))] * left
+
+
+def test_limits_count_while_weights_are_decided_one_by_one(monkeypatch):
+    problem, offered = lucky(), []
+    offer = SolveState.offer
+    monkeypatch.setattr(points, "PointSearch", Doubtful)
+    monkeypatch.setattr(SolveState, "offer", lambda state, w: offered.append(w) or offer(state, w))
+    stopped = solve(
+        problem, WeightSpaceSearch(threads=1, local_search=0), Limits(60), should_stop=lambda: len(offered) > 9
+    )
+    assert stopped.status is Status.INTERRUPTED
+    assert len(offered) < 20
+    assert stopped.bound == problem.trivial_bound  # the others may be better
+
+
+def test_a_search_that_has_not_begun_proves_nothing(monkeypatch):
+    problem, made = lucky(), []
+    right = solved(problem)
+    assert right.status is Status.OPTIMAL
+    monkeypatch.setattr(points, "PointSearch", lambda **options: made.append(Watched(**options)) or made[-1])
+    late = solved(problem)
+    assert made[0].first[0] == np.inf
+    assert (late.status, late.value, late.bound) == (right.status, right.value, right.bound)
+    assert all(point.bound >= right.value for point in late.trace)
+
+
+def test_a_search_that_fails_at_once_proves_nothing(monkeypatch):
+    problem = lucky()
+    monkeypatch.setattr(points, "PointSearch", Broken)
+    failed = solved(problem)
+    assert failed.status is Status.MEMORY_LIMIT
+    assert failed.bound == problem.trivial_bound
+
+
+def test_what_is_found_between_two_looks_counts_before_the_bound(monkeypatch):
+    problem = lucky()
+    right = solved(problem)
+    monkeypatch.setattr(points, "PointSearch", Behind)
+    found = solved(problem)
+    assert (found.status, found.value, found.bound) == (right.status, right.value, right.bound)
+
+
+def test_a_search_of_cards_that_has_not_begun_proves_nothing():
+    assert CardProblem([[0, 1], [1, 0], [1, 1]], [0, 1, 1])._search().bound == np.inf
 
 
 # --- whole numbers of a RerankProblem ---------------------------------------------------------------------------
@@ -182,6 +293,7 @@ def test_totals_are_those_of_decimals():
             [[0.0], [1 / 3]],
             r"X must hold numbers of at most 12 decimals, round them: got .*0\.333.* at row 1, column 0",
         ),
+        ([[1e-300], [1e300]], r"X must hold numbers of at most 12 decimals, round them: got 1e-300 at row 0, column 0"),
         ([[0.1], [1e15]], r"X must hold numbers of fewer digits, so that totals of 10 times .* row 1, column 0"),
     ],
 )

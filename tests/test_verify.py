@@ -794,6 +794,11 @@ def problems():
             dataclasses.replace(p, constraints=LinearConstraints([[1.0] + [0.0] * (p.d - 1)], [0.0])),
         )
         yield f"{name}, cut off", dataclasses.replace(p, constraints=LinearConstraints(np.ones((1, p.d)), [0.5]))
+        yield f"{name}, required", dataclasses.replace(p, required=[0], C=0.01)
+        yield f"{name}, free", dataclasses.replace(p, free=[0], C=0.05)
+        yield f"{name}, whole", dataclasses.replace(p, integer=3)
+        sides = LinearConstraints(np.ones((1, p.d)), [1.0])
+        yield f"{name}, whole, cut off", dataclasses.replace(p, integer=4, C=0.02, required=[0], constraints=sides)
 
 
 PROBLEMS = dict(problems())
@@ -803,7 +808,7 @@ PROBLEMS = dict(problems())
 def certificates_of(name):
     """Files about a problem: with as many boxes as are needed, with few, and with none."""
     p = PROBLEMS[name]
-    grid = np.random.default_rng(0).integers(-2, 3, size=(200, p.d)) / 2.0
+    grid = np.random.default_rng(0).integers(-2, 3, size=(200, p.d)) / (1.0 if p.integer else 2.0)
     grid[::2] *= np.arange(p.d) == np.arange(100)[:, None] % p.d  # one weight
     best = max((w for w in [*grid, np.zeros(p.d)] if p.feasible(w)), key=p.evaluate)
     return [json.dumps(certify(p, solution(p, best), max_boxes=boxes).content) for boxes in (300, 20, 0)]
@@ -882,13 +887,15 @@ def is_true(content, claim, rng):
     if claim != "value":
         grid = rng.integers(-2, 3, size=(30, p.d)) / 2.0
         others = [*grid, *np.eye(p.d), *-np.eye(p.d), np.zeros(p.d)]
+        if p.integer is not None and (2 * p.integer + 1) ** p.d <= 1000:  # all that there are
+            others = map(np.array, itertools.product(np.arange(-p.integer, p.integer + 1.0), repeat=p.d))
         assert max(p.evaluate(v) for v in [w, *others] if p.feasible(v)) <= certificate.bound + 1e-12 * size
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_changed_files_are_rejected_or_true(name):
     accepted = 0
-    count = examples(225, slow=450)
+    count = examples(150, slow=450)
     for seed in range(count):
         rng = np.random.default_rng(seed)
         content = json.loads(certificates_of(name)[seed % 3])

@@ -90,6 +90,15 @@ def _vertices_inside(problem, low, high):
             yield w
 
 
+def test_the_difference_of_two_observations_is_not_rounded():
+    """As a float64 it is 1.5, half a unit too small, and the weight misses the margin with it."""
+    unit = 2.0**-53
+    problem = RerankProblem([[-unit], [1.5]], [0, 1], margin=1.5 - 4 * unit)
+    w = np.array([1 - 3 * unit])
+    assert problem.evaluate(w) == 1.0
+    assert largest_value(SolveState(problem, Limits()), problem, w, w) == 1.0
+
+
 def test_a_simplex_around_a_box_has_its_values_and_none_from_far_away(monkeypatch):
     for seed in range(60):
         rng = np.random.default_rng(seed)

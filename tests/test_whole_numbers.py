@@ -145,6 +145,32 @@ def test_weights_are_rounded_at_every_size():
     assert not problem.feasible([1.0, 0.0])
 
 
+@pytest.mark.parametrize("tiny", [5e-324, 1e-320, 1e-310])
+def test_starts_and_margins_may_be_subnormal(tiny):
+    features = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]
+    for margin in (1e-4, tiny):
+        problem = RerankProblem(features, [0, 1, 1], integer=3, margin=margin)
+        solution = solve(problem, limits=Limits(time_limit=20), warm_starts=[[tiny, 0.0], [-tiny, 2 * tiny]])
+        assert solution.status is Status.OPTIMAL
+        assert solution.value == problem.trivial_bound
+        assert 0 < problem.real.margin <= margin
+
+
+@pytest.mark.parametrize("seed", range(examples(24, slow=150)))
+def test_differences_that_no_split_notices_are_not_taken_for_none(seed):
+    """A pair meets its margin with one weight, and which side it falls on is up to differences of next to nothing."""
+    rng, tiny = np.random.default_rng(seed), (1e-320, 5e-324, 1e-250)[seed % 3]
+    rows = int(rng.integers(2, 6))
+    features = np.zeros((rows + 1, 3))
+    features[1:] = np.column_stack([np.ones(rows), rng.integers(-3, 4, (rows, 2)) * tiny])
+    edges, weights = [(row, 0) for row in range(1, rows + 1)], rng.integers(1, 9, rows).astype(float)
+    sides = LinearConstraints([[1.0, 0.0, 0.0]], [1.0])
+    problem = PairwiseProblem(features, edges, weights=weights, margin=1.0, integer=2, constraints=sides)
+    grid = map(np.array, itertools.product(range(-2, 3), repeat=3))
+    best = max(problem.evaluate(w) for w in grid if problem.feasible(w))
+    assert solve(problem, KERNEL, Limits(time_limit=20)).bound >= best
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -155,18 +181,32 @@ def test_weights_are_rounded_at_every_size():
         ({"required": [3]}, r"required must hold different column numbers from 0 to 2, got \(3,\)"),
         ({"required": [1, 1]}, "required must hold different column numbers"),
         ({"required": [1], "free": [1]}, "required must hold no free column: these are not counted, got 1"),
+        (
+            {"integer": 100, "X": np.array(X) * 1e306},
+            r"X must hold numbers of at most 1.49808e\+305 in size where integer = 100, .* got 3e\+306: scale",
+        ),
+        (
+            {"integer": 100, "constraints": LinearConstraints([[0.0, 1e307, 0.0]], [1.0])},
+            r"constraints must hold numbers of at most 1.12356e\+305 in size where integer = 100",
+        ),
         ({"required": [0, 1], "max_nonzeros": 1}, "required must hold at most max_nonzeros = 1 columns, got 2"),
     ],
 )
 def test_wrong_values_are_named(options, message):
     with pytest.raises(ValueError, match=message):
-        RerankProblem(X, Y, **options)
+        RerankProblem(**{"X": X, "y": Y, **options})
 
 
 def test_models_in_scip_say_what_they_do_not_take():
     for options, what in (({"integer": 3}, "whole numbers"), ({"required": [0]}, "required columns")):
         with pytest.raises(ValueError, match=f"models in SCIP take no {what}: use weight_space"):
             solve(RerankProblem(X, Y, rank="subrank", **options), ScipSolver(Subrank))
+    for method in ("weight_space", "local_search", KERNEL):
+        with pytest.raises(
+            ValueError,
+            match=r"must be a RerankProblem or PairwiseProblem for this method, got CardProblem: a CardProblem is solved by",
+        ):
+            solve(CardProblem(np.eye(3), [0, 1, 1]), method)
     with pytest.raises(ValueError, match="solves a CardProblem"):
         solve(RerankProblem(X, Y, integer=3), "cards")
 

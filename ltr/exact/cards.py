@@ -451,7 +451,8 @@ def _unit_of(X: FloatArray, most: int) -> int:
     unit = 1
     for decimals in range(_DECIMALS + 1):
         unit = 10**decimals
-        wrong = np.round(X, decimals) != X
+        with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are too large anyway
+            wrong = np.round(X, decimals) != X
         if not wrong.any():
             break
     if wrong.any():

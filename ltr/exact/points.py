@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
@@ -123,6 +124,7 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
     """
     problem = state.problem
     room, seen, began, before = TOLERANCE * state.size, -math.inf, state.nodes, state.value
+    undecided: deque[Any] = deque()
 
     def weights(columns: Sequence[int], points: Sequence[int]) -> FloatArray:
         w = np.zeros(problem.d)
@@ -131,19 +133,24 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
 
     def poll() -> None:
         nonlocal seen
+        left = search.bound  # read first: all that it leaves out is in what is read from here on
         value, *found = search.best
         if value > seen:
             seen = value
             if value + shift > state.value + room:
                 state.offer(weights(*found))
-        for bound, *found in search.undecided():
+        undecided.extend(search.undecided())
+        while undecided:  # there may be many: what a limit leaves stays here, so that nothing is proven without it
+            bound, *found = undecided[0]
             if bound + shift > state.value:
+                state.check()
                 state.offer(weights(*found))
+            undecided.popleft()
         if math.isfinite(state.value):
             search.rise(state.value - shift)
         state.nodes = began + search.visited
         if math.isfinite(state.value):
-            bound = max(search.bound + shift, max(state.value, seen + shift) + room, state.zero_value)
+            bound = max(left + shift, max(state.value, seen + shift) + room, state.zero_value)
             state.prove(bound)
             state.observe(bound)
 

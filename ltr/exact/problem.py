@@ -73,6 +73,7 @@ LEAST_REQUIRED = 0.01
 MOST_POINTS = 100
 """Largest B of ``integer = B``."""
 
+_TINY = float(np.finfo(np.float64).smallest_subnormal)
 _LEAST_VALUE, _LARGEST_VALUE = 1e-300, 1e300  # value of a perfect ranking; the latter also bounds C
 
 
@@ -200,7 +201,8 @@ class Problem:
             return self
         sides, size = self.constraints, self.integer
         scaled = None if sides is None else LinearConstraints(sides.A, sides.b / size)
-        options: dict[str, Any] = {"integer": None, "margin": self.margin / size, "constraints": scaled}
+        margin = max(self.margin / size, _TINY)
+        options: dict[str, Any] = {"integer": None, "margin": margin, "constraints": scaled}
         return dataclasses.replace(self, **options)  # type: ignore[type-var]
 
     # --- what follows from it ----------------------------------------------------------------------------------
@@ -301,6 +303,8 @@ class Problem:
         check_best_value(lambda: self.trivial_bound)
         if constraints is not None:
             check_constraints(constraints, self.d)
+        if integer is not None:
+            check_sums(self.X, constraints, int(integer))
         columns = self._columns("free", free)
         needed = self._columns("required", required)
         if both := sorted(set(columns) & set(needed)):
@@ -666,6 +670,18 @@ def check_integer(integer: int | None) -> None:
             f"integer must be a whole number from 1 to {MOST_POINTS}, the largest size of a weight, or None, "
             f"got {integer!r}"
         )
+
+
+def check_sums(X: FloatArray, constraints: LinearConstraints | None, integer: int) -> None:
+    """Raise ValueError if scores or terms of side constraints overflow for whole numbers from -integer to integer."""
+    numbers = (
+        {"X": X} if constraints is None else {"X": X, "constraints": np.column_stack([constraints.A, constraints.b])}
+    )
+    for name, values in numbers.items():
+        size, largest = float(np.abs(values).max(initial=0.0)), LARGEST / (integer * values.shape[1])
+        if size > largest:
+            rule = f"at most {largest:.6g} in size where integer = {integer}, so that no sum overflows"
+            raise ValueError(f"{name} must hold numbers of {rule}, got {size!r}: scale them down")
 
 
 def check_best_value(perfect: Callable[[], float]) -> None:

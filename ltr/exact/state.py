@@ -139,7 +139,7 @@ def _roundings(problem: Problem, w: FloatArray) -> Iterator[FloatArray]:
     assert problem.integer is not None
     needed = list(problem.required)
     for size in range(problem.integer, 0, -1):
-        rounded = np.rint(w * (size / largest))
+        rounded = np.rint(w / largest * size)
         rounded[needed] = np.where(rounded[needed] == 0, np.where(w[needed] < 0, -1.0, 1.0), rounded[needed])
         yield rounded
 

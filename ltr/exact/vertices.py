@@ -112,8 +112,9 @@ class _Box:
             lost, won = centre + reach - limits < -error, centre - reach - limits > error
         self._won = won.tolist()
         self._open = np.flatnonzero(~(lost | won))
+        margin = Fraction(problem.margin)
         self._rows = [
-            (*map(Fraction, differences[q].tolist()), Fraction(problem.margin) * int(levels.steps[q]))
+            (*_difference(problem.X[levels.above[q]], problem.X[levels.below[q]]), margin * int(levels.steps[q]))
             for q in self._open
         ]
         self._low, self._high = [Fraction(v) for v in low.tolist()], [Fraction(v) for v in high.tolist()]
@@ -199,6 +200,11 @@ class _Box:
                 won[q] = wins_it
             self._known[wins] = value(self._levels, won)
         return self._known[wins] - self._problem.C * self._problem.nonzeros(w)
+
+
+def _difference(above: FloatArray, below: FloatArray) -> Point:
+    """Return the difference of two observations, which as a float64 would be rounded."""
+    return tuple(Fraction(a) - Fraction(b) for a, b in zip(above.tolist(), below.tolist(), strict=True))
 
 
 def _dot(row: Point, w: Sequence[Fraction]) -> Fraction:

@@ -685,7 +685,7 @@ class CardSearch {
   Card best_;
   std::vector<Card> found_;
   std::atomic<bool> full_{false};
-  std::atomic<double> cutoff_{-kInfinity}, bound_{-kInfinity};
+  std::atomic<double> cutoff_{-kInfinity}, bound_{kInfinity};  // before the search begins nothing is proven
   std::atomic<std::int64_t> supports_{0}, examined_{0}, nodes_{0};
 };
 

@@ -220,7 +220,7 @@ class PointSearch {
     }
   }
 
-  // The largest bound of the sets that are not completed, -infinity where all are.
+  // The largest bound of the sets that are not completed: infinity before the search begins, -infinity where all are.
   double bound() {
     const std::lock_guard guard(lock_);
     std::size_t first = next_;
@@ -582,7 +582,7 @@ class PointSearch {
   std::size_t most_ = 0;
   std::atomic<double> value_{-kInfinity};
   std::mutex lock_;
-  std::vector<double> limits_;
+  std::vector<double> limits_{kInfinity};  // before the search begins nothing is proven
   std::vector<std::size_t> at_;
   std::size_t next_ = 0;
   Found best_;

@@ -18,8 +18,8 @@ the work expected is next. Levels together get as much work as single ones while
 
 All losses are integers of the searched space, rounded as its tables are, so a proof is one of an integer bound.
 
-*Margin.* Multipliers of infeasible subsystems hold up to rounding, which has to stay below the margin (see
-``subsystems.h``). With tiny margins no subsystem is accepted, and nothing is proven.
+*Margin.* Multipliers of infeasible subsystems hold up to rounding, which has to stay below the margin whatever the size
+of the weights (see ``subsystems.h``). With tiny margins no subsystem is accepted, and nothing is proven.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def apply_to(problem: Problem) -> bool:
     if problem.d < _LEAST_FEATURES or problem.n > _MOST_ROWS:
         return False
     levels = problem.levels()
-    return len(levels.table) == 1 and len(levels.observation) > 1
+    return len(levels.table) == 1 and len(levels.observation) > 1 and len(levels.below) > 0
 
 
 class PointsThreads:
@@ -154,9 +154,9 @@ class OperatingPointBounds:
         self._n_pos, self._n_neg = len(upper), len(lower)
         points = np.ascontiguousarray(problem.X[np.concatenate([upper, lower])])
         positive = np.repeat(np.array([1, 0], np.uint8), [self._n_pos, self._n_neg])
-        self._points, self._positive, self._margin = points, positive, problem.margin
+        self._points, self._positive, self._problem = points, positive, problem
         self._choices = [j for j in _ABOVE if j < self._n_neg]
-        self._alone = [OperatingPoints(points, positive, 1, problem.margin) for _ in range(workers)]
+        self._alone = [self._search(1) for _ in range(workers)]
         self._take_levels(_FIRST_LEVELS)
         self._stop = np.zeros(1, np.uint8)
         self.perfect = int(self._contribution[: self._n_pos].sum())
@@ -173,7 +173,10 @@ class OperatingPointBounds:
 
     def _take_levels(self, number: int) -> None:
         self._above = np.sort(self._choices[:number])
-        self._together = OperatingPoints(self._points, self._positive, len(self._above), self._margin)
+        self._together = self._search(len(self._above))
+
+    def _search(self, levels: int) -> OperatingPoints:
+        return OperatingPoints(self._points, self._positive, levels, self._problem.margin, self._problem.reach)
 
     def stop(self) -> None:
         """Have calls of `advance` in other threads return at once."""

@@ -255,12 +255,14 @@ class NarrowBoxes:
             an integer that the values in the box do not exceed.
         """
         state, problem, bound = self._state, self._problem, int(box.bound[0])
-        if problem.integer is not None:  # all weights in the box win the same pairs
-            w = searchable.at(box).T @ box.low[0, :-1]
-            if problem.feasible(w):
-                state.offer(w)
+        if problem.integer is not None:
+            w, wide = searchable.at(box).T @ box.low[0, :-1], searchable.at(box).T @ (box.high - box.low)[0, :-1] != 0
+            state.offer(w)
+            if np.any(np.ptp(problem.X[:, wide], axis=0)):  # differences so small that no split seemed to matter
+                return bound
+            if problem.feasible(w):  # all weights in the box win the same pairs
                 return min(bound, searchable.integer(math.nextafter(problem.evaluate(w), math.inf)) + 1)
-            return bound if np.any(box.low < box.high) else -BEYOND
+            return bound if wide.any() else -BEYOND
         low, high = _weights_of(searchable.at(box), box)
 
         def within(value: float) -> int:

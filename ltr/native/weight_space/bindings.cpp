@@ -221,20 +221,20 @@ void tighten_first(Workspace& work, const BoundSpace& bound, std::size_t j, doub
 
 // A search of operating points and the arrays that it reads.
 struct BoundPoints {
-  BoundPoints(Rows<double> points, Vector<std::uint8_t> positive, std::size_t levels, double margin)
-      : points(points), positive(positive), search(view(points), view(positive), levels, margin) {}
+  BoundPoints(Rows<double> points, Vector<std::uint8_t> positive, std::size_t levels, double margin, double reach)
+      : points(points), positive(positive), search(view(points), view(positive), levels, margin, reach) {}
   Rows<double> points;
   Vector<std::uint8_t> positive;
   OperatingPoints search;
 };
 
 void make_points(BoundPoints* self, Rows<double> points, Vector<std::uint8_t> positive, std::size_t levels,
-                 double margin) {
+                 double margin, double reach) {
   require(points.shape(0) == positive.shape(0), "one row per point");
   require(points.shape(0) > 0 && points.shape(1) > 0, "some points");
   require(levels > 0 && levels <= OperatingPoints::kMostLevels, "1 to 8 levels");
-  require(margin > 0.0, "a margin above 0");
-  new (self) BoundPoints(points, positive, levels, margin);
+  require(margin > 0.0 && reach >= 1.0, "a margin above 0, and weights of up to 1 or more");
+  new (self) BoundPoints(points, positive, levels, margin, reach);
 }
 
 void start_points(BoundPoints& bound, Vector<std::int64_t> above, Rows<std::int64_t> loss, std::int64_t required) {
@@ -288,7 +288,8 @@ void bind_weight_space(nb::module_& module) {
       .def_prop_ro("box", &first_box, "What is known of that box.");
   nb::class_<BoundPoints>(module, "OperatingPoints",
                           "A proof that weights lose positives to negatives; see ``weight_space/operating_points.h``.")
-      .def("__init__", &make_points, nb::arg("points"), nb::arg("positive"), nb::arg("levels"), nb::arg("margin"))
+      .def("__init__", &make_points, nb::arg("points"), nb::arg("positive"), nb::arg("levels"), nb::arg("margin"),
+           nb::arg("reach"))
       .def("start", &start_points, nb::arg("above"), nb::arg("loss"), nb::arg("required"),
            "Begin to prove that no weights lose less than `required`.")
       .def("advance", &advance_points, nb::arg("allowance"), nb::arg("stop").noconvert(),

@@ -71,8 +71,8 @@ LTR_MULTIVERSION std::size_t list_open(const Word* pool, std::size_t block, std:
 }  // namespace
 
 OperatingPoints::OperatingPoints(Matrix<const double> points, std::span<const std::uint8_t> positive,
-                                 std::size_t levels, double margin)
-    : subsystems_(points, positive, levels, margin),
+                                 std::size_t levels, double margin, double reach)
+    : subsystems_(points, positive, levels, margin, reach),
       positive_(positive),
       levels_(levels),
       points_(points.rows),
@@ -468,8 +468,8 @@ OperatingPoints::Step OperatingPoints::find_more(Node& node, bool all_levels) {
         found_rows_[w] = clause[level * block_ + w] & ~node.kept[level * block_ + w];
       }
       if (!take(found_rows_.data(), level)) break;
-      sorted_.push_back({static_cast<std::uint32_t>(learned), static_cast<std::int16_t>(open),
-                         static_cast<std::int16_t>(level)});
+      sorted_.push_back(
+          {static_cast<std::uint32_t>(learned), static_cast<std::int16_t>(open), static_cast<std::int16_t>(level)});
       if (!raise_least(node, level) || loss_of(node) >= required_) return Step::kClosed;
     }
   }

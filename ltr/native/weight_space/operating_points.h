@@ -79,7 +79,7 @@ class OperatingPoints {
   };
 
   OperatingPoints(Matrix<const double> points, std::span<const std::uint8_t> positive, std::size_t levels,
-                  double margin);
+                  double margin, double reach);
 
   // Begin to prove that no weights lose less than `required`, by the levels that allow `above` negatives and their
   // losses, (levels, n_pos + 1).
@@ -144,7 +144,7 @@ class OperatingPoints {
   std::vector<std::uint32_t> uses_;
   std::vector<Node> stack_;
   bool found_ = false;
-  std::size_t seen_ = 0;  // clauses of the pool that `open_` takes account of
+  std::size_t seen_ = 0;                // clauses of the pool that `open_` takes account of
   std::vector<std::uint64_t> numbers_;  // of the clauses found here, which ascend; 0 for others
   std::uint64_t last_number_ = 0;
   std::map<const OperatingPoints*, std::uint64_t> learned_;  // last number taken over from another search

@@ -28,7 +28,7 @@ LTR_MULTIVERSION void divide_row(double* row, double by, std::size_t size) {
 }  // namespace
 
 Subsystems::Subsystems(Matrix<const double> points, std::span<const std::uint8_t> positive, std::size_t levels,
-                       double margin)
+                       double margin, double reach)
     : points_(points),
       positive_(positive),
       levels_(levels),
@@ -36,6 +36,7 @@ Subsystems::Subsystems(Matrix<const double> points, std::span<const std::uint8_t
       columns_(points.rows * levels),
       stride_((columns_ + 8) / 8 * 8),
       margin_(margin),
+      reach_(reach),
       cost_(columns_),
       barred_(columns_),
       reversed_(columns_) {
@@ -44,7 +45,7 @@ Subsystems::Subsystems(Matrix<const double> points, std::span<const std::uint8_t
   for (std::size_t p = 0; p < n; ++p) {
     double size = 0.0;
     for (std::size_t j = 0; j < d; ++j) size += std::abs(points_(p, j));
-    largest_ = std::max(largest_, size);
+    threshold_ = std::max(threshold_, reach_ * size + margin_);
   }
   for (std::size_t j = 0; j < d; ++j) {
     double mean = 0.0, most = 0.0;
@@ -233,10 +234,10 @@ bool Subsystems::check() {
     if (positive_[p] != 0) mass += v;
     found_.push_back({basis_[i], reversed});
   }
-  const double error = 2.0 * static_cast<double>(equations_) * 0x1p-53;
-  for (std::size_t j = 0; j < d; ++j) left += std::abs(r[j]) + error * sizes[j];
+  const double terms = 2.0 * static_cast<double>(equations_), error = terms * 0x1p-53, lost = terms * 0x1p-1074;
+  for (std::size_t j = 0; j < d; ++j) left += reach_ * (std::abs(r[j]) + error * sizes[j] + lost);
   for (std::size_t l = 0; l < levels_; ++l) {
-    left += (largest_ + margin_) * (std::abs(excess[l]) + error * masses[l]);
+    left += threshold_ * (std::abs(excess[l]) + error * masses[l]);
     mass -= error * masses[l];
   }
   return left < 0.5 * margin_ * mass;

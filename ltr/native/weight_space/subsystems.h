@@ -5,7 +5,8 @@
 //     a positive kept:     w.x_i >= t_l + margin         a negative kept:     w.x_k <= t_l
 //     a positive removed:  w.x_i <= t_l + margin         a negative removed:  w.x_k >= t_l.
 //
-// Some rows form an *infeasible subsystem* if no w in [-1, 1]^d and thresholds satisfy all of them. A row and its
+// Some rows form an *infeasible subsystem* if no w in [-B, B]^d and thresholds satisfy all of them, where the *reach* B
+// is the largest size of a weight: 1, or more where weights are whole numbers. A row and its
 // opposite have the same inequality but for its direction, so there is one multiplier v for both, >= 0 where the row is
 // kept and <= 0 where it is removed. By Farkas' lemma the rows are infeasible, but for the limits of w, where there are
 // such multipliers with
@@ -16,19 +17,21 @@
 // `find` looks for such multipliers, with 1 as the last sum, by the simplex method: it starts from the solution found
 // last, minimises the sum of |v| of rows that are barred, and if it reaches 0, that of the *open* rows, which are to be
 // kept. So subsystems have few open rows. The answer is basic, so it has at most d + levels + 1 rows. A multiplier that
-// is 0 may change its sign at any time; where none has to, the sum of the barred ones, which is convex, is at its least.
+// is 0 may change its sign at any time; where none has to, the sum of the barred ones, which is convex, is at its
+// least.
 //
 // *Rounding.* The simplex method may err; its answers are checked. Let v be multipliers as they are in memory, r the
 // difference of the two sums over points, e_l the difference of the two sums of multipliers of level l, and f the sum
-// over all positives. Suppose w satisfies the rows, with thresholds ``|t_l| <= X``, where X is the largest |x|_1 of all
-// observations and the margin: a score, or one margin less than the least of them. As all inequalities hold,
+// over all positives. Suppose w satisfies the rows, with thresholds ``|t_l| <= X``, where X is B times the largest
+// |x|_1 of all observations and the margin: a score, or one margin less than the least of them. As all inequalities
+// hold,
 //
 //     w.r = sum over positives of v (w.x_i - t_l) + sum over negatives of v (t_l - w.x_k) + sum of e_l t_l
 //         >=  margin * f - X sum of |e_l|,
 //
-// but ``w.r <= |r|_1``. So the rows are infeasible where ``|r|_1 + X sum of |e_l| < margin * f``. The terms are sums of
-// at most ``m = d + levels + 1`` floats with errors of ``2 m 2^-53`` of the sums of magnitudes, which are added, and
-// half the margin is left for the rounding of this test.
+// but ``w.r <= B |r|_1``. So the rows are infeasible where ``B |r|_1 + X sum of |e_l| < margin * f``. The terms are
+// sums of at most ``m = d + levels + 1`` floats with errors of ``2 m 2^-53`` of the sums of magnitudes, which are
+// added. So is what products may lose by underflow, and half the margin is left for the rounding of this test.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +43,8 @@ namespace ltr::weight_space {
 
 class Subsystems {
  public:
-  Subsystems(Matrix<const double> points, std::span<const std::uint8_t> positive, std::size_t levels, double margin);
+  Subsystems(Matrix<const double> points, std::span<const std::uint8_t> positive, std::size_t levels, double margin,
+             double reach);
 
   std::size_t points() const { return points_.rows; }
   std::size_t levels() const { return levels_; }
@@ -53,7 +57,7 @@ class Subsystems {
   };
 
   // Find an infeasible subsystem of kept rows, removed rows and a few open ones; return whether there is one.
-  bool find(const std::vector<State>& states);  // one state per row
+  bool find(const std::vector<State>& states);                  // one state per row
   const std::vector<Literal>& found() const { return found_; }  // rows of the last one
 
   std::int64_t work = 0;  // multiplications
@@ -72,7 +76,8 @@ class Subsystems {
   Matrix<const double> points_;
   std::span<const std::uint8_t> positive_;
   std::size_t levels_, equations_, columns_, stride_;
-  double margin_, largest_ = 0.0;
+  double margin_, reach_;
+  double threshold_ = 0.0;  // largest size of a threshold
   bool separable_ = false;
   int pivots_ = 0;                          // since the tableau was computed afresh
   std::vector<double> original_, tableau_;  // equations, then the reduced costs; the right-hand side comes last
