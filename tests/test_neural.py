@@ -89,13 +89,13 @@ def test_heavy_tails_make_no_difference_to_a_neural_ranker():
 @pytest.mark.parametrize("by_query", [True, False])
 def test_rows_are_held_out_by_whole_lists_or_by_label(by_query):
     _, y, qid = lists()
-    rows = held_out(y.astype(float), qid if by_query else None, 0.2, seed=3)
+    rows = held_out(y.astype(float), qid if by_query else None, None, 0.2, seed=3)
     if by_query:
         assert not set(qid[rows]) & set(qid[~rows])
         assert len(set(qid[rows])) == 12
     else:
         np.testing.assert_allclose(np.bincount(y[rows]) / np.bincount(y), 0.2, atol=0.02)
-    other = held_out(y.astype(float), qid if by_query else None, 0.2, seed=4)
+    other = held_out(y.astype(float), qid if by_query else None, None, 0.2, seed=4)
     assert not np.array_equal(rows, other)
 
 
@@ -109,7 +109,7 @@ def test_the_best_step_by_validation_is_kept_and_patience_ends_the_fit(scorer):
     assert ranker.fit_.stopped == "early_stop"
     assert ranker.converged_
     assert ranker.fit_.best_index == len(steps) - 4 == int(np.argmax(reached)) + 1
-    rows = held_out(y.astype(float), qid, 0.2, seed=0)
+    rows = held_out(y.astype(float), qid, None, 0.2, seed=0)
     assert ranker.validation_ == max(reached) == pytest.approx(ndcg(ranker, X[rows], y[rows], qid[rows]), abs=1e-9)
 
 

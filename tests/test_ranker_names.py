@@ -244,12 +244,15 @@ def test_a_saved_two_stage_ranker_finds_columns_by_name_in_every_prediction(rank
                 np.testing.assert_array_equal(found(X[NAMES[::-1]]), found(X))
 
 
-def test_a_fitted_base_compares_the_names_of_the_second_stage():
+def test_a_fitted_base_gets_its_columns_by_name():
     X, y = frame()
     base = LogisticRegressionRanker().fit(X, y)
     two_stage = TwoStageRanker(base, LOCAL, 10, choose=False)
-    with pytest.raises(ValueError, match="Feature names must be in the same order"):
-        two_stage.fit(X[NAMES[::-1]], y, base_is_fitted=True)
+    turned = two_stage.fit(X[NAMES[::-1]], y, base_is_fitted=True)
+    below = [np.argsort(-one.decision_function(X), kind="stable")[10:] for one in (turned, base)]
+    np.testing.assert_array_equal(*below)
+    with pytest.raises(ValueError, match="must have the column"):
+        two_stage.fit(X[NAMES[:-1]], y, base_is_fitted=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         two_stage.fit(X, y, base_is_fitted=True).decision_function(X)

@@ -189,7 +189,7 @@ def test_a_weighted_choice_measures_weighted_gains(monkeypatch):
 def test_the_weight_of_a_row_that_stays_in_its_place_moves_no_gain():
     rng = np.random.default_rng(0)
     y = (np.arange(50) < 15).astype(float)
-    splits = inner_splits(y, None, seed=0)
+    splits = inner_splits(y, None, None, seed=0)
     base = {split.name: rng.random(len(split.held)) for split in splits}
     for split in splits:
         base[split.name][split.held == 3] = 2.0  # on top of every list
@@ -197,7 +197,7 @@ def test_the_weight_of_a_row_that_stays_in_its_place_moves_no_gain():
     results = {name: [base[name], better[name]] for name in base}
     dcg = (RankStatistic.parse("dcg"), "linear", False)
     plain, stays, moves, twice = (
-        compare(results, splits, [BASE, "other"], y * w, None, dcg, seed=0, linear=True)
+        compare(results, splits, [BASE, "other"], y * w, None, None, dcg, seed=0, linear=True)
         for w in (1.0, 1 + 4 * (np.arange(50) == 3), 1 + 4 * (np.arange(50) == 4), 2.0)
     )
     for field in ("gains", "deviations"):
