@@ -241,9 +241,8 @@ def _read_numpy(file: Path) -> dict[str, Any]:
         raise DataError(f"{file}: {error}") from None
     except ValueError as error:
         raise DataError(f"{file}: not an array file: {error}") from None
-    if file.suffix.lower() == ".npy" and "X" in arrays and arrays["X"].dtype.names:
-        table = arrays["X"]
-        return {name: table[name] for name in checked_names(table.dtype.names, str(file))}
+    if file.suffix.lower() == ".npy" and "X" in arrays and (fields := arrays["X"].dtype.names):
+        return {name: arrays["X"][name] for name in checked_names(fields, str(file))}
     given = arrays.pop("feature_names", None)
     columns: dict[str, Any] = {}
     for key, array in arrays.items():
