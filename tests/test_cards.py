@@ -287,7 +287,7 @@ def test_another_program_can_apply_the_file(tmp_path):
     content = json.loads((tmp_path / "card.json").read_text())
     assert [apply(content, row) for row in csv.DictReader(text)] == CARD.totals(table).tolist()
     for rule in content["questions"]:
-        assert set(rule) == {"question", "points", "column", "operator", "value", "decimal", "unit"}
+        assert set(rule) == {"question", "points", "column", "operator", "value"}
 
 
 def changed(**changes):
@@ -332,9 +332,9 @@ def test_files_that_hold_no_card_are_refused(content, message, tmp_path):
     [
         (b"\xff\xfe", "utf-8"),
         (b"a,b\n1,2\n", "its first line must be question,points,column,operator,value"),
-        (b"question,points,column,operator,value,decimal,unit\nage >= x,1,age,>=,x,.,\n", "line 2 is"),
-        (b"question,points,column,operator,value,decimal,unit\nage >= 1,two,age,>=,1,.,\n", "line 2 is"),
-        (b"question,points,column,operator,value,decimal,unit\nage >= 1,2\n", "line 2 is"),
+        (b"question,points,column,operator,value\nage >= x,1,age,>=,x\n", "line 2 is"),
+        (b"question,points,column,operator,value\nage >= 1,two,age,>=,1\n", "line 2 is"),
+        (b"question,points,column,operator,value\nage >= 1,2\n", "line 2 is"),
     ],
 )
 def test_lines_that_are_no_card_are_refused(content, message, tmp_path):

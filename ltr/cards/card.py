@@ -34,7 +34,8 @@ _HOW = (
     "missing, and its text is none of the values. "
     "'missing': the cell is empty. An empty cell answers no to all other questions."
 )
-_COLUMNS = ("question", "points", "column", "operator", "value", "decimal", "unit")
+_COLUMNS = ("question", "points", "column", "operator", "value")
+_FORM = {"decimal": ".", "unit": ""}  # how numbers are written, with what is left out of a file
 _EQUAL = 1e-9  # relative difference of value and bound up to which they are the same
 _QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %: two-sided intervals of 90 %
 
@@ -320,7 +321,8 @@ class Card:
     def to_dict(self) -> dict[str, Any]:
         """Return the card as plain values, as `save` writes it."""
         rules = [
-            {"question": q.name, "points": p, **asdict(q)} for q, p in zip(self.questions, self.points, strict=True)
+            {"question": q.name, "points": p, **{k: v for k, v in asdict(q).items() if (k, v) not in _FORM.items()}}
+            for q, p in zip(self.questions, self.points, strict=True)
         ]
         counts = [asdict(counts) for counts in self.counts]
         proof = {name: getattr(self, name) for name in ("statistic", "ties", "gain", "value", "bound", "status")}
@@ -374,11 +376,11 @@ class Card:
         r"""Write the card to a file that people, spreadsheets and other languages can read.
 
         A file whose name ends in ``.csv`` gets the questions alone, one a line: ``question, points, column, operator,
-        value, decimal, unit``; several values are a JSON list. Any other file is JSON::
+        value``, and ``decimal, unit`` where numbers are written in another way than by programs; several values are a
+        JSON list. Any other file is JSON::
 
             {"format": "ltr card", "version": 1, "how": ..., "label": ...,
-             "questions": [{"question": "age >= 60", "points": 2, "column": "age", "operator": ">=", "value": 60,
-                            "decimal": ".", "unit": ""}, ...],
+             "questions": [{"question": "age >= 60", "points": 2, "column": "age", "operator": ">=", "value": 60}, ...],
              "counts": [{"name": "training", "totals": [3, 2, ...], "rows": [...], "positives": [...], "value": ...,
                          "beside": ...}],
              "statistic": "auc", "ties": "average", "gain": "exp2",
@@ -394,21 +396,21 @@ class Card:
             ...     card.save(Path(folder, "card.csv"))
             ...     print(Path(folder, "card.csv").read_text())
             ...     Card.load(Path(folder, "card.csv")) == card
-            question,points,column,operator,value,decimal,unit
-            age >= 60,2,age,>=,60,.,
-            mode = other,-1,mode,not in,"[""bus"", ""car""]",.,
+            question,points,column,operator,value
+            age >= 60,2,age,>=,60
+            mode = other,-1,mode,not in,"[""bus"", ""car""]"
             <BLANKLINE>
             True
         """
         if str(path).lower().endswith(".csv"):
             text = io.StringIO()
             writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(_COLUMNS)
-            for q, p in zip(self.questions, self.points, strict=True):
+            forms = [["text" if q.decimal is None else q.decimal, q.unit] for q in self.questions]
+            more = [] if all(form == [*_FORM.values()] for form in forms) else [*_FORM]
+            writer.writerow([*_COLUMNS, *more])
+            for q, p, form in zip(self.questions, self.points, forms, strict=True):
                 value = json.dumps(q.value, ensure_ascii=False) if isinstance(q.value, tuple) else q.value
-                writer.writerow(
-                    [q.name, p, q.column, q.operator, value, "text" if q.decimal is None else q.decimal, q.unit]
-                )
+                writer.writerow([q.name, p, q.column, q.operator, value, *form[: len(more)]])
             content = text.getvalue()
         else:
             content = json_text(self.to_dict())
@@ -447,7 +449,8 @@ def _rules(lines: Sequence[Mapping[str, Any]]) -> tuple[tuple[Question, ...], tu
     for line in lines:
         value = line["value"]
         value = tuple(value) if type(value) is list else value
-        questions.append(Question(line["column"], line["operator"], value, line["decimal"], line["unit"]))
+        form = _FORM | {name: line[name] for name in _FORM if name in line}
+        questions.append(Question(line["column"], line["operator"], value, **form))
         points.append(line["points"])
     return tuple(questions), tuple(points)
 
@@ -456,7 +459,7 @@ def _lines(path: str | Path) -> list[dict[str, Any]]:
     """Return the entries of a CSV file, with numbers, texts and lists as a JSON file has them."""
     text = Path(path).read_bytes().decode("utf-8-sig")
     reader = csv.DictReader(io.StringIO(text))
-    if reader.fieldnames is None or list(reader.fieldnames) != list(_COLUMNS):
+    if list(reader.fieldnames or ()) not in ([*_COLUMNS], [*_COLUMNS, *_FORM]):
         raise ValueError(f"not a card: its first line must be {','.join(_COLUMNS)}")
     found: list[dict[str, Any]] = []
     for number, line in enumerate(reader, start=2):
@@ -471,7 +474,7 @@ def _lines(path: str | Path) -> list[dict[str, Any]]:
                 value = json.loads(value)
             elif line["operator"] == "missing":
                 value = value or None
-            decimal = None if line["decimal"] == "text" else line["decimal"]
+            decimal = None if line.get("decimal") == "text" else line.get("decimal", _FORM["decimal"])
             found.append({**line, "value": value, "points": int(str(line["points"])), "decimal": decimal})
         except (ValueError, TypeError, OverflowError):
             raise ValueError(f"a damaged card: line {number} is {','.join(map(str, line.values()))!r:.80}") from None
