@@ -19,6 +19,7 @@ from ltr.data.columns import Column
 from ltr.data.encoding import encodings_in
 from ltr.data.kinds import kind_of
 from tests.tiers import examples
+from trainers.cards import parts_of_card
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.config.sections import DataConfig
@@ -572,3 +573,16 @@ def test_each_row_has_one_score_in_any_company(tmp_path_factory, names, seed, mi
                 totals.append(pd.read_csv("scored.csv").iloc[:, 1].tolist())
             assert totals[0][:4] == [one[0] for one in totals[1:]]
             assert totals[0] == card.totals(frame).tolist()
+
+
+def test_rows_that_belong_together_stay_together_in_cards_and_commands(folder, capsys):
+    rows = [[f"{at // 5:03}", f"{at % 7}.5", f"{at % 3}.25", int(at % 4 == 0)] for at in range(100)]
+    write("t.csv", [["patient", "a", "b", "y"], *rows])
+    assert main(["init", "t.csv", "--label", "y", "--group", "patient"]) == 0
+    assert load_config("t.toml").data.group == "patient"
+    assert main(["check", "t.csv", "--label", "y", "--group", "patient"]) == 0
+    assert "patient" not in capsys.readouterr().out
+    table = read_raw_table("t.csv", Roles(label="y", group="patient"))
+    parts = parts_of_card(table, 0, 0.5)
+    assert sorted(np.concatenate([*parts.values()]).tolist()) == list(range(100))
+    assert not {rows[at][0] for at in parts["training"]} & {rows[at][0] for at in parts["test"]}

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.cards import Card, CardRanker
 from ltr.data import Table, half_split
+from ltr.data.dataset import checked_groups
 from ltr.data.labels import Labels
 from ltr.exact import Limits
 from trainers.config import Config
@@ -141,9 +142,9 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
     table = read_labelled(config.data) if table is None else table
     label, y, texts = str(config.data.label), table.y, texts_of(Path(table.where))
     try:
-        parts = parts_of_card(len(y), config.seed, test)
-        if len(parts["training"]) < 2:
-            raise ValueError(f"a card needs 2 training rows at least, got {len(parts['training'])} of {len(y)} rows")
+        parts = parts_of_card(table, config.seed, test)
+        if len(parts.get("training", ())) < 2:
+            raise ValueError(f"a card needs 2 training rows at least, got fewer of {len(y)} rows: give --test 0")
         listed = [
             Listed(used, asked_columns(table, rows, table.kinds), texts.iloc[table.in_file(rows)], table.in_file(rows))
             for used, rows in parts.items()
@@ -155,11 +156,16 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
     return found, listed, [*table.notes, *not_asked(table.kinds), *found.left_out]
 
 
-def parts_of_card(n: int, seed: int, test: float) -> dict[str, NDArray[np.int64]]:
-    """Return the rows of the training set and, unless `test` is 0, those of the test set."""
-    order = np.concatenate(half_split(n, seed))
-    cut = math.floor(n * (1 - test))
-    return {used: rows for used, rows in (("training", order[:cut]), ("test", order[cut:])) if len(rows)}
+def parts_of_card(table: Table, seed: int, test: float) -> dict[str, NDArray[np.int64]]:
+    """Return the rows of the training set and, unless `test` is 0, of the test set; groups of rows stay together."""
+    n = len(table.y)
+    units = np.arange(n) if table.groups is None else checked_groups(table.groups, n, table.qid)
+    assert units is not None
+    order = np.concatenate(half_split(int(units.max()) + 1, seed))
+    cut = math.floor(len(order) * (1 - test))
+    by_unit = np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
+    parts = {"training": order[:cut], "test": order[cut:]}
+    return {used: np.concatenate([by_unit[unit] for unit in one]) for used, one in parts.items() if len(one)}
 
 
 def label_name(column: str, labels: Labels | None) -> str:

@@ -391,8 +391,8 @@ def export(arguments: argparse.Namespace) -> int:
 def _roles(arguments: argparse.Namespace) -> Roles:
     from ltr.data import Roles
 
-    drop, weight = tuple(arguments.drop), arguments.weight
-    return Roles(arguments.label, arguments.positive, arguments.query, drop, weight=weight)
+    given = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight")}
+    return Roles(**given, drop=tuple(arguments.drop))
 
 
 def check(arguments: argparse.Namespace) -> int:

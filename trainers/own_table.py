@@ -285,7 +285,7 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
         yield f'label = ""  # fill in the column to rank by{hint}'
     else:
         yield f"label = {solved.pop('label', toml_value(roles.label))}{f'  # {checked.label}' if checked.label else ''}"
-    for key in ("positive", "query", "weight"):
+    for key in ("positive", "query", "group", "weight"):
         if (value := getattr(roles, key)) is not None:
             yield f"{key} = {toml_value(value)}"
     if left_out := [f"{name} ({reason})" for name, reason in table.left_out.items()]:

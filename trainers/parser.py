@@ -460,5 +460,6 @@ def _add_columns(add: Callable[..., Any]) -> None:
     add("--label", metavar="COLUMN", help="column of the labels: 0 and 1, yes and no, or with --positive any")
     add("--positive", metavar="TEXT", help="the label of the positives, where labels are others")
     add("--query", metavar="COLUMN", help="column of the query of each row")
+    add("--group", metavar="COLUMN", help="column that tells which rows belong together, such as the patient")
     add("--weight", metavar="COLUMN", help="column of the weight of each row in training")
     add("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")

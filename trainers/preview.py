@@ -216,7 +216,7 @@ def preview_card(config: Config, table: Table, test: float, width: int) -> Previ
         RunError: a table without a column that a card may ask about.
     """
     options = config.card
-    sizes = {used: len(rows) for used, rows in parts_of_card(len(table.y), config.seed, test).items()}
+    sizes = {used: len(rows) for used, rows in parts_of_card(table, config.seed, test).items()}
     try:
         asked = list(asked_columns(table, slice(0, 0), table.kinds))
     except ValueError as error:
