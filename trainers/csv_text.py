@@ -72,5 +72,5 @@ def _is_formula(text: str) -> bool:
         [True, True, True, True, False, False, False, False, False]
     """
     begins = text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) and text.strip("=+-@") != ""
-    number = is_number(text) or ((amount := amount_of(text)) is not None and not amount.unit)
+    number = is_number(text) or ((amount := amount_of(text)) is not None and amount.unit in ("", "%"))
     return begins and not number

@@ -157,11 +157,11 @@ def _parse(stream: TextIO, options: Mapping[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
     with warnings.catch_warnings():
-        # what later versions of pandas do anyway, and warn of
-        warnings.simplefilter("ignore")
         # otherwise fields beyond the header would silently be dropped or taken as row labels
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        return pd.read_csv(stream, float_precision="round_trip", **options)
+        major, minor = map(int, pd.__version__.split(".")[:2])
+        exact = {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}  # later versions do it anyway
+        return pd.read_csv(stream, **exact, **options)
 
 
 _ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Windows-1252 (Latin-1)", "latin-1": "Latin-1"}
