@@ -114,6 +114,8 @@ def test_a_dry_run_runs_no_code_and_says_what_it_did_not_check(stranger, capsys,
         ["predict", "quick", "table.csv"],
         ["explain", "quick", "table.csv"],
         ["export", "quick", "-o", "model.onnx"],
+        ["verify", "quick"],
+        ["report", "runs"],
     ],
     ids=lambda command: command[0],
 )
