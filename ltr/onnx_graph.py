@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.data.encoding import Encoding
+from ltr.data.forms import NOTHING
 from ltr.data.preparation import TablePreparation
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class OnnxGraph:
 
     def texts_missing(self, column: str) -> str:
         """Return where a column of texts is missing."""
-        return self._matching(column, _SPACE)
+        return self._matching(column, f"{_SPACE}(?:{'|'.join(map(re.escape, NOTHING))})?{_SPACE}")
 
     def _matching(self, column: str, pattern: str) -> str:
         return self.op("RegexFullMatch", self.input(column, "STRING", _TEXT), pattern=pattern)

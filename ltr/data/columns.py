@@ -1,6 +1,7 @@
 """Columns of tables: which cells are missing, and the others as numbers, texts or dates.
 
-A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone, or a dash in a column of numbers.
+A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone or one that stands for nothing, such as
+``NA`` and ``null``, or a dash in a column of numbers.
 `ltr.data.forms` says which texts are numbers or dates.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import decimal
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -25,6 +27,7 @@ from ltr.data.forms import (
     form_of,
     is_code,
     is_dash,
+    is_nothing,
     is_plain_number,
     likely_form,
 )
@@ -143,7 +146,7 @@ class Column:
     @cached_property
     def _found(self) -> Any:  # noqa: ANN401 (of `form_of`)
         texts = [cell for cell in self._cells if isinstance(cell, str)]
-        numbers = any(isinstance(cell, int | float | np.number) for cell in self._cells)
+        numbers = any(isinstance(cell, _NUMBERS) for cell in self._cells)
         return form_of([*texts, "0.5"] if numbers else texts, self._decimal)
 
     @cached_property
@@ -192,7 +195,7 @@ class Column:
         def number(cell: Any) -> float:  # noqa: ANN401
             if isinstance(cell, str):
                 return np.nan if form is None else form.read(cell)
-            return float(cell) if isinstance(cell, int | float | np.number | np.bool_) else np.nan
+            return float(cell) if isinstance(cell, _NUMBERS) else np.nan
 
         return np.array([number(cell) for cell in self._cells], dtype=np.float64)
 
@@ -291,7 +294,10 @@ class Column:
             codes, cells = pd.factorize(self._series)
         except TypeError:  # lists and the like, which `nested` reports
             codes, cells = pd.factorize(self._series.map(str))
-        return codes, list(cells)
+        kept = [not (isinstance(cell, str) and is_nothing(cell)) for cell in cells]
+        if not all(kept):
+            codes = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)[codes]
+        return codes, [cell for cell, keep in zip(cells, kept, strict=True) if keep]
 
     @cached_property
     def nested(self) -> str:
@@ -316,6 +322,7 @@ class Column:
 
 
 _NESTED = (list, tuple, dict, set, np.ndarray)
+_NUMBERS = (int, float, decimal.Decimal, np.number, np.bool_)
 
 
 def columns_of(

@@ -33,7 +33,8 @@ _SPACE = "'\u2019 \u00a0\u202f"
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+|[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NUMBER = {
     mark: re.compile(
-        rf"(?:[1-9][0-9]{{0,2}}(?:[{group}{_SPACE}][0-9]{{3}})+|[0-9]*)(?:{re.escape(mark)}[0-9]*)?(?:[eE][+-]?[0-9]+)?"
+        rf"[1-9][0-9]{{0,2}}(?:[{group}{_SPACE}][0-9]{{3}})+(?:{re.escape(mark)}[0-9]*)?"
+        rf"|[0-9]*(?:{re.escape(mark)}[0-9]*)?(?:[eE][+-]?[0-9]+)?"
     )
     for mark, group in ((".", ","), (",", "."))
 }
@@ -87,6 +88,22 @@ def marks_of(number: str) -> tuple[str, ...]:
         [('.',), ('.',), ('.', ','), ('.', ','), ('.',), (',',)]
     """
     return tuple(mark for mark in MARKS if _NUMBER[mark].fullmatch(number))
+
+
+NOTHING = ("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA")
+NOTHING += ("NULL", "NaN", "None", "n/a", "nan", "null")
+"""Texts that stand for missing values in all tables, as in pandas."""
+
+
+def is_nothing(text: str) -> bool:
+    """Return whether a text is blank, or stands for a missing value.
+
+    Examples:
+        >>> [is_nothing(text) for text in ("", "  ", " NA", "none", "0")]
+        [True, True, True, False, False]
+    """
+    bare = text.strip()
+    return not bare or bare in NOTHING
 
 
 def is_dash(text: str) -> bool:
@@ -229,8 +246,9 @@ def have_three_decimals(texts: Sequence[str]) -> bool:
 
 # dates
 
-_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?")
+_ISO = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[T ].*)?")
 _CLOCK = r"(?:[T ]+([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}(?:\.[0-9]+)?))?(?: ?([AaPp][Mm]))?)?"
+_LOOSE = re.compile(rf"([0-9]{{4}})-([0-9]{{1,2}})-([0-9]{{1,2}}){_CLOCK}")
 _DIGITS = re.compile(rf"([0-9]{{1,4}})([./-])([0-9]{{1,2}})\2([0-9]{{1,4}}){_CLOCK}")
 _MONTH = re.compile(rf"([0-9]{{1,2}}|[A-Za-z]{{3,9}})([ -])([A-Za-z]{{3,9}}|[0-9]{{1,2}}),?\2([0-9]{{4}}){_CLOCK}")
 _NAMES = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october"]
@@ -301,7 +319,7 @@ def _days(text: str, form: str, first_year: int | None) -> float:
     """Return the days since 1970 of a text in a format; NaN for other texts."""
     try:
         if form == ISO:
-            return _since(datetime.datetime.fromisoformat(text)) if _ISO.fullmatch(text) else math.nan
+            return _of_iso(text)
         if form == WORDS:
             return _by_word(text)
         if form in _fields():
@@ -312,6 +330,13 @@ def _days(text: str, form: str, first_year: int | None) -> float:
     if "%y" in form and first_year is not None:
         found = found.replace(year=first_year + (found.year - first_year) % 100)
     return _since(found)
+
+
+def _of_iso(text: str) -> float:
+    """Return the days since 1970 of a date with the year first, also with single digits or am and pm."""
+    if (found := _LOOSE.fullmatch(text)) is not None:
+        return _at(int(found[1]), int(found[2]), int(found[3]), found.groups()[-4:])
+    return _since(datetime.datetime.fromisoformat(text)) if _ISO.fullmatch(text) else math.nan
 
 
 @cache

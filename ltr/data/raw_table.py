@@ -268,7 +268,7 @@ def table_of(
             found[-1] = _ask_for_query(found[-1], columns, names)
     weights = None
     if roles.weight is not None and roles.weight in columns:
-        weights, more = _weights_of(Column(roles.weight, columns[roles.weight]))
+        weights, more = _weights_of(Column(roles.weight, columns[roles.weight], decimal=decimal))
         found += more
     groups = None
     if roles.group is not None and roles.group in columns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,10 @@ def read_file(
             f"{path}: unknown file type {suffix!r}; known are {' '.join((*TEXT_SUFFIXES, *BINARY_SUFFIXES))}; "
             "save the table as one of these"
         )
+    if reading.missing and suffix not in TEXT_SUFFIXES:
+        found = replace(
+            found, columns={name: _without(column, reading.missing) for name, column in found.columns.items()}
+        )
     if any(len(column) == 0 for column in found.columns.values()) or not found.columns:
         raise DataError(f"{path}: the table has no rows")
     return found
@@ -103,6 +108,12 @@ def read_columns(
     if problems := file.problems_of(file.columns):
         raise TableError(str(path), problems)
     return {name: column if name == ids else _typed(Column(name, column)) for name, column in file.columns.items()}
+
+
+def _without(values: Any, missing: Collection[str]) -> Any:  # noqa: ANN401 (Series or array)
+    """Return a column in which the cells with these texts are missing."""
+    column = Column("", values)
+    return column.cells.mask(np.isin(column.texts.astype(str), list(missing)))
 
 
 def _typed(column: Column) -> Any:  # noqa: ANN401 (Series or array)
@@ -227,10 +238,15 @@ def _read_excel(file: Path) -> dict[str, Any]:
     sheet = sheet.dropna(how="all").dropna(how="all", axis=1)
     if len(sheet) == 0:
         raise DataError(f"{file}: the first sheet is empty")
-    first = [["" if pd.isna(cell) else str(cell) for cell in row] for row in sheet.head(3).to_numpy()]
+    first = [["" if pd.isna(cell) else str(cell).strip() for cell in row] for row in sheet.head(3).to_numpy()]
     if problem := title_problem([list(filter(None, first[0])), *first[1:]]):
         raise DataError(f"{file}: {problem}")
-    names = checked_names(first[0], str(file))
+    numbered = first[0][0] == "" and sheet.iloc[1:, 0].tolist() in (
+        list(range(len(sheet) - 1)),
+        list(range(1, len(sheet))),
+    )
+    sheet = sheet.iloc[:, 1:] if numbered else sheet  # the index that pandas writes
+    names = checked_names(first[0][1:] if numbered else first[0], str(file))
     return {name: sheet.iloc[1:, j].infer_objects() for j, name in enumerate(names)}
 
 

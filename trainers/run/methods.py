@@ -155,10 +155,11 @@ def _base_ranker(context: Context) -> Ranker | None:
 def _write_card(context: Context, folder: MethodFolder, card: Card, ranker: CardRanker) -> None:
     """Write a card, its certificate and the ranked rows of both sets into the folder of the method."""
     options, split = context.config.data, context.split
-    parts = zip(("training", "test"), raw_columns(split), raw_texts(options, split), split.parts, strict=True)
-    write_card(
-        card, ranker, folder.path, [Listed(used, table, texts, part.rows) for used, table, texts, (_, part) in parts]
-    )
+    rows = [part.rows for _, part in split.parts]
+    if split.tables is not None:
+        rows = [table.in_file(members) for table, members in zip(split.tables, rows, strict=True)]
+    parts = zip(("training", "test"), raw_columns(split), raw_texts(options, split), rows, strict=True)
+    write_card(card, ranker, folder.path, [Listed(*part) for part in parts])
 
 
 _PROMISED = {"expected_gain": "expected", "expected_gain_low": "low", "expected_gain_high": "high"}
