@@ -5,6 +5,7 @@ import io
 import json
 import random
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -586,3 +587,51 @@ def test_rows_that_belong_together_stay_together_in_cards_and_commands(folder, c
     parts = parts_of_card(table, 0, 0.5)
     assert sorted(np.concatenate([*parts.values()]).tolist()) == list(range(100))
     assert not {rows[at][0] for at in parts["training"]} & {rows[at][0] for at in parts["test"]}
+
+
+def test_what_stands_for_missing_values_does_so_in_files_of_all_kinds_and_in_cards(folder):
+    rng = np.random.default_rng(0)
+    m = np.where(rng.random(120) < 0.3, -999.0, rng.normal(size=120).round(2))
+    frame = pd.DataFrame({"m": m, "region": rng.choice(["EU", "NA", "AS", "?"], 120), "y": rng.integers(0, 2, 120)})
+    frame.to_csv("t.csv", index=False)
+    frame.to_parquet("t.parquet")
+    frame.to_excel("t.xlsx")
+    found = []
+    for name in ("t.csv", "t.parquet", "t.xlsx"):
+        options = DataConfig(path=name, label="y", missing=("-999", "-999.0", "?"))
+        table = read_raw_table(name, options.roles, options.reading)
+        table.check()
+        found.append([table.columns["m"].numbers, table.columns["region"].texts])
+        assert table.columns["m"].missing.sum() == (m == -999).sum()
+        assert set(table.columns["region"].texts) == {"EU", "AS", ""}
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0][0], other[0])
+        np.testing.assert_array_equal(found[0][1], other[1])
+    command = ["card", "t.csv", "--label", "y", "-q", "--time-limit", "5", "--test", "0", "-o", "card"]
+    assert main([*command, 'data.missing=["-999", "-999.0", "?"]']) == 0
+    ranked = pd.read_csv("card/ranked.csv").sort_values("row")
+    assert main(["score", "card/card.json", "t.csv", "-o", "s.csv"]) == 0
+    assert pd.read_csv("s.csv").total.tolist() == ranked.total.tolist()
+    assert main(["score", "card/card.csv", "t.csv", "-o", "s.csv", "--missing", "-999.0", "--missing", "?"]) == 0
+    assert pd.read_csv("s.csv").total.tolist() == ranked.total.tolist()
+
+
+def test_numbers_of_databases_and_dates_as_people_type_them():
+    kind = kind_of(Column("a", [Decimal("784.50"), Decimal("19.00"), None]))
+    assert (kind.name, Column("a", [Decimal("784.50"), None]).numbers[0]) == ("number", 784.5)
+    cells = ["2024-05-26 9:05", "2024-5-1", "2024-05-21 1:30 PM"]
+    kind = kind_of(Column("d", cells))
+    days = [19869 + 545 / 1440, 19844, 19864 + 13.5 / 24]
+    np.testing.assert_allclose(Column("d", cells).dates(kind.date), days, rtol=1e-15)
+    assert Column("e", ["-4.765e-01", "1.234e+02"]).numbers.tolist() == [-0.4765, 123.4]
+
+
+def test_cards_of_runs_list_the_rows_of_the_file(folder):
+    rows = [[f"{at % 9}.5", f"{at % 7}.25", "" if at % 4 == 0 else int(at % 9 > 4)] for at in range(80)]
+    write("t.csv", [["key", "x", "z", "y"], *([f"K{at:03}", *row] for at, row in enumerate(rows, start=1))])
+    keys = 'unlabelled = "drop"\nfeatures = ["x", "z"]\n'
+    Path("t.toml").write_text(CONFIG.format(keys) + "[card]\nenabled = true\ntime_limit = 5\n")
+    assert main(["run", "t.toml", "-q"]) == 0
+    ranked = pd.read_csv("runs/t/card/ranked.csv")
+    assert [f"K{row:03}" for row in ranked.row] == ranked.key.tolist()
+    assert len(ranked) == 60

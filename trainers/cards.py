@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +151,7 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
         ]
         rows = [(part.table, y[members]) for part, members in zip(listed, parts.values(), strict=True)]
         found = find_card(card_ranker(config.card, config.seed), label_name(label, table.labels), *rows)
+        found = replace(found, card=replace(found.card, missing=tuple(config.data.missing)))
     except ValueError as error:
         raise RunError(f"{table.where}: {error}") from None
     return found, listed, [*table.notes, *not_asked(table.kinds), *found.left_out]

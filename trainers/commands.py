@@ -473,7 +473,10 @@ def score(arguments: argparse.Namespace) -> int:
     """Apply a card to the rows of a table."""
     from trainers.scoring import score_csv
 
-    return _write_csv(score_csv(arguments.card, arguments.rows, quote_formulas=arguments.quote_formulas), arguments)
+    return _write_csv(
+        score_csv(arguments.card, arguments.rows, missing=arguments.missing, quote_formulas=arguments.quote_formulas),
+        arguments,
+    )
 
 
 def evaluate(arguments: argparse.Namespace) -> int:

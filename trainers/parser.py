@@ -383,6 +383,8 @@ def parser_of_ltr() -> _Parser:
     score("rows", metavar="ROWS", type=file, help="a table with the columns that the card asks about")
     score("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
     score("-q", "--quiet", action="store_true", help="no warnings")
+    texts = "text that stands for a missing value (repeatable); those of the card's own table are in card.json"
+    score("--missing", action="append", default=[], metavar="TEXT", help=texts)
     score("--quote-formulas", action="store_true", help="as for predict")
 
     verify = add(

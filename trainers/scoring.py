@@ -7,14 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from ltr.cards import Card
-from ltr.data import TableError, read_texts
+from ltr.data import Reading, TableError, read_texts
 from ltr.data.table_files import read_file
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import RunError
 
 
-def score_csv(card_path: Path, path: Path, *, quote_formulas: bool = False) -> CsvText:
+def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = (), quote_formulas: bool = False) -> CsvText:
     """Return the total of each row of a table and its points by question, as CSV in the order of the file.
+
+    Args:
+        card_path: the card.
+        path: the table.
+        missing: texts that stand for missing values, beside those that card.json names.
+        quote_formulas: as for `csv_text`.
 
     Raises:
         RunError: a file that holds no card, or rows that it cannot be applied to.
@@ -24,7 +30,7 @@ def score_csv(card_path: Path, path: Path, *, quote_formulas: bool = False) -> C
         card = Card.load(card_path)
     except ValueError as error:
         raise RunError(str(error)) from None
-    file = read_file(path, numbers=())
+    file = read_file(path, Reading(missing=(*card.missing, *missing)), numbers=())
     if problems := file.problems_of(question.column for question in card.questions):
         raise TableError(str(path), problems)
     try:

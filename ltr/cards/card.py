@@ -122,6 +122,7 @@ class Card:
         status: how the search ended, a value of `ltr.exact.Status`.
         searched: what the search chose from.
         beside: name of the scores that the card is compared with, such as those of logistic regression.
+        missing: texts that stand for missing values in the table it was made from, beside empty cells, NA and null.
 
     Raises:
         ValueError: not as many points as questions, or a question twice.
@@ -157,6 +158,7 @@ class Card:
     status: str | None = None
     searched: Searched | None = None
     beside: str = ""
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.questions) != len(self.points):
@@ -329,6 +331,7 @@ class Card:
         searched = None if self.searched is None else asdict(self.searched)
         head = {"format": _FORMAT, "version": _VERSION, "how": _HOW, "label": self.label}
         tail = {"searched": searched, "beside": self.beside, "proof": self.proof}
+        tail |= {"missing": list(self.missing)} if self.missing else {}
         return {**head, "questions": rules, "counts": counts, **proof, **tail}
 
     @classmethod
@@ -362,6 +365,7 @@ class Card:
                 None if content["status"] is None else _of(str, content, "status"),
                 searched,
                 _of(str, content, "beside"),
+                tuple(_of(str, {"missing": text}, "missing") for text in content.get("missing", ())),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a damaged card: {type(error).__name__} {error!s:.80}") from None

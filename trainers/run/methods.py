@@ -6,7 +6,7 @@ import contextlib
 import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,7 @@ def _write_card(context: Context, folder: MethodFolder, card: Card, ranker: Card
     if split.tables is not None:
         rows = [table.in_file(members) for table, members in zip(split.tables, rows, strict=True)]
     parts = zip(("training", "test"), raw_columns(split), raw_texts(options, split), rows, strict=True)
-    write_card(card, ranker, folder.path, [Listed(*part) for part in parts])
+    write_card(replace(card, missing=tuple(options.missing)), ranker, folder.path, [Listed(*part) for part in parts])
 
 
 _PROMISED = {"expected_gain": "expected", "expected_gain_low": "low", "expected_gain_high": "high"}
