@@ -330,7 +330,7 @@ class Card:
         proof = {name: getattr(self, name) for name in ("statistic", "ties", "gain", "value", "bound", "status")}
         searched = None if self.searched is None else asdict(self.searched)
         head = {"format": _FORMAT, "version": _VERSION, "how": _HOW, "label": self.label}
-        tail = {"searched": searched, "beside": self.beside, "proof": self.proof}
+        tail: dict[str, Any] = {"searched": searched, "beside": self.beside, "proof": self.proof}
         tail |= {"missing": list(self.missing)} if self.missing else {}
         return {**head, "questions": rules, "counts": counts, **proof, **tail}
 
