@@ -90,8 +90,9 @@ def marks_of(number: str) -> tuple[str, ...]:
     return tuple(mark for mark in MARKS if _NUMBER[mark].fullmatch(number))
 
 
-NOTHING = tuple(
-    "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,None,n/a,nan,null".split(",")
+NOTHING: tuple[str, ...] = (
+    *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 """Texts that stand for missing values in all tables, as in pandas."""
 
