@@ -132,5 +132,5 @@ def test_configs_extend_a_limited_number_of_files_of_a_limited_length(workplace)
         load_config("c0.toml")
     assert load_config("c12.toml").data.label == "failed"
     Path("long.toml").write_text("#" * 10_000_001)
-    with pytest.raises(ConfigError, match="longer than the 10,000,000 letters of any config"):
+    with pytest.raises(ConfigError, match="more than 10,000,000 characters, the limit for a config"):
         load_config("long.toml")

@@ -143,8 +143,8 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
     label, y, texts = str(config.data.label), table.y, texts_of(Path(table.where))
     try:
         parts = parts_of_card(table, config.seed, test)
-        if len(parts.get("training", ())) < 2:
-            raise ValueError(f"a card needs 2 training rows at least, got fewer of {len(y)} rows: give --test 0")
+        if (left := len(parts.get("training", ()))) < 2:
+            raise ValueError(f"a card needs 2 training rows at least, got {left} of {len(y)}: lower --test")
         listed = [
             Listed(used, asked_columns(table, rows, table.kinds), texts.iloc[table.in_file(rows)], table.in_file(rows))
             for used, rows in parts.items()

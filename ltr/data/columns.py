@@ -7,7 +7,6 @@ A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone o
 
 from __future__ import annotations
 
-import copy
 import datetime
 import decimal
 import re
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from ltr.data.dataset import DataError, checked_names
 from ltr.data.forms import (
     DateForm,
+    Found,
     NumberForm,
     amount_of,
     date_forms,
@@ -88,10 +88,9 @@ class Column:
         """Return the same cells, read in a form."""
         if form == self._given:
             return self
-        found = copy.copy(self)
-        found._given = form
-        for name in ("missing", "plain", "form", "_found", "numbers", "_numbers", "_not_numbers"):
-            found.__dict__.pop(name, None)
+        found = Column(self.name, self._series, decimal=self._decimal, form=form)
+        if "_factorized" in self.__dict__:
+            found.__dict__["_factorized"] = self._factorized
         return found
 
     @property
@@ -144,10 +143,10 @@ class Column:
         return "" if self._given is not None or self._numeric or self._found is None else self._found.ambiguous
 
     @cached_property
-    def _found(self) -> Any:  # noqa: ANN401 (of `form_of`)
+    def _found(self) -> Found | None:
         texts = [cell for cell in self._cells if isinstance(cell, str)]
         numbers = any(isinstance(cell, _NUMBERS) for cell in self._cells)
-        return form_of([*texts, "0.5"] if numbers else texts, self._decimal)
+        return form_of([*texts, "0.5"] if numbers else texts, self._decimal)  # numbers vote for the point
 
     @cached_property
     def numbers(self) -> FloatArray | None:
@@ -372,7 +371,7 @@ def _cells(values: Any) -> Any:  # noqa: ANN401 (a column of any library)
 
 
 def text_of(value: object) -> str:
-    """Return the text of a cell; 7.0 is 7, as which it was written before a cell of its column went missing.
+    """Return the text of a cell; 7.0 is 7, for pandas writes whole numbers so where a cell of their column is missing.
 
     Examples:
         >>> [text_of(value) for value in (60.0, True, " fast ", "007", "1.10", "7.0")]

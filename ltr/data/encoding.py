@@ -341,7 +341,7 @@ def encode(
         TableError: all columns that are missing or hold other cells than in the training rows.
     """
     missing = [one.column for one in encodings if one.column not in columns]
-    hint = "; a column that new rows lack was known only afterwards: leave it out by data.drop and run again"
+    hint = "; if new rows cannot have a column, it was known only afterwards: leave it out by data.drop and run again"
     problems = [unknown("feature column", missing, columns, hint=hint)] if missing else []
     for one in encodings:
         if one.column in columns:

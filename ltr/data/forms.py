@@ -72,7 +72,7 @@ def amount_of(text: str) -> Amount | None:
     if text[:1] not in _FIRST or (found := _AMOUNT.fullmatch(text)) is None:
         return None
     part = found.groupdict()
-    unit = (part["before"] or "") or (part["after"] or "")
+    unit = part["before"] or part["after"] or ""
     signs = [part["sign"], part["inner"], part["behind"], "-" if part["open"] else ""]
     wrong = bool(part["open"]) != bool(part["close"]) or sum(map(bool, signs)) > 1 or (part["before"] and part["after"])
     if wrong or (unit and _CODE.fullmatch(part["number"])) or not marks_of(part["number"]):
@@ -393,20 +393,20 @@ def date_forms(cells: Sequence[Any], first_year: int | None = None) -> list[Date
         >>> [form.formats for form in date_forms(["01/02/2024", "03/02/2024"])]
         [('%d/%m/%Y',), ('%m/%d/%Y',)]
     """
-    return _forms(cells, first_year, all)
+    return _forms(cells, first_year)
 
 
 def likely_form(cells: Sequence[Any], first_year: int | None = None) -> DateForm | None:
     """Return the form in which most of some different cells are dates; None where none is one."""
     dated = [cell for cell in cells if _formats(cell)]
-    for share in (0.0, 0.2):  # of the dates of a kind, that a format may not fit
-        kept = _forms(dated, first_year, lambda fits, most=share: fits.count(False) <= most * len(fits))
-        if kept:
-            return kept[0]
+    for missed in (0.0, 0.2):
+        if forms := _forms(dated, first_year, missed):
+            return forms[0]
     return None
 
 
-def _forms(cells: Sequence[Any], first_year: int | None, enough: Any) -> list[DateForm]:  # noqa: ANN401
+def _forms(cells: Sequence[Any], first_year: int | None, missed: float = 0.0) -> list[DateForm]:
+    """Return the forms that fit all but a share of the cells of each look; none where a cell looks like no date."""
     groups: dict[tuple[str, ...], list[Any]] = {}
     for cell in cells:
         if not (formats := _formats(cell)):
@@ -417,7 +417,7 @@ def _forms(cells: Sequence[Any], first_year: int | None, enough: Any) -> list[Da
         fitting = []
         for form in formats:
             one = DateForm((form,), first_year)
-            if enough([not math.isnan(one.days(cell)) for cell in members]):
+            if sum(math.isnan(one.days(cell)) for cell in members) <= missed * len(members):
                 fitting.append(form)
         found = [(*before, form) for before in found for form in fitting]
     return [DateForm(formats, first_year) for formats in found]

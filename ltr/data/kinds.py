@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -54,8 +55,8 @@ class Kind:
     Args:
         name: a kind of the table above, or ``"unclear"`` with a problem.
         reason: why it is left out; empty for features.
-        number: form in which its texts are numbers; None for what is no number.
-        date: form in which its cells are dates; None for what is no date.
+        number: form in which its texts are numbers; None for other kinds.
+        date: form in which its cells are dates; None for other kinds.
         note: what a user should know about how its cells are read; empty for nothing.
         problem: what keeps the column from being used.
     """
@@ -158,8 +159,8 @@ def kinds_of(
         return {name: _number(column, wanted=True) for name, column in columns.items()}
     found, wanted = {}, set(wanted)
     for name, column in columns.items():
-        options = {"date_format": date_format, "first_year": first_year}
-        found[name] = kind_of(column, asked.get(name), wanted=name in wanted, **options)  # type: ignore[arg-type]
+        dates: dict[str, Any] = {"date_format": date_format, "first_year": first_year}
+        found[name] = kind_of(column, asked.get(name), wanted=name in wanted, **dates)
     return found
 
 
@@ -225,8 +226,11 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
         return Kind("category")
     if len(counts) > _DIFFERENT * known and wanted:
         row = int(np.argmin(column.missing))
-        rule = f"column {column.name!r} has {len(counts)} different texts in {known} rows, such as"
-        return Kind("unclear", problem=Problem(f"{rule} {column.texts[row]!r} in row {row + 1}", (_drop(column),)))
+        rule = (
+            f"column {column.name!r} has {len(counts)} different texts in {known} rows, such as {column.texts[row]!r}"
+        )
+        why = f"{rule} in row {row + 1}: most rows have a text of their own"
+        return Kind("unclear", problem=Problem(why, (_drop(column),)))
     if len(counts) > _DIFFERENT * known:
         return Kind("id", f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ")
     return Kind("category")

@@ -67,9 +67,9 @@ def blocks(records: Sequence[Json]) -> list[Block]:
     header = ["rows", "fits", "held", "promised", "came", "reranked", "held", "estimated", "promised", "came"]
     rows = [[table, *_cells(found)] for table in TABLES if (found := [one for one in records if one["table"] == table])]
     caption = (
-        "Held: share of fits whose interval holds the gain on a new list, of all and of those that rerank. Estimated: "
-        f"mean of the chosen gains before they are shrunk. Came: mean over {_NEW_LISTS} new lists a fit, ± standard "
-        "error."
+        "Held: share of fits whose 90% interval holds the gain on a new list, of all and of those that rerank. "
+        "Estimated: mean of the chosen gains before they are shrunk. "
+        f"Came: mean over {_NEW_LISTS} new lists a fit, ± standard error."
     )
     return [Text(text), Table(header, rows, caption)]
 

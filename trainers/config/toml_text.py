@@ -28,7 +28,7 @@ def read_toml(path: Path) -> Tree:
         with path.open(encoding="utf-8") as file:
             text = file.read(_LONGEST + 1)
         if len(text) > _LONGEST:
-            raise ValueError(f"it is longer than the {_LONGEST:,} letters of any config")
+            raise ValueError(f"it has more than {_LONGEST:,} characters, the limit for a config")
         return parse_toml(text)
     except FileNotFoundError:
         rule = f"no such config file{nearest_file(path)}"
