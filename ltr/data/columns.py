@@ -86,7 +86,8 @@ class Column:
 
     def read_as(self, form: NumberForm | Literal["text"] | None) -> Column:
         """Return the same cells, read in a form."""
-        if form == self._given:
+        stored = self._numeric and self._given is None and form != "text"  # as numbers, which no form changes
+        if stored or form == self._given:
             return self
         found = Column(self.name, self._series, decimal=self._decimal, form=form)
         if "_factorized" in self.__dict__:
