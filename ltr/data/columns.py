@@ -111,8 +111,8 @@ class Column:
         if self._numeric:
             return self._series.isna().to_numpy(dtype=bool)
         dashes = self._given != "text" and self.form is not None and not self._not_numbers.any()
-        blank = [isinstance(cell, str) and (not cell.strip() or (dashes and is_dash(cell))) for cell in self._cells]
-        return np.array([*blank, True])[self._codes]
+        dash = [dashes and isinstance(cell, str) and is_dash(cell) for cell in self._cells]
+        return np.array([*dash, True])[self._codes]
 
     @cached_property
     def plain(self) -> bool:
@@ -202,9 +202,7 @@ class Column:
     @cached_property
     def _not_numbers(self) -> BoolArray:
         found = zip(np.isnan(self._numbers), self._cells, strict=True)
-        return np.array(
-            [no and not (isinstance(c, str) and (not c.strip() or is_dash(c))) for no, c in found], dtype=bool
-        )
+        return np.array([no and not (isinstance(cell, str) and is_dash(cell)) for no, cell in found], dtype=bool)
 
     # texts
 
@@ -249,11 +247,11 @@ class Column:
 
     def date_forms(self, first_year: int | None = None) -> list[DateForm]:
         """Return the forms in which all cells, but missing ones, are dates; several where day and month could swap."""
-        return [] if self._numeric else date_forms(self._known_cells, first_year)
+        return [] if self._numeric else date_forms(self._cells, first_year)
 
     def likely_form(self, first_year: int | None = None) -> DateForm | None:
         """Return the form in which most of the cells that look like dates are dates."""
-        return None if self._numeric else likely_form(self._known_cells, first_year)
+        return None if self._numeric else likely_form(self._cells, first_year)
 
     def dates(self, form: DateForm) -> FloatArray | None:
         """Return the days since 1970-01-01, NaN where missing; None where a cell is no date of this form."""
@@ -277,14 +275,9 @@ class Column:
     def _days(self, form: DateForm) -> tuple[FloatArray, BoolArray]:
         """Return the different cells in days since 1970-01-01, and which of them are no dates."""
         days = np.array([form.days(cell) for cell in self._cells], dtype=np.float64)
-        blank = np.array([isinstance(cell, str) and not cell.strip() for cell in self._cells], dtype=bool)
-        return days, np.isnan(days) & ~blank
+        return days, np.isnan(days)
 
     # cells
-
-    @property
-    def _known_cells(self) -> list[Any]:
-        return [cell for cell in self._cells if not isinstance(cell, str) or cell.strip()]
 
     @cached_property
     def _factorized(self) -> tuple[NDArray[np.intp], list[Any]]:
@@ -317,7 +310,7 @@ class Column:
 
     @property
     def _cells(self) -> list[Any]:
-        """The different cells."""
+        """The different cells, without those that are blank or stand for nothing."""
         return self._factorized[1]
 
 

@@ -302,10 +302,10 @@ def _ask_for_query(problem: Problem, columns: Columns, names: Sequence[str]) -> 
     """Return the problem of grades without queries, with the column that could hold the query of each row."""
     found = []
     for name in names:
-        codes = Column(name, columns[name]).cells.to_numpy()
-        changes = 1 + int(np.count_nonzero(codes[1:] != codes[:-1]))
-        different = len(set(codes.tolist()))
-        if 1 < different <= len(codes) / 2 and (changes == different or _QUERY_NAME.fullmatch(name)):
+        ids = Column(name, columns[name]).texts
+        changes = 1 + int(np.count_nonzero(ids[1:] != ids[:-1]))
+        different = len({*ids.tolist()})
+        if 1 < different <= len(ids) / 2 and (changes == different or _QUERY_NAME.fullmatch(name)):
             found.append((not _QUERY_NAME.fullmatch(name), name))
     if not found:
         return problem
