@@ -19,6 +19,12 @@ EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
 DCG = (RankStatistic.parse("dcg"), "exp2", False)
 
 
+def choice_of(results, splits, names, labels, lists, groups, measure, seed):
+    """Return the choice between corrections of a linear base."""
+    found = compare(results, splits, names, labels, lists, groups, measure, seed)
+    return Choice.by_rule(*found, str(measure[0]), linear=True)
+
+
 @pytest.fixture
 def two_repeats(monkeypatch):
     """Compare on two repeats of the inner splits, for speed."""
@@ -71,7 +77,7 @@ def test_the_comparison_finds_gains_that_are_known():
     base = {split.name: places(rng.normal(size=len(split.held)), None) for split in splits}
     perfect = {split.name: places(y[split.held] + 0.01 * base[split.name], None) for split in splits}
     results = {name: [base[name], base[name], perfect[name]] for name in base}
-    choice = compare(results, splits, [BASE, "same", "perfect"], y, None, None, DCG, seed=0, linear=True)
+    choice = choice_of(results, splits, [BASE, "same", "perfect"], y, None, None, DCG, seed=0)
     assert (choice.chosen, choice.gains["same"]) == ("perfect", 0.0)
     best = (1 / np.log2(np.arange(2, 17))).sum()
     assert 0 < choice.gains["perfect"] < best
@@ -79,7 +85,7 @@ def test_the_comparison_finds_gains_that_are_known():
     noise = 2 * choice.deviations["perfect"] ** 2
     assert choice.expected == pytest.approx(choice.gains["perfect"] / (1 + noise / choice.gains["perfect"] ** 2))
     worse = {name: [perfect[name], base[name]] for name in base}
-    kept = compare(worse, splits, [BASE, "random"], y, None, None, DCG, seed=0, linear=True)
+    kept = choice_of(worse, splits, [BASE, "random"], y, None, None, DCG, seed=0)
     assert (kept.chosen, kept.expected, kept.low, kept.high, kept.reranks) == (BASE, 0.0, 0.0, 0.0, False)
     assert kept.gains["random"] == pytest.approx(-choice.gains["perfect"], rel=0.2)
     again = Choice.from_dict(json.loads(json.dumps(choice.to_dict())))
@@ -97,7 +103,7 @@ def test_gains_too_small_to_be_told_from_noise_keep_the_base():
         for split in splits:
             places_of = [up.get(group, (0.8, 0.8)) for group in groups[split.held][::2]]
             results[split.name] = [[x for of in places_of for x in (of[i], 0.5)] for i in (0, 1)]
-        return compare(results, splits, [BASE, "other"], y, groups, None, DCG, seed=0, linear=True)
+        return choice_of(results, splits, [BASE, "other"], y, groups, None, DCG, seed=0)
 
     kept, changed = choice(range(10), range(10, 19)), choice(range(10), range(10, 18))
     for found, reranks in ((kept, False), (changed, True)):
@@ -114,7 +120,7 @@ def _choice_on_noise(seed):
     results = {
         split.name: [places((base + spread * moved)[split.held], None) for spread in (0, *SPREADS)] for split in splits
     }
-    return compare(results, splits, [BASE, "a", "b", "c"], y, None, None, DCG, seed, linear=True)
+    return choice_of(results, splits, [BASE, "a", "b", "c"], y, None, None, DCG, seed)
 
 
 def test_what_is_promised_on_noise_is_little_although_the_largest_of_several_gains_is_chosen(two_repeats):
@@ -138,7 +144,7 @@ def test_gains_of_rows_in_groups_vary_as_those_of_so_many_rows_do(two_repeats):
         splits = inner_splits(y, None, groups, seed)
         results = {split.name: [places(row[split.held], None) for row in scores] for split in splits}
         alone, together = (
-            compare(results, splits, [BASE, "a"], y, None, which, DCG, seed, linear=True) for which in (None, groups)
+            choice_of(results, splits, [BASE, "a"], y, None, which, DCG, seed) for which in (None, groups)
         )
         ratios.append(together.deviations["a"] / alone.deviations["a"])
     assert 1.8 < np.mean(ratios) < 3.3
@@ -154,7 +160,7 @@ def test_gains_of_queries_in_groups_vary_as_those_of_so_many_queries_do():
         up = [0.8 if gains[group] else 0.2 for group in groups[split.held][::2]]
         results[split.name] = [[x for place in of for x in (place, 0.5)] for of in ([0.2] * len(up), up)]
     alone, together = (
-        compare(results, splits, [BASE, "a"], y, lists, which, DCG, 0, linear=True) for which in (None, groups)
+        choice_of(results, splits, [BASE, "a"], y, lists, which, DCG, 0) for which in (None, groups)
     )
     assert together.gains == alone.gains
     ratio = together.deviations["a"] / alone.deviations["a"]
@@ -170,7 +176,7 @@ def test_comparisons_by_query_average_over_queries():
         held = split.held
         score = rng.normal(size=len(held))
         results[split.name] = [places(score, groups[held]), places(y[held] + 0.01 * score, groups[held])]
-    choice = compare(results, splits, [BASE, "perfect"], y, groups, None, (DCG[0], "exp2", True), seed=0, linear=True)
+    choice = choice_of(results, splits, [BASE, "perfect"], y, groups, None, (DCG[0], "exp2", True), seed=0)
     assert choice.chosen == "perfect"
     assert 0 < choice.low < choice.expected < choice.high < 1
 

@@ -32,8 +32,9 @@ from ltr.rankers.estimators import EstimatorRanker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
 from ltr.rankers.explanation import Explanation
 from ltr.rankers.foreign import TreesRanker
+from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
-from ltr.rankers.two_stage import ScoreColumn, TwoStageRanker, make_ranker
+from ltr.rankers.two_stage import TwoStageRanker
 
 __all__ = [
     "Choice",

@@ -245,10 +245,12 @@ def parts_of(labels: FloatArray, lists: IntArray | None, groups: IntArray | None
     return parts[units]
 
 
-def inner_splits(labels: FloatArray, lists: IntArray | None, groups: IntArray | None, seed: int) -> list[InnerSplit]:
-    """Return the inner splits of the comparison; the arguments are those of `parts_of`."""
+def inner_splits(
+    labels: FloatArray, lists: IntArray | None, groups: IntArray | None, seed: int, repeats: int | None = None
+) -> list[InnerSplit]:
+    """Return the inner splits of the comparison, by default `REPEATS` times; other arguments as for `parts_of`."""
     found = []
-    for repeat in range(REPEATS):
+    for repeat in range(REPEATS if repeats is None else repeats):
         parts = parts_of(labels, lists, groups, seed * 1_000 + repeat)
         if parts is None:
             return []
@@ -278,21 +280,18 @@ def compare(
     groups: IntArray | None,
     measure: tuple[RankStatistic, GainName, bool],
     seed: int,
-    *,
-    linear: bool,
-) -> Choice:
-    """Return the choice that the inner splits lead to.
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the gain of each candidate over the first, and its standard deviation under resampling, by name.
 
     Args:
-        results: for each split by name, the places of its held-out rows in the order of each candidate, base first.
+        results: for each split by name, the places of its held-out rows in the order of each candidate.
         splits: the inner splits.
-        names: names of the candidates, base first.
+        names: names of the candidates; the first is the one that the others are compared with.
         labels: labels of all rows, (n,); with weights of rows, labels whose gains are multiplied by them.
         lists: list of each row, or None for one list.
         groups: group of each row, as in `parts_of`.
         measure: statistic, gain of graded labels, and whether to normalise.
         seed: seed of the resampling.
-        linear: whether the base is linear in the features.
     """
     gains, deviations = [], []
     for scores, rng in _lists(results, splits, len(names), len(labels), seed):
@@ -301,7 +300,7 @@ def compare(
         deviations.append(deviation)
     mean, deviation = np.mean(gains, axis=0), np.mean(deviations, axis=0)
     found, spreads = (dict(zip(names, values.tolist(), strict=True)) for values in (mean, deviation))
-    return Choice.by_rule(found, spreads, str(measure[0]), linear=linear)
+    return found, spreads
 
 
 def _lists(
@@ -312,7 +311,7 @@ def _lists(
     The parts of a repeat are merged by place. Rows of two parts at one place are put in an order by chance, the same
     for all candidates.
     """
-    for repeat in range(REPEATS):
+    for repeat in sorted({split.repeat for split in splits}):
         rng = np.random.default_rng([seed, repeat])
         scores = np.zeros((candidates, n))
         for split in splits:
