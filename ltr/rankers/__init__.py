@@ -1,6 +1,7 @@
 """Rankers as scikit-learn estimators: they learn from labelled rows and give every row a score.
 
 ==========================  ==================================================================
+`AutoRanker`                the best of several methods, or a blend of them all
 `SurrogateRanker`           the linear scorer, or small network, with the least surrogate loss
 `LogisticRegressionRanker`  the linear score of a logistic regression
 `RankBoostRanker`           a sum of boosted thresholds on single features
@@ -25,6 +26,7 @@ Examples:
     array([0.98, 0.97, 0.99])
 """
 
+from ltr.rankers.auto import AutoRanker, Comparison
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import Choice
@@ -37,7 +39,9 @@ from ltr.rankers.surrogate import SurrogateRanker
 from ltr.rankers.two_stage import TwoStageRanker
 
 __all__ = [
+    "AutoRanker",
     "Choice",
+    "Comparison",
     "EstimatorRanker",
     "ExactRanker",
     "Explanation",

@@ -103,6 +103,7 @@ class Ranker(BaseEstimator):
     preparation_: TablePreparation | None = None
 
     _FITTED: ClassVar[tuple[str, ...]] = ()
+    _BY_LIST: ClassVar[bool] = False  # whether `_scores` takes the list of each row as well
     _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
 
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)

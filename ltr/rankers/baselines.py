@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LogisticRegressionRanker", "RankBoostRanker"]
 
+STRENGTHS = (0.01, 0.1, 1.0, 10.0)
+"""Inverse strengths of the regularisation that ``C="auto"`` compares."""
+_MOST_ROWS = 10_000
 # |r| at or below this is rounding, not an improvement
 _NOTHING = 1e-12
 
@@ -66,7 +69,8 @@ class LogisticRegressionRanker(Ranker):
     class, and the list of a row makes no difference.
 
     Args:
-        C: inverse strength of the regularisation, > 0.
+        C: inverse strength of the regularisation, > 0; ``"auto"`` takes whichever of `STRENGTHS` has the largest
+            likelihood of rows held out, in five folds of at most 10,000 rows.
         standardize: whether `fit` divides each column by its standard deviation first, which changes what the
             regularisation penalises. Constant columns get the weight 0.
         max_iter: most iterations of the solver (L-BFGS), >= 1.
@@ -76,6 +80,7 @@ class LogisticRegressionRanker(Ranker):
         coef_: weights on the raw features, (d,).
         intercept_: score of a row of zeros.
         center_: mean of each column over the training rows, (d,); 0 in rankers read from files of earlier versions.
+        C_: the C of the fit.
         n_iter_: iterations done.
 
     Examples:
@@ -86,10 +91,10 @@ class LogisticRegressionRanker(Ranker):
         (True, True, 0.0)
     """
 
-    _FITTED = ("coef_", "intercept_", "center_", "n_iter_")
+    _FITTED = ("coef_", "intercept_", "center_", "C_", "n_iter_")
     _HOW = "score = intercept_ + sum over columns j of coef_[j] * x[j]"
 
-    C: float = 1e4
+    C: float | Literal["auto"] = 1e4
     standardize: bool = True
     max_iter: int = 10_000
     _: KW_ONLY
@@ -116,7 +121,8 @@ class LogisticRegressionRanker(Ranker):
         from sklearn.linear_model import LogisticRegression
 
         self._measure()
-        check_number("C", self.C, above=0)
+        if self.C != "auto":
+            check_number("C", self.C, above=0)
         if not isinstance(self.standardize, bool | np.bool_):
             raise ValueError(f"standardize must be true or false, got {self.standardize!r}")
         check_whole("max_iter", self.max_iter, 1)
@@ -129,8 +135,10 @@ class LogisticRegressionRanker(Ranker):
             deviation = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weights))
             # rounding leaves a tiny deviation in some constant columns, their range is 0
             scale = np.where(np.ptp(features, axis=0) > 0, deviation, math.inf)
-        model = LogisticRegression(C=self.C, max_iter=self.max_iter, tol=1e-6)
-        model.fit((features - mean) / scale, (labels > labels.min()).astype(np.int64), weights)
+        scaled, classes = (features - mean) / scale, (labels > labels.min()).astype(np.int64)
+        self.C_ = _strength(scaled, classes, weights) if self.C == "auto" else float(self.C)
+        model = LogisticRegression(C=self.C_, max_iter=self.max_iter, tol=1e-6)
+        model.fit(scaled, classes, weights)
         self.coef_ = model.coef_[0] / scale
         self.intercept_ = float(model.intercept_[0] - self.coef_ @ mean)
         self.n_iter_ = int(model.n_iter_[0])
@@ -144,6 +152,27 @@ class LogisticRegressionRanker(Ranker):
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore({"center_": np.zeros(self.n_features_in_), **fitted})  # which earlier files do not hold
+
+
+def _strength(features: FloatArray, classes: IntArray, weights: FloatArray | None) -> float:
+    """Return the C of `STRENGTHS` whose fits give rows that they have not seen the largest likelihood."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
+    from sklearn.model_selection import StratifiedKFold
+
+    at = np.random.default_rng(0).permutation(len(classes))[:_MOST_ROWS]
+    features, classes, weights = features[at], classes[at], None if weights is None else weights[at]
+    count = min(5, int(np.bincount(classes, minlength=2).min()))
+    if count < 2:
+        return 1.0
+    losses = np.zeros(len(STRENGTHS))
+    for train, held in StratifiedKFold(count).split(features, classes):
+        of_train, of_held = (None if weights is None else weights[rows] for rows in (train, held))
+        for number, C in enumerate(STRENGTHS):
+            model = LogisticRegression(C=C, max_iter=1_000).fit(features[train], classes[train], of_train)
+            chances = model.predict_proba(features[held])
+            losses[number] += log_loss(classes[held], chances, sample_weight=of_held) * len(held)
+    return STRENGTHS[int(np.argmin(losses))]
 
 
 @dataclass(eq=False, repr=False)

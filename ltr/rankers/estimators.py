@@ -71,6 +71,7 @@ class EstimatorRanker(Ranker):
         (Ridge(alpha=2.0, random_state=0), WeightsRanker(source='Ridge'))
     """
 
+    _BY_LIST = True
     _HOW = "score = that of form, which has the weights or trees of the estimator"
 
     estimator: Any = None
@@ -342,10 +343,8 @@ def scores_of(
     """
     if (places := places_by_name(base, names)) is not None:
         features = np.ascontiguousarray(features[:, places])
-    if isinstance(base, SurrogateRanker | EstimatorRanker):  # some score a row by its list
-        return base._scores(features, queries)
     if isinstance(base, Ranker):
-        return base._scores(features)
+        return base._scores(features, queries) if base._BY_LIST else base._scores(features)  # type: ignore[call-arg]
     if (linear := _linear_form(base, features.shape[1])) is not None:
         return linear_scores(features, linear[0]) + linear[1]
     return _scores_by(base, features, names)

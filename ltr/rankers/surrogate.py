@@ -122,6 +122,7 @@ class SurrogateRanker(Ranker):
         (True, 1.0)
     """
 
+    _BY_LIST = True
     _HOW = (
         "a linear score is bias + sum over columns j of weight[j] * (x[j] - mean[j]) / scale[j]; an mlp or attention "
         "scorer is a network of ltr.rankers.scorers, with knots and values of Quantiles in place of mean and scale"

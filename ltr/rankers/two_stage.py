@@ -41,6 +41,7 @@ from ltr.data.dataset import checked_queries, labels_agree
 from ltr.data.similar import similar_rows
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
+from ltr.rankers.auto import AutoRanker
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.choice import BASE, SPREADS, Choice, InnerSplit, Shared, compare, inner_splits, parts_of, places
 from ltr.rankers.estimators import (
@@ -77,13 +78,13 @@ class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
     Args:
-        base: ``"logistic"``, ``"rankboost"``, the name of a loss (a `SurrogateRanker`) or of an estimator (an
-            `EstimatorRanker`, see `make_ranker`), or any estimator, of which a clone is fitted, to a pandas frame where
-            X is a frame with names. It ranks by ``decision_function``, ``predict_proba`` (of the last class) or
-            ``predict``, whichever it has first; a classifier of LightGBM or XGBoost by its log odds. It learns from the
-            `qid` if its ``fit``, or that of the last step of a pipeline, takes one; where metadata routing is enabled,
-            if it requests one. An estimator whose ``fit`` takes a ``group``, as the rankers of LightGBM and XGBoost do,
-            gets the rows list by list and the sizes of the lists.
+        base: ``"auto"`` for an `AutoRanker`, ``"logistic"``, ``"rankboost"``, the name of a loss (a `SurrogateRanker`)
+            or of an estimator (an `EstimatorRanker`, see `make_ranker`), or any estimator, of which a clone is fitted,
+            to a pandas frame where X is a frame with names. It ranks by ``decision_function``, ``predict_proba`` (of
+            the last class) or ``predict``, whichever it has first; a classifier of LightGBM or XGBoost by its log odds.
+            It learns from the `qid` if its ``fit``, or that of the last step of a pipeline, takes one; where metadata
+            routing is enabled, if it requests one. An estimator whose ``fit`` takes a ``group``, as the rankers of
+            LightGBM and XGBoost do, gets the rows list by list and the sizes of the lists.
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
             statistic is also what `score` reports, of whole lists.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
@@ -325,6 +326,8 @@ class TwoStageRanker(Ranker):
         """
         if _is_given(self):
             return scores
+        if (known := self._known_out_of_fold) is not None:
+            return known
         total = np.zeros(len(scores))
         for repeat in range(repeats):
             parts = parts_of(training.labels, training.lists, training.groups, seed + repeat)
@@ -336,8 +339,17 @@ class TwoStageRanker(Ranker):
                 total[held] += others.on_the_scale_of(scores)[held]
         return total / repeats
 
+    @property
+    def _known_out_of_fold(self) -> FloatArray | None:
+        """The scores of the training rows by fits that have not seen them, (n,), of a base that has kept them."""
+        base = self.base_
+        known = base.out_of_fold_ if isinstance(base, AutoRanker) else None
+        return None if known is None else known.mean(axis=0)
+
     def _fit_part(self, training: _Training, seen: NDArray[np.bool_], seed: int) -> _PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
+        if (known := self._known_out_of_fold) is not None:
+            return _PartScores(known, float(known[seen].mean()), float(known[seen].std()))
         if _is_given(self):
             base = self.base_
         else:
@@ -568,8 +580,11 @@ class TwoStageRanker(Ranker):
 
     def _fit_base(self, training: _Training, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
         """Return the base ranker, fitted; `qid` is what the caller gave for the lists, which routing asks for."""
-        if isinstance(self.base, str):
-            base: Any = make_ranker(self.base, seed=seed)
+        if isinstance(self.base, str) and self.base == "auto":
+            statistic, gain, normalize = self._measure()
+            base: Any = AutoRanker(seed=seed, statistic=statistic, gain=gain, normalize=normalize)
+        elif isinstance(self.base, str):
+            base = make_ranker(self.base, seed=seed)
         elif isinstance(self.base, type) or not hasattr(self.base, "fit"):
             raise ValueError(f"base must be a name or an estimator, got {self.base!r}")
         else:
@@ -583,7 +598,7 @@ class TwoStageRanker(Ranker):
         weights = training.weights
         if weights is not None and (refused := weights_refused(base)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
-        if isinstance(base, SurrogateRanker):
+        if isinstance(base, SurrogateRanker | AutoRanker):
             base.fit(training.features, training.labels, training.lists, group=training.groups, sample_weight=weights)
         else:
             given = training.features, training.labels, training.lists, weights

@@ -1,0 +1,613 @@
+r"""The best list that several methods can make together: each of them, and a blend of all, compared out of fold.
+
+*Out of fold.* The rows (with queries, the queries; with groups, the groups) are divided into `FOLDS` parts at random,
+up to three times. Each part gets its scores from fits of every method to the other parts. These scores are computed
+once; the blend, the comparison, the expected hits, the probabilities and the exact correction all learn from them.
+
+*One scale.* Methods that give log odds keep them. A share p of trees that vote for a hit becomes the log odds of
+``(T p + 1/2) / (T + 1)``, T = `_TREES`. Other scores are shifted and scaled so that those of the rows of the fit have
+mean 0 and standard deviation 1.
+
+*The blend.* The score of a row is ``b + sum over methods m of w_m s_m``, s_m its scores on that scale, ``w_m >= 0``.
+The weights minimise
+
+    sum over rows i of v_i log(1 + exp(-t_i score_i)) + 1/2 sum over methods m of w_m^2,      t_i = +-1
+
+over the out-of-fold scores, v_i the weights of the rows. For graded labels, and for lists by query, the loss is the
+RankNet loss of the lists times the number of rows. Weights that maximise the rank statistic itself do no better on new
+rows, though they can be found and proven (`docs/answer.md`).
+
+*The comparison.* The statistic of each method's out-of-fold list is compared with that of the blend, whose weights for
+a part come from the other parts. The deviation of a difference is that under resampling (`ltr.rankers.choice`).
+
+*The rule.* Of the methods that do better than the blend by at least one standard deviation of the difference, take the
+simplest; if there is none, take the blend. `simplicity` moves that bar: with 1 a simpler method may do worse by one
+standard deviation, with ``inf`` the simplest method is always taken. Methods count as simpler in the order in which
+they are listed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from sklearn.base import clone, is_classifier
+from threadpoolctl import threadpool_limits
+
+from ltr.checks import as_float, check_callable
+from ltr.data.similar import similar_rows
+from ltr.losses import ranknet_loss
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.rankers.baselines import LogisticRegressionRanker
+from ltr.rankers.choice import InnerSplit, compare, inner_splits, places
+from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
+from ltr.rankers.methods import ScoreColumn, make_ranker
+from ltr.rankers.surrogate import SurrogateRanker
+from ltr.ranks import GainName, gains_of
+from ltr.statistics import RankStatistic
+from ltr.threads import available_threads
+
+if TYPE_CHECKING:
+    from ltr.onnx_graph import OnnxGraph
+
+__all__ = ["BLEND", "TODAY", "AutoRanker", "Comparison"]
+
+BLEND, TODAY = "blend", "today"
+"""Names of the blend, and of the scores that are in use today."""
+
+_TREES = 300
+_ROWS_FOR_A_NETWORK, _LISTS_FOR_A_NETWORK = 1_000, 100
+_MOST_ROWS = 20_000  # that a fit out of fold learns from
+_RIDGE = 1.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The comparison of methods out of fold.
+
+    Attributes:
+        chosen: name of the method to deploy.
+        values: mean of the statistic of each method's out-of-fold lists, by name; the blend is the last.
+        gains: the difference to the blend, by name.
+        deviations: standard deviation of that difference under resampling, by name.
+        weights: weight of each method in the blend, by name.
+        statistic: name of the statistic.
+        rows: number of rows that the methods learned from out of fold, if not from all of the other parts.
+        similar: number of groups of similar rows that were kept together without being asked for; None if none were.
+    """
+
+    chosen: str
+    values: Mapping[str, float]
+    gains: Mapping[str, float]
+    deviations: Mapping[str, float]
+    weights: Mapping[str, float]
+    statistic: str
+    rows: int | None = None
+    similar: int | None = None
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """The other methods whose statistic is within one standard deviation of that of the chosen one."""
+        own = self.gains[self.chosen]
+        return tuple(
+            name
+            for name, gain in self.gains.items()
+            if name != self.chosen and own - gain <= max(self.deviations[name], self.deviations[self.chosen])
+        )
+
+    def __str__(self) -> str:
+        said = self.chosen
+        if self.chosen == BLEND:
+            members = [name for name, weight in sorted(self.weights.items(), key=lambda pair: -pair[1]) if weight > 0]
+            said = f"a blend of {', '.join(members[:-1])}{' and ' * (len(members) > 1)}{members[-1]}"
+        near = [name for name in self.near if name != BLEND]
+        others = f"; {', '.join(near)} {'is' if len(near) == 1 else 'are'} within noise" if near else ""
+        return f"{said}{others}"
+
+
+@dataclass(eq=False, repr=False)
+class AutoRanker(Ranker):
+    """Rank by whichever of several methods, or blend of them, ranks rows best that it has not seen.
+
+    Args:
+        methods: ``"auto"``, or a list of names as `make_ranker` takes them, and of estimators, from the simplest to the
+            least simple. ``"auto"`` takes, for labels 0 and 1 in one list: ``logistic``, ``ranknet``, ``rankboost``,
+            ``boosting``, ``forest`` and from 1,000 rows ``network``; for graded labels and lists by query ``ranknet``,
+            ``boosting`` (of LightGBM with the RankNet loss where it is installed), ``forest`` and from 100 lists a
+            ``network``.
+        today: column of X, by name or index, with the scores by which rows are ranked today; another method.
+        simplicity: by how many standard deviations of the difference a simpler method may do worse than the blend and
+            still be taken; the default -1 asks it to do better by one, ``-inf`` always takes the blend.
+        seed: seed of the parts and of methods that draw at random.
+        statistic, gain, normalize: what methods are compared by, and what `score` reports, see `Ranker`.
+
+    Attributes:
+        comparison_: the `Comparison` of the methods.
+        rankers_: the fitted methods by name; after `load` those that are deployed.
+        weights_: weight of each deployed method, by name.
+        intercept_: the b of the score.
+        out_of_fold_: scores of the training rows by the deployed method or blend, (repeats, n), each by fits that have
+            not seen the row; None after `load`.
+        members_out_of_fold_: those of all methods, (repeats, n, methods), in the order of `rankers_`; None likewise.
+
+    Examples:
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> ranker = AutoRanker(["logistic", "boosting"]).fit(X[::2, :5], 1 - y[::2])
+        >>> print(ranker.comparison_)
+        a blend of logistic and boosting; logistic is within noise
+        >>> bool(ranker.score(X[1::2, :5], 1 - y[1::2]) > 0)
+        True
+    """
+
+    _BY_LIST = True
+    _HOW = (
+        "score = intercept + sum over members of weight * s; s is (score of the ranker - center) / scale, or the log "
+        "odds of (300 * share + 0.5) / 301 where link is share"
+    )
+
+    methods: str | Sequence[Any] = "auto"
+    _: KW_ONLY
+    today: int | str | None = None
+    simplicity: float = -1.0
+    seed: int = 0
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        on_progress: Callable[[int, int, str], None] | None = None,
+    ) -> AutoRanker:
+        """Fit all methods out of fold and on all rows, blend them and choose.
+
+        Args:
+            X: features, (n, d), finite.
+            y: labels, (n,), 0 and 1 or graded.
+            qid: list of each row, (n,); None means that all rows are one list.
+            group: which rows belong together, (n,): no part divides them. None keeps together rows that are much more
+                similar than rows otherwise are (`ltr.data.similar_rows`).
+            sample_weight: weight of each row, (n,), >= 0, for every method and the blend.
+            on_progress: called with the number of fits that are done, that of all, and what is being fitted.
+
+        Raises:
+            ValueError: an argument against its rule; too few rows to hold some out.
+        """
+        measure = self._measure()
+        check_callable("on_progress", on_progress)
+        if math.isnan(simplicity := as_float(self.simplicity)):
+            raise ValueError(f"simplicity must be a number, got {self.simplicity!r:.80}")
+        features, labels, lists, groups, weights = self._weighted_data(X, y, qid, sample_weight, group)
+        similar = similar_rows(features) if group is None and lists is None else None
+        groups = groups if similar is None else similar
+        rows = _Rows(features, labels, lists, groups, weights)
+        methods = self._methods(rows)
+        splits = inner_splits(labels, lists, groups, self.seed, _repeats(len(labels)))
+        if not splits:
+            which = "two rows of each label" if lists is None else "two queries"
+            raise ValueError(f"methods are compared on rows held out, which needs at least {which} to split")
+        names = list(methods)
+        rng = np.random.default_rng(self.seed)
+        seen = [_sample(split.train, lists, rng) for split in splits]
+        jobs = [(name, at) for name in names[::-1] for at in (-1, *range(len(splits)))]
+        members: dict[str, _Member] = {}
+        held = {repeat: np.zeros((len(labels), len(names))) for repeat in sorted({one.repeat for one in splits})}
+
+        def work(job: tuple[str, int]) -> tuple[str, int, Any]:
+            name, at = job
+            if at < 0:
+                return name, at, _Member.fit(methods[name], rows, keep=True, names=self._names)
+            member = _Member.fit(methods[name], rows.take(seen[at]), keep=False, names=self._names)
+            here = splits[at].held
+            return name, at, member.scores(features[here], None if lists is None else lists[here])
+
+        for done, (name, at, found) in enumerate(_side_by_side(work, jobs), start=1):
+            if at < 0:
+                members[name] = found
+            else:
+                held[splits[at].repeat][splits[at].held, names.index(name)] = found
+            if on_progress is not None:
+                on_progress(done, len(jobs), name)
+        found: Comparison = self._blend(rows, names, members, splits, held, measure, simplicity)
+        limited = (
+            min(map(len, seen)) if any(len(s) < len(one.train) for s, one in zip(seen, splits, strict=True)) else None
+        )
+        alike = None if similar is None else int(similar.max()) + 1
+        self.comparison_ = Comparison(**{**vars(self.comparison_), "rows": limited, "similar": alike})
+        return self
+
+    def _blend(
+        self,
+        rows: _Rows,
+        names: list[str],
+        members: Mapping[str, _Member],
+        splits: Sequence[InnerSplit],
+        held: Mapping[int, FloatArray],
+        measure: tuple[RankStatistic, GainName, bool],
+        simplicity: float,
+    ) -> Comparison:
+        """Find the weights of the blend, compare it with its members, and deploy what the rule takes."""
+        results, crossed = {}, {repeat: np.zeros(len(rows.labels)) for repeat in held}
+        for split in splits:
+            scores = held[split.repeat]
+            found, intercept = _weights(scores[split.train], rows.take(split.train))
+            here = split.held
+            crossed[split.repeat][here] = scores[here] @ found + intercept
+            lists = None if rows.lists is None else rows.lists[here]
+            orders = [crossed[split.repeat][here], *scores[here].T]
+            results[split.name] = [places(order, lists).tolist() for order in orders]
+        gains, deviations = compare(
+            results, splits, [BLEND, *names], rows.weighted(self.gain), rows.lists, rows.groups, measure, self.seed
+        )
+        several = [rows.take(np.arange(len(rows.labels)))] * len(held)
+        weights, intercept = _weights(np.concatenate(list(held.values())), _Rows.joined(several))
+        better = (name for name in names if gains[name] >= -simplicity * deviations[name] and simplicity > -math.inf)
+        chosen = next(better, BLEND)
+        self.members_out_of_fold_: FloatArray | None = np.array(list(held.values()))
+        self.out_of_fold_: FloatArray | None = np.array(list(crossed.values()))
+        self.weights_ = {name: float(w) for name, w in zip(names, weights, strict=True) if w > 0}
+        self.intercept_ = float(intercept)
+        blend = dict(zip(names, weights.tolist(), strict=True))
+        if chosen != BLEND or not self.weights_:
+            chosen = chosen if chosen != BLEND else max(names, key=lambda name: gains[name])
+            self.out_of_fold_ = self.members_out_of_fold_[:, :, names.index(chosen)]
+            self.weights_, self.intercept_ = {chosen: 1.0}, 0.0
+        own = float(np.nanmean([self._mean_statistic(s, rows.labels, rows.lists) for s in crossed.values()]))
+        order = [*names, BLEND]
+        values = {name: own + gains[name] for name in order}
+        self._members = {name: members[name] for name in names}
+        return Comparison(
+            chosen,
+            values,
+            {name: gains[name] for name in order},
+            {name: deviations[name] for name in order},
+            blend,
+            str(measure[0]),
+        )
+
+    @property
+    def rankers_(self) -> dict[str, Any]:
+        """The fitted methods by name."""
+        return {name: member.ranker for name, member in self._members.items()}
+
+    def _methods(self, rows: _Rows) -> dict[str, Callable[[], Any]]:
+        """Return what makes each method, by name, from the simplest to the least simple."""
+        found: dict[str, Callable[[], Any]] = {}
+        if self.today is not None:
+            found[TODAY] = functools.partial(self._column, self.today)
+        if isinstance(self.methods, str):
+            if self.methods != "auto":
+                raise ValueError(f'methods must be "auto" or a list of methods, got {self.methods!r}')
+            return {**found, **_automatic(rows, self.seed)}
+        given = list(self.methods)
+        if not given and not found:
+            raise ValueError("methods must have at least one method, got an empty list")
+        for method in given:
+            if isinstance(method, str):
+                known = _by_name(rows, self.seed)
+                make = known[method] if method in known else functools.partial(make_ranker, method, seed=self.seed)
+                make()  # names that are wrong are refused before anything is fitted
+                name = method
+            else:
+                if isinstance(method, type) or not hasattr(method, "fit"):
+                    raise ValueError(f"methods must be names or estimators, got {method!r:.80}")
+                make, name = functools.partial(clone, method, safe=False), type(method).__name__
+            at = 2
+            while name in found or name == BLEND:
+                name, at = f"{name.rsplit(' ', 1)[0]} {at}", at + 1
+            found[name] = make
+        return found
+
+    def _column(self, column: int | str) -> ScoreColumn:
+        score = ScoreColumn(column)
+        score._take_names(self)
+        return score
+
+    def _scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
+        total = np.full(len(features), self.intercept_)
+        for name, weight in self.weights_.items():
+            total += weight * self._members[name].scores(features, lists)
+        return total
+
+    @property
+    def linear_weights(self) -> FloatArray | None:
+        """The weights on the raw features, (d,), where all deployed methods are linear; None otherwise."""
+        total = np.zeros(self.n_features_in_)
+        for name, weight in self.weights_.items():
+            member = self._members[name]
+            own = None if member.share else linear_weights_of(member.ranker, self.n_features_in_, self._names)
+            if own is None:
+                return None
+            total += weight * own / member.scale
+        return total
+
+    def _facts(self) -> dict[str, object]:
+        return {**super()._facts(), "method": str(self.comparison_), "compared by": self.comparison_.statistic}
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        total = None
+        for name, weight in self.weights_.items():
+            part = graph.op("Mul", self._members[name].scores_in(graph, columns), graph.constant(weight))
+            total = part if total is None else graph.op("Add", total, part)
+        assert total is not None
+        return graph.op("Add", total, graph.constant(self.intercept_))
+
+    def _fitted_state(self) -> dict[str, Any]:
+        return {
+            "comparison": {**vars(self.comparison_)},
+            "intercept": self.intercept_,
+            "members": [
+                {"name": name, "weight": weight, **self._members[name].to_state()}
+                for name, weight in self.weights_.items()
+            ],
+        }
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        self.comparison_ = Comparison(**fitted["comparison"])
+        self.intercept_ = fitted["intercept"]
+        self.weights_ = {one["name"]: one["weight"] for one in fitted["members"]}
+        self._members = {one["name"]: _Member.from_state(one) for one in fitted["members"]}
+        self.out_of_fold_ = self.members_out_of_fold_ = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows that a fit learns from."""
+
+    features: FloatArray  # (n, d)
+    labels: FloatArray  # (n,)
+    lists: IntArray | None  # list of each row, (n,); None for one list
+    groups: IntArray | None
+    weights: FloatArray | None  # (n,); None where all count alike
+
+    def weighted(self, gain: GainName) -> FloatArray:
+        """Return labels whose gains are those of the rows, times their weights, (n,)."""
+        if self.weights is None:
+            return self.labels
+        gains = gains_of(torch.from_numpy(self.labels), gain).numpy() * self.weights
+        return np.log2(1.0 + gains) if gain == "exp2" else gains
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether these are labels 0 and 1 in one list."""
+        return self.lists is None and bool(np.isin(self.labels, (0, 1)).all())
+
+    def take(self, at: IntArray) -> _Rows:
+        """Return some of the rows, with their lists numbered from 0."""
+        lists = None if self.lists is None else np.unique(self.lists[at], return_inverse=True)[1]
+        groups = None if self.groups is None else self.groups[at]
+        weights = None if self.weights is None else self.weights[at]
+        return _Rows(self.features[at], self.labels[at], lists, groups, weights)
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Rows]) -> _Rows:
+        """Return rows one after the other, each weighing as much as if there were one part."""
+        first, many = parts[0], len(parts)
+        lists = None
+        if first.lists is not None:
+            lists = np.concatenate([first.lists + at * (first.lists.max() + 1) for at in range(many)])
+        weights = np.tile(np.ones(len(first.labels)) if first.weights is None else first.weights, many) / many
+        return cls(np.empty((0, 0)), np.tile(first.labels, many), lists, None, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """A fitted method, and the scale on which its scores are blended."""
+
+    ranker: Any  # a ranker, or an estimator that is not kept
+    share: bool  # whether its score is a share of trees
+    center: float
+    scale: float
+
+    @classmethod
+    def fit(cls, make: Callable[[], Any], rows: _Rows, *, keep: bool, names: list[str] | None) -> _Member:
+        """Fit a method to rows.
+
+        Args:
+            make: makes it, not yet fitted.
+            rows: the rows.
+            keep: whether it will be saved and exported; it takes time to find its form for that.
+            names: names of the columns.
+        """
+        ranker = make()
+        if not isinstance(ranker, Ranker):
+            ranker = EstimatorRanker(ranker)
+        given: dict[str, Any] = {} if rows.weights is None else {"sample_weight": rows.weights}
+        if isinstance(ranker, ScoreColumn):
+            pass
+        elif isinstance(ranker, EstimatorRanker) and not keep:
+            ranker = fit_estimator(
+                ranker._unfitted(), rows.features, rows.labels, rows.lists, rows.weights, names=names
+            )
+        elif isinstance(ranker, SurrogateRanker):
+            ranker.fit(rows.features, rows.labels, rows.lists, group=rows.groups, **given)
+        else:
+            ranker.fit(rows.features, rows.labels, rows.lists, **given)
+        if isinstance(ranker, Ranker) and names is not None and not isinstance(ranker, ScoreColumn):
+            ranker.name_features(names)
+        kind = _kind_of_scores(ranker)
+        if kind != "ranks":
+            return cls(ranker, kind == "share", 0.0, 1.0)
+        own = scores_of(ranker, rows.features, rows.lists, names)
+        return cls(ranker, False, float(own.mean()), float(own.std()) or 1.0)
+
+    def scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
+        """Return the scores of rows on the common scale, (n,)."""
+        names = getattr(self.ranker, "feature_names_in_", None)
+        own = scores_of(self.ranker, features, lists, None if names is None else list(names))
+        if self.share:
+            chance = (_TREES * own + 0.5) / (_TREES + 1)
+            return np.log(chance / (1 - chance))
+        return (own - self.center) / self.scale
+
+    def scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        """Return the scores of `scores` in a graph."""
+        form = self.ranker._saved_form() if isinstance(self.ranker, EstimatorRanker) else self.ranker
+        own = form._scores_in(graph, columns)
+        if self.share:
+            trees, half, more, one = (graph.constant(value) for value in (float(_TREES), 0.5, _TREES + 1.0, 1.0))
+            chance = graph.op("Div", graph.op("Add", graph.op("Mul", own, trees), half), more)
+            return graph.op("Log", graph.op("Div", chance, graph.op("Sub", one, chance)))
+        return graph.op("Div", graph.op("Sub", own, graph.constant(self.center)), graph.constant(self.scale))
+
+    def to_state(self) -> dict[str, Any]:
+        """Return ranker and scale as plain values."""
+        return {"ranker": self.ranker.to_state(), "share": self.share, "center": self.center, "scale": self.scale}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> _Member:
+        """Return what `to_state` described."""
+        return cls(Ranker.from_state(state["ranker"]), state["share"], state["center"], state["scale"])
+
+
+def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)
+    """Return what the scores of a fitted method are: ``"log odds"``, a ``"share"``, or just ``"ranks"``."""
+    if isinstance(ranker, SurrogateRanker):
+        return "log odds" if str(ranker.loss).startswith("logistic") else "ranks"
+    if isinstance(ranker, Ranker) and not isinstance(ranker, EstimatorRanker):
+        return "log odds" if type(ranker).__name__ == "LogisticRegressionRanker" else "ranks"
+    last, _ = last_step(ranker.estimator_ if isinstance(ranker, EstimatorRanker) else ranker)
+    if not is_classifier(last):
+        return "ranks"
+    return "share" if type(last).__module__.startswith("sklearn.ensemble._forest") else "log odds"
+
+
+def _automatic(rows: _Rows, seed: int) -> dict[str, Callable[[], Any]]:
+    """Return the methods that go with these rows, from the simplest to the least simple."""
+    known = _by_name(rows, seed)
+    lists = 1 if rows.lists is None else int(rows.lists.max()) + 1
+    many = len(rows.labels) >= _ROWS_FOR_A_NETWORK if rows.lists is None else lists >= _LISTS_FOR_A_NETWORK
+    names = ["logistic", "ranknet", "rankboost"] if rows.pointwise else ["ranknet"]
+    names += ["boosting", "forest", *(["network"] if many else [])]
+    return {name: known.get(name, functools.partial(make_ranker, name)) for name in names}
+
+
+def _by_name(rows: _Rows, seed: int) -> dict[str, Callable[[], Any]]:
+    """Return the methods that are made to fit the rows, by name."""
+    from sklearn import ensemble
+
+    n, kind = len(rows.labels), "Classifier" if rows.pointwise else "Regressor"
+    forest = getattr(ensemble, f"RandomForest{kind}")(
+        _TREES if n <= 10_000 else 100,
+        min_samples_leaf=3,
+        max_features="sqrt",
+        max_samples=None if n <= _MOST_ROWS else _MOST_ROWS,
+        random_state=seed,
+    )
+    boosting = getattr(ensemble, f"HistGradientBoosting{kind}")(
+        learning_rate=0.06,
+        max_iter=100,
+        max_leaf_nodes=8,
+        min_samples_leaf=10,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=seed,
+    )
+    if rows.lists is not None and importlib.util.find_spec("lightgbm") is not None:
+        boosting = _boosted_lists(seed)
+    return {
+        "logistic": functools.partial(LogisticRegressionRanker, "auto"),
+        "ranknet": functools.partial(SurrogateRanker, l2=3e-3),
+        "boosting": functools.partial(clone, boosting),
+        "forest": functools.partial(clone, forest),
+        "network": functools.partial(
+            SurrogateRanker, "logistic" if rows.pointwise else "ranknet", scorer="mlp", seed=seed
+        ),
+    }
+
+
+def _boosted_lists(seed: int) -> Any:  # noqa: ANN401 (an estimator of LightGBM)
+    import lightgbm
+
+    from ltr.gbdt import objective
+
+    return lightgbm.LGBMRanker(
+        objective=objective("ranknet"),
+        n_estimators=100,
+        learning_rate=0.06,
+        num_leaves=15,
+        min_child_samples=10,
+        random_state=seed,
+        verbose=-1,
+        n_jobs=1,
+    )
+
+
+def _repeats(n: int) -> int:
+    """Return how often the rows are divided into parts: less often where they are many, whose chance matters less."""
+    return 3 if n <= 2_000 else 2 if n <= 10_000 else 1
+
+
+def _sample(train: IntArray, lists: IntArray | None, rng: np.random.Generator) -> IntArray:
+    """Return the rows that a fit out of fold learns from: all, or where they are many a sample of rows or of lists."""
+    if len(train) <= _MOST_ROWS:
+        return train
+    if lists is None:
+        return np.sort(rng.choice(train, _MOST_ROWS, replace=False))
+    members = np.unique(lists[train])
+    share = _MOST_ROWS / len(train)
+    kept = rng.choice(members, max(2, round(share * len(members))), replace=False)
+    return train[np.isin(lists[train], kept)]
+
+
+def _side_by_side(work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+    """Return the results of jobs as they come, done by as many threads as there are processors."""
+    alone = functools.partial(threadpool_limits, 1)
+    with ThreadPoolExecutor(available_threads(), initializer=alone) as pool:
+        try:
+            yield from pool.map(work, jobs)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _weights(scores: FloatArray, rows: _Rows) -> tuple[FloatArray, float]:
+    """Return the weights >= 0 of members, (m,), and the intercept, that minimise the loss of their blend.
+
+    Args:
+        scores: scores of the members, (n, m).
+        rows: labels, lists and weights of the rows.
+    """
+    n, m = scores.shape
+    weights = np.ones(n) if rows.weights is None else rows.weights
+    total = float(weights.sum())
+    signs = np.where(rows.labels > 0, 1.0, -1.0)
+    labels = torch.from_numpy(rows.labels)
+    lists = None if rows.lists is None else torch.from_numpy(rows.lists)
+
+    def of_scores(blend: FloatArray) -> tuple[float, FloatArray]:
+        """Return the loss of the scores and its gradient."""
+        if rows.pointwise:
+            margins = signs * blend
+            return float(weights @ np.logaddexp(0.0, -margins)), -weights * signs * np.exp(-np.logaddexp(0.0, margins))
+        given = torch.from_numpy(blend).requires_grad_()
+        loss = total * ranknet_loss(given, labels, qid=lists, weight=torch.from_numpy(weights))
+        loss.backward()
+        assert given.grad is not None
+        return float(loss.detach()), given.grad.numpy()
+
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        value, slopes = of_scores(scores @ point[:m] + point[m])
+        own = np.append(scores.T @ slopes + _RIDGE * point[:m], slopes.sum() if rows.pointwise else 0.0)
+        return value + 0.5 * _RIDGE * float(point[:m] @ point[:m]), own
+
+    start = np.append(np.full(m, 1.0 / m), 0.0)
+    bounds = [(0.0, None)] * m + [(None, None)]
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}).x
+    return found[:m], float(found[m])
