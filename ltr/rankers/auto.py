@@ -217,11 +217,11 @@ class AutoRanker(Ranker):
             here = splits[at].held
             return name, at, member.scores(features[here], None if lists is None else lists[here])
 
-        for done, (name, at, found) in enumerate(_side_by_side(work, jobs), start=1):
+        for done, (name, at, result) in enumerate(_side_by_side(work, jobs), start=1):
             if at < 0:
-                members[name] = found
+                members[name] = result
             else:
-                held[splits[at].repeat][splits[at].held, names.index(name)] = found
+                held[splits[at].repeat][splits[at].held, names.index(name)] = result
             if on_progress is not None:
                 on_progress(done, len(jobs), name)
         found: Comparison = self._blend(rows, names, members, splits, held, measure, simplicity)
