@@ -225,11 +225,12 @@ class AutoRanker(Ranker):
             if on_progress is not None:
                 on_progress(done, len(jobs), name)
         found: Comparison = self._blend(rows, names, members, splits, held, measure, simplicity)
-        limited = (
-            min(map(len, seen)) if any(len(s) < len(one.train) for s, one in zip(seen, splits, strict=True)) else None
+        fewer = any(len(some) < len(split.train) for some, split in zip(seen, splits, strict=True))
+        self.comparison_: Comparison = replace(
+            found,
+            rows=max(map(len, seen)) if fewer else None,
+            similar=None if similar is None else int(similar.max()) + 1,
         )
-        alike = None if similar is None else int(similar.max()) + 1
-        self.comparison_ = Comparison(**{**vars(self.comparison_), "rows": limited, "similar": alike})
         return self
 
     def _blend(
