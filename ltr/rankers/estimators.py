@@ -384,8 +384,8 @@ def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
         raise TypeError(
             f"a {type(base).__name__} has no form that can be saved or exported. Linear models have one (also "
             "after linear steps of a pipeline), gradient boosting of LightGBM and XGBoost, forests, trees and gradient "
-            "boosting of scikit-learn, and the rankers of this package. Pickle the ranker, or save or export the base by "
-            "its own means and rank its scores as a column (ScoreColumn)"
+            "boosting of scikit-learn, and the rankers of this package. Pickle the ranker, or save or export the base "
+            "by its own means and rank its scores as a column (ScoreColumn)"
         )
     return form
 
