@@ -82,6 +82,13 @@ class Display:
         parts = [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
         self._show(index, parts, f"{method}: step {index}, {', '.join(parts)}", _STEPS)
 
+    def fitting(self, method: str, done: int, total: int, what: str) -> None:
+        """Show how many fits of a method are done, and what was fitted last."""
+        if done == 1:
+            self._start(method, total)
+        text = f"{done} of {total} fits ({what})"
+        self._show(done, [text], f"{method}: {text}", _STEPS)
+
     def choosing(self, done: int, total: int) -> None:
         """Show how many inner splits of the choice are done."""
         if not self._choosing:

@@ -44,6 +44,7 @@ from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, check_callable
+from ltr.data.dataset import checked_queries
 from ltr.data.similar import similar_rows
 from ltr.losses import ranknet_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
@@ -287,6 +288,11 @@ class AutoRanker(Ranker):
         """The fitted methods by name."""
         return {name: member.ranker for name, member in self._members.items()}
 
+    @property
+    def deployed(self) -> list[Any]:
+        """The fitted methods that the score is made of."""
+        return [self._members[name].ranker for name in self.weights_]
+
     def _methods(self, rows: _Rows) -> dict[str, Callable[[], Any]]:
         """Return what makes each method, by name, from the simplest to the least simple."""
         found: dict[str, Callable[[], Any]] = {}
@@ -325,6 +331,17 @@ class AutoRanker(Ranker):
         for name, weight in self.weights_.items():
             total += weight * self._members[name].scores(features, lists)
         return total
+
+    def scores_of_members(self, X: ArrayLike, qid: ArrayLike | None = None) -> dict[str, FloatArray]:
+        """Return the scores of rows by each of `rankers_` on the common scale, by name.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            qid: list of each row, (n,); None means that all rows are one list.
+        """
+        features = self._features(X)
+        lists = None if qid is None else checked_queries(qid, len(features))[0]
+        return {name: member.scores(features, lists) for name, member in self._members.items()}
 
     @property
     def linear_weights(self) -> FloatArray | None:

@@ -205,7 +205,8 @@ class TwoStageRanker(Ranker):
             self._check_base(X)
         else:
             self.base_ = self._fit_base(training, qid, seed)
-        scores = scores_of(self.base_, features, lists, self._names)
+        known = self._known_out_of_fold
+        scores = scores_of(self.base_, features, lists, self._names) if known is None else known
         if self.top_k is not None and labels_agree(scores, lists):
             of = "" if lists is None else " of each query"
             raise ValueError(
@@ -626,6 +627,20 @@ class TwoStageRanker(Ranker):
     def _scores(self, features: FloatArray, qid: ArrayLike | None = None) -> FloatArray:
         scores, cuts, queries = self._first_stage(features, qid)
         return self._merged(scores, cuts, features, queries)
+
+    def training_scores(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Return the scores of the training rows by base scores that are out of fold, where the base has kept them.
+
+        Args:
+            X: the features of the fit, (n, d), in the same order.
+            qid: list of each row in the fit.
+        """
+        known = self._known_out_of_fold
+        if known is None:
+            return self.decision_function(X, qid)
+        features = self._features(X)
+        queries = None if qid is None else checked_queries(qid, len(features))[0]
+        return self._merged(known, self._cuts(known, queries), features, queries)
 
     def _merged(
         self, scores: FloatArray, cuts: FloatArray, features: FloatArray, queries: IntArray | None
