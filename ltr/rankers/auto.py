@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_limits
@@ -232,6 +232,8 @@ class AutoRanker(Ranker):
             rows=max(map(len, seen)) if fewer else None,
             similar=None if similar is None else int(similar.max()) + 1,
         )
+        if sample_weight is not None and not (kept := np.asarray(sample_weight) > 0).all():
+            self._score_left_out(self._features(X), qid, kept)
         return self
 
     def _blend(
@@ -282,6 +284,16 @@ class AutoRanker(Ranker):
             blend,
             str(measure[0]),
         )
+
+    def _score_left_out(self, features: FloatArray, qid: ArrayLike | None, kept: NDArray[np.bool_]) -> None:
+        """Add the scores of rows of weight 0, which no fit has seen, to those out of fold."""
+        assert self.out_of_fold_ is not None and self.members_out_of_fold_ is not None
+        lists = None if qid is None else checked_queries(qid, len(features))[0]
+        whole = np.repeat(self._scores(features, lists)[None], len(self.out_of_fold_), axis=0)
+        members = np.stack([member.scores(features, lists) for member in self._members.values()], axis=-1)
+        of_members = np.repeat(members[None], len(whole), axis=0)
+        whole[:, kept], of_members[:, kept] = self.out_of_fold_, self.members_out_of_fold_
+        self.out_of_fold_, self.members_out_of_fold_ = whole, of_members
 
     @property
     def rankers_(self) -> dict[str, Any]:

@@ -206,6 +206,9 @@ class TwoStageRanker(Ranker):
         else:
             self.base_ = self._fit_base(training, qid, seed)
         known = self._known_out_of_fold
+        if known is not None and len(known) != len(labels):  # rows of weight 0 are left out here
+            known = known[np.asarray(sample_weight) > 0]
+        self._known: FloatArray | None = known
         scores = scores_of(self.base_, features, lists, self._names) if known is None else known
         if self.top_k is not None and labels_agree(scores, lists):
             of = "" if lists is None else " of each query"
@@ -232,6 +235,7 @@ class TwoStageRanker(Ranker):
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if self.choose else "proof"
         self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, search=search)
+        del self._known
         if self.choice_ is not None:
             self._explain_choice()
         return self
@@ -329,8 +333,8 @@ class TwoStageRanker(Ranker):
         """
         if _is_given(self):
             return scores
-        if (known := self._known_out_of_fold) is not None:
-            return known
+        if self._known is not None:
+            return self._known
         total = np.zeros(len(scores))
         for repeat in range(repeats):
             parts = parts_of(training.labels, training.lists, training.groups, seed + repeat)
@@ -351,7 +355,7 @@ class TwoStageRanker(Ranker):
 
     def _fit_part(self, training: _Training, seen: NDArray[np.bool_], seed: int) -> _PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
-        if (known := self._known_out_of_fold) is not None:
+        if (known := self._known) is not None:
             return _PartScores(known, float(known[seen].mean()), float(known[seen].std()))
         if _is_given(self):
             base = self.base_
