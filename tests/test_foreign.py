@@ -152,6 +152,27 @@ def test_trees_score_as_their_model_wherever_they_are(name, model_of, tmp_path):
     np.testing.assert_array_equal(session.run(["score"], {"features": X[:1]})[0], scores[:1])
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=2000),
+        RandomForestClassifier(**FOREST, min_samples_leaf=700),
+        DecisionTreeClassifier(min_samples_leaf=900),
+        GradientBoostingRegressor(n_estimators=3, min_samples_leaf=900),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_trees_that_are_a_single_leaf_add_its_value(model, tmp_path):
+    X, y = rows(1500, 0, missing=False)
+    ranker = TreesRanker.of(model.fit(X, y))
+    assert (ranker.feature_[ranker.roots_] < 0).any()
+    np.testing.assert_array_equal(ranker.predict(X), raw_scores(model, X))
+    ranker.to_onnx(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    for n in (1500, 1):
+        np.testing.assert_array_equal(session.run(["score"], {"features": X[:n]})[0], ranker.predict(X[:n]))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["XGBoost regressor", "tree regressor", "extra trees regressor"])
 def test_rounding_of_features_to_single_precision_is_that_of_the_library(name, model_of):
