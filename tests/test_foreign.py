@@ -351,6 +351,27 @@ def test_a_base_without_a_form_is_refused_with_what_to_do(tmp_path):
         assert not (tmp_path / path).exists()
 
 
+def test_large_forests_are_safetensors_and_small_ones_are_json(tmp_path):
+    X, y = rows(1500, 0)
+    small, large = (TreesRanker.of(RandomForestClassifier(n, random_state=0).fit(X, y)) for n in (3, 50))
+    alone = EstimatorRanker(RandomForestClassifier(50, random_state=0)).fit(np.nan_to_num(X), y)
+    assert (small.file_suffix, large.file_suffix, alone.file_suffix) == (".json", ".safetensors", ".safetensors")
+    for ranker in (large, alone):
+        with pytest.raises(ValueError, match=r"more than 100,000 numbers, are not written as JSON"):
+            ranker.save(tmp_path / "model.json")
+        ranker.save(tmp_path / "model.safetensors")
+        loaded = Ranker.load(tmp_path / "model.safetensors")
+        np.testing.assert_array_equal(loaded.predict(np.nan_to_num(X)), ranker.predict(np.nan_to_num(X)))
+        trees = loaded if ranker is large else loaded.form_
+        for name in ("feature_", "left_", "right_", "roots_"):
+            assert getattr(trees, name).dtype == np.int32
+        assert (tmp_path / "model.safetensors").stat().st_size < 30 * len(trees.feature_) + 10_000
+    content = bytearray((tmp_path / "model.safetensors").read_bytes())
+    (tmp_path / "model.safetensors").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="damaged or cut off"):
+        Ranker.load(tmp_path / "model.safetensors")
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
