@@ -505,3 +505,44 @@ def test_trees_find_columns_by_name_with_missing_values():
     np.testing.assert_array_equal(trees.predict(X[["c", "b", "a b"]]), model.decision_function(X))
     with pytest.raises(ValueError, match="X must have the column 'c'"):
         trees.predict(X[["b", "a b"]])
+
+
+# --- candidates by name ----------------------------------------------------------------------------------------------
+
+CANDIDATES = [
+    "sklearn.ensemble:RandomForestClassifier(n_estimators=20,min_samples_leaf=3)",
+    "sklearn.ensemble:RandomForestRegressor(n_estimators=20,n_jobs=2)",
+    "sklearn.ensemble:ExtraTreesClassifier(n_estimators=20,max_depth=3)",
+    "sklearn.ensemble:HistGradientBoostingClassifier(max_iter=20,learning_rate=0.2)",
+    "sklearn.ensemble:HistGradientBoostingClassifier(max_iter=20,early_stopping=True)",
+    "sklearn.ensemble:GradientBoostingClassifier(n_estimators=20)",
+    "sklearn.tree:DecisionTreeClassifier(min_samples_leaf=5)",
+    "sklearn.linear_model:LogisticRegression",
+]
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_estimators_by_name_go_through_everything(name, tmp_path):
+    X, y = frames()
+    weights = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
+    ranker = EstimatorRanker(name, seed=3).fit(X, y, sample_weight=weights)
+    assert ranker.form_ is not None
+    scores = ranker.predict(X)
+    own = raw_scores(ranker.estimator_, X.to_numpy())
+    if own is not None:
+        np.testing.assert_array_equal(scores, own)
+    np.testing.assert_array_equal(EstimatorRanker(name, seed=3).fit(X, y, sample_weight=weights).predict(X), scores)
+    assert not np.array_equal(EstimatorRanker(name, seed=3).fit(X, y).predict(X), scores)
+    path = tmp_path / f"model{ranker.file_suffix}"
+    ranker.save(path)
+    for again in (Ranker.load(path), pickle.loads(pickle.dumps(ranker)), copy.deepcopy(ranker)):
+        np.testing.assert_array_equal(again.predict(X[["c", "b", "a b"]]), scores)
+    ranker.to_onnx(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    np.testing.assert_allclose(session.run(None, {"features": X.to_numpy()})[0], scores, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="y must hold two different labels in at least one list"):
+        EstimatorRanker(name).fit(X, np.zeros(len(X)))
+    X.iloc[3, 1] = np.nan
+    for call in (lambda: ranker.predict(X), lambda: EstimatorRanker(name).fit(X, y)):
+        with pytest.raises(ValueError, match=r"X: .*missing value"):
+            call()
