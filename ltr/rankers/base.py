@@ -491,13 +491,14 @@ class Ranker(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to one file, whole or not at all, that `load` reads without running code from it.
 
-        The file is JSON with all digits of the weights. That of a ranker with a network is a safetensors file with the
-        same JSON in its metadata; by custom its name ends in ``.safetensors``. `ltr.rankers.files` describes both.
+        The file is JSON with all digits of the weights. That of a ranker with a network, or with more than 100,000
+        numbers, is a safetensors file with the same JSON in its metadata; by custom its name ends in ``.safetensors``.
+        `ltr.rankers.files` describes both, and `file_suffix` says which one it is.
         Training data, callbacks and solver objects are left out: they matter to fits only.
 
         Raises:
             TypeError: a base of another library that has no form here, see `ltr.rankers.foreign`.
-            ValueError: a ranker that is not fitted, or the name of a JSON file for a network.
+            ValueError: a ranker that is not fitted, or the name of a JSON file for a network or a large forest.
 
         Examples:
             >>> import tempfile
@@ -538,7 +539,10 @@ class Ranker(BaseEstimator):
 
     @property
     def file_suffix(self) -> str:
-        """How the name of a file for the fitted ranker should end: ``".json"``, or ``".safetensors"`` for a network."""
+        """How the name of a file for the fitted ranker should end.
+
+        It is ``".json"``, or ``".safetensors"`` for a network or a ranker with more than 100,000 numbers.
+        """
         return suffix_of(self.to_state())
 
     def to_onnx(self, path: str | Path, *, preparation: TablePreparation | None = None, query: str = "query") -> None:
