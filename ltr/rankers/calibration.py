@@ -94,7 +94,8 @@ class Calibration:
             return np.full(given.shape, self.chances[0])
         right = np.clip(np.searchsorted(self.knots, given, side="right"), 1, len(self.knots) - 1)
         left = right - 1
-        share = np.clip((given - self.knots[left]) / (self.knots[right] - self.knots[left]), 0.0, 1.0)
+        with np.errstate(over="ignore"):  # far beyond two close knots
+            share = np.clip((given - self.knots[left]) / (self.knots[right] - self.knots[left]), 0.0, 1.0)
         low, high = self.chances[left], self.chances[right]
         return np.asarray(np.minimum(low + share * (high - low), high))  # rounding must not put it above the next
 
