@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
 
 import narwhals.stable.v2 as narwhals
@@ -81,19 +82,19 @@ class _WhereCalibrated:
     """A method that a ranker has once it is calibrated, so that ``hasattr`` tells, as for scikit-learn's estimators."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
-        self._method = method
+        self.__func__ = method  # as static methods and class methods have it
         functools.update_wrapper(self, method)  # type: ignore[arg-type]  # which is not callable itself
 
     def __get__(self, ranker: Ranker | None, owner: type[Ranker]) -> Callable[..., Any]:
         if ranker is None:
-            return self._method
+            return self.__func__
         if ranker.calibration_ is None:
             name = owner.__name__
             raise NotFittedError(
-                f"{self._method.__name__} needs a calibrated ranker, which this {name} is not: call calibrate(X, y) "
+                f"{self.__func__.__name__} needs a calibrated ranker, which this {name} is not: call calibrate(X, y) "
                 "with the rows of its fit"
             )
-        return functools.partial(self._method, ranker)
+        return MethodType(self.__func__, ranker)
 
 
 class Ranker(BaseEstimator):
@@ -112,7 +113,7 @@ class Ranker(BaseEstimator):
         n_features_in_: number of features in `fit`.
         feature_names_in_: names of the columns in `fit`, where X was a frame with names.
         preparation_: what makes features of the user's table, see `prepare_with`; None where X has the features.
-        calibration_: the `ltr.rankers.calibration.Calibration` of the scores; None until `calibrate` is called.
+        calibration_: the `Calibration` of the scores; None until `calibrate` is called.
 
     Raises:
         ValueError: in `fit`, a parameter or data against its rule.
