@@ -287,7 +287,8 @@ class AutoRanker(Ranker):
 
     def _score_left_out(self, features: FloatArray, qid: ArrayLike | None, kept: NDArray[np.bool_]) -> None:
         """Add the scores of rows of weight 0, which no fit has seen, to those out of fold."""
-        assert self.out_of_fold_ is not None and self.members_out_of_fold_ is not None
+        assert self.out_of_fold_ is not None
+        assert self.members_out_of_fold_ is not None
         lists = None if qid is None else checked_queries(qid, len(features))[0]
         whole = np.repeat(self._scores(features, lists)[None], len(self.out_of_fold_), axis=0)
         members = np.stack([member.scores(features, lists) for member in self._members.values()], axis=-1)

@@ -68,6 +68,8 @@ class GivenRanker(Ranker):
         statistic, gain, normalize: what `score` reports, see `Ranker`.
     """
 
+    _LEARNS = False
+
     source: str = ""
     _: KW_ONLY
     statistic: RankStatistic | str = "dcg"
