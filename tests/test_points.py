@@ -20,7 +20,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.native import PointSearch as _PointSearch
 from tests.tiers import examples
 
-STATISTICS = ["auc", "dcg", "mrr", "dcg@3", "wta", "pauc@4"]
+STATISTICS = ["auc", "dcg", "mrr", "dcg@3", "wta", "pauc@4", "hits@3", "precision@3", "recall@3"]
 
 
 def grid(reach, d):

@@ -50,7 +50,7 @@ def assert_proven(problem, solution, optimum):
 # --- answers ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(78))
+@pytest.mark.parametrize("seed", range(102))
 def test_the_enumerated_optimum_is_found_and_proven(seed):
     problem = random_instance(seed)
     optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)

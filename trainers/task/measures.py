@@ -166,12 +166,11 @@ def first_k(scores: FloatArray, part: Part, k: int, ties: Ties = "resolved") -> 
         >>> first_k(np.array([4.0, 3.0, 2.0, 1.0]), part, 2)
         {'k': 2, 'hits': 1.0, 'precision': 0.5, 'recall': 0.5, 'lift': 1.0}
         >>> first_k(np.array([4.0, 3.0, 4.0, 4.0]), part, 2, "average")["hits"]
-        1.333333333
+        1.3333333333333333
     """
-    names = {name: f"{name}@{k}" for name in ("precision", "recall", "lift")}
+    names = {name: f"{name}@{k}" for name in ("hits", "precision", "recall", "lift")}
     found = evaluate(*_tensors(scores, part.y), names.values(), qid=_tensor(part.qid), ties=ties)
-    means = {name: float(found[measure].nanmean()) for name, measure in names.items()}
-    return {"k": k, "hits": round(means["precision"] * k, 9), **means}
+    return {"k": k, **{name: float(found[measure].nanmean()) for name, measure in names.items()}}
 
 
 def share_name(statistic: str) -> str:
@@ -205,7 +204,7 @@ def sum_over_queries(
     values, labels = _tensors(scores, y)
     gains = gains_of(labels, options.gain)
     gains = gains if weight is None else gains * torch.from_numpy(weight)
-    return float(rank_statistic(values, gains, statistic, qid=_tensor(qid)).sum())
+    return float(rank_statistic(values, gains, statistic, qid=_tensor(qid), empty=0.0).sum())
 
 
 def ranked_labels(scores: FloatArray, y: IntArray) -> IntArray:

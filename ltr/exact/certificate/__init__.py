@@ -123,9 +123,10 @@ class Certificate:
         if content["kind"] == "pairwise":
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
         options |= {"statistic": content["statistic"], "rank": content["rank"], "qid": content.get("qid")}
-        gains = content["y"] if content["kind"] == "rerank" else content["gains"]
-        problem = RerankProblem(content["X"], gains, gain="linear", **options)
-        if content["kind"] == "graded" and problem.binary and content["statistic"] == "auc":
+        if content["kind"] == "rerank":
+            return RerankProblem(content["X"], content["y"], gain="linear", **options)
+        problem = RerankProblem(content["X"], content["gains"], gain=np.copy, **options)
+        if problem.binary and content["statistic"] == "auc":
             return dataclasses.replace(problem, statistic=RankStatistic("wrs"))  # auc is the sum of ranks there
         return problem
 
