@@ -505,7 +505,7 @@ class RankStatistic:
         scale, shift = self.affine(rank.size, n - rank.size)
         if weights is None:  # the terms depend on the positives above, too
             position = n - np.sort(rank)[::-1]
-            terms = self.kind.function(position, *self.numbers)[position < (self.cutoff or n)]
+            terms = np.asarray(self.kind.function(position, *self.numbers))[position < (self.cutoff or n)]
         else:
             terms = weights[rank.astype(np.int64) - 1]
         return float(scale * math.fsum(terms) + shift)

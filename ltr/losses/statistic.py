@@ -91,7 +91,9 @@ class _StatisticLoss(RankingLoss):
         found = ((labels > 0) & lists.mask).double()
         if self.pairs == "mean" or not kind.share_of:  # factors of a list cancel in a share of its ideal value
             return found
-        return found / (self.statistic.cutoff if kind.share_of == "top" else found.sum(-1, keepdim=True).clamp(min=1))
+        if kind.share_of == "top" and self.statistic.cutoff is not None:
+            return found / self.statistic.cutoff
+        return found / found.sum(-1, keepdim=True).clamp(min=1.0)
 
     def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
         """Return the value as a share of the ideal value, or of the pairs for ``auc``, unless `pairs` is ``"sum"``.

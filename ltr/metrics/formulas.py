@@ -29,7 +29,7 @@ def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, 
     weights = ranked.weights(partial(weights_at, statistic), ties)
     value = ranked.total(weights if kind.counts_hits else ranked.ordered(ties).gains(gain) * weights)
     check_finite(value, statistic, ranked.levels)
-    if kind.share_of == "top":
+    if kind.share_of == "top" and statistic.cutoff is not None:
         return value / statistic.cutoff
     return torch.where(ranked.all_relevant > 0, value / ranked.all_relevant, empty) if kind.share_of else value
 

@@ -28,8 +28,8 @@ name                           value of a list
 =============================  ====================================================================================
 
 ``hits``, ``precision``, ``recall`` and ``ap`` are rank statistics, too (`ltr.statistics.RankStatistic`). ``@10`` may be
-left out everywhere except after ``hits``, ``precision``, ``recall`` and ``pauc``. Names are also read as `ir_measures` and trec_eval spell them
-(``nDCG@10``, ``P@5``, ``ndcg_cut_10``): see `ltr.metrics.names`.
+left out everywhere except after ``hits``, ``precision``, ``recall`` and ``pauc``. Names are also read as `ir_measures`
+and trec_eval spell them (``nDCG@10``, ``P@5``, ``ndcg_cut_10``): see `ltr.metrics.names`.
 """
 
 from __future__ import annotations

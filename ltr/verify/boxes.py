@@ -123,7 +123,7 @@ class Problem(Stated):
         for everyone in members:
             self.add_list(everyone, whole, list(itertools.islice(weights, len(everyone))))
         if "y" in content:
-            self.state_share(content["statistic"], sum(whole))
+            self.state_share(name, content["statistic"], sum(whole))
         else:
             known = name not in ("precision", "recall")
             require(

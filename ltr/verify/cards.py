@@ -66,8 +66,7 @@ class Cards(Stated):
             allowed = (least <= v <= largest for v in values)
             each(values, allowed, f"problem.{name}", f"be from {least} to {largest}")
         distinct(self.needed, d, "problem.required")
-        gains = self.gains(content)
-        check_statistic(content["statistic"], content["a"], [n])
+        gains, name = self.gains(content), check_statistic(content["statistic"], content["a"], [n])
         (self.row_gains, unit), (whole, self.value_unit) = integers(gains), integers(content["a"])
         self.value_unit *= unit << 64
         self.sums = [0, *itertools.accumulate(v << 64 for v in reversed(whole))]
@@ -78,7 +77,7 @@ class Cards(Stated):
         levels = sorted({*values} - {0})
         self.levels = [(sum(1 << i for i, v in enumerate(values) if v == gain), gain) for gain in levels]
         if {*gains} == {0, 1}:
-            self.state_share(content["statistic"], int(sum(gains)))
+            self.state_share(name, content["statistic"], int(sum(gains)))
 
     def size(self) -> Fraction:
         """Return the statistic of a perfect order."""

@@ -312,14 +312,13 @@ class Stated:
         require(any(gains), place, "must hold a number > 0")
         return gains
 
-    def state_share(self, text: str, positives: int) -> None:
-        """State the statistic of one list with gains 0 and 1 as what it is a share of, if anything."""
-        name, _, cutoff = "".join(text.split()).partition("@")
+    def state_share(self, name: str, text: str, positives: int) -> None:
+        """State the statistic of one list with gains 0 and 1, by its name and in full, as the share that it is."""
         if name == "auc":
             pairs = positives * (self.n - positives)
             self.scale, self.shift = Fraction(1, pairs), Fraction(-positives * (positives + 1), 2 * pairs)
         elif name in ("precision", "recall"):
-            self.scale = Fraction(1, int(cutoff) if name == "precision" else positives)
+            self.scale = Fraction(1, positives if name == "recall" else int(text.partition("@")[2]))
 
     def objective(self, total: int | Fraction, nonzero: int) -> Fraction:
         """Return the objective of a sum of contributions and a number of non-zero weights."""
