@@ -190,6 +190,28 @@ def test_solutions_of_graded_lists_are_proven(rank, options):
     assert claim == "optimal" or rank == "subrank"  # subranks of observations that tie can take too many boxes
 
 
+@pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
+@pytest.mark.parametrize("options", [{}, {"normalise": True}, {"C": 0.01, "margin": 0.1}])
+def test_hits_of_several_lists_and_of_one_are_proven(name, options):
+    """With several lists the certificate counts hits, and its gains say what they are shares of."""
+    for p in (larger_graded(1, statistic=name, **options), larger_problem(1, statistic=name, **options)):
+        found = solve(p, limits=Limits(time_limit=60.0))
+        assert found.status is Status.OPTIMAL
+        certificate = certify(p, found)
+        claim, words = verify.check(verify.parse(json.dumps(certificate.content)))
+        assert claim == certificate.claim == "optimal"
+        assert f"statistic {name if p.binary else 'hits@5'}" in words
+        for w in (found.weights, [1.0, 0.5, -1.0]):
+            assert certificate.problem.evaluate(w) == pytest.approx(p.evaluate(w), abs=1e-12)
+
+
+def test_a_graded_certificate_of_a_share_of_hits_is_refused():
+    content = certify(p := larger_graded(0, statistic="precision@5"), solution(p, np.ones(3)), max_boxes=0).content
+    content["problem"]["statistic"] = "precision@5"
+    with pytest.raises(verify.CertificateError, match=r"problem.statistic: must be hits@N in a file of this kind"):
+        verify.check(verify.parse(json.dumps(content)))
+
+
 def test_optima_of_preferences_are_proven():
     for seed in range(60):
         p = random_pairwise(seed)

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+import torch
 from sklearn.metrics import ndcg_score
 
+from ltr.exact.cards import CardProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.metrics import normalized_rank_statistic, rank_statistic
 from tests.reference import (
     RANKS,
     STATISTICS,
@@ -79,6 +82,41 @@ def test_auc_is_a_share_of_pairs_for_one_binary_list_and_a_rank_sum_otherwise(ra
             p = dataclasses.replace(share, **other)
             assert not p.binary
             assert p.statistic_value(w) == dataclasses.replace(p, statistic="wrs").statistic_value(w)
+
+
+@pytest.mark.parametrize("gain", ["exp2", "linear"])
+@pytest.mark.parametrize("name", ["hits@2", "precision@2", "recall@2"])
+def test_a_hit_is_a_label_above_0_whatever_its_gain(name, gain):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 5, size=(9, 2)).astype(float), rng.integers(0, 4, size=9)
+        y[:2], qid, w = (0, 3), rng.integers(0, 3, size=9), grid_weights(seed, 2)
+        scores = torch.from_numpy(X @ w)  # exact: integers times quarters
+        for lists in (None, qid):
+            of = None if lists is None else torch.from_numpy(lists)
+            values = rank_statistic(scores, torch.from_numpy(y), name, gain=gain, qid=of, empty=0.0)
+            p = RerankProblem(X, y, name, qid=lists, gain=gain)
+            assert p.evaluate(w) == pytest.approx(float(values.sum()), abs=1e-12)
+            assert dataclasses.replace(p, y=np.minimum(y, 1)).evaluate(w) == p.evaluate(w)
+            shares = normalized_rank_statistic(scores, torch.from_numpy(y), name, gain=gain, qid=of)
+            mean = dataclasses.replace(p, normalise=True)
+            assert mean.evaluate(w) == pytest.approx(float(shares.nanmean()), abs=1e-12)
+        assert RerankProblem(X, y, name, gain=gain).binary
+
+
+def test_hits_take_a_function_as_their_values_and_shares_of_rows_do_not():
+    X, y = np.arange(4.0)[:, None], [0, 3, 0, 2]
+    p = RerankProblem(X, y, "hits@2", gain=lambda labels: 10.0 * labels)
+    assert (p.evaluate([1.0]), p.evaluate([-1.0])) == (20, 30)
+    for name in ("precision@2", "recall@2"):
+        with pytest.raises(ValueError, match=f"gain must be 'exp2' or 'linear' for {name}, .*: hits takes a function"):
+            RerankProblem(X, y, name, gain=np.copy)
+
+
+@pytest.mark.parametrize("make", [RerankProblem, CardProblem])
+def test_average_precision_is_refused_where_it_would_be_maximised(make):
+    with pytest.raises(ValueError, match="statistic ap: average precision is no sum .* 'dcg' .* 'hits@50'"):
+        make([[0.0], [1.0]], [0, 1], "ap")
 
 
 def test_several_lists_are_the_sum_of_the_single_ones():

@@ -1,7 +1,8 @@
 """Measures of a method's scores: rank statistics on the training and test sets, and on the reranked list.
 
 Where rows belong to queries a statistic is a mean over queries. Each query's value is divided by that of its perfect
-order, so that 1 is the best: ``ndcg@10`` is the mean of these shares for ``dcg@10``. The gain of a label is
+order, so that 1 is the best: ``ndcg@10`` is the mean of these shares for ``dcg@10``. Precision, recall and average
+precision are shares already. The gain of a label is
 ``2^label - 1`` or the label itself (``statistics.gain``). A query without a label above 0 has no such share: it is left
 out of the mean, or counts as 0 or 1 (``statistics.empty``).
 """
