@@ -319,7 +319,7 @@ class ExactRanker(Ranker):
 
     def _check_parameters(self) -> None:
         """Check every parameter whose rule does not depend on the data."""
-        self._measure()
+        self._measure()[0].check_linear()
         check_price_and_margin(self.C, self.margin)
         one_of("ties", self.ties, (*get_args(RankName), "average"))
         if self.method != "reproducible":
@@ -391,8 +391,9 @@ class ExactRanker(Ranker):
         """Return labels whose gains are those of the given ones, times weights of the rows."""
         if weights is None:
             return labels
-        if RankStatistic.parse(self.statistic).kind.share_of_pairs:
-            raise ValueError(f"sample_weight: the statistic {self.statistic} takes none; wrs, the sum of ranks, does")
+        if not (kind := RankStatistic.parse(self.statistic).kind).weighs_rows:
+            other = "wrs, the sum of ranks, does" if kind.share_of_pairs else "a hit counts 1; dcg does"
+            raise ValueError(f"sample_weight: the statistic {self.statistic} takes none; {other}")
         if (wrong := (labels == 0) & (weights != 1)).any():
             raise ValueError(
                 "sample_weight must be 1 where the label is 0, or 0 to leave the row out, because ranks count rows, "

@@ -294,6 +294,11 @@ class TwoStageRanker(Ranker):
                 f"exact: statistic must be one for lists of any length, which inner splits have{off}, "
                 f"got {exact.statistic}"
             )
+        if self.top_k is not None and RankStatistic.parse(exact.statistic).is_constant(self.top_k):
+            raise ValueError(
+                f"exact: statistic must have a cutoff below top_k = {self.top_k}, for all of that list are among the "
+                f"first rows of {exact.statistic}: rerank a longer list"
+            )
         return exact
 
     def _fit_stage(

@@ -141,8 +141,9 @@ class Config(Section):
             yield "surrogate.certify", f"must be false with {key}: the certified optimum has no weights", True, (key,)
         if self.card.enabled:
             yield "card.enabled", f"must be false with {key}: a card counts rows", True, (key,)
-        if exact.enabled and RankStatistic.parse(exact.statistic).kind.share_of_pairs:
-            rule = f"has no weights of rows, which {key} asks for; wrs, the sum of ranks, has"
+        if exact.enabled and not (kind := RankStatistic.parse(exact.statistic).kind).weighs_rows:
+            other = "wrs, the sum of ranks, has" if kind.share_of_pairs else "a hit counts 1; dcg has"
+            rule = f"has no weights of rows, which {key} asks for; {other}"
             yield "exact.statistic", rule, exact.statistic, (key,)
 
     @property

@@ -115,6 +115,11 @@ def _statistic(text: str) -> str:
     return str(RankStatistic.parse(text))
 
 
+def _maximised(text: str) -> str:
+    RankStatistic.parse(text).check_linear()
+    return text
+
+
 PLAIN_LOSSES = (
     "ranknet",
     "hinge",
@@ -246,6 +251,7 @@ _Item = TypeVar("_Item")
 Several = Annotated[tuple[_Item, ...], BeforeValidator(split_text), Field(strict=False), AfterValidator(_unique)]
 """A list without repeats, or one string with commas."""
 Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
+Maximised = Annotated[Statistic, AfterValidator(_maximised)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
 Signs = Annotated[
@@ -602,7 +608,7 @@ class ExactConfig(Section):
     top_k: Annotated[int | str, _whole_or("full", 2)] = option(
         50, 'length of the list (of every query) to rerank, or "full"'
     )
-    statistic: Statistic = option("dcg", "the rank statistic to maximise, and to report first")
+    statistic: Maximised = option("dcg", "the rank statistic to maximise, and to report first")
     choose: bool = option(
         True, "rerank only where, and only as far as, inner splits of the training set show a gain on new lists"
     )
@@ -687,6 +693,9 @@ class ExactConfig(Section):
         elif self.choose and statistic.length is not None:
             rule = "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"
             yield "statistic", rule, self.statistic, ("choose",)
+        elif isinstance(self.top_k, int) and statistic.is_constant(self.top_k):
+            rule = f"must have a cutoff below top_k = {self.top_k}: all of that list are among its first rows"
+            yield "statistic", rule, self.statistic, ("top_k",)
         if self.method == "auto":
             return
         if self.method not in METHODS:
@@ -722,7 +731,7 @@ class CardConfig(Section):
     """A card: the few yes/no questions and whole numbers of points whose sum has the largest rank statistic."""
 
     enabled: bool = option(False, "whether to make a card; true where the section is there and leaves this key out")
-    statistic: Statistic = option("auc", "the rank statistic to maximise")
+    statistic: Maximised = option("auc", "the rank statistic to maximise")
     max_questions: StrictInt = option(4, "largest number of questions of the card", ge=1, le=MOST_QUESTIONS)
     points: StrictInt = option(5, "largest number of points of a question; the smallest is its negative", ge=1, le=100)
     cuts: Annotated[int | dict[str, Any], PlainValidator(_cuts)] = option(
