@@ -49,6 +49,7 @@ from ltr.data.similar import similar_rows
 from ltr.losses import ranknet_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
+from ltr.rankers.calibration import fit_calibration
 from ltr.rankers.choice import InnerSplit, compare, inner_splits, places
 from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.methods import ScoreColumn, make_ranker
@@ -138,6 +139,7 @@ class AutoRanker(Ranker):
         intercept_: the b of the score.
         out_of_fold_: scores of the training rows by the deployed method or blend, (repeats, n), each by fits that have
             not seen the row; None after `load`.
+        calibration_: the chance of a hit by the scores out of fold, for `predict_proba`.
         members_out_of_fold_: those of all methods, (repeats, n, methods), in the order of `rankers_`; None likewise.
 
     Examples:
@@ -232,6 +234,7 @@ class AutoRanker(Ranker):
             rows=max(map(len, seen)) if fewer else None,
             similar=None if similar is None else int(similar.max()) + 1,
         )
+        self._calibrate(rows)
         if sample_weight is not None and not (kept := np.asarray(sample_weight) > 0).all():
             self._score_left_out(self._features(X), qid, kept)
         return self
@@ -283,6 +286,18 @@ class AutoRanker(Ranker):
             {name: deviations[name] for name in order},
             blend,
             str(measure[0]),
+        )
+
+    def _calibrate(self, rows: _Rows) -> None:
+        """Find the chances of a hit by the scores out of fold; labels that are all above 0 give none."""
+        assert self.out_of_fold_ is not None
+        if rows.labels.min() > 0:
+            return
+        many = len(self.out_of_fold_)
+        own = np.arange(len(rows.labels)) if rows.groups is None else rows.groups
+        weights = None if rows.weights is None else np.tile(rows.weights, many)
+        self.calibration_ = fit_calibration(
+            self.out_of_fold_.ravel(), np.tile(rows.labels, many), weights, np.tile(own, many)
         )
 
     def _score_left_out(self, features: FloatArray, qid: ArrayLike | None, kept: NDArray[np.bool_]) -> None:
