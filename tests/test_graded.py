@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-import torch
 from sklearn.metrics import ndcg_score
 
 from ltr.exact.cards import CardProblem
@@ -115,7 +115,7 @@ def test_hits_take_a_function_as_their_values_and_shares_of_rows_do_not():
 
 @pytest.mark.parametrize("make", [RerankProblem, CardProblem])
 def test_average_precision_is_refused_where_it_would_be_maximised(make):
-    with pytest.raises(ValueError, match="statistic ap: average precision is no sum .* 'dcg' .* 'hits@50'"):
+    with pytest.raises(ValueError, match=r"statistic ap: average precision is no sum .* 'dcg' .* 'hits@50'"):
         make([[0.0], [1.0]], [0, 1], "ap")
 
 

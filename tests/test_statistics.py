@@ -333,7 +333,9 @@ def test_average_precision_has_a_value_but_no_weights(name, nearest):
     assert not statistic.is_constant(1)
 
 
-@pytest.mark.parametrize(("name", "constant"), [("hits@5", True), ("recall@6", True), ("hits@4", False), ("dcg@9", False)])
+@pytest.mark.parametrize(
+    ("name", "constant"), [("hits@5", True), ("recall@6", True), ("hits@4", False), ("dcg@9", False)]
+)
 def test_all_orders_of_a_list_have_as_many_hits_as_it_is_long(name, constant):
     assert RankStatistic.parse(name).is_constant(5) is constant
     values = {RankStatistic.parse(name).value([r], 5) for r in range(1, 6)}
