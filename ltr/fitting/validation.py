@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -82,10 +84,42 @@ def units_and_strata(labels: FloatArray, lists: IntArray | None, groups: IntArra
     return units, (share > positive.mean()).astype(np.int64)
 
 
+def blocks_of(times: NDArray[Any], shares: Sequence[float]) -> IntArray:
+    """Divide rows into consecutive blocks of time, each of whole moments.
+
+    Args:
+        times: time of each row, (n,): anything that has an order. Rows of the same time are never divided.
+        shares: for each cut, in ascending order, the share of the rows that should be before it, in (0, 1). The cut is
+            made between the two moments where the share before it is nearest.
+
+    Returns:
+        The number of each row's block, from 0 for the earliest, (n,). Cuts that fall between the same two moments are
+        one, so there may be fewer blocks than asked for, and a single one where all rows have the same time.
+
+    Examples:
+        >>> blocks_of(np.array([3, 1, 1, 2, 2, 2]), [0.3, 0.4, 0.8]).tolist()
+        [2, 0, 0, 1, 1, 1]
+    """
+    moments, counts = np.unique(times, return_inverse=True)[1], np.unique(times, return_counts=True)[1]
+    before = np.cumsum(counts)[:-1]  # rows before each possible cut
+    if not len(before):
+        return np.zeros(len(moments), dtype=np.int64)
+    cuts = np.unique([np.argmin(np.abs(before - share * len(moments))) for share in shares])
+    return np.searchsorted(cuts, moments)  # moment m is after cut c where m > c
+
+
 def held_out(
-    labels: FloatArray, lists: IntArray | None, groups: IntArray | None, share: float, seed: int
+    labels: FloatArray,
+    lists: IntArray | None,
+    groups: IntArray | None,
+    share: float,
+    seed: int,
+    times: NDArray[Any] | None = None,
 ) -> NDArray[np.bool_] | None:
     """Draw the rows to hold out: whole groups or lists, or of a single list the same share of every label.
+
+    With times nothing is drawn: the latest rows are held out, whole moments of them. Rows of one group may then be in
+    both parts, as those of a customer are who came in several weeks.
 
     Args:
         labels: labels, (n,).
@@ -93,6 +127,7 @@ def held_out(
         groups: the group of each row, (n,), of which none is divided, with lists one of whole lists; None without.
         share: share of the groups, of the lists, or of the rows of a single list, in (0, 1).
         seed: seed of the draw, >= 0.
+        times: time of each row, (n,), the same for all rows of a list; None where the order of rows means nothing.
 
     Returns:
         Which rows are held out, (n,); None where one of the two parts would hold nothing to rank.
@@ -103,17 +138,23 @@ def held_out(
         >>> held_out(np.array([0.0, 1.0, 0.0]), None, None, 0.2, 0) is None
         True
     """
-    order = np.random.default_rng((seed, 0))  # steps, which draw mini-batches, count from 1
-    units, strata = units_and_strata(labels, lists, groups)
-    if lists is None and groups is None:
-        strata = np.unique(labels, return_inverse=True)[1]
-    fewest = 0 if lists is None else 1
-    drawn = []
-    for stratum in np.unique(strata):
-        members = order.permutation(np.flatnonzero(strata == stratum))
-        drawn.append(members[: max(fewest, round(share * len(members)))])
-    chosen = np.isin(units, np.concatenate(drawn))
-    for part in (chosen, ~chosen):
-        if not part.any() or labels_agree(labels[part], None if lists is None else lists[part]):
-            return None
-    return chosen
+    if times is not None:
+        chosen = blocks_of(times, [1 - share]) == 1
+    else:
+        order = np.random.default_rng((seed, 0))  # steps, which draw mini-batches, count from 1
+        units, strata = units_and_strata(labels, lists, groups)
+        if lists is None and groups is None:
+            strata = np.unique(labels, return_inverse=True)[1]
+        fewest = 0 if lists is None else 1
+        drawn = []
+        for stratum in np.unique(strata):
+            members = order.permutation(np.flatnonzero(strata == stratum))
+            drawn.append(members[: max(fewest, round(share * len(members)))])
+        chosen = np.isin(units, np.concatenate(drawn))
+    return None if any(nothing_to_rank(part, labels, lists) for part in (chosen, ~chosen)) else chosen
+
+
+def nothing_to_rank(rows: NDArray[Any], labels: FloatArray, lists: IntArray | None) -> bool:
+    """Return whether some rows, by number or by a mask, hold no list with two different labels."""
+    labels = labels[rows]
+    return len(labels) == 0 or labels_agree(labels, None if lists is None else lists[rows])

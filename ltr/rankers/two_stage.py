@@ -23,7 +23,7 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,7 @@ from ltr.exact.largest_margin import NormName
 from ltr.losses import RankingLoss, parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
-from ltr.rankers.choice import BASE, SPREADS, Choice, InnerSplit, Shared, compare, inner_splits, parts_of, places
+from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, Shared, compare, folds_of, places
 from ltr.rankers.estimators import (
     EstimatorRanker,
     fit_estimator,
@@ -279,6 +279,7 @@ class TwoStageRanker(Ranker):
         qid: ArrayLike | None = None,
         *,
         group: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
@@ -298,6 +299,10 @@ class TwoStageRanker(Ranker):
                 `SurrogateRanker` that validates. It makes no lists. With `qid`, groups of whole queries. None means
                 that each row is alone, except that `choose` keeps rows together that are much more similar than rows
                 otherwise are (`ltr.data.similar_rows`), and reports so.
+            time: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query. Then nothing
+                is learned from later rows to rank earlier ones, neither on the inner splits of `choose`, which roll
+                forward, nor for scores out of fold nor by a `SurrogateRanker` that validates. Rows of one group may be
+                on both sides of such a division.
             sample_weight: weight of each row, (n,), >= 0, for every fit of the base ranker, whose ``fit`` must take it,
                 and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
                 row in the statistic is multiplied by its weight. Rows with label 0 must have weight 1, or 0 to be left
@@ -320,8 +325,10 @@ class TwoStageRanker(Ranker):
         """
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
-        features, labels, lists, group, weights = self._weighted_data(X, y, qid, sample_weight, group)
-        training = _Training(features, labels, exact._weighted_labels(labels, weights), lists, group, weights)
+        data = self._weighted_data(X, y, qid, sample_weight, group, time)
+        features, labels, lists, groups, times, weights = data
+        weighted = exact._weighted_labels(labels, weights)
+        training = _Training(features, labels, weighted, lists, groups, times, weights)
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
@@ -346,7 +353,7 @@ class TwoStageRanker(Ranker):
         spread = self.spread
         if self.choose:
             similar = None
-            if group is None and lists is None and (similar := similar_rows(features)) is not None:
+            if groups is None and times is None and lists is None and (similar := similar_rows(features)) is not None:
                 training = dataclasses.replace(training, groups=similar)
             self.choice_ = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
             chosen = self.choice_.candidates.index(self.choice_.chosen)
@@ -355,6 +362,8 @@ class TwoStageRanker(Ranker):
                 self.choice_ = dataclasses.replace(self.choice_, similar=int(similar.max()) + 1)
         if self.choose or self.base_score:
             scores = self._out_of_fold(scores, training, seed)
+            if not (known := ~np.isnan(scores)).all():
+                training, scores = training.take(known), scores[known]
         self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread)
         if self.choice_ is not None:
             self._explain_choice()
@@ -449,22 +458,19 @@ class TwoStageRanker(Ranker):
         An overfitted base looks better on its own training rows than it is, and a correction learnt from such scores
         would trust it too much. The scores of each clone are shifted and scaled so that those of its training rows have
         the mean and deviation of the base ranker's. Bases without a fit, and data of which a part would hold a single
-        label, keep their own scores.
+        label, keep their own scores. With times, the scores of the first rows are NaN, for nothing is before them.
         """
-        if _is_given(self):
+        folds = [] if _is_given(self) else folds_of(*training.units, seed, repeats)
+        if not folds:
             return scores
-        total = np.zeros(len(scores))
-        for repeat in range(repeats):
-            parts = parts_of(training.labels, training.lists, training.groups, seed + repeat)
-            if parts is None:
-                return scores
-            for part in range(parts.max() + 1):
-                others = self._fit_part(training, parts != part, seed)
-                held = parts == part
-                total[held] += others.on_the_scale_of(scores)[held]
-        return total / repeats
+        total, times = np.zeros((2, len(scores)))
+        for fold in folds:
+            others = self._fit_part(training, fold.train, seed)
+            total[fold.held] += others.on_the_scale_of(scores)[fold.held]
+            times[fold.held] += 1
+        return np.where(times > 0, total / np.maximum(times, 1), np.nan)
 
-    def _fit_part(self, training: _Training, seen: NDArray[np.bool_], seed: int) -> _PartScores:
+    def _fit_part(self, training: _Training, seen: IntArray, seed: int) -> _PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if _is_given(self):
             base = self.base_
@@ -484,7 +490,12 @@ class TwoStageRanker(Ranker):
     ) -> Choice:
         """Compare the base and corrections of several spreads on inner splits, see `ltr.rankers.choice`."""
         lists, groups = training.lists, training.groups
-        splits = inner_splits(training.labels, lists, groups, seed)
+        splits = self._inner_splits(training, seed)
+        if not splits and training.times is not None:
+            raise ValueError(
+                "choose needs two moments at least, the first of them with two different labels in a list, use "
+                "choose=False"
+            )
         if not splits:
             which = "two rows of each label" if lists is None else "two queries"
             if groups is not None:
@@ -492,17 +503,17 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"choose needs at least {which} to split, use choose=False")
         missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
-        parts_of_repeat = {split.repeat: split.parts for split in splits}
+        folds = {fold.name: fold for fold in folds_of(*training.units, seed * 1_000)}
 
-        def fit_without(key: tuple[int, int, int]) -> _PartScores:
-            repeat, one, other = key
-            parts = parts_of_repeat[repeat]
-            return self._fit_part(training, (parts != one) & (parts != other), seed)
+        def fit_without(names: tuple[str, ...]) -> _PartScores:
+            return self._fit_part(training, _common([folds[name].train for name in names]), seed)
 
-        without = Shared(fit_without)
+        # with times, the base before a block scores that block for all later ones, too
+        without = Shared(fit_without, 2 if training.times is None else FOLDS)
 
-        def ranked(split: InnerSplit) -> tuple[str, list[list[float]]]:
-            return split.name, self._rank_held_out(training, split, without, constraints, seed)
+        def ranked(split: Fold) -> tuple[str, list[list[float]]]:
+            others = [fold for fold in folds.values() if fold.repeat == split.repeat and fold is not split]
+            return split.name, self._rank_held_out(training, split, others, without, constraints, seed)
 
         threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
         # estimators of other libraries would each take all processors
@@ -523,6 +534,14 @@ class TwoStageRanker(Ranker):
         measure = self._measure()
         return compare(results, splits, names, training.weighted, lists, groups, measure, seed, linear=linear)
 
+    def _inner_splits(self, training: _Training, seed: int) -> list[Fold]:
+        """Return the folds on which candidates are compared: with times, not those before which nothing is out of fold.
+
+        A single fold is kept all the same; its corrections learn from the base's scores of its own training rows.
+        """
+        folds = folds_of(*training.units, seed * 1_000)
+        return folds[1:] if training.times is not None and len(folds) > 1 and not _is_given(self) else folds
+
     @property
     def _candidates(self) -> dict[str, tuple[int | None, ExactRanker, float | None]]:
         """The corrections that are compared, by name: length of the list, exact stage, not yet fitted, and spread."""
@@ -531,8 +550,9 @@ class TwoStageRanker(Ranker):
     def _rank_held_out(
         self,
         training: _Training,
-        split: InnerSplit,
-        without: Callable[[tuple[int, int, int]], _PartScores],
+        split: Fold,
+        others: Sequence[Fold],
+        without: Callable[[tuple[str, ...]], _PartScores],
         constraints: LinearConstraints | None,
         seed: int,
     ) -> list[list[float]]:
@@ -541,20 +561,22 @@ class TwoStageRanker(Ranker):
         Args:
             training: all rows.
             split: which of them are held out.
-            without: returns the scores by a base fitted without two parts of a repeat.
+            others: the other folds of the repeat.
+            without: returns the scores by a base fitted to the rows that several folds have for training.
             constraints: side constraints on the weights of the features.
             seed: seed of the base.
         """
-        train, held, part = split.train, split.held, copy.copy(self)
-        own = self._fit_part(training, split.parts != split.part, seed).scores
+        held, part = split.held, copy.copy(self)
+        own = self._fit_part(training, split.train, seed).scores
         scores = own.copy()
-        if not _is_given(self) and split.parts.max() > 1:  # with two parts, nothing is left without both
-            for other in set(range(split.parts.max() + 1)) - {split.part}:
-                rows = split.parts == other
-                one, two = sorted((split.part, other))
-                scores[rows] = without((split.repeat, one, two)).on_the_scale_of(own[train])[rows]
+        train, whole = split.train, len(training.labels)
+        if not _is_given(self) and (before := list(_seen_before(split, others))):
+            for other, names in before:
+                scores[other.held] = without(names).on_the_scale_of(own[split.train])[other.held]
+            train = np.sort(np.concatenate([other.held for other, _ in before]))
+            whole = sum(len(fold.held) for fold in (split, *others))
         learnt, ranked = training.take(train), training.take(held)
-        share = len(train) / len(training.labels) if training.lists is None else 1.0
+        share = len(train) / whole if training.lists is None else 1.0
         found = [places(own[held], ranked.lists).tolist()]
         for top_k, exact, spread in self._candidates.values():
             part.top_k = top_k if top_k is None else max(2, round(top_k * share))
@@ -711,7 +733,8 @@ class TwoStageRanker(Ranker):
         if weights is not None and (refused := weights_refused(base)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         if isinstance(base, SurrogateRanker):
-            base.fit(training.features, training.labels, training.lists, group=training.groups, sample_weight=weights)
+            data = training.features, training.labels, training.lists
+            base.fit(*data, group=training.groups, time=training.times, sample_weight=weights)
         else:
             given = training.features, training.labels, training.lists, weights
             fit_estimator(base, *given, requested=requested, names=self._names)
@@ -853,7 +876,13 @@ class _Training:
     weighted: FloatArray  # labels whose gains are those of `labels` times the weights, (n,)
     lists: IntArray | None  # list of each row, (n,); None means that all rows are one list
     groups: IntArray | None  # group of each row, (n,), with lists one of whole lists; None where each is alone
+    times: IntArray | None  # moment of each row, (n,), the same for all rows of a list; None where no order is known
     weights: FloatArray | None  # weights of the rows, (n,); None where all count alike
+
+    @property
+    def units(self) -> tuple[FloatArray, IntArray | None, IntArray | None, IntArray | None]:
+        """What `folds_of` divides the rows by: labels, lists, groups and times."""
+        return self.labels, self.lists, self.groups, self.times
 
     def take(self, rows: NDArray[Any]) -> _Training:
         """Return some of the rows, by number or by a mask, with their lists and groups numbered from 0."""
@@ -861,8 +890,8 @@ class _Training:
             None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
             for numbers in (self.lists, self.groups)
         )
-        weights = None if self.weights is None else self.weights[rows]
-        return _Training(self.features[rows], self.labels[rows], self.weighted[rows], lists, groups, weights)
+        times, weights = (None if array is None else array[rows] for array in (self.times, self.weights))
+        return _Training(self.features[rows], self.labels[rows], self.weighted[rows], lists, groups, times, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -877,6 +906,24 @@ class _PartScores:
         """Return the scores, shifted and scaled so that those of rows it has seen have mean and deviation of `own`."""
         factor = float(own.std()) / self.deviation if self.deviation > 0 else 1.0
         return (self.scores - self.mean) * factor + own.mean()
+
+
+def _common(rows: Sequence[IntArray]) -> IntArray:
+    """Return the rows that are in all of these, in ascending order."""
+    return functools.reduce(functools.partial(np.intersect1d, assume_unique=True), rows)
+
+
+def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tuple[str, ...]]]:
+    """Yield the folds whose held-out rows a split learns from, and the folds whose common training rows score them.
+
+    A base that is fitted to the training rows of both has seen neither what the split holds out nor what the other fold
+    does. With times these are the training rows of the other, earlier fold alone.
+    """
+    for other in others:
+        common = _common([split.train, other.train])
+        if len(common) and np.isin(other.held, split.train).all():
+            both = tuple(sorted((split.name, other.name)))
+            yield other, (other.name,) if len(common) == len(other.train) else both
 
 
 def _is_given(ranker: TwoStageRanker) -> bool:
