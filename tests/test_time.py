@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 from ltr.data import DataError
-from ltr.data.dataset import checked_times
+from ltr.data.times import blocks_of, checked_times
 from ltr.exact import Limits
-from ltr.fitting import blocks_of, held_out
+from ltr.fitting import held_out
 from ltr.rankers import ExactRanker, ScoreColumn, SurrogateRanker, TwoStageRanker
 from ltr.rankers.choice import FOLDS, folds_of
 

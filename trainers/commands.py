@@ -391,7 +391,7 @@ def export(arguments: argparse.Namespace) -> int:
 def _roles(arguments: argparse.Namespace) -> Roles:
     from ltr.data import Roles
 
-    given = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight")}
+    given = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "time", "weight")}
     return Roles(**given, drop=tuple(arguments.drop))
 
 

@@ -191,7 +191,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
                     train.X,
                     train.y,
                     qid=train.qid,
-                    group=train.group,
+                    **units_of(train),
                     **weights_of(train),
                     validation_set=task.split.validation_set,
                     resume=watch.resume,
@@ -244,8 +244,8 @@ def _fit_exact(
     if base is None:
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         with quiet_surrogates():
-            grouped = {"group": train.group} if isinstance(base, SurrogateRanker) else {}
-            base.fit(train.X, train.y, qid=train.qid, **grouped, **weights_of(train))
+            units = units_of(train) if isinstance(base, SurrogateRanker) else {}
+            base.fit(train.X, train.y, qid=train.qid, **units, **weights_of(train))
         base.name_features(task.split.feature_names)
     ranker = two_stage_ranker(task.config, base, threads=threads, columns=task.split.feature_names)
     wanted = RankStatistic.parse(task.config.exact.statistic).length
@@ -260,7 +260,7 @@ def _fit_exact(
             task.rows_of(train),
             train.y,
             train.qid,
-            group=train.group,
+            **units_of(train),
             **weights_of(train),
             base_is_fitted=True,
             warm_starts=weights,
@@ -375,6 +375,11 @@ def unsaved_because(ranker: Any) -> str:  # noqa: ANN401  (any ranker)
     """Return why a fitted ranker cannot be saved, an empty text where it can."""
     base = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
     return f"not saved: {base.unsaved_}" if isinstance(base, EstimatorRanker) and base.unsaved_ else ""
+
+
+def units_of(train: Part) -> dict[str, Any]:
+    """Return the arguments of ``fit`` for groups and times of a training set, which say how it may be divided."""
+    return {"group": train.group, "time": None if train.times is None else train.times.numbers}
 
 
 def weights_of(train: Part) -> dict[str, Any]:

@@ -463,5 +463,6 @@ def _add_columns(add: Callable[..., Any]) -> None:
     add("--positive", metavar="TEXT", help="the label of the positives, where labels are others")
     add("--query", metavar="COLUMN", help="column of the query of each row")
     add("--group", metavar="COLUMN", help="column that tells which rows belong together, such as the patient")
+    add("--time", metavar="COLUMN", help="column of the time of each row; the earliest rows train, the last ones test")
     add("--weight", metavar="COLUMN", help="column of the weight of each row in training")
     add("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")

@@ -8,7 +8,6 @@ so that their squares, and variances, stay inside the floating point range.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -258,57 +257,6 @@ def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, wher
                 "leave the groups out"
             )
     return numbers
-
-
-def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None, where: str = "time") -> IntArray | None:
-    """Return the number of each row's moment, from 0 for the earliest, (n,); None without times.
-
-    Args:
-        time: numbers, or dates as NumPy, pandas or Python have them.
-        n: number of rows.
-        lists: number of each row's list; None for a single list.
-        where: argument or column, for messages.
-
-    Raises:
-        DataError: another shape, times that are neither numbers nor dates, a missing or infinite one (with its row), or
-            a list whose rows have different times.
-
-    Examples:
-        >>> checked_times(np.array(["2024-05-31", "2024-02-29", "2024-05-31"], dtype="datetime64[D]"), 3, None)
-        array([1, 0, 1])
-    """
-    if time is None:
-        return None
-    given = as_array(where, time)
-    if given.shape != (n,):
-        raise DataError(f"{where}: times must be one per row ({n}), got shape {given.shape}")
-    if given.dtype.kind == "O":
-        import pandas as pd
-
-        if len(missing := np.flatnonzero(pd.isna(given))) > 0:
-            raise DataError(f"{where}: times must not be missing, got none in row {missing[0] + 1}")
-        given = pd.Series(given.tolist()).to_numpy()
-        if given.dtype.kind == "O" and all(isinstance(value, datetime.date) for value in given):
-            given = given.astype("datetime64[us]")
-    if given.dtype.kind not in "iufM":
-        rule = "must be numbers or dates (an array of datetime64; pandas.to_datetime makes one of texts)"
-        raise DataError(f"{where}: times {rule}, got an array of {given.dtype}")
-    if (wrong := np.isnat(given) if given.dtype.kind == "M" else ~np.isfinite(given)).any():
-        row = int(np.argmax(wrong))
-        raise DataError(f"{where}: times must not be missing or infinite, got {given[row]} in row {row + 1}")
-    moments = np.unique(given, return_inverse=True)[1]
-    if lists is not None:
-        first = np.full(lists.max() + 1, -1)
-        first[lists[::-1]] = moments[::-1]
-        if (wrong := moments != first[lists]).any():
-            row = int(np.argmax(wrong))
-            other = given[np.flatnonzero(lists == lists[row])[0]]
-            raise DataError(
-                f"{where}: all rows of a query must have the same time, because a list is ranked at one moment, got "
-                f"{given[row]} in row {row + 1} and {other} in an earlier row of its query: take a column that has one "
-                "value per query, or make each query and time a query"
-            )
-    return moments
 
 
 def checked_weights(weight: ArrayLike, n: int, where: str = "sample_weight") -> FloatArray:

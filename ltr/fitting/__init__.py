@@ -2,7 +2,7 @@
 
 from ltr.fitting.fit import Fit, NoSlopeError, Step, StopReason
 from ltr.fitting.options import FitOptions
-from ltr.fitting.validation import Validation, blocks_of, held_out
+from ltr.fitting.validation import Validation, held_out
 
 __all__ = [
     "Fit",
@@ -11,6 +11,5 @@ __all__ = [
     "Step",
     "StopReason",
     "Validation",
-    "blocks_of",
     "held_out",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from ltr.data.dataset import labels_agree
+from ltr.data.times import blocks_of
 from ltr.metrics import normalized_rank_statistic
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -82,30 +82,6 @@ def units_and_strata(labels: FloatArray, lists: IntArray | None, groups: IntArra
     positive = (labels > labels.min()).astype(np.float64)
     share = np.bincount(units, positive) / np.bincount(units)
     return units, (share > positive.mean()).astype(np.int64)
-
-
-def blocks_of(times: NDArray[Any], shares: Sequence[float]) -> IntArray:
-    """Divide rows into consecutive blocks of time, each of whole moments.
-
-    Args:
-        times: time of each row, (n,): anything that has an order. Rows of the same time are never divided.
-        shares: for each cut, in ascending order, the share of the rows that should be before it, in (0, 1). The cut is
-            made between the two moments where the share before it is nearest.
-
-    Returns:
-        The number of each row's block, from 0 for the earliest, (n,). Cuts that fall between the same two moments are
-        one, so there may be fewer blocks than asked for, and a single one where all rows have the same time.
-
-    Examples:
-        >>> blocks_of(np.array([3, 1, 1, 2, 2, 2]), [0.3, 0.4, 0.8]).tolist()
-        [2, 0, 0, 1, 1, 1]
-    """
-    moments, counts = np.unique(times, return_inverse=True)[1], np.unique(times, return_counts=True)[1]
-    before = np.cumsum(counts)[:-1]  # rows before each possible cut
-    if not len(before):
-        return np.zeros(len(moments), dtype=np.int64)
-    cuts = np.unique([np.argmin(np.abs(before - share * len(moments))) for share in shares])
-    return np.searchsorted(cuts, moments)  # moment m is after cut c where m > c
 
 
 def held_out(

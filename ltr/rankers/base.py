@@ -22,7 +22,6 @@ from ltr.data.dataset import (
     checked_groups,
     checked_names,
     checked_queries,
-    checked_times,
     checked_weights,
     labels_agree,
 )
@@ -30,6 +29,7 @@ from ltr.data.forms import NumberForm
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.tables import features_of
+from ltr.data.times import checked_times
 from ltr.files import write_atomic
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties

@@ -58,7 +58,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from ltr.fitting.validation import blocks_of, nothing_to_rank, units_and_strata
+from ltr.data.times import blocks_of
+from ltr.fitting.validation import nothing_to_rank, units_and_strata
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.rankers.base import FloatArray, IntArray
 from ltr.ranks import GainName
