@@ -149,7 +149,9 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
         elif base is not None and scores is not None:
             on_top = context.statistic_on_top(base, scores)
         ties: Ties = "average" if record["method"] == CARD and config.card.ties == "average" else "resolved"
-        rows.append(Row.of(record, on_top, None if scores is None else context.first_k(scores, ties)))
+        hits = None if scores is None else context.first_k(scores, ties)
+        periods = None if scores is None else context.by_period(scores.test, ties)
+        rows.append(Row.of(record, on_top, hits, periods))
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)

@@ -9,7 +9,7 @@ out of the mean, or counts as 0 or 1 (``statistics.empty``).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,13 +83,41 @@ class Task:
         `ties` says how rows with equal scores count where there is one list: against the positives, or on average over
         their orders.
         """
-        found: Statistics = {}
-        for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True):
-            if part.qid is None:
-                reached = [statistic_of(values, part.y, one, ties) for one in self.config.reported]
-            else:
-                reached = [mean_share(values, part, one, self.config.statistics) for one in self.config.reported]
-            found[name] = dict(zip(self.reported, reached, strict=True))
+        sets = zip(self.split.parts, (scores.train, scores.test), strict=True)
+        return {name: self._statistics_of(values, part, ties) for (name, part), values in sets}
+
+    def _statistics_of(self, scores: FloatArray, part: Part, ties: Ties) -> dict[str, float | None]:
+        """Return the reported statistics of the rows of a set."""
+        if part.qid is None:
+            reached = [statistic_of(scores, part.y, one, ties) for one in self.config.reported]
+        else:
+            reached = [mean_share(scores, part, one, self.config.statistics) for one in self.config.reported]
+        return dict(zip(self.reported, reached, strict=True))
+
+    def by_period(self, scores: FloatArray, ties: Ties = "resolved") -> list[Json] | None:
+        """Return what a method's scores reach in each period of the test set, ranked as a list of its own.
+
+        Args:
+            scores: scores of the test set, (n,).
+            ties: as for `statistics`.
+
+        Returns:
+            In the order of time (`Times.periods`), for each period a dict with ``period``, ``rows``, ``positives``,
+            ``lists``, ``statistics`` and, unless the full list is reranked, the counts of `first_k`. With queries K is
+            that of the reranked lists; else each period has its share of these K rows. None where rows have no times.
+        """
+        test, top_k = self.split.test, self.config.exact.top_k
+        if test.times is None:
+            return None
+        found = []
+        for period, rows in test.times.periods():
+            part, values = test.take(rows).numbered(), scores[rows]
+            counts: Json = {"period": period, "rows": len(rows), "positives": int((part.y > 0).sum())}
+            counts["lists"] = part.n_queries
+            if top_k != "full":
+                k = int(top_k) if self.split.by_query else max(1, round(int(top_k) * len(rows) / len(test.y)))
+                counts |= first_k(values, part, min(k, len(rows)), ties)
+            found.append({**counts, "statistics": self._statistics_of(values, part, ties)})
         return found
 
     def first_k(self, scores: Scores, ties: Ties = "resolved") -> Json | None:
@@ -172,6 +200,39 @@ def first_k(scores: FloatArray, part: Part, k: int, ties: Ties = "resolved") -> 
     found = evaluate(*_tensors(scores, part.y), names.values(), qid=_tensor(part.qid), ties=ties)
     means = {name: float(found[measure].nanmean()) for name, measure in names.items()}
     return {"k": k, "hits": round(means["precision"] * k, 9), **means}
+
+
+def note_on_last_period(periods: Sequence[Json]) -> str:
+    """Return a note where the last of several periods has far fewer hits than the others; empty otherwise.
+
+    That is where Fisher's exact test of its hits in the first K against those of all others, from the same chance of a
+    hit, has a probability below 1 %.
+
+    Examples:
+        >>> same = {"rows": 90, "positives": 30, "lists": 1, "k": 20}
+        >>> may, june, july = ({"period": name, **same, "precision": 0.75} for name in ("May", "June", "July"))
+        >>> note_on_last_period([may, june, july])
+        ''
+        >>> print(note_on_last_period([may, june, july | {"precision": 0.2}]))
+        the last period, July, is far worse: 20% of its first 20 rows are hits, 75% before; 33% and 33% of all rows are
+    """
+    from scipy.stats import fisher_exact
+
+    if len(periods) < 3 or any("k" not in one for one in periods):
+        return ""
+    acted = np.array([one["k"] * one["lists"] for one in periods])
+    hits = np.round(acted * np.nan_to_num([one["precision"] for one in periods])).astype(int)
+    (before, of), (now, last) = (hits[:-1].sum(), acted[:-1].sum()), (hits[-1], acted[-1])
+    if fisher_exact([[now, last - now], [before, of - before]], alternative="less").pvalue >= _FAR_WORSE:
+        return ""
+    *earlier, one = periods
+    base = sum(other["positives"] for other in earlier) / sum(other["rows"] for other in earlier)
+    rates = f"{now / last:.0%} of its first {one['k']} rows are hits, {before / of:.0%} before"
+    all_rows = f"{one['positives'] / one['rows']:.0%} and {base:.0%} of all rows are"
+    return f"the last period, {one['period']}, is far worse: {rates}; {all_rows}"
+
+
+_FAR_WORSE = 0.01
 
 
 def share_name(statistic: str) -> str:
