@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
 from pydantic import TypeAdapter
@@ -33,11 +33,13 @@ from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.frames import Rankers, RunSource, curves, ranked
 from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
-from trainers.task.data import Split, split_of
+from trainers.task.data import Split, as_pandas, split_of
 from trainers.task.measures import note_on_last_period, ranked_labels
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from trainers.run.outcome import Outcome
 
 Columns = list[tuple[str, list[str]]]  # headings and cells
 
@@ -199,6 +201,36 @@ class Results:
             KeyError: there is no such method.
         """
         return ranked(self._source, method, self.rankers[method])
+
+    def outcome(
+        self,
+        frame: Any,  # noqa: ANN401  (a frame of any library)
+        *,
+        label: str | None = None,
+        method: str | None = None,
+        first: int | None = None,
+    ) -> Outcome:
+        """Return what the run promised of rows whose labels are known by now, against what came.
+
+        Args:
+            frame: a pandas or polars frame with the columns of the data, or the path of a file. Rows without a label
+                are ranked, too: it is not known what came of them.
+            label: column of the labels; by default that of the run.
+            method: a method of the run; by default the one whose order counts, `last_stage`.
+            first: how many rows of the list were acted on; by default ``exact.top_k``, with queries of each.
+
+        Raises:
+            DataError: a frame that lacks columns, or has other labels than the run.
+            RunError: a method that is not finished.
+        """
+        from trainers.run.outcome import came_of_file, came_of_frame, outcomes
+
+        run, chosen = self._source.run, self.last_stage if method is None else method
+        if isinstance(frame, str | Path):
+            came = came_of_file(run, Path(frame), label=label)
+        else:
+            came = came_of_frame(run, self.rankers, as_pandas(frame, "outcomes"), label)
+        return outcomes(run, came, [chosen], first)[0]
 
     @property
     def folder(self) -> Path:

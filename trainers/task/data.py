@@ -284,6 +284,9 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     if validation is not None:
         facts["validation_rows"] = validation.n
         found["validation"] = Part(validation.X, validation.y, validation.qid)
+    if source.tables is not None:
+        labels = source.tables[0].labels
+        facts["label"] = {"column": options.label, "positive": None if labels is None else labels.positive}
     if options.missing:
         facts["reading"] = {"missing": list(options.missing)}
     return Split(parts[0], parts[1], data.feature_names, facts, **found)

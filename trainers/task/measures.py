@@ -74,8 +74,7 @@ class Task:
     @property
     def reported(self) -> tuple[str, ...]:
         """Names of the reported statistics; with queries, those of shares of the best value."""
-        names = self.config.reported
-        return tuple(share_name(name) for name in names) if self.split.by_query else names
+        return names_of(self.config, by_query=self.split.by_query)
 
     def statistics(self, scores: Scores, ties: Ties = "resolved") -> Statistics:
         """Return the reported statistics, ``{"train": {...}, "test": {...}}``; None where undefined.
@@ -84,15 +83,7 @@ class Task:
         their orders.
         """
         sets = zip(self.split.parts, (scores.train, scores.test), strict=True)
-        return {name: self._statistics_of(values, part, ties) for (name, part), values in sets}
-
-    def _statistics_of(self, scores: FloatArray, part: Part, ties: Ties) -> dict[str, float | None]:
-        """Return the reported statistics of the rows of a set."""
-        if part.qid is None:
-            reached = [statistic_of(scores, part.y, one, ties) for one in self.config.reported]
-        else:
-            reached = [mean_share(scores, part, one, self.config.statistics) for one in self.config.reported]
-        return dict(zip(self.reported, reached, strict=True))
+        return {name: statistics_of(values, part, self.config, ties) for (name, part), values in sets}
 
     def by_period(self, scores: FloatArray, ties: Ties = "resolved") -> list[Json] | None:
         """Return what a method's scores reach in each period of the test set, ranked as a list of its own.
@@ -117,7 +108,7 @@ class Task:
             if top_k != "full":
                 k = int(top_k) if self.split.by_query else max(1, round(int(top_k) * len(rows) / len(test.y)))
                 counts |= first_k(values, part, min(k, len(rows)), ties)
-            found.append({**counts, "statistics": self._statistics_of(values, part, ties)})
+            found.append({**counts, "statistics": statistics_of(values, part, self.config, ties)})
         return found
 
     def first_k(self, scores: Scores, ties: Ties = "resolved") -> Json | None:
@@ -129,7 +120,8 @@ class Task:
 
         Returns:
             ``{"train": {"k", "hits", "precision", "recall", "lift", "half": {"k", ...}}, "test": {...}}``; None where
-            the full list is reranked, which has no K.
+            the full list is reranked, which has no K. With queries there are also ``"queries": {"number", "hits",
+            "deviation"}``, with mean and standard deviation of the hits over all queries.
         """
         if (top_k := self.config.exact.top_k) == "full":
             return None
@@ -140,6 +132,14 @@ class Task:
                 **first_k(values, part, k, ties),
                 "half": first_k(values, part, max(1, k // 2), ties),
             }
+            if part.qid is not None:
+                chosen = first_rows(values, part.y, part.qid, k)
+                hits = np.bincount(part.qid, chosen & (part.y > 0), minlength=part.n_queries)
+                found[name]["queries"] = {
+                    "number": len(hits),
+                    "hits": float(hits.mean()),
+                    "deviation": float(hits.std()),
+                }
         return found
 
     def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:
@@ -167,6 +167,35 @@ class Task:
         """What is reranked of a list, such as "top 50"."""
         top_k = self.config.exact.top_k
         return "full list" if top_k == "full" or too_long(self.config, self.split) else f"top {top_k}"
+
+
+def names_of(config: Config, *, by_query: bool) -> tuple[str, ...]:
+    """Return the names of the reported statistics; with queries, those of shares of the best value."""
+    return tuple(share_name(name) for name in config.reported) if by_query else config.reported
+
+
+def statistics_of(scores: FloatArray, part: Part, config: Config, ties: Ties = "resolved") -> dict[str, float | None]:
+    """Return the reported statistics of the rows of a set by name; None where undefined."""
+    if part.qid is None:
+        reached = [statistic_of(scores, part.y, one, ties) for one in config.reported]
+    else:
+        reached = [mean_share(scores, part, one, config.statistics) for one in config.reported]
+    return dict(zip(names_of(config, by_query=part.qid is not None), reached, strict=True))
+
+
+def first_rows(scores: FloatArray, y: NDArray[Any], qid: IntArray | None, k: int) -> NDArray[np.bool_]:
+    """Return which rows are the first k of their list, tied rows with lower labels first, (n,).
+
+    Examples:
+        >>> first_rows(np.array([3.0, 1.0, 2.0, 1.0]), np.array([0, 1, 1, 0]), np.array([0, 1, 0, 1]), 1).tolist()
+        [True, False, False, True]
+    """
+    lists = np.zeros(len(scores), dtype=np.int64) if qid is None else np.unique(qid, return_inverse=True)[1]
+    order = np.lexsort((y, -scores, lists))
+    sizes = np.bincount(lists)
+    chosen = np.empty(len(scores), dtype=np.bool_)
+    chosen[order] = np.arange(len(scores)) - np.repeat(np.cumsum(sizes) - sizes, sizes) < k
+    return chosen
 
 
 def by_tag(statistics: Mapping[str, Mapping[str, float | None]]) -> dict[str, float]:
