@@ -146,7 +146,7 @@ def test_the_promise_for_queries_is_kept_nine_times_in_ten(monkeypatch):
         chances = rng.beta(2, 3, size=60)
         hits = rng.binomial(5, chances)
         found = {"number": 40, "hits": hits[:40].mean(), "deviation": hits[:40].std()}
-        monkeypatch.setattr(module, "_of_queries", lambda run, method, found=found: found)
+        monkeypatch.setattr(module, "_first_k", lambda run, method, found=found: {"queries": found})
         promise = promised(None, "exact", 5, 600, 100, lists=20)
         kept.append(promise.low <= hits[40:].sum() <= promise.high)
     assert 0.87 < np.mean(kept) < 0.93
@@ -185,7 +185,7 @@ def test_the_gain_of_reranking_is_compared(tmp_path):
 
     results = ltr.experiment(
         {"surrogate.losses": [], "baselines.methods": []}, data=rows(600), label="fails",
-        exact={"score_column": "model", "top_k": "full", "time_limit": 0.5, "max_nonzeros": 1},
+        exact={"base_score": "model", "top_k": "full", "time_limit": 0.5, "max_nonzeros": 1},
     )  # fmt: skip
     assert results.choice.reranks
     found = results.outcome(rows(300))

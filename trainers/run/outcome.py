@@ -79,38 +79,49 @@ def promised(run: RunFolder, method: str, first: int, rows: int, visits: int, li
         RunError: the run folder lacks what the promise is made from.
     """
     if lists is not None:
-        found = _of_queries(run, method)
+        found = _first_k(run, method)["queries"]
         expected = lists * found["hits"]
         spread = _Z * math.sqrt(lists * found["deviation"] ** 2 * (1 + lists / found["number"]))
         return Promise(visits, expected, max(0.0, expected - spread), min(float(visits), expected + spread))
     from scipy.stats import betabinom
 
-    labels = _test_labels(run, method)
-    m = min(len(labels), max(1, round(first / rows * len(labels))))
-    hits = int(labels[:m].sum())
+    m, hits = _first_of_test(run, method, first / rows)
     chance = betabinom(visits, hits + 0.5, m - hits + 0.5)
     return Promise(visits, float(chance.mean()), float(chance.ppf(_LOW)), float(chance.ppf(_HIGH)))
 
 
-def _test_labels(run: RunFolder, method: str) -> IntArray:
-    """Return the labels of the test set in the order of a method; without queries only."""
+def _first_of_test(run: RunFolder, method: str, share: float) -> tuple[int, float]:
+    """Return how many rows are the first ones of the test set, by their share of it, and how many of them are hits.
+
+    A card whose ties count on average has only the hits in its first K rows.
+    """
+    labels = _test_labels(run, method)
+    if labels is None:
+        found = _first_k(run, method)
+        return int(found["k"]), float(found["hits"])
+    m = min(len(labels), max(1, round(share * len(labels))))
+    return m, float(labels[:m].sum())
+
+
+def _test_labels(run: RunFolder, method: str) -> IntArray | None:
+    """Return the labels of the test set in the order of a method; None where ties count on average, or with queries."""
     folder = run.method(method, make=False)
     record = folder.result()
     if record is None:
         raise RunError(f"run: {run.path} has not finished {method}; continue with `ltr run {run.config}`")
     with reading(folder.record):
-        return unpack_labels(record["ranked"]["test"])
+        return unpack_labels(record["ranked"]["test"]) if record.get("ranked") else None
 
 
-def _of_queries(run: RunFolder, method: str) -> Json:
-    """Return number, mean and standard deviation of the hits in the test queries."""
+def _first_k(run: RunFolder, method: str) -> Json:
+    """Return what the first K rows of the test set hold, see `Task.first_k`."""
     from trainers.run.results import read_results
 
     results = read_results(run)
     with reading(run.path / "results.json"):
         found = {row.method: row.first_k for row in (() if results is None else results.rows)}[method]
         assert found is not None
-        return dict(found["test"]["queries"])
+        return dict(found["test"])
 
 
 @dataclass(frozen=True)
@@ -268,8 +279,8 @@ def _statistics(
     record = run.method(method, make=False).result() or {}
     here, test = statistics_of(scores, part, config) if len(part.y) else {}, record.get("test", {})
     found = {name: (test.get(name), here.get(name)) for name in test}
-    if part.qid is None and len(part.y):
-        labels = _test_labels(run, method)
+    labels = _test_labels(run, method)
+    if labels is not None and len(part.y):
         of_test = Part(np.empty((len(labels), 0)), labels)
         for name in list(found):
             if share_name(name) != name and RankStatistic.parse(name).length is None:
@@ -456,7 +467,7 @@ def _joined(
         known, counts = np.unique(texts.astype(str), return_counts=True)
         if counts.max() > 1 or "" in known:
             bad = "" if "" in known else known[np.argmax(counts)]
-            raise DataError(f"{path}: each row needs its own {key!r}, got {bad!r} in several rows or none")
+            raise DataError(f"{path}: each row needs its own {key!r}, got {str(bad)!r} in several rows or none")
         keys.append(texts.tolist())
     known_labels = dict(zip(keys[0], labels.tolist(), strict=True))
     if missing := len(set(keys[0]) - set(keys[1])):
