@@ -420,6 +420,8 @@ def test_a_single_moment_is_refused_and_a_test_file_may_be_later(tmp_path):
     frame[frame["week"] >= "2024-W3"].to_csv(other, index=False)
     split = _split({"path": path, "test_path": other})
     assert split.test.times.span == "2024-W03 to 2024-W09"
+    frame.drop(columns="week").to_csv(validation := str(tmp_path / "held.csv"), index=False)
+    assert _split({"path": path, "test_path": other, "validation_path": validation}).validation.times is None
     assert [note for note in split.notes if note.startswith("140 rows of the test set are not later than all rows")]
 
 

@@ -508,7 +508,8 @@ def _tables(
     assert table is not None
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
     same = replace(options.roles, weight=None, group=None, features=tuple(kinds), drop=(), numbers=(), categories=())
-    test, validation = (_table(options, key, same, frames, kinds=kinds) for key in PATHS[1:])
+    test = _table(options, "test_path", same, frames, kinds=kinds)
+    validation = _table(options, "validation_path", replace(same, time=None), frames, kinds=kinds)
     _check_queries(options, table, test, validation)
     return Source(table, test, validation, frames or None)
 
