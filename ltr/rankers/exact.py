@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.data.dataset import labels_agree
-from ltr.demands import Column, Demands, Row, read_demands
+from ltr.demands import Column, Demands, Row
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
@@ -43,6 +43,7 @@ from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
+from ltr.rankers.constrained import demands_of
 from ltr.ranks import GainName, gains_of
 from ltr.statistics import RankStatistic
 
@@ -350,16 +351,7 @@ class ExactRanker(Ranker):
 
     def _demands(self) -> Demands:
         """Return what is demanded of the columns of a fit, whose number and names are known."""
-        names = getattr(self, "feature_names_in_", None)
-        return read_demands(
-            self.n_features_in_,
-            None if names is None else list(map(str, names)),
-            signs=self.signs,
-            required=self.required,
-            forbidden=self.forbidden,
-            constraints=self.constraints,
-            max_nonzeros=self.max_nonzeros,
-        )
+        return demands_of(self)
 
     def _checked_starts(
         self,
