@@ -149,8 +149,18 @@ class LogisticRegressionRanker(Ranker):
         if demands:
             # mean loss and penalty are divided by C and the weight of all rows
             total = len(labels) if weights is None else float(weights.sum())
-            given = {"weights": weights, "l2": 1 / (self.C * total), "bias": True, "max_iter": self.max_iter}
-            fit = fit_linear(LogisticLoss(), Z, positive, demands, scale, names=self._names, **given)
+            fit = fit_linear(
+                LogisticLoss(),
+                Z,
+                positive.astype(np.float64),
+                demands,
+                scale,
+                weights=weights,
+                l2=1 / (self.C * total),
+                bias=True,
+                names=self._names,
+                max_iter=self.max_iter,
+            )
             self.coef_, level, self.n_iter_ = fit.weights / scale, fit.intercept, fit.steps
         else:
             from sklearn.linear_model import LogisticRegression

@@ -302,7 +302,7 @@ class _Search:
 
             if x.size == 0:
                 break
-            options = {"maxiter": self._max_iter, "maxfun": 2 * self._max_iter, "maxcor": 30}
+            options: dict[str, float] = {"maxiter": self._max_iter, "maxfun": 2 * self._max_iter, "maxcor": 30}
             options |= {"ftol": tolerances[0], "gtol": tolerances[1]}
             found = minimize(value, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
             if len(rows) and (rows @ found.x[: len(support)] < 0).any():
@@ -393,9 +393,9 @@ class _Search:
             pairs = zip(*np.unravel_index(np.argsort(-net, axis=None, kind="stable"), net.shape), strict=True)
             best = itertools.islice(((j, free[k]) for j, k in pairs if gains[j] > 0), _TRIED)
             tried = [{*support, int(allowed[j])} - {support[k]} for j, k in best]
-        fits = (self.rough(columns, found) for columns in tried)
+        single = (self.rough(columns, found) for columns in tried)
         tied = (set(np.flatnonzero(row).tolist()) & set(allowed.tolist()) for row in self._cone.rows)
-        fits = itertools.chain(fits, (self._pruned(allowed, most, needed, {*support, *more}) for more in tied))
+        fits = itertools.chain(single, (self._pruned(allowed, most, needed, {*support, *more}) for more in tied))
         return next((fit for fit in fits if fit.objective < found.objective - _GAIN * abs(found.objective)), None)
 
     def _expected(self, found: LinearFit, support: list[int], allowed: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -245,7 +245,7 @@ class SurrogateRanker(Ranker):
                 raise ValueError(f"{name} must be {rule!r} with constraints on the weights, got {value!r}")
         features, labels, groups, _, weights = self._weighted_data(X, y, qid, sample_weight, group)
         scale = Standardize.fit(features, weights)
-        self.fit_ = None
+        self.fit_: Fit | None = None
         fit = fit_linear(
             loss,
             scale(torch.from_numpy(features)).numpy(),
@@ -312,7 +312,7 @@ class SurrogateRanker(Ranker):
             fit.load_state_dict(resume)
         self._model = (scale, scorer)
         self._by_list = groups is not None
-        self.fit_: Fit | None = fit
+        self.fit_ = fit
         return fit, scale
 
     def _check_options(self) -> None:
