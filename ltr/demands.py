@@ -54,6 +54,14 @@ class Demands:
         )
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """The demands as parameters of a ranker, which have columns by number."""
+        rows = tuple({int(j): float(row[j]) for j in np.flatnonzero(row)} for row in self.rows)
+        signs = {int(j): "+" if self.signs[j] > 0 else "-" for j in np.flatnonzero(self.signs)}
+        columns = {"signs": signs or None, "required": self.required, "forbidden": self.forbidden}
+        return {**columns, "constraints": rows, "max_nonzeros": self.max_nonzeros}
+
+    @property
     def inequalities(self) -> FloatArray:
         """The signs and the rows as factors of sums of weights that are at least 0, (inequalities, d)."""
         return np.vstack([np.diag(self.signs)[self.signs != 0], self.rows])

@@ -399,13 +399,7 @@ def two_stage_ranker(
         exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", "reach", *LIMITS}
     )
     options["ties"] = options.pop("rank")
-    demands = read_demands(len(columns), columns, **section.demands())
-    options |= {
-        "signs": {int(j): "+" if demands.signs[j] > 0 else "-" for j in np.flatnonzero(demands.signs)} or None,
-        "required": demands.required,
-        "forbidden": demands.forbidden,
-        "constraints": tuple({int(j): float(row[j]) for j in np.flatnonzero(row)} for row in demands.rows),
-    }
+    options |= read_demands(len(columns), columns, **section.demands()).parameters
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem
         solver = METHODS["weight_space" if section.method == "auto" else section.method]

@@ -38,7 +38,7 @@ from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
 from ltr.rankers.base import FloatArray, IntArray
 
-__all__ = ["DEMANDS", "LinearFit", "demands_of", "fit_linear", "side_constraints_of"]
+__all__ = ["DEMANDS", "LinearFit", "demands_of", "demands_stated", "fit_linear", "side_constraints_of"]
 
 DEMANDS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
 """Parameters of rankers that state constraints on their weights."""
@@ -142,6 +142,11 @@ def demands_of(ranker: Any) -> Demands:  # noqa: ANN401 (a ranker with these par
     names = getattr(ranker, "feature_names_in_", None)
     given = {name: getattr(ranker, name) for name in DEMANDS}
     return read_demands(ranker.n_features_in_, None if names is None else list(map(str, names)), **given)
+
+
+def demands_stated(ranker: Any) -> bool:  # noqa: ANN401
+    """Return whether a ranker, which may not be fitted yet, states any demands."""
+    return any(getattr(ranker, name) not in (None, (), [], {}) for name in DEMANDS)
 
 
 def side_constraints_of(demands: Demands) -> LinearConstraints | None:

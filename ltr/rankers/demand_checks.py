@@ -28,7 +28,7 @@ from ltr.demands import Demands, read_demands
 from ltr.exact.constraints import LinearConstraints
 from ltr.rankers.base import FloatArray, Ranker
 from ltr.rankers.baselines import RankBoostRanker
-from ltr.rankers.constrained import DEMANDS
+from ltr.rankers.constrained import DEMANDS, demands_of
 from ltr.rankers.estimators import form_of
 from ltr.rankers.foreign import TreesRanker, places_by_name
 
@@ -148,6 +148,7 @@ class _Score:
     never_rises: BoolArray
     weights: FloatArray | None = None  # of a linear score, (d,)
     more: str = ""  # why columns beyond those of the table may count
+    units: FloatArray | float = 1.0  # of the columns, where rows bind points for each unit
 
     @classmethod
     def linear(cls, name: str, weights: FloatArray, more: str = "") -> _Score:
@@ -155,10 +156,15 @@ class _Score:
 
     def plus(self, other: _Score) -> _Score:
         """Return the sum of two scores."""
-        weights = None if self.weights is None or other.weights is None else self.weights + other.weights
-        used, up, down = self.used | other.used, self.never_falls & other.never_falls, None
-        down = self.never_rises & other.never_rises
-        return _Score(self.name, used, up, down, weights, self.more or other.more)
+        used, more = self.used | other.used, self.more or other.more
+        if self.weights is not None and other.weights is not None:
+            return replace(_Score.linear(self.name, self.weights + other.weights, more), used=used)
+        up, down = self.never_falls & other.never_falls, self.never_rises & other.never_rises
+        return _Score(self.name, used, up, down, None, more)
+
+    def times(self, factor: float) -> _Score:
+        """Return the score multiplied by a factor > 0."""
+        return self if self.weights is None else replace(self, weights=factor * self.weights)
 
 
 def check_demands(ranker: Any, demands: Demands | None = None, **given: Any) -> list[DemandCheck]:  # noqa: ANN401
@@ -166,7 +172,7 @@ def check_demands(ranker: Any, demands: Demands | None = None, **given: Any) -> 
 
     Args:
         ranker: a fitted ranker or estimator; a `TwoStageRanker` satisfies what its merged lists do.
-        demands: the demands by column number; None to state them as keywords.
+        demands: the demands by column number; None to state them as keywords, or without any for the ranker's own.
         given: ``signs``, ``required``, ``forbidden``, ``constraints`` and ``max_nonzeros``, as for `ExactRanker`, by
             name where the ranker was fitted to a frame with names.
 
@@ -182,13 +188,58 @@ def check_demands(ranker: Any, demands: Demands | None = None, **given: Any) -> 
         column 0 +: holds, weight 0.4495
         at most 1 column: violated, 2 used: column 0, column 1
     """
-    d = ranker.n_features_in_
-    names = getattr(ranker, "feature_names_in_", None)
-    columns = None if names is None else list(map(str, names))
+    d, names = _columns_of(ranker)
     if demands is None:
-        demands = read_demands(d, columns, **given)
-    scores = _scores_of(ranker, d, columns)
-    return _checks(scores, demands, columns if columns is not None else [f"column {j}" for j in range(d)])
+        demands = read_demands(d, names, **given) if given else own_demands(ranker)
+    return _found(ranker, demands, d, names)
+
+
+def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
+    names = getattr(ranker, "feature_names_in_", None)
+    return ranker.n_features_in_, None if names is None else list(map(str, names))
+
+
+def _found(ranker: Any, demands: Demands, d: int, names: Sequence[str] | None) -> list[DemandCheck]:  # noqa: ANN401
+    units = getattr(getattr(ranker, "exact_", ranker), "units_", None)
+    scores = [
+        score if score is None or units is None else replace(score, units=units)
+        for score in _scores_of(ranker, d, names)
+    ]
+    return _checks(scores, demands, names if names is not None else [f"column {j}" for j in range(d)])
+
+
+def own_demands(ranker: Any) -> Demands:  # noqa: ANN401
+    """Return the demands that a ranker was fitted under, those of the exact stage of a `TwoStageRanker`."""
+    own = getattr(ranker, "exact_", ranker)
+    return demands_of(own) if hasattr(own, "max_nonzeros") else read_demands(ranker.n_features_in_)
+
+
+def used_columns(ranker: Any, d: int, names: Sequence[str] | None) -> BoolArray | None:  # noqa: ANN401
+    """Return which columns the scores of a ranker of one stage depend on, (d,); None where that is not known."""
+    score = _score_of("", ranker, d, names)
+    return None if score is None or score.more else score.used
+
+
+def refuse_violated(
+    ranker: Any,  # noqa: ANN401
+    demands: Demands,
+    what: str,
+    remedy: str = "",
+    columns: tuple[int, Sequence[str] | None] | None = None,
+) -> None:
+    """Raise one ValueError with the demands that a fitted ranker is not known to satisfy, if any.
+
+    Args:
+        ranker: the ranker.
+        demands: the demands.
+        what: the argument at fault and the ranker, in words.
+        remedy: what to do.
+        columns: number and names of the columns that the ranker is given; None for its own.
+    """
+    against = [check for check in _found(ranker, demands, *(columns or _columns_of(ranker))) if not check.holds]
+    if against:
+        told = "; ".join(f"{check.demand} ({check.how})" for check in against)
+        raise ValueError(f"{what} does not satisfy the constraints: {told}{remedy}")
 
 
 def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
@@ -198,15 +249,9 @@ def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score 
     base, exact = _score_of("base", ranker.base_, d, names), ranker.exact_
     if exact.coef_ is None:
         return [base if base is None else replace(base, name="")]
-    own = _Score.linear("exact stage", exact.coef_)
+    own: _Score | None = _Score.linear("exact stage", exact.coef_)
     if exact.base_weight_ > 0:
-        corrected = None if base is None else own.plus(base)
-        if base is not None and base.weights is not None:
-            corrected = replace(
-                _Score.linear("exact stage", exact.coef_ + exact.base_weight_ * base.weights, base.more),
-                used=own.used | base.used,
-            )
-        return [base, corrected]
+        own = None if base is None or own is None else own.plus(base.times(exact.base_weight_))
     return [own] if ranker.top_k is None else [base, own]
 
 
@@ -313,7 +358,8 @@ def _sign(score: _Score, *, j: int, up: bool) -> tuple[bool, str]:
 def _row(score: _Score, *, row: FloatArray, side: LinearConstraints) -> tuple[bool, str]:
     if score.weights is None:
         return False, "it has no weights"
-    return side.satisfied(score.weights), f"by {float(row @ score.weights):.4g}"
+    weights = score.weights * score.units
+    return side.satisfied(weights), f"by {float(row @ weights):.4g}"
 
 
 def _row_text(row: FloatArray, names: Sequence[str]) -> str:

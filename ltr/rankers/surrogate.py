@@ -25,7 +25,7 @@ from ltr.fitting.fit import check_state
 from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists, linear_scores
-from ltr.rankers.constrained import DEMANDS, demands_of, fit_linear
+from ltr.rankers.constrained import demands_of, demands_stated, fit_linear
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -202,7 +202,7 @@ class SurrogateRanker(Ranker):
             ValueError: arguments against these rules; constraints on the weights that cannot be satisfied.
             FloatingPointError: an objective that is not finite.
         """
-        if any(getattr(self, name) not in (None, (), [], {}) for name in DEMANDS):
+        if demands_stated(self):
             return self._fit_under_demands(X, y, qid, group, sample_weight, resume)
         fit, scale = self._begin(X, y, qid, group, sample_weight, validation_set, resume)
         try:

@@ -40,6 +40,7 @@ from ltr.calls import named_object, read_call
 from ltr.checks import check_callable, check_number, check_whole, is_whole
 from ltr.data.dataset import checked_queries, labels_agree
 from ltr.data.similar import similar_rows
+from ltr.demands import Demands
 from ltr.estimator_names import EstimatorName
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
@@ -47,6 +48,8 @@ from ltr.losses import RankingLoss, parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import BASE, SPREADS, Choice, InnerSplit, Shared, compare, inner_splits, parts_of, places
+from ltr.rankers.constrained import demands_stated
+from ltr.rankers.demand_checks import promises, refuse_violated, used_columns
 from ltr.rankers.estimators import (
     EstimatorRanker,
     fit_estimator,
@@ -59,7 +62,7 @@ from ltr.rankers.estimators import (
 )
 from ltr.rankers.exact import ExactRanker, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
-from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
+from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_to_fit
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -72,6 +75,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ScoreColumn", "TwoStageRanker", "make_ranker"]
 
+_OTHER_BASE = (
+    ". The constraints of the exact stage bind the whole list. Take as base logistic regression or a linear loss such "
+    "as ranknet, which are fitted under them, or rerank full lists without a base (top_k=None and choose=False)"
+)
+_LARGER_TOP = ": rerank more rows (a larger top_k), correct the base (base_score=True), or drop the constraint"
 _ROUNDING = 1e-12  # relative difference of the scores of networks in two programs
 
 
@@ -213,7 +221,10 @@ class TwoStageRanker(Ranker):
             if it requests one. An estimator whose ``fit`` takes a ``group``, as the rankers of LightGBM and XGBoost do,
             gets the rows list by list and the sizes of the lists.
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
-            statistic is also what `score` reports, of whole lists.
+            statistic is also what `score` reports, of whole lists. Its constraints (``signs``, ``required``,
+            ``forbidden``, ``constraints``, ``max_nonzeros``) bind the whole list, so the base must satisfy them as
+            well: see `_under_demands` for what is fitted under them, and `ltr.rankers.demand_checks` for what is
+            accepted. With ``max_nonzeros`` the exact stage may use the base's columns only.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
             (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
@@ -316,7 +327,7 @@ class TwoStageRanker(Ranker):
 
         Raises:
             ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
-                although `top_k` asks for the top of its order.
+                although `top_k` asks for the top of its order; constraints that a stage is not known to satisfy.
         """
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
@@ -332,6 +343,7 @@ class TwoStageRanker(Ranker):
             self._check_base(X)
         else:
             self.base_ = self._fit_base(training, qid, seed)
+        self._check_demands_of_base()
         scores = scores_of(self.base_, features, lists, self._names)
         if self.top_k is not None and labels_agree(scores, lists):
             of = "" if lists is None else " of each query"
@@ -355,10 +367,55 @@ class TwoStageRanker(Ranker):
                 self.choice_ = dataclasses.replace(self.choice_, similar=int(similar.max()) + 1)
         if self.choose or self.base_score:
             scores = self._out_of_fold(scores, training, seed)
-        self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread)
+        used = used_columns(self.base_, features.shape[1], self._names)
+        self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, used=used)
         if self.choice_ is not None:
             self._explain_choice()
+        if demands := exact._demands():
+            refuse_violated(self, demands, "exact: the ranker of two stages", _LARGER_TOP)
         return self
+
+    def _demands(self) -> Demands | None:
+        """Return the demands that bind the base as well; None without any, or where the base orders no row."""
+        exact = self._exact_stage()
+        exact._take_names(self)
+        demands = exact._demands()
+        alone = self.top_k is None and not self.choose and not self.base_score
+        return demands if demands and not alone else None
+
+    def _check_demands_of_base(self) -> None:
+        """Check that the base is known to satisfy the demands."""
+        if (demands := self._demands()) is None:
+            return
+        if (
+            self._exact_stage().integer is not None
+        ):  # rows bind points in the units of the exact stage, which is not fitted yet
+            demands = dataclasses.replace(demands, rows=demands.rows[:0])
+        columns = self.n_features_in_, self._names
+        refuse_violated(self.base_, demands, f"base: {self._first_name}", _OTHER_BASE, columns)
+
+    def _under_demands(self, base: Any, training: _Training) -> Any:  # noqa: ANN401 (any estimator)
+        """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
+
+        These are `LogisticRegressionRanker`, a linear `SurrogateRanker` with a convex loss, and `EstimatorRanker`,
+        without constraints of their own; others are fitted as they are, and checked afterwards.
+
+        Raises:
+            ValueError: a ranker that never satisfies any demand, before its fit.
+        """
+        demands = self._demands()
+        if demands is None or isinstance(base, ScoreColumn):
+            return base
+        if isinstance(base, SurrogateRanker) and (base.scorer != "linear" or not parse_loss(base.loss).convex):
+            kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
+            told = ", ".join(promises("other", demands))
+            raise ValueError(f"base: {kind} cannot be fitted under constraints on columns ({told}){_OTHER_BASE}")
+        if isinstance(base, LogisticRegressionRanker | SurrogateRanker | EstimatorRanker) and not demands_stated(base):
+            if self._exact_stage().integer is not None and len(demands.rows):  # they bind points for each unit
+                units = TopLists.of(training.features, training.lists, round_units=True).scale
+                demands = dataclasses.replace(demands, rows=demands.rows * units)
+            base.set_params(**demands.parameters)
+        return base
 
     def _check_base(self, X: ArrayLike) -> None:
         """Check that a base that is fitted already takes the columns of X, where they go by their position."""
@@ -415,9 +472,13 @@ class TwoStageRanker(Ranker):
         on_progress: Progress | None,
         spread: float | None,
         *,
+        used: NDArray[np.bool_] | None,
         prove: bool = True,
     ) -> None:
-        """Cut the lists by the base scores of their rows and fit the exact stage to the tops."""
+        """Cut the lists by the base scores of their rows and fit the exact stage to the tops.
+
+        Under `max_nonzeros` it may use only the columns `used` by the base, (d,).
+        """
         features, labels, lists = training.features, training.weighted, training.lists
         cuts = cut(scores, lists, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if lists is None else None
@@ -429,6 +490,8 @@ class TwoStageRanker(Ranker):
             columns = np.column_stack([scores, columns])
         top_labels, top_lists = labels[top], None if lists is None else lists[top]
         tops = TopLists.of(columns[top], top_lists, round_units=exact.integer is not None)
+        if used is not None and (demands := self._demands()) is not None and demands.max_nonzeros is not None:
+            tops = tops.without((np.flatnonzero(~used) + (self.choose or self.base_score)).tolist())
         exact._find(
             tops,
             top_labels,
@@ -472,7 +535,8 @@ class TwoStageRanker(Ranker):
             part = training.take(seen)
             base = self._fit_base(part, part.lists, seed)
         scores = scores_of(base, training.features, training.lists, self._names)
-        return _PartScores(scores, float(scores[seen].mean()), float(scores[seen].std()))
+        used = used_columns(base, training.features.shape[1], self._names)
+        return _PartScores(scores, float(scores[seen].mean()), float(scores[seen].std()), used)
 
     def _compare(
         self,
@@ -546,8 +610,8 @@ class TwoStageRanker(Ranker):
             seed: seed of the base.
         """
         train, held, part = split.train, split.held, copy.copy(self)
-        own = self._fit_part(training, split.parts != split.part, seed).scores
-        scores = own.copy()
+        whole = self._fit_part(training, split.parts != split.part, seed)
+        own, scores = whole.scores, whole.scores.copy()
         if not _is_given(self) and split.parts.max() > 1:  # with two parts, nothing is left without both
             for other in set(range(split.parts.max() + 1)) - {split.part}:
                 rows = split.parts == other
@@ -558,7 +622,9 @@ class TwoStageRanker(Ranker):
         found = [places(own[held], ranked.lists).tolist()]
         for top_k, exact, spread in self._candidates.values():
             part.top_k = top_k if top_k is None else max(2, round(top_k * share))
-            part._fit_stage(exact, scores[train], learnt, [], constraints, None, spread, prove=spread is None)
+            part._fit_stage(
+                exact, scores[train], learnt, [], constraints, None, spread, used=whole.used, prove=spread is None
+            )
             cuts = part._cuts(own[held], ranked.lists)
             merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
             found.append(places(merged, ranked.lists).tolist())
@@ -704,6 +770,7 @@ class TwoStageRanker(Ranker):
         if isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
             base._take_names(self)
             return base
+        base = self._under_demands(base, training)
         requested = None
         if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
@@ -711,7 +778,8 @@ class TwoStageRanker(Ranker):
         if weights is not None and (refused := weights_refused(base)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         if isinstance(base, SurrogateRanker):
-            base.fit(training.features, training.labels, training.lists, group=training.groups, sample_weight=weights)
+            rows = rows_to_fit(base, training.features, self._names)
+            base.fit(rows, training.labels, training.lists, group=training.groups, sample_weight=weights)
         else:
             given = training.features, training.labels, training.lists, weights
             fit_estimator(base, *given, requested=requested, names=self._names)
@@ -872,6 +940,7 @@ class _PartScores:
     scores: FloatArray  # of all rows, (n,)
     mean: float  # of the scores of the rows that it has seen
     deviation: float
+    used: NDArray[np.bool_] | None  # columns that the scores depend on, (d,), where they are known
 
     def on_the_scale_of(self, own: FloatArray) -> FloatArray:
         """Return the scores, shifted and scaled so that those of rows it has seen have mean and deviation of `own`."""

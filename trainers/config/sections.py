@@ -628,7 +628,8 @@ class ExactConfig(Section):
     def demands(self) -> dict[str, Any]:
         """Return what is demanded of the weights, as `ltr.demands.read_demands` takes it."""
         signs = {text[1:]: text[0] for text in self.signs}
-        return {"signs": signs, **{name: getattr(self, name) for name in ("required", "forbidden", "constraints")}}
+        names = ("required", "forbidden", "constraints", "max_nonzeros")
+        return {"signs": signs, **{name: getattr(self, name) for name in names}}
 
     def limits(self, seed: int) -> Limits:
         """Return the limits of a solve; `seed` is that of the run, used where the section has none of its own."""
