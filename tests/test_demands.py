@@ -234,11 +234,11 @@ def test_demands_hold_in_the_top_and_for_corrections(monkeypatch):
     assert chosen.coef_ is None or chosen.coef_[2] == 0
 
 
-def test_a_required_column_that_does_not_vary_is_told():
+def test_a_required_column_that_does_not_vary_is_an_error():
     X, y = frame()
-    ranker = ExactRanker(required=["site"]).fit(X, y)
-    assert ranker.note_ == "required columns that do not vary here are not used: site"
-    assert ranker.coef_[4] == 0
+    for ranker in (ExactRanker(required=["site"]), TwoStageRanker(exact=ExactRanker(required=["site"]))):
+        with pytest.raises(ValueError, match="required: .*site"):
+            ranker.fit(X, y)
 
 
 def test_points_replace_the_base_score_and_stay_whole():

@@ -208,6 +208,11 @@ def _found(ranker: Any, demands: Demands, d: int, names: Sequence[str] | None) -
     return _checks(scores, demands, names if names is not None else [f"column {j}" for j in range(d)])
 
 
+def check_weights(weights: FloatArray, demands: Demands, names: Sequence[str]) -> list[DemandCheck]:
+    """Return for each demand whether a linear score with these weights of the columns, (d,), satisfies it."""
+    return _checks([_Score.linear("", weights)], demands, names)
+
+
 def own_demands(ranker: Any) -> Demands:  # noqa: ANN401
     """Return the demands that a ranker was fitted under, those of the exact stage of a `TwoStageRanker`."""
     own = getattr(ranker, "exact_", ranker)

@@ -115,8 +115,8 @@ class ExactRanker(Ranker):
         signs: ``"+"`` or ``"-"`` for columns whose weights must not be below, or above, 0; by name where X is a frame,
             else by number.
         required: columns that must be used: their weights on standardised features are at least 0.01 of the largest
-            one in size, or not 0 with `integer`. One that does not vary in the lists cannot be used, and `note_` says
-            so.
+            one in size, or not 0 with `integer`. One that does not vary in the lists cannot be used, which is an error.
+            (A `TwoStageRanker` whose base uses it may correct the base score without it, and `note_` says so.)
         forbidden: columns whose weights are 0.
         constraints: linear rows on the weights of the raw columns, or with `integer` on the points: texts such as
             ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
@@ -216,6 +216,8 @@ class ExactRanker(Ranker):
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
+        if unused := self._why_unused(self._demands(), lists.varying):
+            raise ValueError(f"required: {unused}")
         self._find(lists, labels, groups, starts, constraints, on_progress)
         if self.coef_ is None:
             raise ValueError("constraints: no weights are known to satisfy them")
