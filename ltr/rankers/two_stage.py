@@ -77,7 +77,8 @@ __all__ = ["ScoreColumn", "TwoStageRanker", "make_ranker"]
 
 _OTHER_BASE = (
     ". The constraints of the exact stage bind the whole list. Take as base logistic regression or a linear loss such "
-    "as ranknet, which are fitted under them, or rerank full lists without a base (top_k=None and choose=False)"
+    'as ranknet, which are fitted under them, or rerank full lists without a base (choose off, top_k "full" in a '
+    "config, None in Python)"
 )
 _LARGER_TOP = ": rerank more rows (a larger top_k), correct the base (base_score=True), or drop the constraint"
 _ROUNDING = 1e-12  # relative difference of the scores of networks in two programs
