@@ -28,6 +28,7 @@ Examples:
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import Choice
+from ltr.rankers.demand_checks import DemandCheck, check_demands
 from ltr.rankers.estimators import EstimatorRanker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
 from ltr.rankers.explanation import Explanation
@@ -37,6 +38,7 @@ from ltr.rankers.two_stage import ScoreColumn, TwoStageRanker, make_ranker
 
 __all__ = [
     "Choice",
+    "DemandCheck",
     "EstimatorRanker",
     "ExactRanker",
     "Explanation",
@@ -48,5 +50,6 @@ __all__ = [
     "SurrogateRanker",
     "TreesRanker",
     "TwoStageRanker",
+    "check_demands",
     "make_ranker",
 ]
