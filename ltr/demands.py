@@ -38,12 +38,28 @@ class Demands:
         required: columns whose weights must not be 0.
         forbidden: columns whose weights are 0.
         rows: factors of sums of weights that are at least 0, (rows, d).
+        max_nonzeros: most columns that may be used, None for no limit.
     """
 
     signs: FloatArray
     required: tuple[int, ...]
     forbidden: tuple[int, ...]
     rows: FloatArray
+    max_nonzeros: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything is demanded."""
+        return bool(
+            self.signs.any() or self.required or self.forbidden or len(self.rows) or self.max_nonzeros is not None
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The demands as parameters of a ranker, which have columns by number."""
+        rows = tuple({int(j): float(row[j]) for j in np.flatnonzero(row)} for row in self.rows)
+        signs = {int(j): "+" if self.signs[j] > 0 else "-" for j in np.flatnonzero(self.signs)}
+        columns = {"signs": signs or None, "required": self.required, "forbidden": self.forbidden}
+        return {**columns, "constraints": rows, "max_nonzeros": self.max_nonzeros}
 
     @property
     def inequalities(self) -> FloatArray:
@@ -109,13 +125,17 @@ def read_demands(
     )
     for at in sorted(set(needed) & set(unused)):
         wrong("forbidden", f"{columns.name(at)} is required", columns.name(at))
-    if max_nonzeros is not None and is_whole(max_nonzeros) and len(set(needed)) > max_nonzeros:
+    if max_nonzeros is not None and not (is_whole(max_nonzeros) and max_nonzeros >= 1):
+        wrong("max_nonzeros", f"must be an integer >= 1 or None for no limit, got {max_nonzeros!r}", max_nonzeros)
+    elif max_nonzeros is not None and len(set(needed)) > max_nonzeros:
         rule = f"at most max_nonzeros = {max_nonzeros} columns may be used, got {len(set(needed))}"
         wrong("required", rule, [columns.name(at) for at in needed])
     rows = [row for given in _listed("constraints", constraints, wrong) for row in columns.rows(given, wrong)]
     if found:
         raise ValueError("\n".join(found))
-    return Demands(sign, tuple(sorted(set(needed))), tuple(sorted(set(unused))), np.array(rows).reshape(len(rows), d))
+    most = None if max_nonzeros is None else int(max_nonzeros)
+    factors = np.array(rows).reshape(len(rows), d)
+    return Demands(sign, tuple(sorted(set(needed))), tuple(sorted(set(unused))), factors, most)
 
 
 _Wrong = Callable[[str, str, object], None]

@@ -332,13 +332,12 @@ def test_the_spreads_ascend():
 
 
 @pytest.mark.parametrize("spread", [None, 0.5])
-@pytest.mark.parametrize("options", [{"max_nonzeros": 1}, {"C": 0.05}])
-def test_the_base_score_has_no_price_and_is_not_counted(options, spread):
+def test_the_base_score_has_no_price_and_is_not_counted(spread):
     X, y = _data()
-    exact = ExactRanker("dcg", limits=Limits(time_limit=5.0), **options)
+    exact = ExactRanker("dcg", limits=Limits(time_limit=5.0), C=0.05)
     ranker = TwoStageRanker(ScoreColumn(0), exact, 40, base_score=True, spread=spread, choose=False).fit(X, y)
     assert ranker.problem_.free == (0,)
-    assert np.flatnonzero(ranker.coef_).tolist() in ([1], [1, 2])[: 1 + ("C" in options)]
+    assert np.flatnonzero(ranker.coef_).tolist() in ([1], [1, 2])
     assert ranker.base_weight_ > 0
     assert ranker.solution_.status.value == "optimal"
     kept = TwoStageRanker(
@@ -347,6 +346,15 @@ def test_the_base_score_has_no_price_and_is_not_counted(options, spread):
     assert not kept.coef_.any()
     assert kept.base_weight_ > 0
     assert np.array_equal(kept.order(X), ScoreColumn(0).fit(X, y).predict(X).argsort(kind="stable")[::-1])
+
+
+def test_the_base_score_is_not_counted_by_max_nonzeros():
+    X, y = _data()
+    exact = ExactRanker("dcg", max_nonzeros=1, limits=Limits(time_limit=5.0))
+    ranker = TwoStageRanker("logistic", exact, 40, base_score=True, choose=False).fit(X, y)
+    assert ranker.problem_.free == (0,)
+    assert np.count_nonzero(ranker.base_.coef_) == 1
+    assert not ranker.coef_[ranker.base_.coef_ == 0].any()
 
 
 def test_a_region_around_the_base_has_an_optimum_of_its_own():

@@ -234,11 +234,11 @@ def test_demands_hold_in_the_top_and_for_corrections(monkeypatch):
     assert chosen.coef_ is None or chosen.coef_[2] == 0
 
 
-def test_a_required_column_that_does_not_vary_is_told():
+def test_a_required_column_that_does_not_vary_is_an_error():
     X, y = frame()
-    ranker = ExactRanker(required=["site"]).fit(X, y)
-    assert ranker.note_ == "required columns that do not vary here are not used: site"
-    assert ranker.coef_[4] == 0
+    for ranker in (ExactRanker(required=["site"]), TwoStageRanker(exact=ExactRanker(required=["site"]))):
+        with pytest.raises(ValueError, match=r"required: .*site"):
+            ranker.fit(X, y)
 
 
 def test_points_replace_the_base_score_and_stay_whole():
@@ -310,7 +310,7 @@ def test_a_run_of_points_says_them(config, capsys):
     whole = config("exact.integer=3", 'exact.constraints=["age >= bmi"]', "exact.certificate=true", "name=points")
     found = solution_of(whole)
     assert found["points"]["age"] >= found["points"]["bmi"] != 0
-    assert found["units"] == {name: {"age": 10, "bmi": 5, "income": 10_000}[name] for name in found["points"]}
+    assert found["units"] == {name: {"age": 10, "bmi": 5, "income": 5_000}[name] for name in found["points"]}
     assert found["certificate"]["integer"] == 3
     record = json.loads((whole.folder / "exact" / "result.json").read_text())
     assert "points: " in record["message"]

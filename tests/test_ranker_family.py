@@ -660,8 +660,8 @@ def test_a_fit_cut_short_warns():
         (ExactRanker(ties="up"), "ties must be one of 'resolved', 'subrank', 'average', got 'up'"),
         (ExactRanker(recentre="l1"), "recentre must be one of 'l2', 'max', got 'l1'"),
         (ExactRanker(method="magic"), "method must be one of auto, .*, got 'magic'"),
-        (ExactRanker(max_nonzeros=0), "max_nonzeros must be an integer from 1 to 3, .*, got 0"),
-        (ExactRanker(max_nonzeros="few"), "max_nonzeros must be an integer from 1 to 3, .*, got 'few'"),
+        (ExactRanker(max_nonzeros=0), "max_nonzeros: must be an integer >= 1 or None for no limit, got 0"),
+        (ExactRanker(max_nonzeros="few"), "max_nonzeros: must be an integer >= 1 or None for no limit, got 'few'"),
         (
             ExactRanker(limits={"time_limit": 5}),
             "limits must be a Limits, such as Limits.*, or None, got {'time_limit'",

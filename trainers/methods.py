@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr.demands import read_demands
+from ltr.demands import Demands, read_demands
 from ltr.exact import METHODS, RerankProblem
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
@@ -36,6 +36,7 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
+from ltr.rankers.demand_checks import check_demands
 from ltr.statistics import RankStatistic
 from trainers.cards import card_ranker, find_card, label_name
 from trainers.config import AUTO, CARD, EXACT, Config
@@ -109,6 +110,7 @@ class Fitted:
     scores: Scores  # its scores of the training and test sets
     record: Json  # its record, see `trainers.records`
     ties: Ties = "resolved"  # how rows with equal scores count in its statistics
+    base: Scores | None = None  # scores of the base of an exact stage, where it is not the run's own method
 
 
 def fit(
@@ -279,8 +281,10 @@ def _fit_exact(
     more_starts: Sequence[Sequence[float]],
     threads: int | None,
 ) -> Fitted:
-    train = task.split.train
-    if base is None:
+    train, bound = task.split.train, binding_demands(task.config, task.split.feature_names)
+    if bound is not None:  # the base is fitted anew, under the constraints
+        base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
+    elif base is None:
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         with quiet_surrogates():
             units = units_of(train) if isinstance(base, SurrogateRanker) else {}
@@ -289,7 +293,7 @@ def _fit_exact(
     ranker = two_stage_ranker(task.config, base, threads=threads, columns=task.split.feature_names)
     wanted = RankStatistic.parse(task.config.exact.statistic).length
     if (
-        wanted is not None and (length := int(task.reranked(task.scores_of(base)).sum())) != wanted
+        wanted is not None and bound is None and (length := int(task.reranked(task.scores_of(base)).sum())) != wanted
     ):  # by ties at its end
         raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
     weights = [*starts.values(), *more_starts]
@@ -301,7 +305,7 @@ def _fit_exact(
             train.qid,
             **units_of(train),
             **weights_of(train),
-            base_is_fitted=True,
+            base_is_fitted=bound is None,
             warm_starts=weights,
             on_progress=lambda point: watch.traced(point, ranker.problem_),
             inner=watch.inner,
@@ -340,15 +344,19 @@ def _fit_exact(
         }
         if task.config.exact.choose or task.config.exact.base_score:
             record["list"] |= _reached(ranker, problem)
-    scores = _scores(task, ranker)
-    record["first_k"] = {"base": task.first_k(task.scores_of(base)), EXACT: task.first_k(scores)}
+    scores, of_base = _scores(task, ranker), task.scores_of(ranker.base_)
+    record["first_k"] = {"base": task.first_k(of_base), EXACT: task.first_k(scores)}
+    if bound is not None:
+        checks = [[check.demand, check.how] for check in check_demands(ranker)]
+        first_k = record["first_k"]["base"]
+        record["constraints"] = {"checks": checks, "base": task.statistics(of_base), "first_k": first_k}
     if cell.recentre is not None and record["status"] != INTERRUPTED:
         started = time.perf_counter()
         moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
         recentred: Json = {"norm": cell.recentre, "seconds": time.perf_counter() - started}
         of_moved = _scores(task, moved)
         record["recentred"] = recentred | task.statistics(of_moved) | _ranked(task, of_moved)
-    return Fitted(ranker, scores, record)
+    return Fitted(ranker, scores, record, base=of_base if bound is not None else None)
 
 
 def _fit_card(task: Task) -> Fitted:
@@ -416,6 +424,19 @@ def first_stage_ranker(
     return LogisticRegressionRanker(**options)
 
 
+def binding_demands(config: Config, columns: Sequence[str]) -> Demands | None:
+    """Return the constraints that bind both stages of the exact stage; None without any, or where no base orders rows.
+
+    Args:
+        config: the experiment.
+        columns: names of the features.
+    """
+    section = config.exact
+    demands = read_demands(len(columns), columns, **section.demands())
+    alone = section.top_k == "full" and not section.choose and section.base_score is False
+    return demands if section.enabled and demands and not alone else None
+
+
 def unsaved_because(ranker: Any) -> str:  # noqa: ANN401  (any ranker)
     """Return why a fitted ranker cannot be saved, an empty text where it can."""
     base = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
@@ -451,13 +472,7 @@ def two_stage_ranker(
         exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", "reach", *LIMITS}
     )
     options["ties"] = options.pop("rank")
-    demands = read_demands(len(columns), columns, **section.demands())
-    options |= {
-        "signs": {int(j): "+" if demands.signs[j] > 0 else "-" for j in np.flatnonzero(demands.signs)} or None,
-        "required": demands.required,
-        "forbidden": demands.forbidden,
-        "constraints": tuple({int(j): float(row[j]) for j in np.flatnonzero(row)} for row in demands.rows),
-    }
+    options |= read_demands(len(columns), columns, **section.demands()).parameters
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem
         solver = METHODS["weight_space" if section.method == "auto" else section.method]

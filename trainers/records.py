@@ -22,6 +22,9 @@ A record is a JSON object::
                                 statistic of the base's order and of the ranker's, and the base score's weight
     first_k                     {"base": ..., "exact": ...}: what the first K rows hold before and after reranking, see
                                 `trainers.task.measures.Task.first_k`
+    constraints                 {"checks": [[constraint, how it holds], ...], "base": {"train", "test"}, "first_k"},
+                                where both stages are bound: statistics and first K rows of the base that was fitted
+                                under the constraints
     choice                      the fields of `ltr.rankers.Choice`, where the exact stage chose whether to rerank
     message                     what else the user should know
     trace                       [[seconds, incumbent, bound, nodes], ...]
@@ -174,6 +177,7 @@ class _Record(_Fitted, total=False):
     curve: _Points | None
     list: dict[str, float | _Numbers | None] | None
     first_k: dict[str, Any] | None
+    constraints: dict[str, Any] | None
     choice: dict[str, Any] | None
     card: dict[str, Any] | None
     message: str | None

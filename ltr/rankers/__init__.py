@@ -32,6 +32,7 @@ from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.calibration import Calibration, fit_calibration, predictive_interval
 from ltr.rankers.choice import Choice
+from ltr.rankers.demand_checks import DemandCheck, check_demands
 from ltr.rankers.estimators import EstimatorRanker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
 from ltr.rankers.explanation import Explanation
@@ -45,6 +46,7 @@ __all__ = [
     "Calibration",
     "Choice",
     "Comparison",
+    "DemandCheck",
     "EstimatorRanker",
     "ExactRanker",
     "Explanation",
@@ -56,6 +58,7 @@ __all__ = [
     "SurrogateRanker",
     "TreesRanker",
     "TwoStageRanker",
+    "check_demands",
     "fit_calibration",
     "make_ranker",
     "predictive_interval",

@@ -46,11 +46,13 @@ from threadpoolctl import threadpool_limits
 from ltr.checks import as_float, check_callable
 from ltr.data.dataset import checked_queries
 from ltr.data.similar import similar_rows
-from ltr.losses import ranknet_loss
+from ltr.demands import Column, Demands, Row
+from ltr.losses import parse_loss, ranknet_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration
 from ltr.rankers.choice import Fold, compare, folds_of, places
+from ltr.rankers.constrained import demands_of
 from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
@@ -60,6 +62,7 @@ from ltr.threads import available_threads
 
 if TYPE_CHECKING:
     from ltr.onnx_graph import OnnxGraph
+    from ltr.rankers.demand_checks import RankerKind
 
 __all__ = ["BLEND", "TODAY", "AutoRanker", "Comparison"]
 
@@ -130,6 +133,11 @@ class AutoRanker(Ranker):
         simplicity: by how many standard deviations of the difference a simpler method may do worse than the blend and
             still be taken; the default -1 asks it to do better by one, ``-inf`` always takes the blend.
         seed: seed of the parts and of methods that draw at random.
+        signs, required, forbidden, constraints, max_nonzeros: constraints on columns, as those of `ExactRanker`, which
+            the deployed ranker satisfies. Methods that cannot promise them are not among those of ``"auto"``: under any
+            constraint ``logistic`` and ``ranknet`` remain, and ``boosting`` where there are no linear rows and no
+            required columns. Under `max_nonzeros` each part takes the columns of its logistic regression for all
+            methods, so that a blend uses no more.
         statistic, gain, normalize: what methods are compared by, and what `score` reports, see `Ranker`.
 
     Attributes:
@@ -163,6 +171,11 @@ class AutoRanker(Ranker):
     today: int | str | None = None
     simplicity: float = -1.0
     seed: int = 0
+    signs: Mapping[Column, str] | None = None
+    required: Sequence[Column] = ()
+    forbidden: Sequence[Column] = ()
+    constraints: Sequence[Row] = ()
+    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -193,7 +206,8 @@ class AutoRanker(Ranker):
             on_progress: called with the number of fits that are done, that of all, and what is being fitted.
 
         Raises:
-            ValueError: an argument against its rule; too few rows to hold some out.
+            ValueError: an argument against its rule; too few rows to hold some out; constraints that no method or no
+                weights satisfy.
         """
         measure = self._measure()
         check_callable("on_progress", on_progress)
@@ -205,7 +219,8 @@ class AutoRanker(Ranker):
         similar = similar_rows(features) if alone else None
         groups = groups if similar is None else similar
         rows = _Rows(features, labels, lists, groups, times, weights)
-        methods = self._methods(rows)
+        demands = demands_of(self)
+        methods = self._methods(rows, demands)
         splits = folds_of(labels, lists, groups, times, self.seed, _repeats(len(labels)))
         if not splits:
             which = "two rows of each label" if lists is None else "two queries"
@@ -213,15 +228,20 @@ class AutoRanker(Ranker):
         names = list(methods)
         rng = np.random.default_rng(self.seed)
         seen = [_sample(split.train, lists, rng) for split in splits]
+        bound: dict[int, Demands] = {}
+        if demands.max_nonzeros is not None:
+            parts = [(at, rows if at < 0 else rows.take(seen[at])) for at in (-1, *range(len(splits)))]
+            bound = dict(_side_by_side(lambda part: (part[0], self._on_few_columns(part[1], demands)), parts))
         jobs = [(name, at) for name in names[::-1] for at in (-1, *range(len(splits)))]
         members: dict[str, _Member] = {}
         held = {repeat: np.full((len(labels), len(names)), np.nan) for repeat in sorted({one.repeat for one in splits})}
 
         def work(job: tuple[str, int]) -> tuple[str, int, Any]:
             name, at = job
+            under = bound.get(at, demands)
             if at < 0:
-                return name, at, _Member.fit(methods[name], rows, keep=True, names=self._names)
-            member = _Member.fit(methods[name], rows.take(seen[at]), keep=False, names=self._names)
+                return name, at, _Member.fit(methods[name], rows, under, keep=True, names=self._names)
+            member = _Member.fit(methods[name], rows.take(seen[at]), under, keep=False, names=self._names)
             here = splits[at].held
             return name, at, member.scores(features[here], None if lists is None else lists[here])
 
@@ -239,6 +259,10 @@ class AutoRanker(Ranker):
             rows=max(map(len, seen)) if fewer else None,
             similar=None if similar is None else int(similar.max()) + 1,
         )
+        if demands:
+            from ltr.rankers.demand_checks import refuse_violated
+
+            refuse_violated(self, demands, f"the {found.chosen}")
         self._calibrate(rows)
         if sample_weight is not None and not (kept := np.asarray(sample_weight) > 0).all():
             self._score_left_out(self._features(X), qid, kept)
@@ -296,6 +320,12 @@ class AutoRanker(Ranker):
             str(measure[0]),
         )
 
+    def _on_few_columns(self, rows: _Rows, demands: Demands) -> Demands:
+        """Return the demands with all columns forbidden that logistic regression under `max_nonzeros` does not use."""
+        ranker = _Member.fit(functools.partial(LogisticRegressionRanker, "auto"), rows, demands, names=None).ranker
+        others = tuple(np.flatnonzero(ranker.coef_ == 0).tolist())
+        return replace(demands, forbidden=others, max_nonzeros=None)
+
     def _calibrate(self, rows: _Rows) -> None:
         """Find the chances of a hit by the scores out of fold; labels that are all above 0 give none."""
         assert self.out_of_fold_ is not None
@@ -329,8 +359,25 @@ class AutoRanker(Ranker):
         """The fitted methods that the score is made of."""
         return [self._members[name].ranker for name in self.weights_]
 
-    def _methods(self, rows: _Rows) -> dict[str, Callable[[], Any]]:
-        """Return what makes each method, by name, from the simplest to the least simple."""
+    def _methods(self, rows: _Rows, demands: Demands) -> dict[str, Callable[[], Any]]:
+        """Return what makes each method, by name, from the simplest to the least simple.
+
+        Raises:
+            ValueError: a method that is none, or that cannot promise the demands.
+        """
+        found = self._any_methods(rows)
+        if not demands:
+            return found
+        from ltr.rankers.demand_checks import promises
+
+        refused = {name: told for name, make in found.items() if (told := promises(_kind_of(make()), demands))}
+        if self.methods != "auto" and refused:
+            name, told = next(iter(refused.items()))
+            raise ValueError(f"methods: {name} cannot promise {', '.join(told)}; leave it out, or the constraint")
+        return {name: make for name, make in found.items() if name not in refused}
+
+    def _any_methods(self, rows: _Rows) -> dict[str, Callable[[], Any]]:
+        """Return the methods that are asked for, whatever is demanded of columns."""
         found: dict[str, Callable[[], Any]] = {}
         if self.today is not None:
             found[TODAY] = functools.partial(self._column, self.today)
@@ -471,22 +518,33 @@ class _Member:
     scale: float
 
     @classmethod
-    def fit(cls, make: Callable[[], Any], rows: _Rows, *, keep: bool, names: list[str] | None) -> _Member:
+    def fit(
+        cls,
+        make: Callable[[], Any],
+        rows: _Rows,
+        demands: Demands,
+        *,
+        keep: bool = False,
+        names: list[str] | None,
+    ) -> _Member:
         """Fit a method to rows.
 
         Args:
             make: makes it, not yet fitted.
             rows: the rows.
+            demands: demands of the columns.
             keep: whether it will be saved and exported; it takes time to find its form for that.
             names: names of the columns.
         """
         ranker = make()
         if not isinstance(ranker, Ranker):
             ranker = EstimatorRanker(ranker)
+        if demands and not isinstance(ranker, ScoreColumn):
+            ranker.set_params(**demands.parameters)
         given: dict[str, Any] = {} if rows.weights is None else {"sample_weight": rows.weights}
         if isinstance(ranker, ScoreColumn):
             pass
-        elif isinstance(ranker, EstimatorRanker) and not keep:
+        elif isinstance(ranker, EstimatorRanker) and not keep and not demands:
             ranker = fit_estimator(
                 ranker._unfitted(), rows.features, rows.labels, rows.lists, rows.weights, names=names
             )
@@ -529,6 +587,18 @@ class _Member:
     def from_state(cls, state: Mapping[str, Any]) -> _Member:
         """Return what `to_state` described."""
         return cls(Ranker.from_state(state["ranker"]), state["share"], state["center"], state["scale"])
+
+
+def _kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
+    """Return what a method, not yet fitted, can promise about its columns, see `promises`."""
+    if isinstance(method, LogisticRegressionRanker):
+        return "linear"
+    if isinstance(method, SurrogateRanker):
+        return "linear" if method.scorer == "linear" and parse_loss(method.loss).convex else "other"
+    last, _ = last_step(method.estimator if isinstance(method, EstimatorRanker) else method)
+    known = hasattr(last, "get_params") and {"monotonic_cst", "monotone_constraints"} & set(last.get_params())
+    forest = type(last).__module__.startswith("sklearn.ensemble._forest")
+    return "trees" if known and not forest else "other"
 
 
 def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,7 +41,10 @@ from sklearn.utils import ClassifierTags, Tags
 
 from ltr.checks import check_callable, check_number, check_whole, one_of
 from ltr.data.dataset import DataError, check_ranges
+from ltr.demands import Column, Row
+from ltr.losses import LogisticLoss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
+from ltr.rankers.constrained import demands_of, fit_linear
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
@@ -74,6 +77,9 @@ class LogisticRegressionRanker(Ranker):
         standardize: whether `fit` divides each column by its standard deviation first, which changes what the
             regularisation penalises. Constant columns get the weight 0.
         max_iter: most iterations of the solver (L-BFGS), >= 1.
+        signs, required, forbidden, constraints, max_nonzeros: constraints on the weights, as those of `ExactRanker`, on
+            the raw columns. Which columns are used under `max_nonzeros` is found by adding and exchanging single ones,
+            see `ltr.rankers.constrained`.
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
@@ -89,6 +95,8 @@ class LogisticRegressionRanker(Ranker):
         >>> scores = ranker.decision_function(X)
         >>> bool(scores[3] > scores[0]), bool(ranker.coef_[0] > 0), float(ranker.coef_[1])
         (True, True, 0.0)
+        >>> LogisticRegressionRanker(signs={0: "-"}).fit(X, y).coef_.tolist()  # the labels rise with column 0
+        [0.0, 0.0]
     """
 
     _FITTED = ("coef_", "intercept_", "center_", "C_", "n_iter_")
@@ -98,6 +106,11 @@ class LogisticRegressionRanker(Ranker):
     standardize: bool = True
     max_iter: int = 10_000
     _: KW_ONLY
+    signs: Mapping[Column, str] | None = None
+    required: Sequence[Column] = ()
+    forbidden: Sequence[Column] = ()
+    constraints: Sequence[Row] = ()
+    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -117,9 +130,11 @@ class LogisticRegressionRanker(Ranker):
             y: labels, (n,), 0 and 1 or graded.
             qid: list of each row, (n,); it is checked and makes no difference.
             sample_weight: weight of each row's loss, (n,), >= 0.
-        """
-        from sklearn.linear_model import LogisticRegression
 
+        Raises:
+            ValueError: an argument against its rule, or constraints with which no weights, or no weights of required
+                columns, are possible.
+        """
         self._measure()
         if self.C != "auto":
             check_number("C", self.C, above=0)
@@ -135,13 +150,32 @@ class LogisticRegressionRanker(Ranker):
             deviation = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weights))
             # rounding leaves a tiny deviation in some constant columns, their range is 0
             scale = np.where(np.ptp(features, axis=0) > 0, deviation, math.inf)
-        scaled, classes = (features - mean) / scale, (labels > labels.min()).astype(np.int64)
-        self.C_ = _strength(scaled, classes, weights) if self.C == "auto" else float(self.C)
-        model = LogisticRegression(C=self.C_, max_iter=self.max_iter, tol=1e-6)
-        model.fit(scaled, classes, weights)
-        self.coef_ = model.coef_[0] / scale
-        self.intercept_ = float(model.intercept_[0] - self.coef_ @ mean)
-        self.n_iter_ = int(model.n_iter_[0])
+        positive, demands = labels > labels.min(), demands_of(self)
+        Z = (features - mean) / scale
+        self.C_ = _strength(Z, positive.astype(np.int64), weights) if self.C == "auto" else float(self.C)
+        if demands:
+            # mean loss and penalty are divided by C and the weight of all rows
+            total = len(labels) if weights is None else float(weights.sum())
+            fit = fit_linear(
+                LogisticLoss(),
+                Z,
+                positive.astype(np.float64),
+                demands,
+                scale,
+                weights=weights,
+                l2=1 / (self.C_ * total),
+                bias=True,
+                names=self._names,
+                max_iter=self.max_iter,
+            )
+            self.coef_, level, self.n_iter_ = fit.weights / scale, fit.intercept, fit.steps
+        else:
+            from sklearn.linear_model import LogisticRegression
+
+            model = LogisticRegression(C=self.C_, max_iter=self.max_iter, tol=1e-6)
+            model.fit(Z, positive.astype(np.int64), weights)
+            self.coef_, level, self.n_iter_ = model.coef_[0] / scale, model.intercept_[0], int(model.n_iter_[0])
+        self.intercept_ = float(level - self.coef_ @ mean)
         return self
 
     def _scores(self, features: FloatArray) -> FloatArray:

@@ -233,16 +233,18 @@ class PartScores:
         scores: scores of all rows, (n,).
         mean: mean of the scores of the rows that it has seen.
         deviation: their standard deviation.
+        used: columns that the scores depend on, (d,), where they are known.
     """
 
     scores: FloatArray
     mean: float
     deviation: float
+    used: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, scores: FloatArray, seen: NDArray[Any]) -> PartScores:
+    def of(cls, scores: FloatArray, seen: NDArray[Any], used: NDArray[np.bool_] | None = None) -> PartScores:
         """Return the scores of a ranker that has seen these rows."""
-        return cls(scores, float(scores[seen].mean()), float(scores[seen].std()))
+        return cls(scores, float(scores[seen].mean()), float(scores[seen].std()), used)
 
     def on_the_scale_of(self, own: FloatArray) -> FloatArray:
         """Return the scores, shifted and scaled so that those of rows it has seen have mean and deviation of `own`."""

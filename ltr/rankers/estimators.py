@@ -24,8 +24,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ltr.data.dataset import checked_queries
+from ltr.demands import Column, Demands, Row
 from ltr.estimator_names import EstimatorName
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
+from ltr.rankers.baselines import LogisticRegressionRanker
+from ltr.rankers.constrained import demands_of
 from ltr.rankers.foreign import known_names, named_rows, own_form, places_by_name, raw_scores, rows_to_fit
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
@@ -56,6 +59,11 @@ class EstimatorRanker(Ranker):
             ``"lightgbm:LGBMRanker(n_estimators=200)"`` or ``"my_rankers:boosted"``, see `ltr.estimator_names`. A saved
             ranker can be fitted again if it has a name.
         seed: seed of an estimator that is named and has none of its own.
+        signs, required, forbidden, constraints, max_nonzeros: constraints, as those of `ExactRanker`, which the fitted
+            model must satisfy. The estimator learns from the columns that may be used, all others being 0; under
+            `max_nonzeros` they are those of a logistic regression under the same constraints. Signs become the monotone
+            constraints of scikit-learn's HistGradientBoosting, LightGBM and XGBoost. A model that is not shown to
+            satisfy the constraints is refused (`ltr.rankers.demand_checks`).
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
@@ -77,6 +85,11 @@ class EstimatorRanker(Ranker):
     estimator: Any = None
     _: KW_ONLY
     seed: int = 0
+    signs: Mapping[Column, str] | None = None
+    required: Sequence[Column] = ()
+    forbidden: Sequence[Column] = ()
+    constraints: Sequence[Row] = ()
+    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -99,15 +112,18 @@ class EstimatorRanker(Ranker):
             sample_weight: weight of each row, (n,), >= 0; the estimator's ``fit`` must take it.
 
         Raises:
-            ValueError: data against these rules, an estimator that cannot be made, or a fit or scores that fail.
+            ValueError: data against these rules, an estimator that cannot be made, a fit or scores that fail, or a
+                model that is not known to satisfy the constraints.
         """
         self._measure()
         estimator = self._unfitted()
         features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
         if weights is not None and (refused := weights_refused(estimator)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
+        demands = demands_of(self)
+        seen = _bound(estimator, demands, features, labels, weights, self._names) if demands else features
         try:
-            self.estimator_: Any = fit_estimator(estimator, features, labels, groups, weights, names=self._names)
+            self.estimator_: Any = fit_estimator(estimator, seen, labels, groups, weights, names=self._names)
         except MemoryError:
             raise
         except Exception as error:
@@ -121,6 +137,10 @@ class EstimatorRanker(Ranker):
             self.form_ = form_of(self.estimator_)
         except TypeError as error:
             self.unsaved_ = str(error)
+        if demands:
+            from ltr.rankers.demand_checks import refuse_violated
+
+            refuse_violated(self, demands, f"estimator: {self.kind}")
         return self
 
     def _unfitted(self) -> Any:  # noqa: ANN401 (any estimator)
@@ -192,6 +212,30 @@ class EstimatorRanker(Ranker):
         self.estimator_, self.unsaved_ = None, ""
         self.form_ = Ranker.from_state(fitted["form"])
         self.center_ = fitted["center_"].numpy()
+
+
+def _bound(
+    estimator: Any,  # noqa: ANN401 (any estimator)
+    demands: Demands,
+    features: FloatArray,
+    labels: FloatArray,
+    weights: FloatArray | None,
+    names: Sequence[str] | None,
+) -> FloatArray:
+    """Set the monotone constraints of an estimator that has some; return features in which unused columns are 0."""
+    last, _ = last_step(estimator)
+    parameters = last.get_params() if hasattr(last, "get_params") else {}
+    signs = demands.signs.astype(int).tolist()
+    if demands.signs.any() and "monotonic_cst" in parameters:
+        last.set_params(monotonic_cst=signs)
+    elif demands.signs.any() and type(last).__module__.partition(".")[0] in ("lightgbm", "xgboost"):
+        last.set_params(monotone_constraints=tuple(signs) if "xgboost" in type(last).__module__ else signs)
+    used = np.setdiff1d(np.arange(features.shape[1]), demands.forbidden)
+    if demands.max_nonzeros is not None:
+        linear = LogisticRegressionRanker(**demands.parameters).fit(features, labels, sample_weight=weights)
+        used = np.flatnonzero(linear.coef_)
+    kept = np.isin(np.arange(features.shape[1]), used)
+    return np.where(kept, features, 0.0)
 
 
 def _told(error: Exception) -> str:

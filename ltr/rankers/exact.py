@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.data.dataset import labels_agree
-from ltr.demands import Column, Demands, Row, read_demands
+from ltr.demands import Column, Demands, Row
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
@@ -43,6 +43,7 @@ from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
+from ltr.rankers.constrained import demands_of
 from ltr.ranks import GainName, gains_of
 from ltr.statistics import RankStatistic
 
@@ -118,8 +119,8 @@ class ExactRanker(Ranker):
         signs: ``"+"`` or ``"-"`` for columns whose weights must not be below, or above, 0; by name where X is a frame,
             else by number.
         required: columns that must be used: their weights on standardised features are at least 0.01 of the largest
-            one in size, or not 0 with `integer`. One that does not vary in the lists cannot be used, and `note_` says
-            so.
+            one in size, or not 0 with `integer`. One that does not vary in the lists cannot be used, which is an error.
+            (A `TwoStageRanker` whose base uses it may correct the base score without it, and `note_` says so.)
         forbidden: columns whose weights are 0.
         constraints: linear rows on the weights of the raw columns, or with `integer` on the points: texts such as
             ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
@@ -219,6 +220,8 @@ class ExactRanker(Ranker):
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
+        if unused := self._why_unused(self._demands(), lists.varying):
+            raise ValueError(f"required: {unused}")
         self._find(lists, labels, groups, starts, constraints, on_progress)
         if self.coef_ is None:
             raise ValueError("constraints: no weights are known to satisfy them")
@@ -354,16 +357,7 @@ class ExactRanker(Ranker):
 
     def _demands(self) -> Demands:
         """Return what is demanded of the columns of a fit, whose number and names are known."""
-        names = getattr(self, "feature_names_in_", None)
-        return read_demands(
-            self.n_features_in_,
-            None if names is None else list(map(str, names)),
-            signs=self.signs,
-            required=self.required,
-            forbidden=self.forbidden,
-            constraints=self.constraints,
-            max_nonzeros=self.max_nonzeros,
-        )
+        return demands_of(self)
 
     def _checked_starts(
         self,

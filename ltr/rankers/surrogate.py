@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -19,11 +19,13 @@ from torch import nn
 
 from ltr.checks import as_sequence, check_callable, check_number, one_of
 from ltr.data.dataset import checked_labels, checked_queries
+from ltr.demands import Column, Row
 from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
 from ltr.fitting.fit import check_state
 from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
-from ltr.losses import LambdaLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
+from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists, linear_scores
+from ltr.rankers.constrained import demands_of, demands_stated, fit_linear
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -101,6 +103,9 @@ class SurrogateRanker(Ranker):
         seed: seed of a neural scorer's starting weights, of mini-batches and of what is held out, >= 0.
         on_step: called as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the
             weights of that step. Copies, pickles and files leave it out.
+        signs, required, forbidden, constraints, max_nonzeros: constraints on the weights of the raw columns, as those
+            of `ExactRanker`, for a linear scorer and a convex loss. Their solver (`ltr.rankers.constrained`) calls no
+            `on_step`, and its fits cannot be resumed.
         statistic, gain, normalize: what `score` reports, see `Ranker`. Validation takes the mean over lists of the
             statistic's share of its best value, whatever `normalize` says.
 
@@ -154,6 +159,11 @@ class SurrogateRanker(Ranker):
     seed: int = 0
     device: DeviceName = "cpu"
     on_step: Callable[[Step, SurrogateRanker], None] | None = None
+    signs: Mapping[Column, str] | None = None
+    required: Sequence[Column] = ()
+    forbidden: Sequence[Column] = ()
+    constraints: Sequence[Row] = ()
+    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -193,9 +203,11 @@ class SurrogateRanker(Ranker):
             resume: a ``fit_.state_dict()`` of an interrupted fit on the same data; it goes on bit for bit.
 
         Raises:
-            ValueError: arguments against these rules.
+            ValueError: arguments against these rules; constraints on the weights that cannot be satisfied.
             FloatingPointError: an objective that is not finite.
         """
+        if demands_stated(self):
+            return self._fit_under_demands(X, y, qid, group, sample_weight, resume)
         fit, scale = self._begin(X, y, qid, group, time, sample_weight, validation_set, resume)
         try:
             for step in fit:
@@ -210,6 +222,52 @@ class SurrogateRanker(Ranker):
             self.validation_: float | None = fit.best_validation
         if not self.converged_ and fit.best_validation is None:
             _warn(fit)
+        return self
+
+    @all_or_nothing
+    def _fit_under_demands(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        resume: dict[str, Any] | None,
+    ) -> SurrogateRanker:
+        """Fit the linear scorer under constraints on its weights."""
+        self._measure()
+        self._check_options()
+        loss = parse_loss(self.loss)
+        wrong = [
+            (self.scorer != "linear", "scorer", "linear", self.scorer),
+            (self._chosen("optimizer") != "lbfgs", "optimizer", "lbfgs", self.optimizer),
+            (bool(self.validation), "validation", None, self.validation),
+            (resume is not None, "resume", None, "a state"),
+        ]
+        for broken, name, rule, value in wrong:
+            if broken:
+                raise ValueError(f"{name} must be {rule!r} with constraints on the weights, got {value!r}")
+        features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight, group)
+        scale = Standardize.fit(features, weights)
+        self.fit_: Fit | None = None
+        fit = fit_linear(
+            loss,
+            scale(torch.from_numpy(features)).numpy(),
+            labels,
+            demands_of(self),
+            scale.scale.numpy(),
+            lists=groups,
+            weights=weights,
+            l2=self._options(groups).l2,
+            bias=isinstance(loss, LogisticLoss),
+            names=self._names,
+        )
+        scorer = LinearScorer(scale.d)
+        scorer.load_state_dict({"weight": torch.from_numpy(fit.weights), "bias": torch.tensor(fit.intercept)})
+        self._model = (scale, scorer.eval())
+        self._by_list = groups is not None
+        self.objective_, self.n_iter_, self.converged_ = fit.objective, fit.steps, fit.converged
+        self.validation_ = None
         return self
 
     @all_or_nothing
@@ -260,7 +318,7 @@ class SurrogateRanker(Ranker):
             fit.load_state_dict(resume)
         self._model = (scale, scorer)
         self._by_list = groups is not None
-        self.fit_: Fit | None = fit
+        self.fit_ = fit
         return fit, scale
 
     def _check_options(self) -> None:
@@ -461,6 +519,8 @@ class SurrogateRanker(Ranker):
         features = self._features(X)
         if self.fit_ is not None and self.fit_.weighted:
             raise ValueError("distance_to_optimum needs a fit without sample_weight, got one with weights")
+        if demands_of(self):
+            raise ValueError("distance_to_optimum needs a fit without constraints on the weights, got one with some")
         standardize, scorer = self._model
         if not isinstance(scorer, LinearScorer):
             raise ValueError(f"scorer must be 'linear' for a convex problem, got {self.scorer!r}")

@@ -39,10 +39,13 @@ from threadpoolctl import threadpool_limits
 from ltr.checks import check_callable, check_number, check_whole
 from ltr.data.dataset import checked_queries, labels_agree
 from ltr.data.similar import similar_rows
+from ltr.demands import Demands
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
+from ltr.losses import parse_loss
 from ltr.rankers.auto import AutoRanker
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, fit_to
+from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.choice import (
     BASE,
     FOLDS,
@@ -55,6 +58,8 @@ from ltr.rankers.choice import (
     folds_of,
     places,
 )
+from ltr.rankers.constrained import demands_stated
+from ltr.rankers.demand_checks import promises, refuse_violated, used_columns
 from ltr.rankers.estimators import (
     EstimatorRanker,
     fit_estimator,
@@ -67,7 +72,7 @@ from ltr.rankers.estimators import (
 )
 from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
-from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
+from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
@@ -81,6 +86,12 @@ if TYPE_CHECKING:
 
 __all__ = ["TwoStageRanker"]
 
+_OTHER_BASE = (
+    ". The constraints of the exact stage bind the whole list. Take as base logistic regression or a linear loss such "
+    'as ranknet, which are fitted under them, or rerank full lists without a base (choose off, top_k "full" in a '
+    "config, None in Python)"
+)
+_LARGER_TOP = ": rerank more rows (a larger top_k), correct the base (base_score=True), or drop the constraint"
 _ROUNDING = 1e-12  # relative difference of the scores of networks in two programs
 
 
@@ -97,7 +108,10 @@ class TwoStageRanker(Ranker):
             routing is enabled, if it requests one. An estimator whose ``fit`` takes a ``group``, as the rankers of
             LightGBM and XGBoost do, gets the rows list by list and the sizes of the lists.
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
-            statistic is also what `score` reports, of whole lists.
+            statistic is also what `score` reports, of whole lists. Its constraints (``signs``, ``required``,
+            ``forbidden``, ``constraints``, ``max_nonzeros``) bind the whole list, so the base must satisfy them as
+            well: see `_under_demands` for what is fitted under them, and `ltr.rankers.demand_checks` for what is
+            accepted. With ``max_nonzeros`` the exact stage may use the base's columns only.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
             (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
@@ -205,7 +219,7 @@ class TwoStageRanker(Ranker):
 
         Raises:
             ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
-                although `top_k` asks for the top of its order.
+                although `top_k` asks for the top of its order; constraints that a stage is not known to satisfy.
         """
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
@@ -223,6 +237,7 @@ class TwoStageRanker(Ranker):
             self._check_base(X)
         else:
             self.base_ = self._fit_base(training, qid, seed)
+        self._check_demands_of_base()
         scores = self._known_out_of_fold
         if scores is None:
             scores = scores_of(self.base_, features, lists, self._names)
@@ -256,10 +271,56 @@ class TwoStageRanker(Ranker):
             training, scores = training.take(known), scores[known]
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if self.choose else "proof"
-        self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, search=search)
+        used = used_columns(self.base_, features.shape[1], self._names)
+        self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, used=used, search=search)
         if self.choice_ is not None:
             self._explain_choice()
+        if demands := exact._demands():
+            refuse_violated(self, demands, "exact: the ranker of two stages", _LARGER_TOP)
         return self
+
+    def _demands(self) -> Demands | None:
+        """Return the demands that bind the base as well; None without any, or where the base orders no row."""
+        exact = self._exact_stage()
+        exact._take_names(self)
+        demands = exact._demands()
+        alone = self.top_k is None and not self.choose and not self.base_score
+        return demands if demands and not alone else None
+
+    def _check_demands_of_base(self) -> None:
+        """Check that the base is known to satisfy the demands."""
+        if (demands := self._demands()) is None:
+            return
+        if (
+            self._exact_stage().integer is not None
+        ):  # rows bind points in the units of the exact stage, which is not fitted yet
+            demands = dataclasses.replace(demands, rows=demands.rows[:0])
+        columns = self.n_features_in_, self._names
+        refuse_violated(self.base_, demands, f"base: {self._first_name}", _OTHER_BASE, columns)
+
+    def _under_demands(self, base: Any, training: _Training) -> Any:  # noqa: ANN401 (any estimator)
+        """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
+
+        These are `LogisticRegressionRanker`, a linear `SurrogateRanker` with a convex loss, and `EstimatorRanker`,
+        without constraints of their own; others are fitted as they are, and checked afterwards.
+
+        Raises:
+            ValueError: a ranker that never satisfies any demand, before its fit.
+        """
+        demands = self._demands()
+        if demands is None or isinstance(base, ScoreColumn):
+            return base
+        if isinstance(base, SurrogateRanker) and (base.scorer != "linear" or not parse_loss(base.loss).convex):
+            kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
+            told = ", ".join(promises("other", demands))
+            raise ValueError(f"base: {kind} cannot be fitted under constraints on columns ({told}){_OTHER_BASE}")
+        bindable = LogisticRegressionRanker | SurrogateRanker | EstimatorRanker | AutoRanker
+        if isinstance(base, bindable) and not demands_stated(base):
+            if self._exact_stage().integer is not None and len(demands.rows):  # they bind points for each unit
+                units = TopLists.of(training.features, training.lists, round_units=True).scale
+                demands = dataclasses.replace(demands, rows=demands.rows * units)
+            base.set_params(**demands.parameters)
+        return base
 
     def _check_base(self, X: ArrayLike) -> None:
         """Check that a base that is fitted already takes the columns of X, where they go by their position."""
@@ -321,9 +382,13 @@ class TwoStageRanker(Ranker):
         on_progress: Progress | None,
         spread: float | None,
         *,
+        used: NDArray[np.bool_] | None,
         search: Search = "proof",
     ) -> None:
-        """Cut the lists by the base scores of their rows and fit the exact stage to the tops."""
+        """Cut the lists by the base scores of their rows and fit the exact stage to the tops.
+
+        Under `max_nonzeros` it may use only the columns `used` by the base, (d,).
+        """
         features, labels, lists = training.features, training.weighted, training.lists
         cuts = cut(scores, lists, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if lists is None else None
@@ -335,6 +400,8 @@ class TwoStageRanker(Ranker):
             columns = np.column_stack([scores, columns])
         top_labels, top_lists = labels[top], None if lists is None else lists[top]
         tops = TopLists.of(columns[top], top_lists, round_units=exact.integer is not None)
+        if used is not None and (demands := self._demands()) is not None and demands.max_nonzeros is not None:
+            tops = tops.without((np.flatnonzero(~used) + (self.choose or self.base_score)).tolist())
         exact._find(
             tops,
             top_labels,
@@ -379,14 +446,15 @@ class TwoStageRanker(Ranker):
     def _fit_part(self, training: _Training, seen: IntArray, seed: int) -> PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if training.known is not None:
-            return PartScores.of(training.known, seen[~np.isnan(training.known[seen])])
+            used = used_columns(self.base_, training.features.shape[1], self._names)
+            return PartScores.of(training.known, seen[~np.isnan(training.known[seen])], used)
         if _is_given(self):
             base = self.base_
         else:
             part = training.take(seen)
             base = self._fit_base(part, part.lists, seed)
         scores = scores_of(base, training.features, training.lists, self._names)
-        return PartScores.of(scores, seen)
+        return PartScores.of(scores, seen, used_columns(base, training.features.shape[1], self._names))
 
     def _compare(
         self,
@@ -476,8 +544,8 @@ class TwoStageRanker(Ranker):
             seed: seed of the base.
         """
         held, part = split.held, copy.copy(self)
-        own = self._fit_part(training, split.train, seed).scores
-        scores = own.copy()
+        found_by = self._fit_part(training, split.train, seed)
+        own, scores = found_by.scores, found_by.scores.copy()
         train, whole = split.train, len(training.labels)
         if training.known is not None:  # the scores of the other rows are out of fold already, if there are any
             train = train[~np.isnan(scores[train])]
@@ -491,7 +559,9 @@ class TwoStageRanker(Ranker):
         found = [places(own[held], ranked.lists).tolist()]
         for top_k, exact, spread in self._candidates.values():
             part.top_k = top_k if top_k is None else max(2, round(top_k * share))
-            part._fit_stage(exact, scores[train], learnt, [], constraints, None, spread, search="none")
+            part._fit_stage(
+                exact, scores[train], learnt, [], constraints, None, spread, used=found_by.used, search="none"
+            )
             cuts = part._cuts(own[held], ranked.lists)
             merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
             found.append(places(merged, ranked.lists).tolist())
@@ -640,6 +710,7 @@ class TwoStageRanker(Ranker):
         if isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
             base._take_names(self)
             return base
+        base = self._under_demands(base, training)
         requested = None
         if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
@@ -647,7 +718,7 @@ class TwoStageRanker(Ranker):
         if weights is not None and (refused := weights_refused(base)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         if isinstance(base, SurrogateRanker | AutoRanker):
-            data = training.features, training.labels, training.lists
+            data = rows_to_fit(base, training.features, self._names), training.labels, training.lists
             base.fit(*data, group=training.groups, time=training.times, sample_weight=weights)
         else:
             given = training.features, training.labels, training.lists, weights

@@ -638,10 +638,12 @@ class ExactConfig(Section):
     reach: float | None = option(
         None, "largest weight of a standardised feature, in weights of the base score; no limit when left out", gt=0
     )
-    max_nonzeros: StrictInt | None = option(None, "largest number of non-zero weights; no limit when left out", ge=1)
+    max_nonzeros: StrictInt | None = option(
+        None, "largest number of columns used by base and exact stage together; no limit when left out", ge=1
+    )
     signs: Signs = option((), 'signs that weights must have: {age = "+", bmi = "-"}, or a list: ["+age", "-bmi"]')
-    required: Names = option((), "columns that the exact stage must use")
-    forbidden: Names = option((), "columns that it must not use; the base ranker does, unless data.drop names them too")
+    required: Names = option((), "columns that base and exact stage must use")
+    forbidden: Names = option((), "columns that neither may use")
     constraints: Names = option((), 'linear rows on the weights of the columns: ["age >= 2*bmi"]')
     integer: StrictInt | None = option(
         None, "B: weights are whole numbers from -B to B, of columns in round units", ge=1, le=MOST_POINTS
@@ -674,7 +676,8 @@ class ExactConfig(Section):
     def demands(self) -> dict[str, Any]:
         """Return what is demanded of the weights, as `ltr.demands.read_demands` takes it."""
         signs = {text[1:]: text[0] for text in self.signs}
-        return {"signs": signs, **{name: getattr(self, name) for name in ("required", "forbidden", "constraints")}}
+        names = ("required", "forbidden", "constraints", "max_nonzeros")
+        return {"signs": signs, **{name: getattr(self, name) for name in names}}
 
     def limits(self, seed: int) -> Limits:
         """Return the limits of a solve; `seed` is that of the run, used where the section has none of its own."""

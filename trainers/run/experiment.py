@@ -11,20 +11,22 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from ltr.fitting import FitOptions
 from ltr.metrics.ranked import Ties
+from ltr.rankers.demand_checks import check_weights
 from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
 from trainers.files import Json, RunError, write_atomic, writing
 from trainers.loggers import check_loggers
-from trainers.methods import INTERRUPTED
+from trainers.methods import INTERRUPTED, binding_demands
 from trainers.run.certificates import keep_certificate
 from trainers.run.checks import check_config, check_data, notes_on_saving
 from trainers.run.folder import open_run
 from trainers.run.helpers import Helpers
-from trainers.run.methods import Context, load_scores, run_method
+from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.overview import write_overview
 from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
@@ -134,18 +136,19 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     config, base, top = context.config, None, None
     # an exact stage that corrects a fitted base cuts its list by other scores: those out of fold
     own_list = config.exact.score_column is None and (config.exact.choose or config.exact.base_score is True)
+    bound = binding_demands(config, context.split.feature_names)
     if config.exact.enabled:
         each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""
         top = f"{context.top} of {config.base}{each}"
-        top += " (scores out of fold)" if own_list else ""
-        base = load_scores(context.run.method(config.base))
+        top += ", fitted under the constraints" * (bound is not None) + " (scores out of fold)" * own_list
+        base = load_base_scores(context.run, config.base)
     found = next((record.get("list") or {} for record in records if record["method"] == EXACT), {})
     rows = []
     for record in records:
         scores = load_scores(context.run.method(record["method"]))
         on_top = None
         if own_list:
-            on_top = found.get("base") if record["method"] == config.base else None
+            on_top = found.get("base") if record["method"] == config.base and bound is None else None
         elif base is not None and scores is not None:
             on_top = context.statistic_on_top(base, scores)
         ties: Ties = "average" if record["method"] == CARD and config.card.ties == "average" else "resolved"
@@ -157,7 +160,7 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)
-    note = "\n".join(filter(None, [note, _note_on_weights(config)]))
+    note = "\n".join(filter(None, [note, _note_on_weights(config), _note_on_constraints(context, records)]))
     by_query, positives = context.split.by_query, int((context.split.test.y > 0).sum())
     named: dict[str, Any] = {"by_query": by_query, "positives": None if by_query else positives}
     named |= {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
@@ -174,6 +177,29 @@ def _note_on_weights(config: Config) -> str:
     weighted = "the convex loss" + (f", {config.exact.statistic} on list and bound" if config.exact.enabled else "")
     weighted += ", and the gains that exact.choose expects" if config.exact.enabled and config.exact.choose else ""
     return f"weights: training counts rows by {' times '.join(by)}, and so do {weighted}; all else counts them alike"
+
+
+def _note_on_constraints(context: Context, records: Sequence[Json]) -> str:
+    """Return which constraints hold, and which methods do not satisfy them; an empty text without constraints."""
+    columns = context.split.feature_names
+    bound = binding_demands(context.config, columns)
+    if bound is None:
+        return ""
+    lines = []
+    for record in records:
+        if (found := record.get("constraints")) is not None:
+            lines.append("constraints: " + "; ".join(f"{demand} ({how})" for demand, how in found["checks"]))
+    against = [record["method"] for record in records if record["method"] not in (CARD, EXACT)]
+    weights = {record["method"]: record["weights"] for record in records}
+    against = [
+        method
+        for method in against
+        if weights[method] is None
+        or not all(check.holds for check in check_weights(np.array(weights[method]), bound, columns))
+    ]
+    if against:
+        lines.append(f"not under the constraints, for comparison only: {', '.join(against)}")
+    return "\n".join(lines)
 
 
 def _note_by_query(context: Context) -> str:

@@ -28,7 +28,7 @@ from trainers.config import CARD, EXACT
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.loggers import Loggers
-from trainers.methods import INTERRUPTED, Watch, fit, unsaved_because
+from trainers.methods import INTERRUPTED, Watch, binding_demands, fit, unsaved_because
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.certificates import save_solution
@@ -81,7 +81,8 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
     options: dict[str, Any] = {}
     if exact:
-        options["base"] = _base_ranker(context)
+        bound = binding_demands(config, context.split.feature_names) is not None
+        options["base"] = None if bound else _base_ranker(context)
         linear = (record for record in records if record["weights"] is not None)
         options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
         if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
@@ -126,10 +127,12 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     for failure in loggers.failures:
         context.display.note(f"{method}: {failure}")
     buffer = io.BytesIO()
-    kept: dict[str, Any] = {"train": fitted.scores.train, "test": fitted.scores.test}
+    arrays = {"train": fitted.scores.train, "test": fitted.scores.test}
+    if fitted.base is not None:
+        arrays |= {"base_train": fitted.base.train, "base_test": fitted.base.test}
     if isinstance(fitted.ranker, AutoRanker) and fitted.ranker.out_of_fold_ is not None:
-        kept["out_of_fold"] = fitted.ranker.out_of_fold_
-    np.savez(buffer, **kept)
+        arrays["out_of_fold"] = fitted.ranker.out_of_fold_
+    np.savez(buffer, allow_pickle=False, **arrays)
     write_atomic(folder.scores, buffer.getvalue())
     if exact:
         save_solution(folder, context, fitted.ranker)
@@ -303,3 +306,14 @@ def load_scores(folder: MethodFolder) -> Scores | None:
     with reading(folder.scores):
         arrays = read_arrays(folder.scores)
         return Scores(arrays["train"], arrays["test"])
+
+
+def load_base_scores(run: RunFolder, base: str) -> Scores | None:
+    """Read the scores of the base of the exact stage, which is another ranker than the method under constraints."""
+    path = run.method(EXACT).scores
+    if path.exists():
+        with reading(path):
+            arrays = read_arrays(path)
+            if "base_train" in arrays:
+                return Scores(arrays["base_train"], arrays["base_test"])
+    return load_scores(run.method(base))

@@ -12,7 +12,7 @@ from ltr.figures import ranked_list_figure
 from trainers.config import EXACT
 from trainers.files import write_atomic
 from trainers.loggers import RESULTS, Charts, Loggers, event_tag
-from trainers.run.methods import Context, load_scores
+from trainers.run.methods import Context, load_base_scores, load_scores
 from trainers.run.results import Results, markdown_tables
 from trainers.task.measures import ranked_labels, statistic_of
 
@@ -42,7 +42,7 @@ def write_overview(context: Context, results: Results | None) -> None:
 def _figures(context: Context) -> dict[str, Figure]:
     """Draw the lists of the training and test sets, where both stages are finished."""
     exact = context.config.exact
-    base, after = (load_scores(context.run.method(name)) for name in (context.config.base, EXACT))
+    base, after = load_base_scores(context.run, context.config.base), load_scores(context.run.method(EXACT))
     if not exact.enabled or base is None or after is None or context.split.by_query:
         return {}
     threshold = base.train[context.reranked(base)].min()

@@ -68,6 +68,7 @@ class Row:
     first_k: Json | None = None  # what the first K rows of both sets hold, see `Task.first_k`; None without a K
     periods: list[Json] | None = field(default=None, repr=False)  # of the test set, see `Task.by_period`; None untimed
     weights: list[float] | None = field(default=None, repr=False)  # on the raw features; None if not linear
+    constraints: Json | None = field(default=None, repr=False)  # what binds both stages, see `trainers.records`
     choice: Json | None = field(default=None, repr=False)  # the `Choice` of an exact stage that made one
     card: Json | None = field(default=None, repr=False)  # the card, of the method of that name
     message: str = ""  # what else the user should know
@@ -370,16 +371,20 @@ class Results:
         last = [] if periods is None else list(filter(None, [note_on_last_period(periods)]))
         if EXACT not in rows:
             return last
-        lines, first = last, self.statistics[0]
-        before, after = (rows[name].test.get(first) if name in rows else None for name in (self.base, EXACT))
+        lines, first, base = last, self.statistics[0], self.base
+        before, after = (rows[name].test.get(first) if name in rows else None for name in (base, EXACT))
+        if (bound := rows[EXACT].constraints) is not None:
+            free, before, base = before, bound["base"]["test"].get(first), f"{base} under the constraints"
+            if free is not None and before is not None:
+                lines.append(f"test {first}: {_change(free, before)} by fitting {self.base} under the constraints")
         if self.choice is not None and not self.choice.reranks and before is not None:
-            lines.append(f"test {first}: {number(before)} in the order of {self.base}, which is kept (one split)")
+            lines.append(f"test {first}: {number(before)} in the order of {base}, which is kept (one split)")
         elif before is not None and after is not None:
-            lines.append(f"test {first}: {_change(before, after)} by reranking {self.base} (one split)")
+            lines.append(f"test {first}: {_change(before, after)} by reranking {base} (one split)")
         lines += self._caught(rows)
         if self.choice is not None and self.choice.reranks and self.choice.list_gain is not None:
-            gain, base, bound = self.choice.list_gain, rows[self.base].top, rows[EXACT].bound
-            most = "" if base is None or bound is None else f" (proven: at most {bound - base:+.3g})"
+            gain, own, limit = self.choice.list_gain, rows[self.base].top, rows[EXACT].bound
+            most = "" if own is None or limit is None else f" (proven: at most {limit - own:+.3g})"
             lines.append(f"training list: the best weights gain {gain:+.3g} {self.choice.statistic} there{most}")
         if rows[EXACT].nothing_proven:
             lines.append("bound: that of a perfect order, nothing is proven")
@@ -388,6 +393,8 @@ class Results:
     def _caught(self, rows: Mapping[str, Row]) -> Iterator[str]:
         """Yield a line on what those find who act on the first K rows of the test set, before and after reranking."""
         before, after = (rows[name].first_k if name in rows else None for name in (self.base, EXACT))
+        if EXACT in rows and (bound := rows[EXACT].constraints) is not None:
+            before = bound["first_k"]
         if before is None or after is None or (self.choice is not None and not self.choice.reranks):
             return
         where = "rows of each query, on average" if self.by_query else "rows of the test set"

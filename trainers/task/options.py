@@ -165,7 +165,6 @@ def _findings_of_columns(config: Config, columns: Sequence[str], tables: Iterabl
         len(columns),
         columns,
         **exact.demands(),
-        max_nonzeros=exact.max_nonzeros,
         on_error=lambda field, rule, value: findings.append(Finding(f"exact.{field}", rule, value)),
     )
     return findings

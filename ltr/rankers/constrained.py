@@ -1,0 +1,498 @@
+r"""Linear scorers that minimise a convex loss under constraints on their weights.
+
+With Z the standardised features, ``w_j = u_j / scale_j`` the weights of the raw columns, and F a loss,
+
+    minimise    F(Z u + b, y) + l2/2 ||u||²
+    subject to  signs_j w_j >= 0,  rows · w >= 0,  w_j = 0 for forbidden columns,
+                |u_j| >= 0.01 max_k |u_k| for required columns,  at most max_nonzeros weights that are not 0.
+
+These are the constraints of `ExactRanker`, on the same scales. Signs are bounds, for which L-BFGS-B finds the optimum;
+rows, and required columns whose weight would be too small, are linear inequalities, for which SLSQP does. What rounding
+leaves of a violation is removed by a projection, so that the result satisfies `LinearConstraints.satisfied`.
+
+*Which columns.* Where `max_nonzeros` is fewer than the columns that may be used, columns are added to the required ones
+one at a time, each the one that lowers the objective most by its quadratic model; the weakest columns of the fit to all
+columns are also removed until few enough are left; both sets are improved by exchanging columns for as long as that
+lowers the objective, and the better one is taken. Nothing is random. The set need not be the best one: to prove that
+takes a search like that of `ltr.exact`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, linprog, minimize, nnls
+
+from ltr.demands import Demands, read_demands
+from ltr.exact.constraints import LinearConstraints
+from ltr.exact.problem import LEAST_REQUIRED
+from ltr.fitting.smoothing import HuberHinge
+from ltr.losses import PairwiseHingeLoss, RankingLoss
+from ltr.losses.derivatives import derivatives
+from ltr.rankers.base import FloatArray, IntArray
+
+__all__ = ["DEMANDS", "LinearFit", "demands_of", "demands_stated", "fit_linear", "side_constraints_of"]
+
+DEMANDS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
+"""Parameters of rankers that state constraints on their weights."""
+
+_WIDTHS = (1.0, 0.1, 0.01, 0.001)  # of the smoothed hinge, one after the other
+_TRIED = 8  # exchanges of columns that are tried before the search ends
+_GAIN = 1e-6  # relative fall of the objective for which columns are exchanged
+_ROUGH, _FINE = (1e-8, 1e-4), (1e-15, 1e-9)  # tolerances of fits that are compared, and of the last one
+_RESTARTS = 5
+_PATTERNS = 10  # required columns without a demanded sign whose signs are enumerated
+_NOTHING = 1e-12  # weights below this share of the largest are rounding
+_SAFE = 1 + 1e-6  # by which required weights are larger than they must be, for rounding
+_OUT_OF_RANGE = 1e300  # the objective where scores leave the floating point range
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """Weights that minimise an objective under constraints.
+
+    Attributes:
+        weights: weights of the standardised features, (d,).
+        intercept: the score of the mean row, 0 without a bias.
+        objective: loss plus penalty.
+        steps: iterations of the solver in the last fit.
+        converged: whether the solver reached its tolerance there.
+    """
+
+    weights: FloatArray
+    intercept: float
+    objective: float
+    steps: int
+    converged: bool
+
+    @property
+    def used(self) -> IntArray:
+        """Columns whose weight is not 0, ascending."""
+        return np.flatnonzero(self.weights)
+
+
+def fit_linear(
+    loss: RankingLoss,
+    Z: FloatArray,
+    y: FloatArray,
+    demands: Demands,
+    scale: FloatArray | None = None,
+    *,
+    lists: IntArray | None = None,
+    weights: FloatArray | None = None,
+    l2: float = 1e-4,
+    bias: bool = False,
+    names: Sequence[str] | None = None,
+    max_iter: int = 10_000,
+) -> LinearFit:
+    """Return the linear scorer with the smallest loss plus penalty that satisfies demands.
+
+    Args:
+        loss: a convex loss of `ltr.losses`. The hinge is smoothed over a width of 0.001 around its kink.
+        Z: standardised features, (n, d); columns that do not vary must be 0.
+        y: labels, (n,), which the loss accepts.
+        demands: constraints on the weights ``u / scale`` of the raw columns, and on the number of columns.
+        scale: divisor of each raw column, (d,), > 0; None for 1.
+        lists: list of each row, (n,); None means that all rows are one list, or that the loss has no lists.
+        weights: weight of each row, (n,), >= 0; None where all count alike.
+        l2: price of half the squared weights, >= 0.
+        bias: whether all scores may shift, without a price.
+        names: names of the columns, for errors.
+        max_iter: most iterations of the solver.
+
+    Raises:
+        ValueError: a loss that is not convex; demands that only weights of 0 satisfy, or that leave a required column
+            without a weight.
+
+    Examples:
+        >>> from ltr.demands import read_demands
+        >>> from ltr.losses import RankNetLoss
+        >>> rng = np.random.default_rng(0)
+        >>> Z = rng.normal(size=(200, 4))
+        >>> y = (Z @ [2.0, 1.0, -1.0, 0.2] + rng.normal(size=200) > 0).astype(float)
+        >>> demands = read_demands(4, signs={2: "+"}, constraints=["x1 >= 2*x0"], max_nonzeros=2)
+        >>> fit = fit_linear(RankNetLoss(), Z, y, demands)
+        >>> fit.used.tolist(), bool(abs(fit.weights[1] - 2 * fit.weights[0]) < 1e-9)
+        ([0, 1], True)
+    """
+    if not loss.convex:
+        raise ValueError(f"loss must be convex for constraints on weights, got {loss}; ranknet is")
+    scale = np.ones(Z.shape[1]) if scale is None else scale
+    objective = _Objective(loss, Z, y, lists, weights, l2, bias)
+    cone = _Cone.of(demands, scale, names)
+    varying = np.ptp(Z, axis=0) > 0
+    cone.check(varying)
+    allowed = np.flatnonzero(varying & ~np.isin(np.arange(Z.shape[1]), demands.forbidden))
+    search = _Search(objective, cone, max_iter)
+    most = demands.max_nonzeros
+    free = most is None or most >= len(allowed)
+    found = search.fit(allowed) if most is None or free else search.select(allowed, most)
+    return search.with_required(found, allowed if free else None)
+
+
+def demands_of(ranker: Any) -> Demands:  # noqa: ANN401 (a ranker with these parameters)
+    """Return the demands that the parameters of a ranker state, once the number and names of its columns are known."""
+    names = getattr(ranker, "feature_names_in_", None)
+    given = {name: getattr(ranker, name) for name in DEMANDS}
+    return read_demands(ranker.n_features_in_, None if names is None else list(map(str, names)), **given)
+
+
+def demands_stated(ranker: Any) -> bool:  # noqa: ANN401
+    """Return whether a ranker, which may not be fitted yet, states any demands."""
+    return any(getattr(ranker, name) not in (None, (), [], {}) for name in DEMANDS)
+
+
+def side_constraints_of(demands: Demands) -> LinearConstraints | None:
+    """Return signs and rows as side constraints on the weights of the raw columns; None where there are none."""
+    rows = demands.inequalities
+    return LinearConstraints(-rows, np.zeros(len(rows))) if len(rows) else None
+
+
+class _Objective:
+    """Loss plus penalty of some columns' weights, with its gradient."""
+
+    def __init__(
+        self,
+        loss: RankingLoss,
+        Z: FloatArray,
+        y: FloatArray,
+        lists: IntArray | None,
+        weights: FloatArray | None,
+        l2: float,
+        bias: bool,
+    ) -> None:
+        self.loss, self.Z, self.l2, self.bias = loss, Z, l2, bias
+        self._y = torch.from_numpy(np.ascontiguousarray(y, dtype=np.float64))
+        given = {"qid": lists, "weight": weights}
+        self._given = {name: torch.from_numpy(values) for name, values in given.items() if values is not None}
+
+    @property
+    def stages(self) -> list[Callable[..., torch.Tensor]]:
+        """The losses to minimise one after the other: that of a hinge is smoothed less and less."""
+        if type(self.loss) is PairwiseHingeLoss:
+            return [HuberHinge(self.loss, width) for width in _WIDTHS]
+        return [self.loss]
+
+    def at(self, columns: FloatArray, x: FloatArray, loss: Callable[..., torch.Tensor]) -> tuple[float, FloatArray]:
+        """Return the objective and its gradient by the weights of these columns, and by the bias where there is one."""
+        own = x[: columns.shape[1]]
+        value, slopes = self._slopes(columns @ own + (x[-1] if self.bias else 0.0), loss)
+        if not math.isfinite(value):
+            return _OUT_OF_RANGE, np.zeros_like(x)
+        gradient = columns.T @ slopes + self.l2 * own
+        return value + self.l2 / 2 * float(own @ own), np.append(gradient, slopes.sum()) if self.bias else gradient
+
+    def gradient(self, fit: LinearFit) -> FloatArray:
+        """Return the gradient of the objective by the weights of all columns, (d,)."""
+        _, slopes = self._slopes(self.Z @ fit.weights + fit.intercept, self.stages[-1])
+        return self.Z.T @ slopes + self.l2 * fit.weights
+
+    def curvature(self, fit: LinearFit, columns: IntArray) -> FloatArray:
+        """Return about the second derivatives of the objective by the weights of some columns, (columns, columns)."""
+        Z, scores = self.Z[:, columns], torch.from_numpy(self.Z @ fit.weights + fit.intercept)
+        lists = self._given.get("qid", torch.zeros(len(Z), dtype=torch.int64))
+        try:
+            h = derivatives(self.loss, scores, self._y, lists, weight=self._given.get("weight"))[1].numpy()
+        except NotImplementedError:  # a loss of a user's own
+            h = np.ones(len(Z))
+        h = h / max(len(torch.unique(lists)), 1) if h.sum() > 0 else np.full(len(Z), 1.0 / len(Z))
+        centred = Z - h @ Z / h.sum()  # a shift of all scores makes no difference, or the bias takes it
+        return centred.T @ (h[:, None] * centred) + self.l2 * np.eye(len(columns))
+
+    def _slopes(self, scores: FloatArray, loss: Callable[..., torch.Tensor]) -> tuple[float, FloatArray]:
+        if not np.isfinite(scores).all():
+            return math.inf, np.zeros_like(scores)
+        leaf = torch.from_numpy(scores).requires_grad_()
+        value = loss(leaf, self._y, **self._given)
+        if value.ndim != 0:
+            raise ValueError(f"loss must give one number, got shape {tuple(value.shape)}; set its reduction to 'mean'")
+        slopes = torch.autograd.grad(value, leaf)[0] if value.requires_grad else torch.zeros_like(leaf)
+        return float(value.detach()), slopes.numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class _Cone:
+    """The demands on weights of standardised features."""
+
+    signs: FloatArray  # 1, -1 or 0 for each column, (d,)
+    rows: FloatArray  # factors of sums of weights that are at least 0, the largest of size 1, (rows, d)
+    required: tuple[int, ...]
+    exact: LinearConstraints | None  # signs and rows, on raw columns
+    scale: FloatArray  # divisor of each raw column, (d,)
+    names: list[str]
+
+    @classmethod
+    def of(cls, demands: Demands, scale: FloatArray, names: Sequence[str] | None) -> _Cone:
+        rows = demands.rows / scale
+        rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True, initial=0.0), np.finfo(np.float64).tiny)
+        told = list(names) if names is not None else [f"x{j}" for j in range(len(scale))]
+        return cls(demands.signs, rows, demands.required, side_constraints_of(demands), scale, told)
+
+    def check(self, varying: NDArray[np.bool_]) -> None:
+        if constant := [self.names[j] for j in self.required if not varying[j]]:
+            raise ValueError(f"required: {', '.join(constant)} cannot be used, for all rows have the same value")
+
+    def satisfied(self, u: FloatArray) -> bool:
+        return self.exact is None or self.exact.satisfied(u / self.scale)
+
+    def inequalities(self, support: IntArray, more: FloatArray | None = None) -> FloatArray:
+        """Return signs, rows and further rows as factors of sums of the weights of some columns that are >= 0."""
+        bound = np.diag(self.signs[support])[self.signs[support] != 0]
+        return np.vstack([bound, self.rows[:, support], *([] if more is None else [more[:, support]])])
+
+    def projected(self, u: FloatArray, more: FloatArray | None = None) -> FloatArray:
+        """Return the nearest weights that satisfy signs and rows to the last digit that floating point has."""
+        for _ in range(len(u) + 1):
+            largest = np.abs(u).max(initial=0.0)
+            u = np.where(np.abs(u) > _NOTHING * largest, u, 0.0)
+            u = np.where(self.signs * u < 0, 0.0, u)
+            if self.satisfied(u) and (more is None or (more @ u >= -_NOTHING * largest).all()):
+                break
+            support = np.flatnonzero(u)
+            if (G := self.inequalities(support, more)).size:
+                # the polar cone is spanned by -G: Moreau's decomposition
+                with np.errstate(all="ignore"):
+                    multipliers, _ = nnls(G.T, -u[support])
+                u = u.copy()
+                u[support] += G.T @ multipliers
+        return u
+
+
+class _Search:
+    """Fits to sets of columns."""
+
+    def __init__(self, objective: _Objective, cone: _Cone, max_iter: int) -> None:
+        self._objective, self._cone, self._max_iter = objective, cone, max_iter
+        self._known: dict[tuple[int, ...], LinearFit] = {}
+
+    def rough(self, support: Iterable[int], start: LinearFit | None = None) -> LinearFit:
+        """Return about the optimum with these columns."""
+        key = tuple(sorted(support))
+        if key not in self._known:
+            self._known[key] = self.fit(np.array(key, dtype=np.int64), start, tolerances=_ROUGH)
+        return self._known[key]
+
+    def fit(
+        self,
+        support: IntArray,
+        start: LinearFit | None = None,
+        more: FloatArray | None = None,
+        *,
+        tolerances: tuple[float, float] = _FINE,
+    ) -> LinearFit:
+        """Return the optimum with these columns, ascending, where further sums of weights may have to be at least 0."""
+        objective, cone = self._objective, self._cone
+        columns = np.ascontiguousarray(objective.Z[:, support])
+        x = np.zeros(len(support) + objective.bias)
+        if start is not None:
+            x[: len(support)] = start.weights[support]
+            if objective.bias:
+                x[-1] = start.intercept
+        signs = cone.signs[support]
+        bounds = [(0.0 if s > 0 else None, 0.0 if s < 0 else None) for s in signs] + [(None, None)] * objective.bias
+        rows = cone.inequalities(support, more)[np.count_nonzero(signs) :]
+        rows = rows[np.abs(rows).max(axis=1, initial=0.0) > 0]
+        steps, converged = 0, True
+        for loss in objective.stages:
+
+            def value(at: FloatArray, loss: Callable[..., torch.Tensor] = loss) -> tuple[float, FloatArray]:
+                return objective.at(columns, at, loss)
+
+            if x.size == 0:
+                break
+            options: dict[str, float] = {"maxiter": self._max_iter, "maxfun": 2 * self._max_iter, "maxcor": 30}
+            options |= {"ftol": tolerances[0], "gtol": tolerances[1]}
+            found = minimize(value, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+            if len(rows) and (rows @ found.x[: len(support)] < 0).any():
+                at = found.x.copy()
+                at[: len(support)] = cone.projected(self._spread(at, support), more)[support]
+                found = self._with_rows(value, at, bounds, rows, tolerances[0])
+            x, steps, converged = found.x, int(found.nit), bool(found.success)
+        weights = cone.projected(self._spread(x, support), more)
+        bias = float(x[-1]) if objective.bias else 0.0
+        at = np.append(weights[support], bias) if objective.bias else weights[support]
+        return LinearFit(weights, bias, objective.at(columns, at, objective.loss)[0], steps, converged)
+
+    def _spread(self, x: FloatArray, support: IntArray) -> FloatArray:
+        """Return the weights of some columns among those of all, (d,)."""
+        weights = np.zeros(self._objective.Z.shape[1])
+        weights[support] = x[: len(support)]
+        return weights
+
+    def _with_rows(
+        self,
+        value: Callable[[FloatArray], tuple[float, FloatArray]],
+        start: FloatArray,
+        bounds: list[tuple[float | None, float | None]],
+        rows: FloatArray,
+        tolerance: float,
+    ) -> OptimizeResult:
+        """Minimise where sums of weights are at least 0."""
+        A = np.hstack([rows, np.zeros((len(rows), len(start) - rows.shape[1]))])
+        options = {"maxiter": self._max_iter, "ftol": tolerance}
+        constraint = {"type": "ineq", "fun": lambda x: A @ x, "jac": lambda x: A}
+        given = {"jac": True, "method": "SLSQP", "bounds": bounds, "constraints": [constraint], "options": options}
+        found = minimize(value, start, **given)
+        for _ in range(_RESTARTS):  # it may end early, where its own picture of the curvature is off
+            again = minimize(value, found.x, **given)
+            gain, found = found.fun - again.fun, again if again.fun < found.fun else found
+            if gain <= 1e-10 * abs(found.fun):
+                break
+        return found
+
+    def select(self, allowed: IntArray, most: int) -> LinearFit:
+        """Return the best fit found with at most so many of these columns."""
+        needed = set(self._cone.required)
+        ends = []
+        for found in (self._grown(allowed, most, needed), self._pruned(allowed, most, needed)):
+            better: LinearFit | None = found
+            while better is not None:
+                found, better = better, self._exchanged(better, allowed, most, needed)
+            ends.append(found)
+        found = min(ends, key=_objective_of)
+        return self.fit(found.used, found)
+
+    def _grown(self, allowed: IntArray, most: int, needed: set[int]) -> LinearFit:
+        """Add columns one at a time, the one that is expected to lower the objective most first."""
+        support = set(needed)
+        found = self.rough(support)
+        while len(support) < most:
+            gains, _ = self._expected(found, sorted(support), allowed)
+            j = int(np.argmax(gains))
+            if gains[j] <= 0:
+                break
+            support.add(int(allowed[j]))
+            found = self.rough(support, found)
+        return found
+
+    def _pruned(self, allowed: IntArray, most: int, needed: set[int], start: set[int] | None = None) -> LinearFit:
+        """Start from all columns, or from some, and remove the weakest, half of those too many at a time."""
+        found = self.rough(allowed.tolist() if start is None else start)
+        support = needed | set(found.used.tolist())
+        while len(support) > most:
+            free = sorted(support - needed, key=lambda j: (abs(found.weights[j]), j))
+            support -= set(free[: -(-(len(support) - most) // 2)])
+            found = self.rough(support, found)
+            support = needed | set(found.used.tolist())
+        return found
+
+    def _exchanged(self, found: LinearFit, allowed: IntArray, most: int, needed: set[int]) -> LinearFit | None:
+        """Return a better fit with one column exchanged for another, or added; None where none is found.
+
+        Columns that a row ties together are tried together, for one may be of no use without the other.
+        """
+        support = sorted(needed | set(found.used.tolist()))
+        gains, costs = self._expected(found, support, allowed)
+        if len(support) < most:
+            tried = [{*support, int(allowed[j])} for j in np.argsort(-gains, kind="stable")[:_TRIED] if gains[j] > 0]
+        else:
+            free = [k for k, column in enumerate(support) if column not in needed]
+            net = gains[:, None] - costs[:, free]
+            pairs = zip(*np.unravel_index(np.argsort(-net, axis=None, kind="stable"), net.shape), strict=True)
+            best = itertools.islice(((j, free[k]) for j, k in pairs if gains[j] > 0), _TRIED)
+            tried = [{*support, int(allowed[j])} - {support[k]} for j, k in best]
+        single = (self.rough(columns, found) for columns in tried)
+        tied = (set(np.flatnonzero(row).tolist()) & set(allowed.tolist()) for row in self._cone.rows)
+        fits = itertools.chain(single, (self._pruned(allowed, most, needed, {*support, *more}) for more in tied))
+        return next((fit for fit in fits if fit.objective < found.objective - _GAIN * abs(found.objective)), None)
+
+    def _expected(self, found: LinearFit, support: list[int], allowed: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return by how much the objective is expected to fall and to rise, in its quadratic model at a fit.
+
+        Args:
+            found: the fit.
+            support: its columns.
+            allowed: the columns that may be used.
+
+        Returns:
+            The fall where each allowed column is added, (allowed,), 0 for those of the support and those whose sign
+            is against it; and the rise where then a column of the support is removed, (allowed, support).
+        """
+        slope, H = self._objective.gradient(found)[allowed], self._objective.curvature(found, allowed)
+        at = np.searchsorted(allowed, support)
+        inverse = np.linalg.pinv(H[np.ix_(at, at)], hermitian=True)
+        K = inverse @ H[at]
+        partial = np.maximum(np.diag(H) - np.einsum("kj,kj->j", H[at], K), _NOTHING * np.diag(H))
+        partial = np.where(partial > 0, partial, math.inf)
+        step, signs = -slope / partial, self._cone.signs[allowed]
+        step = np.where(signs * step < 0, 0.0, step)
+        step[at] = 0.0
+        moved = found.weights[support] - (K * step).T
+        spread = np.diag(inverse) + (K**2 / partial).T
+        return step**2 * partial / 2, moved**2 / (2 * np.maximum(spread, np.finfo(np.float64).tiny))
+
+    # required columns
+
+    def with_required(self, found: LinearFit, allowed: IntArray | None) -> LinearFit:
+        """Return a fit in which the weights of required columns are large enough, `found` where they are.
+
+        Args:
+            found: a fit.
+            allowed: columns that may be used; None for those of `found` and the required ones.
+        """
+        cone = self._cone
+        needed = list(cone.required)
+        if not needed or _large_enough(found.weights, needed):
+            return found
+        support = np.array(sorted({*needed, *found.used.tolist()})) if allowed is None else allowed
+        told = ", ".join(cone.names[j] for j in needed)
+        for signs in self._signs(found, needed):
+            more = _at_least(signs, needed, support, len(found.weights))
+            if self._exists(support, more, signs, needed):
+                fit = self.fit(support, more=more)
+                if not _large_enough(fit.weights, needed):
+                    rule = "of all weights that the constraints allow, the loss is smallest where no column is used"
+                    raise ValueError(f"required: {told} cannot be used: {rule}")
+                return fit
+        raise ValueError(f"required: the other constraints leave no weights with which {told} can be used")
+
+    def _signs(self, found: LinearFit, needed: list[int]) -> Iterator[dict[int, float]]:
+        """Yield signs of the weights of required columns: those demanded, else those of the fit first."""
+        slope = self._objective.gradient(found)
+        first = [np.sign(found.weights[j]) or -np.sign(slope[j]) or 1.0 for j in needed]
+        choices = [
+            (float(s),) if (s := self._cone.signs[j]) else (float(own), -float(own))
+            for j, own in zip(needed, first, strict=True)
+        ]
+        if sum(len(choice) > 1 for choice in choices) > _PATTERNS:  # too many to try them all
+            choices = [choice[:1] for choice in choices]
+        for signs in itertools.product(*choices):
+            yield dict(zip(needed, signs, strict=True))
+
+    def _exists(self, support: IntArray, more: FloatArray, signs: dict[int, float], needed: list[int]) -> bool:
+        """Return whether weights of these columns exist that satisfy everything, with none of the required ones 0."""
+        G = self._cone.inequalities(support, more)
+        gain = np.zeros(len(support))
+        gain[np.searchsorted(support, needed)] = [signs[j] for j in needed]
+        found = linprog(-gain, A_ub=-G, b_ub=np.zeros(len(G)), bounds=(-1.0, 1.0))
+        return bool(found.success) and -found.fun > 1e-7
+
+
+def _objective_of(fit: LinearFit) -> float:
+    return fit.objective
+
+
+def _large_enough(weights: FloatArray, needed: Sequence[int]) -> bool:
+    """Return whether the weights of required columns, standardised, are at least 0.01 of the largest and not 0."""
+    size = np.abs(weights)
+    return bool((size[list(needed)] >= LEAST_REQUIRED * max(size.max(), np.finfo(float).tiny)).all())
+
+
+def _at_least(signs: dict[int, float], needed: Sequence[int], support: IntArray, d: int) -> FloatArray:
+    """Return rows that keep the weights of required columns at a share of the size of each other weight, (rows, d)."""
+    rows = []
+    for j in needed:
+        for k in support.tolist():
+            for side in (1.0, -1.0) if k != j else (1.0,):
+                row = np.zeros(d)
+                row[k] = side * LEAST_REQUIRED * _SAFE if k != j else 0.0
+                row[j] += signs[j]
+                rows.append(row)
+    return np.array(rows)

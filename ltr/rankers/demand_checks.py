@@ -1,0 +1,382 @@
+"""Which demands on columns a fitted ranker satisfies, shown from its weights or trees, and which kinds promise them.
+
+*Scores.* A linear score satisfies demands where its weights do. A sum of decision trees, or of thresholds on single
+columns, never falls as a column rises where at each node that asks about it all leaves on the left are at most as large
+as all on the right, which libraries with monotone constraints ensure. It uses the columns that its nodes ask about, and
+has no weights for linear rows to bind.
+
+*Two stages.* The merged list satisfies signs where both scores do. Let a column of one row rise, and let neither score
+fall as it rises. If the row was at the top, it still is, and its second score is no lower. If it was not, its first
+score is no lower, and should it come to the top, it passes all rows below. So no other row passes it in either case.
+(Where each list is cut at its own K-th score, a row that comes to the top may push another one out, which then stands
+below it.) A corrected score ``w_0 * base + w·x`` with w_0 >= 0 does not fall where neither part does, and its weights
+satisfy linear rows where those of both parts do. The columns used are those of both stages together, and a required
+column must be used by each score that orders rows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.demands import Demands, read_demands
+from ltr.exact.constraints import LinearConstraints
+from ltr.rankers.base import FloatArray, Ranker
+from ltr.rankers.baselines import RankBoostRanker
+from ltr.rankers.constrained import DEMANDS, demands_of
+from ltr.rankers.estimators import form_of
+from ltr.rankers.foreign import TreesRanker, places_by_name
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+__all__ = ["DemandCheck", "check_demands", "monotone_boosting", "promises"]
+
+RankerKind = Literal["linear", "trees", "other"]
+"""Kinds of rankers by what they can promise: linear scores, trees with monotone constraints, everything else."""
+
+_SHOWN = 12  # columns that are named
+
+BoolArray = NDArray[np.bool_]
+
+
+def promises(kind: RankerKind, demands: Demands) -> tuple[str, ...]:
+    """Return the stated demands that a kind of ranker cannot promise before its fit, by the names of their parameters.
+
+    A linear scorer fitted under demands promises all of them. Trees with monotone constraints promise signs, and that
+    they use no other columns than those they are given; they have no weights for rows to bind, and may leave a required
+    column out. Other rankers promise nothing.
+
+    Args:
+        kind: ``"linear"``, ``"trees"`` or ``"other"``.
+        demands: the demands.
+
+    Examples:
+        >>> demands = read_demands(2, signs={0: "+"}, constraints=["x0 >= x1"])
+        >>> promises("linear", demands), promises("trees", demands), promises("other", demands)
+        ((), ('constraints',), ('signs', 'constraints'))
+    """
+    kept = {"linear": DEMANDS, "trees": ("signs", "forbidden", "max_nonzeros"), "other": ()}[kind]
+    return tuple(name for name in stated(demands) if name not in kept)
+
+
+def stated(demands: Demands) -> tuple[str, ...]:
+    """Return the parameters that state these demands."""
+    has = (
+        demands.signs.any(),
+        demands.required,
+        demands.forbidden,
+        len(demands.rows),
+        demands.max_nonzeros is not None,
+    )
+    return tuple(name for name, some in zip(DEMANDS, has, strict=True) if some)
+
+
+def monotone_boosting(
+    demands: Demands,
+    columns: Iterable[int] | None = None,
+    **options: Any,  # noqa: ANN401 (options of any type)
+) -> HistGradientBoostingClassifier:
+    """Return gradient boosting of scikit-learn whose scores never fall, or never rise, in the columns with a sign.
+
+    Args:
+        demands: signs of the columns; and columns that must not be used.
+        columns: columns that may be used; None for all but the forbidden ones. The classifier is to be fitted to
+            features in which all others are 0: trees never ask about a constant column.
+        options: options of the classifier.
+
+    Raises:
+        ValueError: columns that are forbidden, or more of them than may be used.
+
+    Examples:
+        >>> model = monotone_boosting(read_demands(3, signs={0: "+", 2: "-"}), max_iter=20)
+        >>> model.monotonic_cst.tolist(), model.max_iter
+        ([1, 0, -1], 20)
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    used = None if columns is None else set(map(int, columns))
+    if used is not None and (wrong := sorted(used & set(demands.forbidden))):
+        raise ValueError(f"columns must hold no forbidden column, got {wrong[0]}")
+    if used is not None and demands.max_nonzeros is not None and len(used) > demands.max_nonzeros:
+        raise ValueError(f"columns must be at most max_nonzeros = {demands.max_nonzeros}, got {len(used)}")
+    return HistGradientBoostingClassifier(monotonic_cst=demands.signs.astype(np.int64), **options)
+
+
+def without_others(X: FloatArray, columns: Iterable[int]) -> FloatArray:
+    """Return features in which all but these columns are 0.
+
+    Examples:
+        >>> without_others(np.array([[1.0, 2.0, 3.0]]), [1]).tolist()
+        [[0.0, 2.0, 0.0]]
+    """
+    kept = np.zeros(X.shape[1], dtype=bool)
+    kept[list(columns)] = True
+    return np.where(kept, X, 0.0)
+
+
+@dataclass(frozen=True)
+class DemandCheck:
+    """One demand, and whether a ranker satisfies it.
+
+    Attributes:
+        demand: the demand in words, such as ``"age +"``, ``"uses bmi"`` or ``"at most 5 columns"``.
+        holds: whether the ranker satisfies it, for all rows there can be.
+        how: what shows that, or what is against it.
+    """
+
+    demand: str
+    holds: bool
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.demand}: {'holds' if self.holds else 'violated'}, {self.how}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """What is known of a score as a function of the columns."""
+
+    name: str  # such as "base"
+    used: BoolArray  # columns it depends on, (d,)
+    never_falls: BoolArray  # whether it is known not to fall as each column rises, (d,)
+    never_rises: BoolArray
+    weights: FloatArray | None = None  # of a linear score, (d,)
+    more: str = ""  # why columns beyond those of the table may count
+    units: FloatArray | float = 1.0  # of the columns, where rows bind points for each unit
+
+    @classmethod
+    def linear(cls, name: str, weights: FloatArray, more: str = "") -> _Score:
+        return cls(name, weights != 0, weights >= 0, weights <= 0, weights, more)
+
+    def plus(self, other: _Score) -> _Score:
+        """Return the sum of two scores."""
+        used, more = self.used | other.used, self.more or other.more
+        if self.weights is not None and other.weights is not None:
+            return replace(_Score.linear(self.name, self.weights + other.weights, more), used=used)
+        up, down = self.never_falls & other.never_falls, self.never_rises & other.never_rises
+        return _Score(self.name, used, up, down, None, more)
+
+    def times(self, factor: float) -> _Score:
+        """Return the score multiplied by a factor > 0."""
+        return self if self.weights is None else replace(self, weights=factor * self.weights)
+
+
+def check_demands(ranker: Any, demands: Demands | None = None, **given: Any) -> list[DemandCheck]:  # noqa: ANN401
+    """Return for each demand whether a fitted ranker satisfies it, and how that is known.
+
+    Args:
+        ranker: a fitted ranker or estimator; a `TwoStageRanker` satisfies what its merged lists do.
+        demands: the demands by column number; None to state them as keywords, or without any for the ranker's own.
+        given: ``signs``, ``required``, ``forbidden``, ``constraints`` and ``max_nonzeros``, as for `ExactRanker`, by
+            name where the ranker was fitted to a frame with names.
+
+    Raises:
+        ValueError: demands against their rules.
+
+    Examples:
+        >>> from ltr.rankers import LogisticRegressionRanker
+        >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 2.0]], [0, 1, 0, 1]
+        >>> ranker = LogisticRegressionRanker(C=1.0).fit(X, y)
+        >>> for check in check_demands(ranker, signs={0: "+"}, max_nonzeros=1):
+        ...     print(check)
+        column 0 +: holds, weight 0.4495
+        at most 1 column: violated, 2 used: column 0, column 1
+    """
+    d, names = _columns_of(ranker)
+    if demands is None:
+        demands = read_demands(d, names, **given) if given else own_demands(ranker)
+    return _found(ranker, demands, d, names)
+
+
+def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
+    names = getattr(ranker, "feature_names_in_", None)
+    return ranker.n_features_in_, None if names is None else list(map(str, names))
+
+
+def _found(ranker: Any, demands: Demands, d: int, names: Sequence[str] | None) -> list[DemandCheck]:  # noqa: ANN401
+    units = getattr(getattr(ranker, "exact_", ranker), "units_", None)
+    scores = [
+        score if score is None or units is None else replace(score, units=units)
+        for score in _scores_of(ranker, d, names)
+    ]
+    return _checks(scores, demands, names if names is not None else [f"column {j}" for j in range(d)])
+
+
+def check_weights(weights: FloatArray, demands: Demands, names: Sequence[str]) -> list[DemandCheck]:
+    """Return for each demand whether a linear score with these weights of the columns, (d,), satisfies it."""
+    return _checks([_Score.linear("", weights)], demands, names)
+
+
+def own_demands(ranker: Any) -> Demands:  # noqa: ANN401
+    """Return the demands that a ranker was fitted under, those of the exact stage of a `TwoStageRanker`."""
+    own = getattr(ranker, "exact_", ranker)
+    return demands_of(own) if hasattr(own, "max_nonzeros") else read_demands(ranker.n_features_in_)
+
+
+def used_columns(ranker: Any, d: int, names: Sequence[str] | None) -> BoolArray | None:  # noqa: ANN401
+    """Return which columns the scores of a ranker of one stage depend on, (d,); None where that is not known."""
+    score = _score_of("", ranker, d, names)
+    return None if score is None or score.more else score.used
+
+
+def refuse_violated(
+    ranker: Any,  # noqa: ANN401
+    demands: Demands,
+    what: str,
+    remedy: str = "",
+    columns: tuple[int, Sequence[str] | None] | None = None,
+) -> None:
+    """Raise one ValueError with the demands that a fitted ranker is not known to satisfy, if any.
+
+    Args:
+        ranker: the ranker.
+        demands: the demands.
+        what: the argument at fault and the ranker, in words.
+        remedy: what to do.
+        columns: number and names of the columns that the ranker is given; None for its own.
+    """
+    against = [check for check in _found(ranker, demands, *(columns or _columns_of(ranker))) if not check.holds]
+    if against:
+        told = "; ".join(f"{check.demand} ({check.how})" for check in against)
+        raise ValueError(f"{what} does not satisfy the constraints: {told}{remedy}")
+
+
+def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
+    """Return the scores that order rows, of each stage; None for one of which nothing is known."""
+    if not hasattr(ranker, "exact_"):
+        return [_score_of("", ranker, d, names)]
+    base, exact = _score_of("base", ranker.base_, d, names), ranker.exact_
+    if exact.coef_ is None:
+        return [base if base is None else replace(base, name="")]
+    own: _Score | None = _Score.linear("exact stage", exact.coef_)
+    if exact.base_weight_ > 0:
+        own = None if base is None or own is None else own.plus(base.times(exact.base_weight_))
+    return [own] if ranker.top_k is None else [base, own]
+
+
+def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Score | None:  # noqa: ANN401
+    """Return what is known of the score of a ranker of one stage."""
+    from ltr.rankers.auto import AutoRanker
+    from ltr.rankers.methods import ScoreColumn
+
+    if isinstance(base, AutoRanker) and base.linear_weights is None:
+        parts = [_score_of(name, ranker, d, names) for ranker in base.deployed]
+        # log odds rise with shares, and weights are above 0
+        return None if None in parts else functools.reduce(_Score.plus, filter(None, parts))
+    try:
+        form = form_of(base)
+    except TypeError:
+        return None
+    places = places_by_name(base, names)
+    places = np.arange(d) if places is None else places
+    if isinstance(form, ScoreColumn):
+        more = "the columns behind the column of scores are not known"
+        return _Score.linear(name, np.eye(1, d, int(places[form.index_]))[0], more)
+    if (own := form.linear_weights) is not None:
+        weights = np.zeros(d)
+        weights[places] = own
+        return _Score.linear(name, weights)
+    monotone = _monotone_of(form)
+    if monotone is None:
+        return None
+    used, up, down = (np.full(d, free) for free in (False, True, True))
+    used[places], up[places], down[places] = monotone
+    return _Score(name, used, up, down)
+
+
+def _monotone_of(form: Ranker) -> tuple[BoolArray, BoolArray, BoolArray] | None:
+    """Return which columns a sum of trees or thresholds uses, and in which it never falls, and never rises."""
+    d = form.n_features_in_
+    used, up, down = (np.full(d, free) for free in (False, True, True))
+    if isinstance(form, RankBoostRanker):
+        for j in np.unique(form.features_):
+            at = form.features_ == j
+            steps = np.bincount(np.unique(form.cuts_[at], return_inverse=True)[1], weights=form.alphas_[at])
+            used[j], up[j], down[j] = True, bool((steps >= 0).all()), bool((steps <= 0).all())
+    elif isinstance(form, TreesRanker):
+        low, high = form.value_.copy(), form.value_.copy()  # smallest and largest leaf below each node
+        for node in np.flatnonzero(form.feature_ >= 0)[::-1].tolist():  # the nodes below a node come after it
+            j, left, right = form.feature_[node], form.left_[node], form.right_[node]
+            used[j] = True
+            up[j] &= high[left] <= low[right]
+            down[j] &= low[left] >= high[right]
+            low[node], high[node] = min(low[left], low[right]), max(high[left], high[right])
+    else:
+        return None
+    return used, up, down
+
+
+def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str]) -> list[DemandCheck]:
+    """Return the checks of the scores that order rows."""
+    known = [score for score in scores if score is not None]
+    unknown = "" if len(known) == len(scores) else "nothing is known of how its scores depend on the columns"
+    checks: list[DemandCheck] = []
+
+    def check(demand: str, each: Callable[[_Score], tuple[bool, str]]) -> None:
+        found = [each(score) for score in known]
+        against = [(score, how) for score, (holds, how) in zip(known, found, strict=True) if not holds]
+        shown = against or list(zip(known, (how for _, how in found), strict=True))
+        how = "; ".join(dict.fromkeys(f"{score.name}: {how}" if score.name else how for score, how in shown))
+        checks.append(DemandCheck(demand, not against and not unknown, unknown or how))
+
+    for j in np.flatnonzero(demands.signs).tolist():
+        up = demands.signs[j] > 0
+        check(f"{names[j]} {'+' if up else '-'}", functools.partial(_sign, j=j, up=up))
+    for j in demands.required:
+        check(f"uses {names[j]}", functools.partial(_use, j=j, used=True))
+    for j in demands.forbidden:
+        check(f"not {names[j]}", functools.partial(_use, j=j, used=False))
+    for row in demands.rows:
+        side = LinearConstraints(-row[None], np.zeros(1))
+        check(_row_text(row, names), functools.partial(_row, row=row, side=side))
+    if (most := demands.max_nonzeros) is not None:
+        used = np.flatnonzero(np.any([score.used for score in known], axis=0)) if known else np.empty(0, dtype=int)
+        told = f"{len(used)} used" + (f": {', '.join(names[j] for j in used[:_SHOWN])}" if len(used) else "")
+        told += ", ..." * (len(used) > _SHOWN) + " in both stages together" * (len(scores) > 1)
+        more = unknown or next((score.more for score in known if score.more), "")
+        checks.append(
+            DemandCheck(f"at most {most} column{'s' * (most != 1)}", len(used) <= most and not more, more or told)
+        )
+    return checks
+
+
+def _how(score: _Score, j: int) -> str:
+    """Return how a score depends on a column."""
+    if score.weights is not None:
+        return f"weight {score.weights[j]:.4g}"
+    return "used" if score.used[j] else "not used"
+
+
+def _use(score: _Score, *, j: int, used: bool) -> tuple[bool, str]:
+    return bool(score.used[j]) == used, _how(score, j)
+
+
+def _sign(score: _Score, *, j: int, up: bool) -> tuple[bool, str]:
+    if score.weights is not None or not score.used[j]:
+        return bool((score.never_falls if up else score.never_rises)[j]), _how(score, j)
+    holds = bool((score.never_falls if up else score.never_rises)[j])
+    verb = "falls" if up else "rises"
+    return holds, f"no split lets it {verb[:-1]}" if holds else f"a split lets it {verb[:-1]}"
+
+
+def _row(score: _Score, *, row: FloatArray, side: LinearConstraints) -> tuple[bool, str]:
+    if score.weights is None:
+        return False, "it has no weights"
+    weights = score.weights * score.units
+    return side.satisfied(weights), f"by {float(row @ weights):.4g}"
+
+
+def _row_text(row: FloatArray, names: Sequence[str]) -> str:
+    """Return a row in words, such as ``age - 2*bmi >= 0``."""
+    text = ""
+    for j in np.flatnonzero(row).tolist():
+        sign = ("- " if row[j] < 0 else "+ ") if text else ("-" if row[j] < 0 else "")
+        factor = "" if abs(row[j]) == 1 else f"{abs(row[j]):g}*"
+        text += f"{' ' * bool(text)}{sign}{factor}{names[j]}"
+    return f"{text or '0'} >= 0"
