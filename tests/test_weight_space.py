@@ -70,6 +70,27 @@ def test_plateaus_of_hits_are_proven(name):
         assert_proven(problem, solve(problem, method, Limits(time_limit=60)), optimum)
 
 
+def test_bounds_of_hits_are_whole_numbers():
+    """A bound of 46.7 hits is one of 46, which ends a proof a step above the value."""
+    p = RerankProblem(np.eye(8), [1, 1, 1, 0, 0, 0, 0, 0], "hits@4")
+    for problem, step in (
+        (p, 1.0),
+        (dataclasses.replace(p, statistic="precision@4"), 1 / 4),
+        (dataclasses.replace(p, statistic="recall@4"), 1 / 3),
+        (dataclasses.replace(p, y=[3, 0, 0, 1, 2, 0, 0, 0]), 1.0),
+        (dataclasses.replace(p, qid=[0, 0, 0, 0, 0, 1, 1, 1], normalise=True), 1 / 3),
+        (dataclasses.replace(p, qid=[0, 0, 1, 0, 0, 1, 1, 1], statistic="recall@4"), 0.0),  # halves and wholes
+        (dataclasses.replace(p, C=0.1), 0.0),
+        (dataclasses.replace(p, statistic="dcg@4"), 0.0),
+    ):
+        assert problem.step == pytest.approx(step)
+        state = SolveState(problem, Limits())
+        state.prove(bound := 0.9 * problem.trivial_bound)
+        assert state.bound == pytest.approx(math.floor(bound / step) * step if step else bound)
+        state.prove(state.bound - 1e-13)  # rounding
+        assert state.bound == pytest.approx(math.floor(bound / step) * step if step else bound)
+
+
 @pytest.mark.parametrize("seed", slow_but(range(40), quick=range(0, 40, 3)))
 def test_preferences(seed):
     problem = random_pairwise(seed)

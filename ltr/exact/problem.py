@@ -195,6 +195,11 @@ class Problem:
         return None
 
     @property
+    def step(self) -> float:
+        """A number of which all values of the objective are whole multiples, so that bounds are rounded; 0 for none."""
+        return 0.0
+
+    @property
     def real(self) -> Problem:
         """The same problem with real weights in [-1, 1] in place of whole numbers, which are divided by `integer`."""
         if self.integer is None:
@@ -600,6 +605,13 @@ class RerankProblem(Problem):
         """
         grades = None if self.rank == "subrank" else self.grades
         return ranked_levels(self.lists, self.gains, grades, self.rank_weights, self.shift, tick)
+
+    @cached_property
+    def step(self) -> float:
+        """The contribution of a hit, where hits of equal gains are counted and weights have no price; otherwise 0."""
+        found = self.gains[self.gains > 0]
+        whole = self.C == 0 and self.statistic.kind.counts_hits and bool((found == found[0]).all())
+        return self._affine[0] * float(found[0]) if whole else 0.0
 
     @property
     def relaxed(self) -> RerankProblem | None:

@@ -32,6 +32,7 @@ _SNAP = 1e-9  # weights this small are solver noise
 _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size
 _PROOF = 1e-9  # difference of value and bound up to which a solver's claim of optimality is accepted, likewise
 _ROUNDING = 1e-12  # the same if no solver claims a proof
+_WHOLE = 1e-6  # share of a step by which a bound may be below a whole number of them through rounding
 _PACE = 0.1  # seconds between trace points that only lower the bound
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 3  # presses of Ctrl-C after which KeyboardInterrupt is raised whatever runs
@@ -278,7 +279,9 @@ class SolveState:
             self._record()
 
     def prove(self, bound: float) -> None:
-        """Record a bound that no feasible weights exceed."""
+        """Record a bound that no feasible weights exceed, rounded down to a multiple of the problem's step."""
+        if math.isfinite(bound) and self.problem.step > 0:
+            bound = math.floor(bound / self.problem.step + _WHOLE) * self.problem.step
         if bound < self.bound:
             self.bound = bound
             if self.trace and self.seconds - self.trace[-1].seconds >= _PACE:

@@ -51,6 +51,7 @@ _PATIENCE = 4.0  # of the time that a cutoff is expected to take, before boxes m
 _MOMENT = 1e-3  # shortest time that is measured, in seconds
 _PAIRS = 4
 _FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
+_BELOW_STEP = 0.9  # share of the step between values above the best one at which a proof may end
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
 _FEW_PAIRS = 10_000  # up to which a proof is always tried
 _TERMS_PER_SECOND = 2e8  # pairs times coordinates of the boxes that are searched in a second
@@ -317,6 +318,8 @@ class Proof:
         state = self.state
         # `_cutoff_at` adds a tolerance, which must not push the bound beyond the requested gap
         allowed = state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size
+        # a bound less than a step above the value is rounded down to it
+        allowed = max(allowed, _BELOW_STEP * state.problem.step)
         self._from, self._distance = state.value, max(self._schedule.distance, allowed)
         self.cutoff = self._cutoff_at(self._from + self._distance) if math.isfinite(self._from) else -BEYOND
         self._reached, self._unresolved, self._undecided, self._overtaken = self.cutoff, NEVER, False, False
