@@ -266,6 +266,25 @@ def test_inner_results_that_are_known_are_not_computed_again(two_repeats):
     assert _Counting.fits == 1 + 2 * FOLDS + 4 + 10
 
 
+def test_inner_lists_are_reranked_to_the_same_share_of_their_length(two_repeats, monkeypatch):
+    X, y = _data(200)
+    seen, fit_stage = [], TwoStageRanker._fit_stage
+
+    def recorded(self, exact, scores, *rest, **options):
+        seen.append((self.top_k, len(scores)))
+        return fit_stage(self, exact, scores, *rest, **options)
+
+    monkeypatch.setattr(TwoStageRanker, "_fit_stage", recorded)
+    TwoStageRanker("logistic", EXACT, 50).fit(X, y)
+    assert set(seen) == {(40, 160), (50, 200)}  # four of five parts
+    seen.clear()
+    TwoStageRanker("logistic", EXACT, 50).fit(X, y, time=np.arange(200) % 20)
+    last = seen.pop()
+    assert last[0] == 50
+    assert {top_k for top_k, length in seen} == {round(50 * length / last[1]) for _, length in seen}
+    assert len(set(seen)) == 4
+
+
 def test_columns_of_scores_are_found_by_name_or_index():
     X, y = _data(60)
     frame = pd.DataFrame(X, columns=["model", "age", "bmi"])

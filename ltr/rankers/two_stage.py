@@ -488,7 +488,7 @@ class TwoStageRanker(Ranker):
         without = Shared(fit_without, 2 if training.times is None else FOLDS)
 
         def ranked(split: Fold) -> tuple[str, list[list[float]]]:
-            others = [fold for fold in folds.values() if fold.repeat == split.repeat and fold is not split]
+            others = [fold for fold in folds.values() if fold.repeat == split.repeat and fold.name != split.name]
             return split.name, self._rank_held_out(training, split, others, without, constraints, seed)
 
         threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
