@@ -23,6 +23,7 @@ from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
     EARLIER,
     FREE,
+    AnswerConfig,
     BaselinesConfig,
     CardConfig,
     Clash,
@@ -63,6 +64,7 @@ class Config(Section):
     baselines: BaselinesConfig = BaselinesConfig()
     exact: ExactConfig = ExactConfig()
     card: CardConfig = CardConfig()
+    answer: AnswerConfig = AnswerConfig()
     statistics: StatisticsConfig = StatisticsConfig()
     tracking: TrackingConfig = TrackingConfig()
 
