@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 import subprocess
 import sys
 import warnings
@@ -14,20 +15,33 @@ import pytest
 import xgboost
 from scipy.stats import rankdata
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ltr.gbdt
 from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, Ranker, TreesRanker, TwoStageRanker
-from ltr.rankers.foreign import raw_scores
+from ltr.rankers.foreign import _rounds_up_to, raw_scores
 from tests.travelling import STAGE, one_list
 
 ROWS = 10_000
 TREES = {"n_estimators": 12, "n_jobs": 1}
+FOREST = {"n_estimators": 12, "random_state": 0}
+FINITE = "gradient boosting"  # which takes no missing values
 LIGHTGBM = {**TREES, "verbose": -1, "num_leaves": 12}
 CATEGORIES = {"enable_categorical": True, "feature_types": ["q", "q", "q", "c", "q"], "max_cat_to_onehot": 2}
 
@@ -83,6 +97,21 @@ MODELS = {
     "scikit-learn classifier": (HistGradientBoostingClassifier(max_iter=12), {}),
     "scikit-learn regressor": (HistGradientBoostingRegressor(max_iter=12), {}),
     "scikit-learn, categories": (HistGradientBoostingClassifier(max_iter=12, categorical_features=[3]), {}),
+    "random forest classifier": (RandomForestClassifier(**FOREST), {}),
+    "random forest regressor": (RandomForestRegressor(**FOREST, criterion="poisson"), {}),
+    "extra trees classifier": (ExtraTreesClassifier(**FOREST, class_weight="balanced"), {}),
+    "extra trees regressor": (ExtraTreesRegressor(**FOREST), {}),
+    "best-first forest": (RandomForestClassifier(**FOREST, max_leaf_nodes=40, n_jobs=2), {}),
+    "pruned tree classifier": (DecisionTreeClassifier(random_state=0, ccp_alpha=1e-4, min_samples_leaf=9), {}),
+    "tree regressor": (DecisionTreeRegressor(random_state=0, max_depth=9), {}),
+    "absolute error forest": (RandomForestRegressor(**FOREST, max_depth=7, criterion="absolute_error"), {}),
+    "gradient boosting classifier": (GradientBoostingClassifier(n_estimators=12, random_state=0), {}),
+    "gradient boosting, exponential": (GradientBoostingClassifier(n_estimators=12, loss="exponential"), {}),
+    "gradient boosting regressor": (
+        GradientBoostingRegressor(n_estimators=12, loss="huber", init=DummyRegressor()),
+        {},
+    ),
+    "gradient boosting from zero": (GradientBoostingRegressor(n_estimators=12, subsample=0.5, init="zero"), {}),
 }
 
 
@@ -93,7 +122,7 @@ def model_of():
 
     def fitted(name):
         if name not in known:
-            X, y = rows(1500, 0)
+            X, y = rows(1500, 0, missing=not name.startswith(FINITE))
             model, options = MODELS[name]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -107,9 +136,14 @@ def model_of():
 @pytest.mark.parametrize("name", MODELS)
 def test_trees_score_as_their_model_wherever_they_are(name, model_of, tmp_path):
     model, X = model_of(name), new_rows()
+    X = np.nan_to_num(X) if name.startswith(FINITE) else X
     ranker, scores = TreesRanker.of(model), raw_scores(model, X)
-    assert len(np.unique(scores)) > 50
+    assert len(np.unique(scores)) > (12 if "forest" in name or "tree" in name else 50)
     np.testing.assert_array_equal(ranker.predict(X), scores)
+    for n in (1, 7, 9, 1025):  # some rows go through a tree together, others one by one
+        np.testing.assert_array_equal(ranker.predict(X[:n]), scores[:n])
+    for again in (copy.deepcopy(ranker), pickle.loads(pickle.dumps(ranker))):
+        np.testing.assert_array_equal(again.predict(X), scores)
     ranker.save(tmp_path / "model.json")
     np.testing.assert_array_equal(Ranker.load(tmp_path / "model.json").predict(X), scores)
     ranker.to_onnx(tmp_path / "model.onnx")
@@ -119,15 +153,43 @@ def test_trees_score_as_their_model_wherever_they_are(name, model_of, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_rounding_of_features_to_single_precision_is_that_of_xgboost(model_of):
-    model = model_of("XGBoost regressor")
+@pytest.mark.parametrize("name", ["XGBoost regressor", "tree regressor", "extra trees regressor"])
+def test_rounding_of_features_to_single_precision_is_that_of_the_library(name, model_of):
+    model = model_of(name)
     ranker = TreesRanker.of(model)
-    cuts = ranker.threshold_[ranker.feature_ == 0][:300]
+    cuts = ranker.threshold_[(ranker.feature_ == 0) & np.isfinite(ranker.threshold_)][:300]
     X = np.zeros((5 * len(cuts), 5))
     beside = [cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), np.float32(cuts), cuts + 1e-9]
     X[:, 0] = np.concatenate(beside)
     np.testing.assert_array_equal(ranker.predict(X), model.predict(X))
     assert len(np.unique(ranker.predict(X))) > 5
+
+
+def test_largest_doubles_that_round_to_at_most_a_number_in_single_precision():
+    rng = np.random.default_rng(0)
+    singles = np.concatenate([rng.normal(size=500), [0.0, 1.0, -1.0, 1e-45, -1e-45, 1e38, 1.1754944e-38]])
+    singles = singles.astype(np.float32).astype(np.float64)
+    middles = 0.5 * (singles + np.nextafter(singles.astype(np.float32), np.float32(np.inf)))
+    numbers = np.concatenate([singles, middles, np.nextafter(middles, np.inf), rng.normal(size=500) * 1e-42])
+    found = _rounds_up_to(numbers)
+    assert (found.astype(np.float32) <= numbers).all()
+    assert (np.nextafter(found, np.inf).astype(np.float32) > numbers).all()
+
+
+@pytest.mark.parametrize("name", ["random forest classifier", "extra trees regressor", "best-first forest"])
+def test_forests_score_as_their_own_methods_do(name, model_of):
+    model, X = model_of(name), new_rows()
+    scores = model.predict_proba(X)[:, 1] if hasattr(model, "classes_") else model.predict(X)
+    if model.n_jobs == 2:  # which adds up the trees in the order in which its threads finish
+        np.testing.assert_allclose(TreesRanker.of(model).predict(X), scores, rtol=0, atol=1e-14)
+    else:
+        np.testing.assert_array_equal(TreesRanker.of(model).predict(X), scores)
+    assert model.n_jobs in (None, 2)
+
+
+def test_trees_take_missing_values_only_where_their_model_does(model_of):
+    with pytest.raises(ValueError, match="values must be finite and none missing"):
+        TreesRanker.of(model_of("gradient boosting classifier")).predict(new_rows())
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -172,6 +234,13 @@ def refused():
         "booster='dart'": xgboost.XGBRegressor(booster="dart", n_estimators=2).fit(X, y),
         "missing=0": xgboost.XGBRegressor(**TREES, missing=0.0).fit(np.nan_to_num(X), y),
         "loss='poisson'": HistGradientBoostingRegressor(loss="poisson", max_iter=2).fit(X, y),
+        "with several scores for a row": RandomForestClassifier(3).fit(X, three),
+        "labels of one class": ExtraTreesClassifier(3).fit(X, 0 * y),
+        "a model with several": DecisionTreeRegressor(max_depth=2).fit(X, np.column_stack([y, y])),
+        "a score for each class": GradientBoostingClassifier(n_estimators=2).fit(np.nan_to_num(X), three),
+        "starts from the scores of init=Ridge": GradientBoostingRegressor(n_estimators=2, init=Ridge()).fit(
+            np.nan_to_num(X), y
+        ),
         "model must be a fitted model of LightGBM": Ridge().fit(np.nan_to_num(X), y),
     }
 
@@ -204,6 +273,8 @@ BASES = {
     "XGBoost classifier": xgboost.XGBClassifier(n_estimators=4, max_depth=2, n_jobs=1),
     "XGBoost ranker": xgboost.XGBRanker(n_estimators=4, max_depth=2, n_jobs=1),
     "scikit-learn": HistGradientBoostingClassifier(max_iter=4, max_depth=2),
+    "random forest": RandomForestClassifier(n_estimators=4, max_depth=3, random_state=0),
+    "extra trees regressor": ExtraTreesRegressor(n_estimators=4, max_depth=3, random_state=0),
     "logistic regression": LogisticRegression(),
     "ridge": Ridge(),
     "support vectors": LinearSVC(),
@@ -354,7 +425,7 @@ def test_a_fitted_base_finds_its_columns_by_name(base, tmp_path):
     rest = ~ranker.reranked(X)
     np.testing.assert_array_equal(rankdata(ranker.predict(X)[rest]), rankdata(scores[rest]))
     np.testing.assert_array_equal(ranker.predict(X[["c", "b", "a b"]]), ranker.predict(X))
-    if not isinstance(base, RandomForestClassifier | Pipeline):
+    if not isinstance(base, Pipeline):
         ranker.save(tmp_path / "ranker.json")
         ranker.to_onnx(tmp_path / "ranker.onnx")
         np.testing.assert_array_equal(Ranker.load(tmp_path / "ranker.json").predict(X), ranker.predict(X))

@@ -13,6 +13,7 @@ try:
         PointSearch,
         SearchSpace,
         SearchWorkspace,
+        Trees,
         add_moments,
         bound_supports,
         clip_segment,
@@ -25,7 +26,6 @@ try:
         score_range,
         search_weight_space,
         statistics,
-        tree_scores,
     )
 except ModuleNotFoundError as error:
     if error.name != "ltr.native._core":
@@ -46,6 +46,7 @@ __all__ = [
     "PointSearch",
     "SearchSpace",
     "SearchWorkspace",
+    "Trees",
     "add_moments",
     "bound_supports",
     "clip_segment",
@@ -58,5 +59,4 @@ __all__ = [
     "score_range",
     "search_weight_space",
     "statistics",
-    "tree_scores",
 ]

@@ -1,6 +1,7 @@
 // Scores of rows by a sum of decision trees, in the order of the trees, so that they are those of the model to the last
 // digit.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -13,98 +14,139 @@
 namespace ltr {
 namespace {
 
-constexpr std::size_t kBlock = 64;  // rows that visit a tree one after the other, while it is in the cache
+constexpr std::size_t kBlock = 1024;  // rows that visit a tree one after the other, while it is in the cache
+constexpr std::size_t kPaths = 8;     // that are walked at the same time, so that their memory accesses overlap
 
 struct Node {
   double number;  // the threshold, or the value of a leaf
-  std::int32_t feature, left, right;
+  std::int32_t feature;
+  std::array<std::int32_t, 2> next;  // where rows go that are at most the threshold, and the others; a leaf's is itself
   bool missing_left;
 };
 
-// Nodes in one array of structures. A node follows its parent, so that every path ends.
-std::vector<Node> packed(std::span<const std::int64_t> feature, std::span<const double> threshold,
-                         std::span<const std::uint8_t> missing_left, std::span<const std::int64_t> left,
-                         std::span<const std::int64_t> right, std::span<const double> value, std::size_t columns) {
-  const auto nodes = static_cast<std::int64_t>(feature.size());
-  if (nodes >= INT32_MAX) throw std::invalid_argument("trees must have fewer than 2^31 nodes");
-  std::vector<Node> found(feature.size());
-  for (std::int64_t at = 0; at < nodes; ++at) {
-    const auto i = static_cast<std::size_t>(at);
-    if (feature[i] < 0) {
-      found[i] = {value[i], -1, 0, 0, false};
-      continue;
+class Trees {
+ public:
+  Trees(std::span<const std::int32_t> feature, std::span<const double> threshold,
+        std::span<const std::uint8_t> missing_left, std::span<const std::int32_t> left,
+        std::span<const std::int32_t> right, std::span<const double> value, std::span<const std::int32_t> roots,
+        std::size_t columns)
+      : columns_(columns), nodes_(feature.size()), roots_(roots.begin(), roots.end()) {
+    if (feature.size() >= INT32_MAX) throw std::invalid_argument("trees must have fewer than 2^31 nodes");
+    for (const std::size_t size : {threshold.size(), missing_left.size(), left.size(), right.size(), value.size()}) {
+      if (size != feature.size()) throw std::invalid_argument("arrays of trees must have one entry for each node");
     }
-    if (feature[i] >= static_cast<std::int64_t>(columns)) {
-      throw std::invalid_argument("trees must split by features that there are");
+    const auto nodes = static_cast<std::int32_t>(feature.size());
+    for (std::int32_t at = 0; at < nodes; ++at) {
+      const auto i = static_cast<std::size_t>(at);
+      if (feature[i] < 0) {
+        nodes_[i] = {value[i], 0, {at, at}, false};
+        continue;
+      }
+      if (static_cast<std::size_t>(feature[i]) >= columns) {
+        throw std::invalid_argument("trees must split by features that there are");
+      }
+      for (const std::int32_t child : {left[i], right[i]}) {  // so that every path ends
+        if (child <= at || child >= nodes) throw std::invalid_argument("nodes of trees must come after their parents");
+      }
+      nodes_[i] = {threshold[i], feature[i], {left[i], right[i]}, missing_left[i] != 0};
     }
-    for (const std::int64_t child : {left[i], right[i]}) {
-      if (child <= at || child >= nodes) throw std::invalid_argument("nodes of trees must come after their parents");
+    for (const std::int32_t root : roots_) {
+      if (root < 0 || root >= nodes) throw std::invalid_argument("roots of trees must be nodes");
     }
-    found[i] = {threshold[i], static_cast<std::int32_t>(feature[i]), static_cast<std::int32_t>(left[i]),
-                static_cast<std::int32_t>(right[i]), missing_left[i] != 0};
   }
-  return found;
-}
 
-double leaf_value(const std::vector<Node>& nodes, std::size_t at, std::span<const double> row) {
-  while (nodes[at].feature >= 0) {
-    const Node& node = nodes[at];
-    const double x = row[static_cast<std::size_t>(node.feature)];
-    at = static_cast<std::size_t>(x <= node.number || (node.missing_left && std::isnan(x)) ? node.left : node.right);
+  std::size_t columns() const { return columns_; }
+
+  // Write the sums of the leaf values, in the precision of `start`.
+  template <class Sum>
+  void add_up(Matrix<const double> rows, Sum start, std::span<double> scores) const {
+    std::vector<Sum> sums(std::min(rows.rows, kBlock));
+    for (std::size_t from = 0; from < rows.rows; from += kBlock) {
+      const std::size_t size = std::min(kBlock, rows.rows - from);
+      std::fill_n(sums.begin(), size, start);
+      const std::size_t together = size - size % kPaths;
+      for (const std::int32_t root : roots_) {  // one tree, several rows at a time
+        for (std::size_t row = 0; row < together; row += kPaths) {
+          Paths paths;
+          for (std::size_t k = 0; k < kPaths; ++k) paths[k] = {root, rows[from + row + k].data()};
+          walk(paths);
+          for (std::size_t k = 0; k < kPaths; ++k) sums[row + k] += static_cast<Sum>(value(paths[k]));
+        }
+      }
+      for (std::size_t row = together; row < size; ++row) {  // one row, several trees at a time
+        const double* x = rows[from + row].data();
+        for (std::size_t tree = 0; tree < roots_.size(); tree += kPaths) {
+          const std::size_t trees = std::min(kPaths, roots_.size() - tree);
+          Paths paths;
+          for (std::size_t k = 0; k < kPaths; ++k) paths[k] = {roots_[tree + std::min(k, trees - 1)], x};
+          walk(paths);
+          for (std::size_t k = 0; k < trees; ++k) sums[row] += static_cast<Sum>(value(paths[k]));
+        }
+      }
+      std::copy_n(sums.begin(), size, scores.begin() + static_cast<std::ptrdiff_t>(from));
+    }
   }
-  return nodes[at].number;
-}
 
-template <class Sum>
-void add_up(const std::vector<Node>& nodes, std::span<const std::int64_t> roots, Sum start, Matrix<const double> rows,
-            std::span<double> scores) {
-  for (std::size_t from = 0; from < rows.rows; from += kBlock) {
-    const std::size_t to = std::min(from + kBlock, rows.rows);
-    Sum sums[kBlock];
-    std::fill_n(sums, kBlock, start);
-    for (const std::int64_t root : roots) {
-      for (std::size_t row = from; row < to; ++row) {
-        sums[row - from] += static_cast<Sum>(leaf_value(nodes, static_cast<std::size_t>(root), rows[row]));
+ private:
+  struct Path {
+    std::int32_t at;
+    const double* row;
+  };
+  using Paths = std::array<Path, kPaths>;
+
+  // Go from nodes to their leaves. No step is a branch: processors could not predict it.
+  void walk(Paths& paths) const {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (auto& [at, row] : paths) {
+        const Node& node = nodes_[static_cast<std::size_t>(at)];
+        const double x = row[node.feature];
+        const bool left = (x <= node.number) | (node.missing_left & std::isnan(x));
+        const std::int32_t next = node.next[left ? 0 : 1];
+        moved |= next != at;
+        at = next;
       }
     }
-    for (std::size_t row = from; row < to; ++row) scores[row] = static_cast<double>(sums[row - from]);
   }
-}
+
+  double value(const Path& path) const { return nodes_[static_cast<std::size_t>(path.at)].number; }
+
+  std::size_t columns_;
+  std::vector<Node> nodes_;
+  std::vector<std::int32_t> roots_;
+};
 
 }  // namespace
 
 void bind_trees(nb::module_& module) {
-  module.def(
-      "tree_scores",
-      [](Rows<double> rows, Vector<std::int64_t> feature, Vector<double> threshold, Vector<std::uint8_t> missing_left,
-         Vector<std::int64_t> left, Vector<std::int64_t> right, Vector<double> value, Vector<std::int64_t> roots,
-         double start, bool single, OutVector<double> scores) {
-        const std::size_t n = feature.shape(0);
-        for (const std::size_t size :
-             {threshold.shape(0), missing_left.shape(0), left.shape(0), right.shape(0), value.shape(0)}) {
-          if (size != n) throw std::invalid_argument("arrays of trees must have one entry for each node");
-        }
-        require(scores.shape(0) == rows.shape(0), "one score a row");
-        for (const std::int64_t root : view(roots)) {
-          if (root < 0 || root >= static_cast<std::int64_t>(n)) {
-            throw std::invalid_argument("roots of trees must be nodes");
-          }
-        }
-        nb::gil_scoped_release released;
-        const std::vector<Node> nodes = packed(view(feature), view(threshold), view(missing_left), view(left),
-                                               view(right), view(value), rows.shape(1));
-        if (single) {
-          add_up(nodes, view(roots), static_cast<float>(start), view(rows), view(scores));
-        } else {
-          add_up(nodes, view(roots), start, view(rows), view(scores));
-        }
-      },
-      nb::arg("rows"), nb::arg("feature"), nb::arg("threshold"), nb::arg("missing_left"), nb::arg("left"),
-      nb::arg("right"), nb::arg("value"), nb::arg("roots"), nb::arg("start"), nb::arg("single"),
-      nb::arg("scores").noconvert(),
-      "Write the sums of the leaf values of each row, over the trees in their order, in single or double precision.\n"
-      "A row goes left where its feature is at most the threshold, or is missing and `missing_left` is set; a node\n"
-      "with feature -1 is a leaf.");
+  nb::class_<Trees>(module, "Trees",
+                    "Decision trees in one array of nodes. A row goes left where its feature is at most the threshold,\n"
+                    "or is missing and `missing_left` is set; a node with feature -1 is a leaf. Nodes come after their\n"
+                    "parents.")
+      .def(
+          "__init__",
+          [](Trees* self, Vector<std::int32_t> feature, Vector<double> threshold, Vector<std::uint8_t> missing_left,
+             Vector<std::int32_t> left, Vector<std::int32_t> right, Vector<double> value, Vector<std::int32_t> roots,
+             std::size_t columns) {
+            new (self) Trees(view(feature), view(threshold), view(missing_left), view(left), view(right), view(value),
+                             view(roots), columns);
+          },
+          nb::arg("feature"), nb::arg("threshold"), nb::arg("missing_left"), nb::arg("left"), nb::arg("right"),
+          nb::arg("value"), nb::arg("roots"), nb::arg("columns"))
+      .def(
+          "add_up",
+          [](const Trees& self, Rows<double> rows, double start, bool single, OutVector<double> sums) {
+            require(rows.shape(1) == self.columns(), "rows have the columns of the trees");
+            require(sums.shape(0) == rows.shape(0), "one sum a row");
+            nb::gil_scoped_release released;
+            if (single) {
+              self.add_up(view(rows), static_cast<float>(start), view(sums));
+            } else {
+              self.add_up(view(rows), start, view(sums));
+            }
+          },
+          nb::arg("rows"), nb::arg("start"), nb::arg("single"), nb::arg("sums").noconvert(),
+          "Write the sums of the leaf values of each row, over the trees in their order, in single or double precision.");
 }
 
 }  // namespace ltr

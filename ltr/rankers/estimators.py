@@ -48,8 +48,8 @@ class EstimatorRanker(Ranker):
     """Rank by an estimator of another library, or a class of your own.
 
     It learns from the lists of a `qid` if its ``fit`` takes ``qid`` or ``group``. A linear model, also at the end of a
-    pipeline of linear steps, and gradient boosting of LightGBM, XGBoost and scikit-learn (HistGradientBoosting) are
-    saved and exported as rankers of this package are; other models can be pickled.
+    pipeline of linear steps, gradient boosting of LightGBM and XGBoost, and the forests, boosted and single trees of
+    scikit-learn are saved and exported as rankers of this package are; other models can be pickled.
 
     Args:
         estimator: an estimator, of which a clone is fitted, or its name: an import path with options, such as
@@ -382,9 +382,9 @@ def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
     if form is None:
         raise TypeError(
             f"a {type(base).__name__} has no form that can be saved or exported. Linear models have one (also "
-            "after linear steps of a pipeline), gradient boosting of LightGBM, XGBoost and scikit-learn "
-            "(HistGradientBoosting), and the rankers of this package. Pickle the ranker, or save or export the base by "
-            "its own means and rank its scores as a column (ScoreColumn)"
+            "after linear steps of a pipeline), gradient boosting of LightGBM and XGBoost, forests, trees and gradient "
+            "boosting of scikit-learn, and the rankers of this package. Pickle the ranker, or save or export the base "
+            "by its own means and rank its scores as a column (ScoreColumn)"
         )
     return form
 

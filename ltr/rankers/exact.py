@@ -56,6 +56,10 @@ _LEAST_DEVIATION = 1e-300  # of columns, whose weights are divided by it
 _INNER_RESTARTS = 10  # of the local search where only the features in use are looked for
 
 
+Search = Literal["proof", "quick", "none"]
+"""How far the exact stage searches: to a proof, by a local search alone, or not at all where it can do without."""
+
+
 @dataclass(frozen=True)
 class ReproducibleSearch:
     """The weight-space search on one thread, with a local search of fixed length before it.
@@ -408,7 +412,7 @@ class ExactRanker(Ranker):
         *,
         spread: float | None = None,
         reach: float | None = None,
-        prove: bool = True,
+        search: Search = "proof",
     ) -> None:
         """Solve the problem of these lists and set all attributes of a fit.
 
@@ -425,7 +429,8 @@ class ExactRanker(Ranker):
             on_progress: called with each `TracePoint` of the search.
             spread: spread of the central weights around the base score; None for the optimum.
             reach: largest size of a weight relative to that of the base score; None for no limit.
-            prove: whether to solve for the optimum and its bound where central weights do not need them.
+            search: ``"proof"`` solves for the optimum and its bound; ``"quick"`` stops after a local search; ``"none"``
+                leaves out what central weights do not need.
         """
         demands = self._demands()
         offset = len(lists.center) - self.n_features_in_  # 1 where the first column is a base score
@@ -454,9 +459,11 @@ class ExactRanker(Ranker):
         self.problem_ = self._problem(lists.Z, labels, groups, constraints, free, required)
         self.warm_starts_ = [lists.standardised(w) for w in starts]
         limits, sparse = self.limits or Limits(), self.C > 0 or self.max_nonzeros is not None
-        if prove or spread is None or sparse:
+        if search != "none" or spread is None or sparse:
             method = ReproducibleSearch() if self.method == "reproducible" else self.method
-            method = method if prove else ReproducibleSearch(restarts=_INNER_RESTARTS, proof=False)
+            if search != "proof":
+                restarts = {} if search == "quick" else {"restarts": _INNER_RESTARTS}
+                method = ReproducibleSearch(**restarts, proof=False)
             self.solution_ = solve(
                 self.problem_, method, limits, warm_starts=self.warm_starts_, on_progress=on_progress
             )
@@ -471,7 +478,7 @@ class ExactRanker(Ranker):
             nearby = dataclasses.replace(self.problem_, required=())
             if nearby.feasible(start):
                 self._set_weights(central_weights(nearby, start, spread, fixed=fixed, seed=limits.seed))
-            elif prove:
+            elif search != "none":
                 self.note_ = "the base's own order violates the side constraints: the weights are the best, not central"
 
     def _find_card(

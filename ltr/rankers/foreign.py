@@ -5,37 +5,43 @@
 ======================================================  =================
 LightGBM: estimators, Booster                           `TreesRanker`
 XGBoost: estimators, Booster                            `TreesRanker`
-scikit-learn: HistGradientBoosting*                     `TreesRanker`
+scikit-learn: HistGradientBoosting*, GradientBoosting*  `TreesRanker`
+scikit-learn: RandomForest*, ExtraTrees*, DecisionTree* `TreesRanker`
 anything whose score is linear in the features          `WeightsRanker`
 ======================================================  =================
 
-*One form of trees.* Libraries differ in how a node decides: LightGBM and scikit-learn compare doubles by ``x <= t``,
-XGBoost numbers that are rounded to single precision by ``x < t``; missing values go left, right, or count as 0; a
-category is in a set or not. All of these are functions of x that are constant on finitely many intervals, and missing
-values go one way. So each node becomes a binary search among the bounds of its intervals, nodes that decide by
-``x <= t`` in double precision, nearly always a single one. For example, x rounds to a single below t exactly if x is at
-most the largest double that does.
+*One form of trees.* Libraries differ in how a node decides: LightGBM and HistGradientBoosting compare doubles by
+``x <= t``, the other trees of scikit-learn numbers that are rounded to single precision; XGBoost compares such numbers
+by ``x < t``; missing values go left, right, or count as 0; a category is in a set or not. All of these are functions of
+x that are constant on finitely many intervals, and missing values go one way. So each node becomes a binary search
+among the bounds of its intervals, nodes that decide by ``x <= t`` in double precision, nearly always a single one. For
+example, x rounds to a single below t exactly if x is at most the largest double that does.
 
 *The same digits.* Leaf values are added in the order of the trees and in the precision of the library, which for
-XGBoost is single. `own_form` compares the scores with those of the model on rows at, beside and between the thresholds
-and with missing values, and refuses a model of which one differs in the last digit.
+XGBoost is single. (A forest of scikit-learn with ``n_jobs`` above 1 adds them as its threads finish, so that its own
+last digits change from call to call; what counts here is its sum with ``n_jobs=1``.) `own_form` compares the scores
+with those of the model on rows at, beside and between the thresholds and with missing values, and refuses a model of
+which one differs in the last digit.
 """
 
 from __future__ import annotations
 
 import bisect
+import copy
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ltr.native import tree_scores
+from ltr.native import Trees
 from ltr.rankers.base import FloatArray, IntArray, Ranker, column_names, columns_by_name, linear_scores
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -113,8 +119,8 @@ class WeightsRanker(GivenRanker):
 class TreesRanker(GivenRanker):
     """Rank by the decision trees of a fitted model of LightGBM, XGBoost or scikit-learn.
 
-    It scores as the model does, bit for bit, without the library: classifiers by their log odds. Features may be
-    missing (NaN).
+    It scores as the model does, bit for bit, without the library: boosted classifiers by their log odds, forests and
+    single trees by the share of the positive class. Features may be missing (NaN) where the model takes such rows.
 
     Attributes:
         feature_: feature that each node looks at, (nodes,), -1 in leaves.
@@ -125,6 +131,8 @@ class TreesRanker(GivenRanker):
         roots_: first node of each tree, (trees,).
         start_: what the sum of the leaf values starts from.
         single_: whether the sum is rounded to single precision after each tree.
+        mean_: whether the sum is divided by the number of trees.
+        missing_: whether features may be missing.
 
     Examples:
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
@@ -135,30 +143,34 @@ class TreesRanker(GivenRanker):
         (TreesRanker(source='HistGradientBoostingRegressor'), 5, True)
     """
 
-    _FITTED = ("feature_", "threshold_", "missing_left_", "left_", "right_", "value_", "roots_", "start_", "single_")
+    _FITTED = ("feature_", "threshold_", "missing_left_", "left_", "right_", "value_", "roots_", "start_", "single_",
+               "mean_", "missing_")  # fmt: skip
     _HOW = (
         "score = start_ + sum over roots_ of value_[leaf]. From a root to its leaf, where feature_ is -1: to "
         "left_[node] where x[feature_[node]] <= threshold_[node], or is missing and missing_left_[node]; else to "
-        "right_[node]. With single_ the sum is rounded to single precision after each tree"
+        "right_[node]. With single_ the sum is rounded to single precision after each tree; with mean_ it is divided "
+        "by the number of trees"
     )
 
-    feature_: IntArray = field(init=False)
+    feature_: NDArray[np.int32] = field(init=False)
     threshold_: FloatArray = field(init=False)
     missing_left_: NDArray[np.bool_] = field(init=False)
-    left_: IntArray = field(init=False)
-    right_: IntArray = field(init=False)
+    left_: NDArray[np.int32] = field(init=False)
+    right_: NDArray[np.int32] = field(init=False)
     value_: FloatArray = field(init=False)
-    roots_: IntArray = field(init=False)
+    roots_: NDArray[np.int32] = field(init=False)
     start_: float = field(init=False)
     single_: bool = field(init=False)
+    mean_: bool = field(init=False)
+    missing_: bool = field(init=False)
 
     @classmethod
     def of(cls, model: Any) -> Self:  # noqa: ANN401 (a model of any library)
         """Return the trees of a fitted model.
 
         Args:
-            model: an estimator or Booster of LightGBM or XGBoost, or a HistGradientBoostingClassifier or -Regressor,
-                with one score for a row.
+            model: an estimator or Booster of LightGBM or XGBoost; or of scikit-learn, a HistGradientBoosting,
+                GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. It must have one score for a row.
 
         Raises:
             TypeError: a model of another kind, or one whose trees do not give its scores in this form.
@@ -166,8 +178,8 @@ class TreesRanker(GivenRanker):
         read = _reader_of(model)
         if read is None:
             raise TypeError(
-                "model must be a fitted model of LightGBM or XGBoost, or a HistGradientBoosting model of scikit-learn, "
-                f"got {model!r:.80}"
+                "model must be a fitted model of LightGBM or XGBoost, or trees, a forest or gradient boosting of "
+                f"scikit-learn, got {model!r:.80}"
             )
         forest = read(model)
         ranker = cls(type(model).__name__)._of(model, forest.features)
@@ -184,6 +196,8 @@ class TreesRanker(GivenRanker):
     def _features(self, X: ArrayLike) -> FloatArray:
         """Return the columns of the model, by name as for other rankers; they may have missing values."""
         check_is_fitted(self)
+        if not self.missing_:
+            return super()._features(X)
         if hasattr(self, "feature_names_in_") and column_names(X) is not None:
             return columns_by_name(X, self.feature_names_in_.tolist(), missing=True)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
@@ -191,8 +205,13 @@ class TreesRanker(GivenRanker):
 
     def _scores(self, features: FloatArray) -> FloatArray:
         scores = np.empty(len(features))
-        tree_scores(
-            features,
+        self._trees.add_up(features, self.start_, self.single_, scores)
+        return scores / len(self.roots_) if self.mean_ else scores
+
+    @cached_property
+    def _trees(self) -> Trees:
+        """The compiled form of the nodes, which is checked when it is made."""
+        return Trees(
             self.feature_,
             self.threshold_,
             self.missing_left_.view(np.uint8),
@@ -200,11 +219,12 @@ class TreesRanker(GivenRanker):
             self.right_,
             self.value_,
             self.roots_,
-            self.start_,
-            self.single_,
-            scores,
+            self.n_features_in_,
         )
-        return scores
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what pickle keeps: everything but the compiled form."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_trees"}
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         """Return the scores, (n,), by standard operators: all rows take a step in all trees at once.
@@ -230,7 +250,8 @@ class TreesRanker(GivenRanker):
         start = graph.op("Expand", first, graph.op("Concat", one, n, axis=0))
         values = graph.op("Gather", graph.constant(self.value_.astype(numbers)), node)
         total = graph.op("Concat", start, values, axis=0)
-        return graph.to_double(graph.op("ReduceSum", total, graph.constant(np.array([0])), keepdims=0))
+        total = graph.to_double(graph.op("ReduceSum", total, graph.constant(np.array([0])), keepdims=0))
+        return graph.op("Div", total, graph.constant(float(len(self.roots_)))) if self.mean_ else total
 
     def _steps(self) -> tuple[IntArray, IntArray]:
         """Return where nodes lead to; leaves to themselves."""
@@ -343,7 +364,8 @@ def own_form(model: Any, linear: tuple[FloatArray, float] | None) -> GivenRanker
 def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: ANN401
     """Return the sums of the leaf values by the model itself, without the function that follows; None for other models.
 
-    Of a classifier they are the log odds, which order rows as the probabilities do, but do not come out equal near 1.
+    Of a boosted classifier they are the log odds, which order rows as the probabilities do, but do not come out equal
+    near 1; of a forest or a tree they are the share of the positive class.
     """
     reader = _reader_of(model)
     rows = features if reader is None else named_rows(model, features, None)
@@ -354,7 +376,12 @@ def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: 
             scores = model.predict(rows, output_margin=True)
         else:
             scores = model.inplace_predict(features, predict_type="margin", validate_features=False)
-    elif reader is _read_histograms:
+    elif reader is _read_forest and hasattr(model, "classes_"):
+        scores = _in_order(model).predict_proba(rows)
+        scores = scores[:, 1] if np.shape(scores)[1:] == (2,) else scores
+    elif reader is _read_forest:
+        scores = _in_order(model).predict(rows)
+    elif reader in (_read_histograms, _read_gradient_boosting):
         scores = model.decision_function(rows) if hasattr(model, "classes_") else model.predict(rows)
     else:
         return None
@@ -372,8 +399,8 @@ def _reader_of(model: Any) -> Callable[[Any], _Forest] | None:  # noqa: ANN401
             return _read_lightgbm
         if library == "xgboost" and name in ("XGBModel", "Booster"):
             return _read_xgboost
-        if library == "sklearn" and name == "BaseHistGradientBoosting":
-            return _read_histograms
+        if library == "sklearn" and name in _OF_SKLEARN:
+            return _OF_SKLEARN[name]
     return None
 
 
@@ -435,47 +462,72 @@ class _Split:
         return found
 
 
-_Tree = Sequence[_Split | float]  # a split or the value of a leaf; the first one is the root
+@dataclass(frozen=True)
+class _Nodes:
+    """The nodes of one tree as `TreesRanker` has them, numbered from 0, the root; parents before their children."""
+
+    feature: IntArray
+    threshold: FloatArray
+    missing_left: NDArray[np.bool_]
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+
+    @classmethod
+    def of(cls, tree: Sequence[_Split | float]) -> _Nodes:
+        """Return the nodes of a tree that is given as splits, and the values of leaves; the first one is the root."""
+        nodes: list[tuple[int, float, bool, int, int, float]] = []
+        order, number, at = [0], {}, 0
+        for node in order:  # which grows
+            number[node], what = at, tree[node]
+            if isinstance(what, _Split):
+                order += dict.fromkeys(what.goes)
+                at += len(what.bounds)
+            else:
+                at += 1
+        for node in order:
+            what = tree[node]
+            if isinstance(what, _Split):
+                nodes += [(what.feature, *found, 0.0) for found in what.search(number[node], number)]
+            else:
+                nodes.append((-1, 0.0, False, 0, 0, what))
+        return cls(*map(np.array, zip(*nodes, strict=True)))
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Forest:
-    """The trees of a model, what their sum starts from, and its precision."""
+    """The trees of a model, what their sum starts from, its precision, and whether it is divided by their number."""
 
     features: int
-    trees: list[_Tree]
+    trees: list[_Nodes]
     start: float = 0.0
     single: bool = False
+    mean: bool = False
+    missing: bool = True
 
     def write_to(self, ranker: TreesRanker) -> None:
-        """Set the arrays of nodes: parents before their children, each tree after the one before."""
-        nodes: list[tuple[int, float, bool, int, int, float]] = []
-        roots = []
-        for tree in self.trees:
-            roots.append(len(nodes))
-            order, number, at = [0], {}, len(nodes)
-            for node in order:  # which grows
-                number[node], what = at, tree[node]
-                if isinstance(what, _Split):
-                    order += dict.fromkeys(what.goes)
-                    at += len(what.bounds)
-                else:
-                    at += 1
-            for node in order:
-                what = tree[node]
-                if isinstance(what, _Split):
-                    nodes += [(what.feature, *found, 0.0) for found in what.search(number[node], number)]
-                else:
-                    nodes.append((-1, 0.0, False, 0, 0, what))
-        feature, threshold, missing, left, right, value = zip(*nodes, strict=True) if nodes else ((),) * 6
-        ranker.feature_, ranker.left_, ranker.right_ = (np.array(x, dtype=np.int64) for x in (feature, left, right))
-        ranker.threshold_, ranker.value_ = (np.array(x, dtype=np.float64) for x in (threshold, value))
-        ranker.missing_left_, ranker.roots_ = np.array(missing, dtype=bool), np.array(roots, dtype=np.int64)
+        """Set the arrays of nodes, each tree after the one before."""
+        first = np.cumsum([0, *(len(tree.feature) for tree in self.trees)])
+
+        def every(kind: type, parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+            return np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
+
+        def moved(child: Callable[[_Nodes], IntArray]) -> Iterable[IntArray]:
+            for at, tree in zip(first, self.trees, strict=False):
+                yield np.where(tree.feature < 0, 0, child(tree) + at)
+
+        ranker.feature_ = every(np.int32, (tree.feature for tree in self.trees))
+        ranker.threshold_ = every(np.float64, (tree.threshold for tree in self.trees))
+        ranker.missing_left_ = every(np.bool_, (tree.missing_left for tree in self.trees))
+        ranker.left_, ranker.right_ = (every(np.int32, moved(child)) for child in (lambda t: t.left, lambda t: t.right))
+        ranker.value_ = every(np.float64, (tree.value for tree in self.trees))
+        ranker.roots_ = first[:-1].astype(np.int32)
         ranker.start_, ranker.single_ = float(self.start), self.single
+        ranker.mean_, ranker.missing_ = self.mean, self.missing
 
 
 def _probes(ranker: TreesRanker) -> FloatArray:
-    """Return rows at the thresholds of the trees and beside them, with some values missing, (rows, d)."""
+    """Return rows at the thresholds of the trees and beside them, with values missing where they may be, (rows, d)."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(_PROBES, ranker.n_features_in_))
     for j, column in enumerate(rows.T):
@@ -485,7 +537,8 @@ def _probes(ranker: TreesRanker) -> FloatArray:
             beside = np.nextafter(at, rng.choice([-np.inf, np.inf], _PROBES))
             inside = at + rng.choice([-1.0, -0.5, 0.5, 1.0], _PROBES)
             column[:] = np.select([rng.random(_PROBES) < p for p in (0.4, 0.7)], [at, beside], inside)
-        column[rng.random(_PROBES) < 0.1] = math.nan
+        if ranker.missing_:
+            column[rng.random(_PROBES) < 0.1] = math.nan
     return rows
 
 
@@ -512,7 +565,7 @@ def _read_lightgbm(model: Any) -> _Forest:  # noqa: ANN401
     return _Forest(int(facts["max_feature_idx"]) + 1, [_lightgbm_tree(part) for part in parts])
 
 
-def _lightgbm_tree(text: str) -> _Tree:
+def _lightgbm_tree(text: str) -> _Nodes:
     facts = dict(line.split("=", 1) for line in text.splitlines()[1:] if "=" in line)
     if facts.get("is_linear", "0") != "0":
         raise TypeError("a LightGBM model with linear_tree=True has no form here")
@@ -535,7 +588,7 @@ def _lightgbm_tree(text: str) -> _Tree:
             found.append(_lightgbm_category(feature, chosen, place(left), place(right)))
         else:
             found.append(_lightgbm_number(feature, threshold, decision, place(left), place(right)))
-    return found + leaves
+    return _Nodes.of(found + leaves)
 
 
 def _lightgbm_number(feature: int, threshold: float, decision: int, left: int, right: int) -> _Split:
@@ -593,7 +646,7 @@ def _read_xgboost(model: Any) -> _Forest:  # noqa: ANN401
     return _Forest(int(facts["num_feature"]), found, float(np.float32(start)), single=True)
 
 
-def _xgboost_tree(tree: dict[str, Any]) -> _Tree:
+def _xgboost_tree(tree: dict[str, Any]) -> _Nodes:
     sets = {
         node: tree["categories"][begin : begin + size]
         for node, begin, size in zip(
@@ -613,7 +666,7 @@ def _xgboost_tree(tree: dict[str, Any]) -> _Tree:
             bound = _rounds_below(number)
             # missing values go their own way, so that the number of intervals is two
             found.append(_Split(feature, [bound], [left, right], left if missing_left else right))
-    return found
+    return _Nodes.of(found)
 
 
 def _xgboost_category(feature: int, chosen: Sequence[int], left: int, right: int, missing: int) -> _Split:
@@ -657,19 +710,33 @@ def _read_histograms(model: Any) -> _Forest:  # noqa: ANN401
     return _Forest(int(model.n_features_in_), trees, float(np.ravel(model._baseline_prediction)[0]))
 
 
-def _histogram_tree(predictor: Any, place: IntArray, values: dict[int, list[float]]) -> _Tree:  # noqa: ANN401
+def _histogram_tree(predictor: Any, place: IntArray, values: dict[int, list[float]]) -> _Nodes:  # noqa: ANN401
+    nodes = predictor.nodes
+    features, missing_left, left, right = (
+        nodes[name].astype(np.int64) for name in ("feature_idx", "missing_go_to_left", "left", "right")
+    )
+    leaf, category = nodes["is_leaf"].astype(bool), nodes["is_categorical"].astype(bool)
+    if not category.any():
+        return _Nodes(
+            np.where(leaf, -1, place[features]),
+            np.where(leaf, 0.0, nodes["num_threshold"]),
+            missing_left.astype(bool) & ~leaf,
+            left,
+            right,
+            np.where(leaf, nodes["value"], 0.0),
+        )
     found: list[_Split | float] = []
-    for node in predictor.nodes:
-        feature, left, right = (int(node[name]) for name in ("feature_idx", "left", "right"))
-        missing = left if node["missing_go_to_left"] else right
-        if node["is_leaf"]:
-            found.append(float(node["value"]))
-        elif node["is_categorical"]:
-            chosen = set(_bits(predictor.raw_left_cat_bitsets[node["bitset_idx"]]))
-            found.append(_histogram_category(int(place[feature]), values[feature], chosen, left, right, missing))
+    for at, feature in enumerate(features.tolist()):
+        ways = int(left[at]), int(right[at])
+        missing = ways[0] if missing_left[at] else ways[1]
+        if leaf[at]:
+            found.append(float(nodes["value"][at]))
+        elif category[at]:
+            chosen = set(_bits(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][at]]))
+            found.append(_histogram_category(int(place[feature]), values[feature], chosen, *ways, missing))
         else:
-            found.append(_Split(int(place[feature]), [float(node["num_threshold"])], [left, right], missing))
-    return found
+            found.append(_Split(int(place[feature]), [float(nodes["num_threshold"][at])], [*ways], missing))
+    return _Nodes.of(found)
 
 
 def _histogram_category(
@@ -681,3 +748,75 @@ def _histogram_category(
         return missing if not known else left if at in chosen else right
 
     return _Split.by(feature, [bound for value in values for bound in (_below(value), value)], goes, missing)
+
+
+def _read_forest(model: Any) -> _Forest:  # noqa: ANN401
+    """Return the trees of a forest of scikit-learn, or its single tree; the values of classifiers are shares."""
+    check_is_fitted(model)
+    classes = np.atleast_1d(model.n_classes_).tolist() if hasattr(model, "classes_") else [2]
+    if model.n_outputs_ != 1 or classes[0] > 2:
+        raise TypeError("a model with several scores for a row is no ranker: take a regressor")
+    if classes[0] < 2:
+        raise TypeError(f"a {type(model).__name__} that was fitted to labels of one class has no order of rows")
+    trees = getattr(model, "estimators_", [model])
+    column = int(hasattr(model, "classes_"))
+    return _Forest(
+        int(model.n_features_in_),
+        [_sklearn_tree(one.tree_, one.tree_.value[:, 0, column]) for one in trees],
+        mean=hasattr(model, "estimators_"),
+        missing=bool(get_tags(trees[0]).input_tags.allow_nan),
+    )
+
+
+def _in_order(model: Any) -> Any:  # noqa: ANN401
+    """Return a forest that adds up its trees in their order, whatever the number of threads of the given one."""
+    model = copy.copy(model)
+    if hasattr(model, "n_jobs"):
+        model.n_jobs, model.verbose = 1, 0
+    return model
+
+
+def _read_gradient_boosting(model: Any) -> _Forest:  # noqa: ANN401
+    """Return the trees of a GradientBoosting model of scikit-learn."""
+    check_is_fitted(model)
+    if model.n_trees_per_iteration_ != 1:
+        raise TypeError("a model with a score for each class is no ranker: take a regressor")
+    if model.init_ != "zero" and not type(model.init_).__name__.startswith("Dummy"):
+        raise TypeError(
+            f"a {type(model).__name__} that starts from the scores of init={model.init!r:.80} has no form here"
+        )
+    d = int(model.n_features_in_)
+    start = float(model._raw_predict_init(np.zeros((1, d), np.float32))[0, 0])
+    trees = [_sklearn_tree(one.tree_, model.learning_rate * one.tree_.value[:, 0, 0]) for (one,) in model.estimators_]
+    return _Forest(d, trees, start, missing=False)
+
+
+def _sklearn_tree(tree: Any, value: FloatArray) -> _Nodes:  # noqa: ANN401
+    """Return the nodes of a tree that compares features in single precision with thresholds in double precision."""
+    leaf = tree.children_left < 0
+    return _Nodes(
+        np.where(leaf, -1, tree.feature),
+        np.where(leaf, 0.0, _rounds_up_to(tree.threshold)),
+        tree.missing_go_to_left.astype(bool) & ~leaf,
+        tree.children_left,
+        tree.children_right,
+        np.where(leaf, value, 0.0),
+    )
+
+
+def _rounds_up_to(numbers: FloatArray) -> FloatArray:
+    """Return the largest doubles that are at most these numbers when they are rounded to single precision."""
+    near = numbers.astype(np.float32)
+    down, up = np.float32(-np.inf), np.float32(np.inf)
+    single = np.where(near > numbers, np.nextafter(near, down), near)
+    middle = 0.5 * (single.astype(np.float64) + np.nextafter(single, up).astype(np.float64))
+    return np.where(middle.astype(np.float32) <= single, middle, np.nextafter(middle, -np.inf))
+
+
+_OF_SKLEARN = {
+    "BaseHistGradientBoosting": _read_histograms,
+    "BaseGradientBoosting": _read_gradient_boosting,
+    "ForestClassifier": _read_forest,
+    "ForestRegressor": _read_forest,
+    "BaseDecisionTree": _read_forest,
+}

@@ -54,7 +54,7 @@ from ltr.rankers.estimators import (
     scores_of,
     weights_refused,
 )
-from ltr.rankers.exact import ExactRanker, TopLists, cut
+from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
 from ltr.rankers.methods import ScoreColumn, make_ranker
@@ -228,7 +228,9 @@ class TwoStageRanker(Ranker):
                 self.choice_ = dataclasses.replace(self.choice_, similar=int(similar.max()) + 1)
         if self.choose or self.base_score:
             scores = self._out_of_fold(scores, training, seed)
-        self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread)
+        # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
+        search: Search = "quick" if self.choose else "proof"
+        self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, search=search)
         if self.choice_ is not None:
             self._explain_choice()
         return self
@@ -288,7 +290,7 @@ class TwoStageRanker(Ranker):
         on_progress: Progress | None,
         spread: float | None,
         *,
-        prove: bool = True,
+        search: Search = "proof",
     ) -> None:
         """Cut the lists by the base scores of their rows and fit the exact stage to the tops."""
         features, labels, lists = training.features, training.weighted, training.lists
@@ -311,7 +313,7 @@ class TwoStageRanker(Ranker):
             on_progress,
             spread=spread,
             reach=self.reach,
-            prove=prove,
+            search=search,
         )
         if exact.coef_ is None:
             exact.note_ = f"{_why_nothing(exact, top_labels, top_lists)}: the base ranking is kept"
@@ -443,7 +445,7 @@ class TwoStageRanker(Ranker):
         found = [places(own[held], ranked.lists).tolist()]
         for top_k, exact, spread in self._candidates.values():
             part.top_k = top_k if top_k is None else max(2, round(top_k * share))
-            part._fit_stage(exact, scores[train], learnt, [], constraints, None, spread, prove=spread is None)
+            part._fit_stage(exact, scores[train], learnt, [], constraints, None, spread, search="none")
             cuts = part._cuts(own[held], ranked.lists)
             merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
             found.append(places(merged, ranked.lists).tolist())
