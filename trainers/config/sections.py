@@ -11,7 +11,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -374,9 +374,9 @@ class DataConfig(Section):
             rule = "must be neither the label column nor that of the queries or weights"
             yield "group", rule, self.group, ("label", "query", "weight")
 
-    def check_files(self) -> None:
-        """Raise DataError, which names them all, where files are missing or empty."""
-        paths = dict.fromkeys((self.path, self.test_path, self.validation_path))
+    def check_files(self, others: Iterable[str | None] = ()) -> None:
+        """Raise DataError, which names them all, where files, or others beside them, are missing or empty."""
+        paths = dict.fromkeys((self.path, self.test_path, self.validation_path, *others))
         given = [path for path in paths if path is not None and not has_text(path)]
         if given:
             empty = {path: os.path.isfile(path) for path in given}  # noqa: PTH113
