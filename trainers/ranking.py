@@ -388,6 +388,8 @@ def ranking_of(
         features = _check_rows(raw, preparation.encodings_, learned.id)
         warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, preparation.encodings_)]
     names = [str(number) for number in raw.numbers]
+    if raw.where == FRAME and learned.id is None:
+        names = [str(name) for name in raw.own().index]
     if learned.id is not None:
         own = raw.columns[learned.id] if learned.id in raw.columns else Column(learned.id, raw.own()[learned.id])
         own = own.read_as("text")
