@@ -223,7 +223,8 @@ def rank(
     tree["answer"] = {key: value for key, value in answer.items() if value is not None}
     tree |= {"seed": seed, "name": "ranking" if frames else checked_name(Path(str(data)).stem)}
     config = parse_config(tree, source=source if source != "config" else "ltr.rank")
-    config.data.check_files([config.answer.new] if not frames else [])
+    if "path" not in frames:
+        config.data.check_files([config.answer.new])
     with Display(_console() if progress else None) as display:
         ranking = rank_given(read_given(config, frames), display)
     if folder is not None:

@@ -388,8 +388,8 @@ def ranking_of(
         features = _check_rows(raw, preparation.encodings_, learned.id)
         warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, preparation.encodings_)]
     names = [str(number) for number in raw.numbers]
-    if raw.where == FRAME and learned.id is None:
-        names = [str(name) for name in raw.own().index]
+    if raw.where == FRAME and learned.id is None and not _counts_from_0(index := raw.own().index):
+        names = [str(name) for name in index]
     if learned.id is not None:
         own = raw.columns[learned.id] if learned.id in raw.columns else Column(learned.id, raw.own()[learned.id])
         own = own.read_as("text")
@@ -403,6 +403,10 @@ def ranking_of(
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits)
     return Ranking(answer, ranker, evidence, config, (rows, scores, raw))
+
+
+def _counts_from_0(index: pd.Index[Any]) -> bool:
+    return index.dtype.kind == "i" and bool((np.asarray(index) == np.arange(len(index))).all())
 
 
 @dataclass(eq=False, repr=False)

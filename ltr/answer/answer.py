@@ -29,6 +29,7 @@ IntArray = NDArray[np.int64]
 _REASONED = 1000  # rows that get reasons, at most
 _SCORED = 60_000  # rows that are scored for reasons, at most
 _FEW_HITS = 20
+_NAMED = 4  # methods that a sentence names
 
 Listed = Literal["new", "unlabelled", "own"]
 """Which rows are listed: new ones, those of the table without a label, or the labelled ones by scores out of fold."""
@@ -341,6 +342,8 @@ def method_sentence(comparison: Comparison, today: str | None = None) -> str:
 
     def said(names: Sequence[str]) -> str:
         named = [words.get(name, name) for name in names]
+        if len(named) > _NAMED:
+            named = [*named[: _NAMED - 1], f"{len(named) - _NAMED + 1} other methods"]
         return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
 
     members = [name for name, weight in sorted(comparison.weights.items(), key=lambda pair: -pair[1]) if weight > 0]
@@ -380,8 +383,8 @@ def warnings_of(
         elif found.more.low <= 0:
             notes.append(
                 f"Whether this ranking finds more than {today} is open: among rows with known labels the difference is "
-                f"{found.more.value:+.0f} hits in {found.visits} visits (90 %: {found.more.low:+.0f} to "
-                f"{found.more.high:+.0f})."
+                f"{found.more.value:.0f} hits in {found.visits} visits (90 %: {found.more.low:.0f} to "
+                f"{found.more.high:.0f})."
             )
         if found.today.value < found.chance:
             notes.append(

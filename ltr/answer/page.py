@@ -63,8 +63,8 @@ def _about(answer: Answer) -> str:
         "own": f"The list has the {answer.rows:,} labelled rows.",
     }[answer.listed]
     return (
-        f"A hit is a row with {learned.hit}. {learned.table} has {learned.rows:,} rows with a label, of which "
-        f"{learned.hits:,} are hits. {rows}"
+        f"A hit is a row with {learned.hit}. There are {learned.rows:,} rows with a label in {learned.table}, and "
+        f"{learned.hits:,} of them are hits. {rows}"
     )
 
 
@@ -74,7 +74,7 @@ def _record(answer: Answer) -> list[str]:
     whom = (
         f"the first {found.visits} of each query"
         if answer.learned.query is not None
-        else f"the first {found.visits:,} of {answer.learned.rows:,} rows, as large a part as here"
+        else f"the first {found.visits:,} of {answer.learned.rows:,} rows, as large a part as here,"
         if answer.listed != "own"
         else f"the first {found.visits:,} of {answer.learned.rows:,} rows"
     )
@@ -358,9 +358,10 @@ _STYLE = """
 .ltr-page th, .ltr-page td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem 0.35rem 0; font-weight: 400;
   border: 0; border-bottom: 1px solid var(--line); background: none; color: inherit; }
 .ltr-page thead th { font-size: 0.875rem; color: var(--faint); }
-.ltr-page tbody th { font-weight: 600; min-width: 3.5rem; }
+.ltr-page tbody th { font-weight: 600; min-width: 3.9rem; }
 .ltr-page .query th { padding-top: 1rem; }
-.ltr-page .list td:nth-child(3) { white-space: nowrap; text-align: right; }
+.ltr-page .list td:nth-child(1), .ltr-page .list td:nth-child(3), .ltr-page .list thead th { white-space: nowrap;
+  overflow-wrap: normal; }
 .ltr-page .list td:nth-child(4) { font-size: 0.9rem; width: 60%; }
 .ltr-page .place { color: var(--faint); text-align: right; }
 .ltr-page details { border-top: 1px solid var(--line); margin-top: 1rem; padding-top: 0.5rem; }
