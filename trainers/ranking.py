@@ -8,7 +8,7 @@ ranker, which ranks further tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.checks import nearest
 from ltr.data import DataError, Reading, Table, TableError, read_raw_table
 from ltr.data.columns import Column
 from ltr.data.dataset import checked_queries
 from ltr.data.encoding import Encoding, encode, encodings_of, notes_on
 from ltr.data.kinds import LEFT_OUT, kind_of
 from ltr.data.labels import leaks
-from ltr.data.problems import Problem, Remedy, listed, unknown
+from ltr.data.problems import Problem, listed, unknown
 from ltr.data.raw_table import table_of
 from ltr.data.table_files import read_columns, read_file, read_texts
 from trainers.config import Config
@@ -101,36 +102,23 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         DataError: everything that keeps the tables from being used.
     """
     frames, answer, data = frames or {}, config.answer, config.data
-    findings = []
     if data.path is None or data.file_format == "svmlight":
         rule = "must be a table: the page names rows and their columns"
-        findings.append(Finding("data.path", rule, data.path or data.name))
-    if answer.visits is None:
-        findings.append(Finding("answer.visits", "is required: the number of rows that you can visit"))
-    if findings:
-        raise ConfigError("ltr rank", findings)
-    path = str(data.path)
+        raise ConfigError("ltr rank", [Finding("data.path", rule, data.path or data.name)])
+    path, frame = str(data.path), frames.get("path")
     today = [] if answer.today is None else [answer.today]
     numbers = tuple(dict.fromkeys([*data.numbers, *today]))
     features = None if data.features is None else tuple(dict.fromkeys([*data.features, *today]))
     roles = replace(data.roles, unlabelled=True, numbers=numbers, features=features)
-    if "path" in frames:
-        columns: Mapping[str, Any] = {name: frames["path"][name] for name in frames["path"]}
-        table = table_of(columns, FRAME, roles)
-        names = list(columns)
+    if frame is not None:
+        table = table_of({name: frame[name] for name in frame}, FRAME, roles)
     else:
         table = read_raw_table(path, roles, data.reading)
-        names = [*table.columns, *roles.drop, *filter(None, [roles.label, roles.query, roles.group, roles.weight])]
-        names = list(dict.fromkeys([*names, *(read_file(path, data.reading).columns if answer.id else ())]))
-    problems = [one for one in table.problems if not (answer.today and "column of numbers" in one.text and answer.today in one.text)]
-    for key, name in (("today", answer.today), ("id", answer.id)):
-        if name is not None and name not in names:
-            what = "column of today's scores" if key == "today" else "column of ids"
-            problems.append(unknown(what, name, names))
-    if answer.today is not None and answer.today in data.drop:
-        problems.append(Problem(f"column {answer.today!r} has today's scores, so it must not be dropped"))
-    if problems:
-        raise TableError(table.where, problems, given=table.given)
+    problems = list(_of_answer(table, config, frame))
+    if problems or table.problems:
+        about = [f"{name!r}" for name in today if problems]  # said better already
+        kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
+        raise TableError(table.where, [*kept, *problems], given=table.given)
     table, identity, notes = _without_ids(table, config)
     given = Given(config, table, _own_of(path, frames.get("path")), None, identity, notes)
     raw = _raw_rows(given, frames)
@@ -139,6 +127,24 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         encodings = encodings_of(table.columns, wanted, table.y.astype(np.float64))[0]
         _check_rows(raw, encodings, identity)
     return replace(given, raw=raw)
+
+
+def _of_answer(table: Table, config: Config, frame: pd.DataFrame | None) -> Iterator[Problem]:
+    """Yield what is wrong with the columns and the number of visits that a page is asked for."""
+    answer = config.answer
+    if answer.visits is None:
+        yield Problem("the number of rows that you can visit is needed: --visits K, or answer.visits in a config")
+    asked = {"column of today's scores": answer.today, "column of ids": answer.id}
+    if absent := {what: name for what, name in asked.items() if name is not None and name not in table.columns}:
+        names = list(read_file(table.where).columns if frame is None else frame.columns)
+        for what, name in absent.items():
+            if name not in names:
+                yield unknown(what, name, names, hint=nearest(name, names))
+            elif name == answer.today:
+                yield Problem(f"column {name!r} has today's scores, so it must be neither dropped nor the label")
+    if answer.today in table.columns and table.kinds[answer.today].name != "number":
+        texts = table.columns[answer.today].texts_beside_numbers()
+        yield Problem(f"column {answer.today!r}: today's scores must be numbers, got {listed(texts) or 'none'}")
 
 
 def _without_ids(table: Table, config: Config) -> tuple[Table, str | None, tuple[str, ...]]:
