@@ -15,7 +15,21 @@ from typing import TYPE_CHECKING, Any
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
-    from ltr import answer, cards, clicks, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
+    from ltr import (
+        answer,
+        cards,
+        clicks,
+        convex,
+        data,
+        exact,
+        fitting,
+        gbdt,
+        losses,
+        metrics,
+        rankers,
+        ranks,
+        statistics,
+    )
     from ltr.progress import ProgressBar
     from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
     from trainers.from_python import experiment, rank, tune

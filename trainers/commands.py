@@ -257,7 +257,8 @@ def rank(arguments: argparse.Namespace) -> int:
         where = output if ranking is not None else folder
         sys.stdout.write(as_text(answer, width, more="" if where is None else str(where / "list.csv")))
     if ranking is not None and output is not None:
-        note(f"page in {output / 'page.html'}, all rows in {output / 'list.csv'}; again: ltr rank {output / 'config.toml'}")
+        again = f"ltr rank {output / 'config.toml'}"
+        note(f"page in {output / 'page.html'}, all rows in {output / 'list.csv'}; again: {again}")
     return 0
 
 

@@ -228,7 +228,7 @@ def rank(
     with Display(_console() if progress else None) as display:
         ranking = rank_given(read_given(config, frames), display)
     if folder is not None:
-        ranking.save(folder)
+        ranking.save(Path(folder))
     return ranking
 
 

@@ -157,7 +157,9 @@ def _without_ids(table: Table, config: Config) -> tuple[Table, str | None, tuple
     found = [name for name, one in table.columns.items() if table.plain and kind_of(one).name == "id"]
     notes = []
     named = config.answer.id
-    if dropped := [name for name in dict.fromkeys([*found, *([named] if named in table.columns else [])]) if name not in asked]:
+    if dropped := [
+        name for name in dict.fromkeys([*found, *([named] if named in table.columns else [])]) if name not in asked
+    ]:
         columns = {name: one for name, one in table.columns.items() if name not in dropped}
         if columns:
             kinds = {name: table.kinds[name] for name in columns}
@@ -195,7 +197,9 @@ def _raw_rows(given: Given, frames: Mapping[str, pd.DataFrame]) -> RawRows | Non
     columns = {name: Column(name, values, decimal=config.data.decimal).take(left) for name, values in cells.items()}
     queries = None if query is None else np.asarray(cells[query])[left]
     if query is None and table.queries is not None:
-        raise DataError(f"{table.where}: rows without a label need a query column, not a file of sizes beside the table")
+        raise DataError(
+            f"{table.where}: rows without a label need a query column, not a file of sizes beside the table"
+        )
     own = given.own
     return RawRows("unlabelled", table.where, columns, left + 1, lambda: own().iloc[left], queries)
 
@@ -297,9 +301,7 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
         groups = similar_rows(part.X)
     weights = None if table.weights is None else table.weights[kept]
     scores_today = None if today is None else part.X[:, names.index(today)]
-    evidence = Evidence(
-        part.y.astype(np.float64), ranker.out_of_fold_, part.qid, groups, weights, scores_today
-    )
+    evidence = Evidence(part.y.astype(np.float64), ranker.out_of_fold_, part.qid, groups, weights, scores_today)
     size = len(part.y) if given.raw is None else len(given.raw.numbers)
     found = evidence.found(evidence.depth(int(config.answer.visits or 1), size), config.seed)
     warnings = [*_about_columns(part.X, part.y, names), *_about_repeats(table)]
@@ -315,8 +317,8 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
         given.id,
         typical_cells(table.columns, preparation.encodings_),
         evidence.reliability(),
-        tuple([*warnings_of(evidence, ranker.comparison_, found, today, "--group"), *warnings]),
-        tuple([*table.notes, *_left_out(preparation.left_out_), *given.notes]),
+        (*warnings_of(evidence, ranker.comparison_, found, today, "--group"), *warnings),
+        (*_notes_on(given), *_left_out(preparation.left_out_), *given.notes),
     )
     if given.raw is not None:
         return ranking_of(config, ranker, evidence, learned, given.raw)
@@ -325,9 +327,7 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     rows_in_file = table.in_file(at)
     columns = {name: column.take(at) for name, column in table.columns.items()}
     queries = None if table.queries is None else table.queries[at]
-    raw = RawRows(
-        "own", table.where, columns, rows_in_file + 1, lambda: own().iloc[rows_in_file], queries
-    )
+    raw = RawRows("own", table.where, columns, rows_in_file + 1, lambda: own().iloc[rows_in_file], queries)
     return ranking_of(config, ranker, evidence, learned, raw, part.X)
 
 
@@ -338,6 +338,14 @@ def hit_of(table: Table) -> str:
     if table.labels.positive is not None:
         return f"{label} = {table.labels.positive}"
     return f"{label} = 1" if table.y.max() <= 1 else f"{label} above 0"
+
+
+def _notes_on(given: Given) -> Iterator[str]:
+    """Yield how the table was read; that rows without a label are left out is not so where they are the list."""
+    listed_here = given.raw is not None and given.raw.listed == "unlabelled"
+    for note in given.table.notes:
+        if not (listed_here and note.endswith("without a label are left out")):
+            yield note
 
 
 def _left_out(reasons: Mapping[str, str]) -> list[str]:
@@ -352,8 +360,8 @@ def _about_columns(X: FloatArray, y: IntArray, names: Sequence[str]) -> list[str
         return []
     which = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if found[5:] else "")
     return [
-        f"{which} alone {'tells' if len(found) == 1 else 'tell'} hits from the other rows almost without error. Is that "
-        "known before you act? If it is filled in afterwards, leave it out with --drop, or the list will disappoint."
+        f"{which} alone {'tells' if len(found) == 1 else 'tell'} hits from the other rows almost without error. Is "
+        "that known before you act? If it is filled in afterwards, leave it out with --drop, or the list will disappoint."
     ]
 
 
@@ -361,7 +369,9 @@ def _about_repeats(table: Table) -> list[str]:
     if not (repeats := repeated_rows(table)):
         return []
     rows = "1 row repeats another one" if repeats == 1 else f"{repeats:,} rows repeat other ones"
-    return [f"{rows} cell by cell: what is learned from one is then tested on the other, so take them out of the table."]
+    return [
+        f"{rows} cell by cell: what is learned from one is then tested on the other, so take them out of the table."
+    ]
 
 
 def ranking_of(
@@ -403,9 +413,7 @@ def ranking_of(
     today = None
     if learned.today is not None:
         today = features[:, preparation.get_feature_names_out().tolist().index(learned.today)]
-    rows = Rows(
-        raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings)
-    )
+    rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits)
     return Ranking(answer, ranker, evidence, config, (rows, scores, raw))

@@ -6,7 +6,8 @@
       page.html      the page, one file without anything from elsewhere
       page.json      the same as data (`ltr.answer.Answer`)
       list.csv       all rows from the top down: position, chance, reasons, then the table's own columns
-      ranker.json    the fitted ranker with its preparation (`ltr.rankers.Ranker.load`); ranker.safetensors for a network
+      ranker.json    the fitted ranker with its preparation (`ltr.rankers.Ranker.load`); with a network it is
+                     ranker.safetensors
       evidence.npz   labels and out-of-fold scores of the labelled rows, from which the chances come
       config.toml    `ltr rank` takes it and gives the same page, `ltr run` compares methods on a test set
 """
@@ -109,7 +110,9 @@ def config_text(config: Config, folder: Path) -> str:
                 section[key] = os.path.relpath(Path(section[key]).absolute(), folder.absolute())
     data.setdefault("unlabelled", "drop")
     tree = {"name": config.name, "seed": config.seed, "data": data, "answer": answer}
-    memory = "" if config.data.path != FRAME else "# The table was a frame in memory: write it to a file and name that.\n"
+    memory = (
+        "" if config.data.path != FRAME else "# The table was a frame in memory: write it to a file and name that.\n"
+    )
     head = "# ltr rank gives the same page again; ltr run compares methods on a test set. ltr options lists all keys.\n"
     return f"{head}{memory}\n{dump_toml(tree)}"
 
@@ -137,4 +140,3 @@ def read_ranking(folder: Path) -> Ranking:
         if ranker.preparation_ is None:
             raise ValueError("no preparation")
     return Ranking(answer, ranker, evidence, load_config(folder / CONFIG))
-

@@ -162,7 +162,9 @@ class Answer:
             values["learned"] = Learned(**learned)
             values["found"] = Found(**{name: _interval(value) for name, value in found.items()})
             values |= {name: _interval(values[name]) for name in ("expected", "today")}
-            curve = {name: value if value is None else tuple(value) for name, value in values["curve"].items()}
+            curve: dict[str, Any] = {}
+            for name, value in values["curve"].items():
+                curve[name] = value if value is None else tuple(value)
             values["curve"] = Curve(**curve)
             entries = [
                 Entry(**{**one, "reasons": tuple(Reason(**reason) for reason in one["reasons"])})
@@ -287,9 +289,7 @@ def _entries(
         reasons = reasons_of(effect[at], learned.typical, rows.columns, int(row)) if at < len(reasoned) else ()
         query = None if rows.queries is None else str(rows.queries[row])
         number, name = int(rows.numbers[row]), rows.names[row]
-        found.append(
-            Entry(int(places[row]), name, number, float(chances[row]), float(scores[row]), reasons, query)
-        )
+        found.append(Entry(int(places[row]), name, number, float(chances[row]), float(scores[row]), reasons, query))
     return found
 
 
@@ -348,7 +348,11 @@ def method_sentence(comparison: Comparison, today: str | None = None) -> str:
 
     members = [name for name, weight in sorted(comparison.weights.items(), key=lambda pair: -pair[1]) if weight > 0]
     blended = comparison.chosen == BLEND and len(members) > 1
-    chosen = f"a blend of {said(members)}" if blended else said(members if comparison.chosen == BLEND else [comparison.chosen])
+    chosen = (
+        f"a blend of {said(members)}"
+        if blended
+        else said(members if comparison.chosen == BLEND else [comparison.chosen])
+    )
     near = [name for name in comparison.near if name != BLEND and (blended or name not in members)]
     if not near:
         return f"Ranked by {chosen}."
@@ -371,8 +375,8 @@ def warnings_of(
     notes = []
     if (hits := int(evidence.hits.sum())) < _FEW_HITS:
         notes.append(
-            f"Only {hits} of the {len(evidence.labels)} labelled rows are hits: few to learn from, so every number here "
-            "is rough."
+            f"Only {hits} of the {len(evidence.labels)} labelled rows are hits: few to learn from, so every number "
+            "here is rough."
         )
     if today is not None and found.more is not None and found.today is not None:
         if found.more.high < 0:
@@ -392,12 +396,11 @@ def warnings_of(
                 "urgent ones, give it with the other sign."
             )
     if comparison.rows is not None:
-        notes.append(
-            f"The table is large: methods were compared on fits to {comparison.rows:,} of its rows at a time."
-        )
+        notes.append(f"The table is large: methods were compared on fits to {comparison.rows:,} of its rows at a time.")
     if comparison.similar is not None:
         notes.append(
-            f"The {len(evidence.labels)} labelled rows come in about {comparison.similar} groups of similar rows, which "
-            f"were kept together. If these are visits of one patient or the like, name their column with {group_remedy}."
+            f"The {len(evidence.labels)} labelled rows come in about {comparison.similar} groups of similar rows, "
+            "which were kept together. If these are visits of one patient or the like, name their column with "
+            f"{group_remedy}."
         )
     return notes

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -160,11 +160,14 @@ class Evidence:
             if (weight * self.hits).any():
                 drawn.append(self._facts(rankings[at % len(rankings) :][:1], today, visits, weight))
         low, high = np.percentile(np.array(drawn), [5, 95], axis=0) if drawn else (own, own)
-        bands = [Interval(*map(float, band)) for band in zip(own, np.minimum(low, own), np.maximum(high, own), strict=True)]
+        bands = [
+            Interval(*map(float, band)) for band in zip(own, np.minimum(low, own), np.maximum(high, own), strict=True)
+        ]
         places = rankings[0].visited(visits, whole)
         chance = float(places @ self._share(whole))
-        others = {} if today is None else {"today": bands[4], "more": bands[5]}
-        return Found(visits, *bands[:4], chance, **others)
+        hits, precision, recall, lift = bands[:4]
+        found = Found(visits, hits, precision, recall, lift, chance)
+        return found if today is None else replace(found, today=bands[4], more=bands[5])
 
     def _share(self, weight: FloatArray) -> FloatArray:
         """Return the share of hits in each row's list, (n,)."""
@@ -176,7 +179,7 @@ class Evidence:
     def _facts(
         self, rankings: list[_Ranking], today: _Ranking | None, visits: int, weight: FloatArray
     ) -> tuple[float, ...]:
-        """Return hits, precision, recall and lift of weighted rows; today's hits and the difference, if there are any."""
+        """Return hits, precision, recall and lift of weighted rows; also today's hits and the difference."""
         weighted = weight * self.hits
         caught, taken = 0.0, 0.0
         for ranking in rankings:

@@ -47,7 +47,9 @@ def headline(answer: Answer) -> str:
     found = f"{first}: expect {_hits(expected.value)} (90 %: {number(expected.low)} to {number(expected.high)})."
     if answer.today is None:
         return f"{found} By chance you find {number(answer.chance)}."
-    return f"{found} By {answer.learned.today} you find {number(answer.today.value)}, by chance {number(answer.chance)}."
+    return (
+        f"{found} By {answer.learned.today} you find {number(answer.today.value)}, by chance {number(answer.chance)}."
+    )
 
 
 def _hits(value: float) -> str:
@@ -106,7 +108,11 @@ def _range(value: Interval) -> str:
 def _reliability(answer: Answer) -> list[tuple[str, str, str]]:
     """Return rows of a table: the chance that was said, the share that was seen, the number of rows."""
     return [
-        (percent(one.predicted), f"{percent(one.observed)} ({percent(one.low)} to {percent(one.high)})", f"{one.rows:,}")
+        (
+            percent(one.predicted),
+            f"{percent(one.observed)} ({percent(one.low)} to {percent(one.high)})",
+            f"{one.rows:,}",
+        )
         for one in answer.learned.reliability[::-1]
     ]
 
@@ -120,7 +126,12 @@ def _curve(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     each = "visits of each" if answer.queries is not None else "visits"
     wanted = [answer.asked * part for part in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)]
     at = sorted({min(range(len(curve.visits)), key=lambda i: abs(curve.visits[i] - want)) for want in wanted} - {0})
-    heads = [each, "hits", *([] if curve.today is None else [f"by {_short(answer.learned.today or '', 20)}"]), "by chance"]
+    heads = [
+        each,
+        "hits",
+        *([] if curve.today is None else [f"by {_short(answer.learned.today or '', 20)}"]),
+        "by chance",
+    ]
     lines = [curve.ranking, *([] if curve.today is None else [curve.today]), curve.chance]
     return tuple(heads), [(f"{curve.visits[i]:,}", *(number(line[i]) for line in lines)) for i in at]
 
@@ -141,8 +152,9 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
     width = max(40, width)
 
     def folded(text: str, begin: str = "", indent: str = "") -> str:
-        options = {"break_long_words": True, "break_on_hyphens": False}
-        return "\n".join(textwrap.wrap(text, width, initial_indent=begin, subsequent_indent=indent, **options))
+        return "\n".join(
+            textwrap.wrap(text, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
+        )
 
     parts = [folded(f"{headline(answer)} {answer.learned.method}"), folded(_about(answer))]
     if warnings := [*answer.learned.warnings, *answer.warnings]:
@@ -164,7 +176,10 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], widt
     if sum(widths) + 2 * len(widths) > width:
         heads = [_short(head, 12) for head in heads]
         widths = [max(map(letters, column)) for column in zip(heads, *rows, strict=True)]
-    lines = ["  ".join(" " * (wide - letters(cell)) + cell for cell, wide in zip(line, widths, strict=True)) for line in (heads, *rows)]
+    lines = [
+        "  ".join(" " * (wide - letters(cell)) + cell for cell, wide in zip(line, widths, strict=True))
+        for line in (heads, *rows)
+    ]
     return "\n".join([title, *(f"  {line}" for line in lines)])
 
 
@@ -301,7 +316,8 @@ def _svg(answer: Answer) -> str:
     parts.append(f'<text class="middle" x="{_LEFT + wide / 2:.0f}" y="{_HEIGHT - 6}">{each}</text>')
     kinds = ["ranking", *(["today"] if curve.today is not None else []), "chance"]
     legend = "".join(
-        f'<li><svg class="key" viewBox="0 0 24 8" aria-hidden="true"><line class="{kind}" x1="0" x2="24" y1="4" y2="4"/>'
+        f'<li><svg class="key" viewBox="0 0 24 8" aria-hidden="true">'
+        f'<line class="{kind}" x1="0" x2="24" y1="4" y2="4"/>'
         f"</svg>{_broken(name)}</li>"
         for kind, name in zip(kinds, lines, strict=True)
     )

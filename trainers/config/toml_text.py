@@ -113,9 +113,7 @@ def _find_modules_beside(path: Path, tree: Tree) -> None:
         PLACES.append(folder)
 
 
-def make_absolute(
-    data: object, folder: Path, keys: Iterable[str] = ("path", "test_path", "validation_path")
-) -> None:
+def make_absolute(data: object, folder: Path, keys: Iterable[str] = ("path", "test_path", "validation_path")) -> None:
     """Make the paths in a table of keys, such as that of the data, absolute; relative ones start from `folder`."""
     for key in keys:
         if isinstance(data, dict) and isinstance(data.get(key), str):
