@@ -286,7 +286,7 @@ def _given(
     if data is not None:
         for key in ("name", *PATHS):  # these data come in their place
             section.pop(key, None)
-        section["path"] = data
+        section["path"] = os.fspath(data) if isinstance(data, os.PathLike) else data
     section |= {key: value for key, value in (("test_path", test), *columns.items()) if value is not None}
     frames = {}
     for key in PATHS:

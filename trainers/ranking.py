@@ -361,7 +361,8 @@ def _about_columns(X: FloatArray, y: IntArray, names: Sequence[str]) -> list[str
     which = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if found[5:] else "")
     return [
         f"{which} alone {'tells' if len(found) == 1 else 'tell'} hits from the other rows almost without error. Is "
-        "that known before you act? If it is filled in afterwards, leave it out with --drop, or the list will disappoint."
+        "that known before you act? If it is filled in afterwards, leave it out with --drop, or the list will "
+        "disappoint."
     ]
 
 

@@ -180,7 +180,7 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], widt
         "  ".join(" " * (wide - letters(cell)) + cell for cell, wide in zip(line, widths, strict=True))
         for line in (heads, *rows)
     ]
-    return "\n".join([title, *(f"  {line}" for line in lines)])
+    return "\n".join([*textwrap.wrap(title, width), *(f"  {line}" for line in lines)])
 
 
 def _list_lines(answer: Answer, width: int, shown: int) -> Iterator[str]:
