@@ -4,7 +4,8 @@ Rankers score in double precision, and so do these graphs, by the same operation
 possible: the order of rows must not hang on the last digit. Features are columns first, (d, n), because sums over the
 first axis are then taken column by column, as `ltr.rankers.base.linear_scores` takes them.
 
-Only operators of the standard set are used, so that any runtime can run the graphs; tests run them by ONNX Runtime.
+Only operators of the standard set are used, for trees also the standard one of ``ai.onnx.ml``, so that any runtime can
+run the graphs; tests run them by ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ListsInGraph", "OnnxGraph", "describe_model"]
 
 _OPSET, _IR = 20, 9  # the first with regular expressions, and what runtimes of that time read
+_LEARNING, _LEARNING_OPSET = "ai.onnx.ml", 5  # domain of the operator for trees; the first in double precision
 _SPACE = r"[\s\v\p{Z}\x1c-\x1f\x{85}]*"  # what Python's strip removes
 _NUMBER = "a number, NaN where missing"
 _DATE = "days since 1970-01-01, with a fraction for the time of day, NaN where missing"
@@ -110,12 +112,14 @@ class OnnxGraph:
         return name
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 (attributes of any type)
-        """Add a node and return its only, or first, output; no input is the empty name."""
+        """Add a node and return its only, or first, output; no input is the empty name, and arrays are attributes."""
         return self.ops(kind, *inputs, count=1, **attributes)[0]
 
     def ops(self, kind: str, *inputs: str, count: int, **attributes: Any) -> tuple[str, ...]:  # noqa: ANN401
         """Add a node and return its first outputs."""
         names = tuple(self._new(f"{kind}_{len(self._nodes)}_{number}") for number in range(count))
+        for name, value in attributes.items():
+            attributes[name] = self._arrays.from_array(value) if isinstance(value, np.ndarray) else value
         self._nodes.append(self._helper.make_node(kind, list(inputs), list(names), **attributes))
         return names
 
@@ -138,8 +142,15 @@ class OnnxGraph:
         return self.op("Transpose", self.input("features", "DOUBLE", what, d), perm=[1, 0])
 
     def to_double(self, value: str) -> str:
-        """Return booleans as 0 and 1."""
-        return self.op("Cast", value, to=self._helper.np_dtype_to_tensor_dtype(np.dtype(np.float64)))
+        """Return numbers in double precision, booleans as 0 and 1."""
+        return self._cast(value, np.float64)
+
+    def to_single(self, value: str) -> str:
+        """Return numbers in single precision."""
+        return self._cast(value, np.float32)
+
+    def _cast(self, value: str, kind: type) -> str:
+        return self.op("Cast", value, to=self._helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
 
     @cached_property
     def lists(self) -> ListsInGraph:
@@ -228,6 +239,8 @@ class OnnxGraph:
             self._nodes, "ranker", [info for _, info in self._inputs.values()], self._outputs, self._constants
         )
         opsets = [self._helper.make_opsetid("", _OPSET)]
+        if any(node.domain for node in self._nodes):
+            opsets.append(self._helper.make_opsetid(_LEARNING, _LEARNING_OPSET))
         model = self._helper.make_model(graph, opset_imports=opsets, ir_version=_IR, producer_name="ltr")
         inputs = json.dumps({name: what for name, (what, _) in self._inputs.items()}, ensure_ascii=False)
         self._helper.set_model_props(model, {**metadata, "inputs": inputs})

@@ -8,6 +8,9 @@ with rank 1 at the bottom of the list and n at the top; position = n - rank coun
 losses, exact problems and bounds all take a `RankStatistic`, and everything that differs from one statistic to another
 is in one function here. `register_statistic` adds a statistic of your own, which then works wherever these do.
 
+One name, ``ap``, is no such sum: average precision can be computed and reported like the others, but nothing maximises
+it. Everything that would raises the same ValueError.
+
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.2.
 """
 
@@ -42,6 +45,8 @@ GainName = Literal["linear", "exp2"]
 """Gain of a label: the label itself, or ``2**label - 1``."""
 Cutoff = Literal["may", "must", "never"]
 """Whether ``@N`` may, must or must not follow the name of a statistic."""
+ShareOf = Literal["", "pairs", "top", "positives"]
+"""What a statistic is a share of: nothing, the positive-negative pairs, the positions of its cutoff, the positives."""
 
 _Function = TypeVar("_Function", bound=Callable[..., ArrayLike])
 
@@ -50,6 +55,10 @@ _GRAMMAR = re.compile(
 )
 _RESERVED = ("name", "cutoff", "gain")  # arguments of `RankStatistic` and of metrics
 _TRIAL = 5  # length of the list on which a new statistic is tried
+
+
+class UnknownStatisticError(ValueError):
+    """No statistic has this name; errors about the options of a known one are plain ValueErrors."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +74,12 @@ class StatisticKind:
         cutoff_hint: advice for the error message if the statistic takes no cutoff.
         shows_defaults: whether `str` spells out options that have their default.
         takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
-        share_of_pairs: whether the value is the share of positive-negative pairs in order. It then takes the labels 0
-            and 1 only, is a normalised value already, and has no sum over several lists.
+        share_of: what the value is a share of, if anything. A share is a normalised value already: nothing divides it
+            by its best value. A share of ``"pairs"`` is that of the positive-negative pairs in order; it takes the
+            labels 0 and 1 only, and has no sum over several lists.
+        counts_hits: whether every label above 0 counts as 1, whatever its gain.
+        linear: whether the statistic is a sum of weights of ranks. One that is not can be computed, but not maximised;
+            its function returns the terms of the positives from their positions, top of the list first.
         adds_up: whether the statistic of a list is that of its top plus a number that does not depend on the order of
             the top.
         checked: whether the weights are checked whenever they are computed, as those of a user's function are.
@@ -80,9 +93,21 @@ class StatisticKind:
     cutoff_hint: str = ""
     shows_defaults: bool = False
     takes_numbers: bool = False
-    share_of_pairs: bool = False
+    share_of: ShareOf = ""
+    counts_hits: bool = False
+    linear: bool = True
     adds_up: bool = False
     checked: bool = False
+
+    @property
+    def share_of_pairs(self) -> bool:
+        """Whether the value is the share of positive-negative pairs in order."""
+        return self.share_of == "pairs"
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether weights of rows can multiply their gains: not where pairs or hits are counted."""
+        return not (self.share_of_pairs or self.counts_hits)
 
     @property
     def allowed(self) -> str:
@@ -170,7 +195,7 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     return register
 
 
-@_row("auc", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", share_of_pairs=True)
+@_row("auc", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", share_of="pairs")
 def _auc(rank: FloatArray) -> FloatArray:
     return rank
 
@@ -202,6 +227,18 @@ def _discounted_gain(position: FloatArray, base: float = 2.0) -> FloatArray:
     return 1.0 / np.log2(position + 2.0) if base == 2.0 else math.log(base) / np.log(position + 2.0)
 
 
+@_row("hits", cutoff="must", counts_hits=True)
+@_row("precision", cutoff="must", counts_hits=True, share_of="top")
+@_row("recall", cutoff="must", counts_hits=True, share_of="positives", adds_up=False)
+def _hits(position: FloatArray) -> FloatArray:
+    return np.ones_like(position)
+
+
+@_row("ap", counts_hits=True, share_of="positives", linear=False, adds_up=False)
+def _precisions(position: FloatArray) -> FloatArray:
+    return np.arange(1.0, len(position) + 1) / (position + 1.0)
+
+
 @_row("power", shows_defaults=True)
 def _power(rank: FloatArray, p: float = 1.0) -> FloatArray:
     if not 0 < p < math.inf:
@@ -230,13 +267,19 @@ class RankStatistic:
     ``wta``            1 at the top, else 0                                   winner takes all
     ``mrr``            ``1 / (n - l + 1)``                                    reciprocal ranks, summed
     ``dcg``            ``1 / log2(n - l + 2)``                                ``dcg(base=e)``: natural
+    ``hits@N``         1 on the top N positions, else 0                       positives in the top N
+    ``precision@N``    that of ``hits@N``, reported divided by N              see `affine`
+    ``recall@N``       that of ``hits@N``, reported divided by the positives  see `affine`
+    ``ap``             none: the mean of the precisions at the positives      average precision
     ``power(p=4)``     ``l ** p``, p > 0
     ``weights(...)``   the numbers given, bottom of the list first            see `from_weights`
     ``mymodule:name``  those of a function of your own                        see `register_statistic`
     =================  =====================================================  =======================
 
-    ``@N`` after ``dcg``, ``mrr``, ``power`` or a name of your own keeps the top N positions and sets the rest to 0; an
-    N beyond the list keeps everything.
+    ``@N`` after ``dcg``, ``mrr``, ``ap``, ``power`` or a name of your own keeps the top N positions and sets the rest
+    to 0; an N beyond the list keeps everything.
+
+    With graded labels a hit, in ``hits``, ``precision``, ``recall`` and ``ap``, is a label above 0 whatever its gain.
 
     Args:
         name: a name from the table, without options.
@@ -365,14 +408,32 @@ class RankStatistic:
 
     @property
     def normalized_name(self) -> str:
-        """The name of the statistic divided by its best value: ``ndcg@10`` for ``dcg@10``, ``auc`` for itself."""
+        """The name of the statistic divided by its best value: ``ndcg@10`` for ``dcg@10``; a share keeps its own."""
         module, colon, own = str(self).rpartition(":")
-        return str(self) if self.kind.share_of_pairs else f"{module}{colon}n{own}"
+        return str(self) if self.kind.share_of else f"{module}{colon}n{own}"
 
     def check_labels(self, *, graded: bool) -> None:
         """Raise ValueError if labels are graded and the statistic takes the labels 0 and 1 only, as ``auc`` does."""
         if graded and self.kind.share_of_pairs:
             raise ValueError(f"labels must be 0 and 1 for {self}: for graded labels take wrs, dcg or a pairwise loss")
+
+    def check_linear(self) -> None:
+        """Raise ValueError for ``ap``, which has no weights of ranks and so can be reported, but not maximised."""
+        if not self.kind.linear:
+            cut = "" if self.cutoff is None else f"@{self.cutoff}"
+            raise ValueError(
+                f"statistic {self}: average precision is no sum of weights of ranks, so it can be reported but not "
+                f"maximised: nearest are 'dcg{cut}' and, for the hits among the first rows, 'hits{cut or '@50'}'"
+            )
+
+    def is_constant(self, n: int) -> bool:
+        """Return whether every order of a list of n has the same value: the top N of its hits are the whole list.
+
+        Examples:
+            >>> RankStatistic.parse("hits@50").is_constant(50), RankStatistic.parse("hits@50").is_constant(51)
+            (True, False)
+        """
+        return self.kind.counts_hits and self.kind.linear and self.cutoff is not None and self.cutoff >= n
 
     def weights(self, n: int, *, cut: bool = True) -> FloatArray:
         """Return the weights a_1..a_n of a list of n observations, bottom of the list first.
@@ -386,10 +447,10 @@ class RankStatistic:
 
         Raises:
             ValueError: n is not an integer of at least 1, or not the length of ``weights(...)``; weights whose sum is
-                not finite.
+                not finite; a statistic without weights, ``ap``.
         """
-        if not is_whole(n) or n < 1:
-            raise ValueError(f"n must be an integer of at least 1, got {n!r}")
+        self.check_linear()
+        _check_length(n)
         a = self.kind.weights(n, self.numbers)
         if cut and self.cutoff is not None:
             a = np.where(np.arange(n - 1, -1, -1) < self.cutoff, a, 0.0)
@@ -401,16 +462,25 @@ class RankStatistic:
         return a
 
     def affine(self, n_pos: int, n_neg: int) -> tuple[float, float]:
-        """Return scale and shift that turn ``sum of a[rank]`` into the reported value: (1, 0) except for ``auc``.
+        """Return scale and shift that turn ``sum of a[rank]`` into the reported value: (1, 0) except for shares.
 
-        AUC = (WRS - n_pos (n_pos + 1) / 2) / (n_pos n_neg) is the share of positive-negative pairs in order.
+        AUC = (WRS - n_pos (n_pos + 1) / 2) / (n_pos n_neg) is the share of positive-negative pairs in order;
+        ``precision@N`` is hits / N, also where the list is shorter, ``recall@N`` is hits / n_pos.
 
         Raises:
-            ValueError: counts that are not integers of at least 0; ``auc`` of a list without a pair.
+            ValueError: counts that are not integers of at least 0; ``auc`` of a list without a pair; ``recall`` and
+                ``ap`` of a list without a positive.
         """
         for name, count in (("n_pos", n_pos), ("n_neg", n_neg)):
             if not is_whole(count) or count < 0:
                 raise ValueError(f"{name} must be an integer of at least 0, got {count!r}")
+        if self.kind.share_of == "top":
+            assert self.cutoff is not None
+            return 1.0 / self.cutoff, 0.0
+        if self.kind.share_of == "positives":
+            if n_pos < 1:
+                raise ValueError(f"statistic {self}: needs a positive, got none")
+            return 1.0 / n_pos, 0.0
         if not self.kind.share_of_pairs:
             return 1.0, 0.0
         if n_pos < 1 or n_neg < 1:
@@ -424,7 +494,8 @@ class RankStatistic:
             ValueError: ranks that are not a 1-D array of integers from 1 to n; more ranks than n; or as for
                 `weights` and `affine`.
         """
-        weights = self.weights(n)
+        weights = self.weights(n) if self.kind.linear else None
+        _check_length(n)
         rank = np.atleast_1d(as_numbers("ranks", ranks))
         if rank.ndim != 1 or rank.size > n:
             raise ValueError(f"ranks must be a 1-D array of at most n = {n}, got shape {rank.shape}")
@@ -432,7 +503,12 @@ class RankStatistic:
         if outside.any():
             raise ValueError(f"ranks must be integers from 1 to {n}, got {float(rank[outside][0]):g}")
         scale, shift = self.affine(rank.size, n - rank.size)
-        return float(scale * math.fsum(weights[rank.astype(np.int64) - 1]) + shift)
+        if weights is None:  # the terms depend on the positives above, too
+            position = n - np.sort(rank)[::-1]
+            terms = np.asarray(self.kind.function(position, *self.numbers))[position < (self.cutoff or n)]
+        else:
+            terms = weights[rank.astype(np.int64) - 1]
+        return float(scale * math.fsum(terms) + shift)
 
     def best(self, n: int, n_pos: int) -> float:
         """Return the largest value that a ranking can have: every positive above every negative.
@@ -471,8 +547,13 @@ def _kind_of(name: str) -> StatisticKind:
     if module and (is_trusting() or not known):  # what is registered already runs nothing
         imported(f"statistic {name}", module)
     if own not in _KINDS or (module and not _KINDS[own].checked):
-        raise ValueError(f"statistic: unknown name {name!r:.80}; known are {', '.join(_KINDS)}")
+        raise UnknownStatisticError(f"statistic: unknown name {name!r:.80}; known are {', '.join(_KINDS)}")
     return _KINDS[own]
+
+
+def _check_length(n: int) -> None:
+    if not is_whole(n) or n < 1:
+        raise ValueError(f"n must be an integer of at least 1, got {n!r}")
 
 
 def _checked_weights(weights: ArrayLike, name: str = "weights", n: int | None = None) -> FloatArray:

@@ -91,7 +91,7 @@ def measured(points: NDArray[np.int64], half: Half) -> Json:
     record: Json = {"questions": int(np.count_nonzero(points))}
     for part, X, y in (("train", half.X, half.y), ("test", half.X_test, half.y_test)):
         top = max(1, round(_TOP * len(y)))
-        precision = RankStatistic.from_weights([0.0] * (len(y) - top) + [1 / top] * top)
+        precision = RankStatistic("precision", cutoff=top)
         for measure, statistic in zip(MEASURES, ("auc", "dcg", precision), strict=True):
             problem = CardProblem(X, y, statistic, points=POINTS, max_nonzeros=4)
             record[f"{measure}_{part}"] = problem.statistic_value(points / POINTS)

@@ -41,10 +41,10 @@ from ltr.statistics import RankStatistic
 
 Vector = tuple[int, ...]
 
-# 13 statistics, 3 prices and 2 ranks are coprime: any 78 seeds in a row meet every combination
+# 17 statistics, 3 prices and 2 ranks are coprime: any 102 seeds in a row meet every combination
 STATISTICS = (
     *("auc", "dcg", "wta", "mrr", "pauc@3", "dcg(base=e)", "wrs", "dcg@3", "power(p=3)", "pauc@1", "power(p=0.5)@4"),
-    *("mrr@2", "weights"),
+    *("mrr@2", "hits@3", "precision@2", "recall@3", "hits@2", "weights"),
 )
 PRICES = (0.0, 0.01, 0.2)
 RANKS = ("resolved", "subrank")
@@ -93,20 +93,27 @@ def slow_weights(statistic: str, n: int) -> list[float]:
             "mrr": lambda r: 1 / (n - r + 1),
             "dcg": lambda r: 1 / math.log(n - r + 2, value),
             "power": lambda r: r**value,
+            **dict.fromkeys(("hits", "precision", "recall"), lambda r: 1),
         }[name](rank)
         a.append(float(weight) if not cutoff or rank > n - int(cutoff) else 0.0)
     return a
 
 
 def slow_statistic(ranks: Iterable[int], statistic: str, n: int) -> float:
-    """The statistic of positives that hold `ranks` (1 to n), AUC by its affine relation to WRS."""
+    """The statistic of positives that hold `ranks` (1 to n), AUC by its affine relation to WRS, shares of hits."""
     ranks = list(ranks)
     a = slow_weights(statistic, n)
     total = math.fsum(a[rank - 1] for rank in ranks)
     if str(statistic) == "auc":
         n_pos, n_neg = len(ranks), n - len(ranks)
         return (total - n_pos * (n_pos + 1) / 2) / (n_pos * n_neg)
-    return total
+    return total / (len(ranks) if str(statistic).startswith("recall") else top_of(statistic))
+
+
+def top_of(statistic: str) -> int:
+    """What precision divides the number of hits by; 1 for other statistics."""
+    name, _, cutoff = str(statistic).partition("@")
+    return int(cutoff) if name == "precision" else 1
 
 
 def slow_value(scores: Sequence, labels: Sequence, statistic: str, rank: str = "resolved") -> float:
@@ -147,9 +154,12 @@ def slow_graded_value(scores: Sequence, gains: Sequence, qid: Sequence, statisti
 
     Of equal keys the lower gain stands above without a margin (a tie), the higher one with it (it wins by just that).
     """
-    terms = []
+    name, terms = str(statistic).partition("@")[0], []
+    if name in ("hits", "precision", "recall"):  # whatever the gains
+        gains = [float(gain > 0) for gain in gains]
     for one in set(qid):
         members = [i for i, own in enumerate(qid) if own == one]
+        found = sum(gains[i] for i in members) if name == "recall" else 1.0
         a = slow_weights(statistic, len(members))
         if rank == "subrank":
             ranks = [sum(scores[i] - scores[k] >= margin and scores[i] > scores[k] for k in members) for i in members]
@@ -158,8 +168,8 @@ def slow_graded_value(scores: Sequence, gains: Sequence, qid: Sequence, statisti
             keys = [(scores[i] - margin * grades.index(gains[i]), gains[i] if margin else -gains[i]) for i in members]
             order = sorted(range(len(members)), key=keys.__getitem__)
             ranks = [order.index(at) for at in range(len(members))]
-        terms += [gains[i] * a[below] for i, below in zip(members, ranks, strict=True)]
-    return math.fsum(terms)
+        terms += [gains[i] * a[below] / (found or 1.0) for i, below in zip(members, ranks, strict=True)]
+    return math.fsum(terms) / top_of(statistic)
 
 
 # --- cells of a central arrangement ----------------------------------------------------------------------------
@@ -376,7 +386,7 @@ def optimum_of(problem) -> tuple[float, np.ndarray]:
     if isinstance(problem, PairwiseProblem):
         return cell_optimum_pairs(problem.X, problem.pairs, problem.weights, problem.C)
     if problem.binary:
-        return cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
+        return cell_optimum(problem.X, problem.gains, problem.statistic, problem.C, problem.rank)
     return cell_optimum_graded(problem)
 
 

@@ -26,7 +26,7 @@ from ltr.exact.weight_space.space import BEYOND, space_of
 from tests.reference import cell_optimum_gap
 from tests.tiers import examples
 
-STATISTICS = ("dcg", "auc", "mrr", "dcg@3", "wta", "pauc@3", "power(p=3)")
+STATISTICS = ("dcg", "auc", "mrr", "dcg@3", "wta", "pauc@3", "power(p=3)", "hits@3", "recall@4")
 MARGINS = (1e-4, 1e-4, 1e-5, 1e-6, 1e-9, 1e-2)
 KINDS = (*["planted whole"] * 3, "few whole", *["planted whole"] * 3, "planted real", "planted whole", "cells")
 MOST = 90  # whole numbers that are enumerated

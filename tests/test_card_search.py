@@ -25,6 +25,9 @@ STATISTICS = [
     "pauc@3",
     "power(p=0.5)",
     "power(p=3)@4",
+    "hits@3",
+    "precision@2",
+    "recall@4",
     "own",
 ]
 TRIALS = examples(250, slow=500)
@@ -44,6 +47,9 @@ def rank_weights(name, n):
         "pauc@3": (place <= 3) * (n + 1.0 - place),
         "power(p=0.5)": (n + 1.0 - place) ** 0.5,
         "power(p=3)@4": (place <= 4) * (n + 1.0 - place) ** 3,
+        "hits@3": (place <= 3) * 1.0,
+        "precision@2": (place <= 2) / 2,
+        "recall@4": (place <= 4) * 1.0,
         "own": np.maximum(0, 4 - place // 2) / 2,  # equal and zero weights among them
     }[name]
 
@@ -65,7 +71,8 @@ def instance(seed):
         y[0], y[-1] = 0, 1
     graded = set(y) != {0, 1}
     statistic = STATISTICS[seed % len(STATISTICS)]
-    statistic = "wrs" if graded and statistic == "auc" else statistic
+    without = "auc", *(() if 0 in y else ("hits@3", "precision@2", "recall@4"))  # need 0 and 1, and a label 0
+    statistic = "wrs" if graded and statistic in without else statistic
     ties = "average" if len(set(y)) > 2 or rng.random() < 0.5 else "lost"
     k = int(rng.integers(1, 7))
     points = int(rng.integers(1, 1 + {1: 5, 2: 5, 3: 3, 4: 2, 5: 1, 6: 1}[d]))
@@ -102,6 +109,8 @@ def all_cards(X, y, statistic, options):
     allowed &= used[:, options["required"]].all(axis=1)
     cards = cards[allowed]
     gains = 2.0**y - 1 if options["gain"] == "exp2" else y.astype(float)
+    if statistic in ("hits@3", "precision@2", "recall@4"):
+        gains = (y > 0) / (np.count_nonzero(y) if statistic == "recall@4" else 1.0)
     a = rank_weights(statistic, n)
     totals = cards @ X.T
     above = (totals[:, None, :] > totals[:, :, None]).sum(axis=2)  # rows above each row

@@ -425,7 +425,15 @@ def allowed_cards(rules, most, points, groups=None, signs=None, required=()):
 
 @pytest.mark.parametrize("seed", range(examples(4, slow=40)))
 @pytest.mark.parametrize(
-    ("statistic", "ties", "C"), [("auc", "average", 0.0), ("dcg@5", "average", 0.05), ("mrr", "lost", 0.0)]
+    ("statistic", "ties", "C"),
+    [
+        ("auc", "average", 0.0),
+        ("dcg@5", "average", 0.05),
+        ("mrr", "lost", 0.0),
+        ("hits@5", "average", 0.05),
+        ("recall@4", "lost", 0.0),
+        ("precision@5", "average", 0.01),
+    ],
 )
 def test_the_ranker_finds_the_best_card(seed, statistic, ties, C):
     rng = np.random.default_rng(seed)
@@ -593,6 +601,7 @@ def test_copies_and_files_of_a_ranker_score_alike(tmp_path):
         ({"points": 0}, "points must be an integer from 1 to 100, got 0"),
         ({"ties": "won"}, "ties must be one of 'average', 'lost'"),
         ({"statistic": "aux"}, "aux"),
+        ({"statistic": "ap"}, "statistic ap: average precision is no sum .* nearest are 'dcg' .* 'hits@50'"),
         ({"limits": 3}, "limits must be a Limits"),
         ({"one_per_feature": "yes"}, "one_per_feature must be true or false"),
     ],
@@ -672,6 +681,7 @@ def test_a_card_is_found_written_and_applied(folder):
         ("card table.csv --label risk --test 1", "argument --test: must be a number >= 0 and < 1, got '1'"),
         ("card table.csv --label risk --questions 7", "argument --questions: must be an integer from 1 to 6"),
         ("card table.csv --label risk --statistic aux", "argument --statistic: statistic: unknown name 'aux'"),
+        ("card table.csv --label risk --statistic ap", "argument --statistic: statistic ap: average precision is no sum"),
         ("card table.csv --label risk --time-limit 0", "argument --time-limit: must be a number > 0"),
         ("card dated.csv --label risk", "dated.csv: no column that a card may ask about: 'when' (date)"),
         ("card table.csv --label risk --drop ill -o table.csv", "--output: cannot write table.csv"),

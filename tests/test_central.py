@@ -9,7 +9,7 @@ from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.central import SHARPNESS, central_weights, lists_of, null_deviation
 from ltr.native import statistics
 
-STATISTICS = ["dcg", "dcg(base=e)@5", "auc", "mrr", "wrs", "pauc@3"]
+STATISTICS = ["dcg", "dcg(base=e)@5", "auc", "mrr", "wrs", "pauc@3", "hits@5", "precision@5", "recall@5"]
 
 
 def _problem(statistic, kind, n=24, margin=1e-4, seed=0):
@@ -40,7 +40,7 @@ def test_the_fast_statistic_is_that_of_the_problem_up_to_a_constant(statistic, k
 
 
 @pytest.mark.parametrize("kind", ["binary", "graded"])
-@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr"])
+@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr", "hits@2", "recall@2"])
 def test_the_deviation_is_that_over_all_orders(statistic, kind):
     problem = _problem(statistic, kind, n=6)
     orders = np.array(list(itertools.permutations(range(6))), dtype=float)

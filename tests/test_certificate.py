@@ -73,7 +73,7 @@ def larger_graded(seed, **options):
 
 def test_optima_of_all_statistics_prices_and_ranks_are_proven():
     claims = []
-    for seed in range(78):  # every combination of them
+    for seed in range(102):  # every combination of them
         p = random_instance(seed)
         best, w = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
         certificate = checked(p, w, max_boxes=5000)
@@ -155,7 +155,7 @@ def test_optima_of_few_weights_of_graded_lists_are_proven():
 
 
 def test_gains_of_0_and_1_have_the_certificate_of_the_labels():
-    for seed in range(39):
+    for seed in range(51):
         base = random_instance(seed)
         if str(base.statistic) == "auc":
             continue
@@ -168,7 +168,7 @@ def test_gains_of_0_and_1_have_the_certificate_of_the_labels():
 
 
 def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
-    for seed in range(26):
+    for seed in range(34):
         p = random_graded(seed)
         order = np.random.default_rng(seed).permutation(p.n)
         other = dataclasses.replace(p, X=p.X[order], y=p.y[order], qid=-10 * p.qid[order] + 3)
@@ -188,6 +188,28 @@ def test_solutions_of_graded_lists_are_proven(rank, options):
     claim, _ = verify.check(verify.parse(json.dumps(certificate.content)))
     assert claim == certificate.claim
     assert claim == "optimal" or rank == "subrank"  # subranks of observations that tie can take too many boxes
+
+
+@pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
+@pytest.mark.parametrize("options", [{}, {"normalise": True}, {"C": 0.01, "margin": 0.1}])
+def test_hits_of_several_lists_and_of_one_are_proven(name, options):
+    """With several lists the certificate counts hits, and its gains say what they are shares of."""
+    for p in (larger_graded(1, statistic=name, **options), larger_problem(1, statistic=name, **options)):
+        found = solve(p, limits=Limits(time_limit=60.0))
+        assert found.status is Status.OPTIMAL
+        certificate = certify(p, found)
+        claim, words = verify.check(verify.parse(json.dumps(certificate.content)))
+        assert claim == certificate.claim == "optimal"
+        assert f"statistic {name if p.binary else 'hits@5'}" in words
+        for w in (found.weights, [1.0, 0.5, -1.0]):
+            assert certificate.problem.evaluate(w) == pytest.approx(p.evaluate(w), abs=1e-12)
+
+
+def test_a_graded_certificate_of_a_share_of_hits_is_refused():
+    content = certify(p := larger_graded(0, statistic="precision@5"), solution(p, np.ones(3)), max_boxes=0).content
+    content["problem"]["statistic"] = "precision@5"
+    with pytest.raises(verify.CertificateError, match=r"problem.statistic: must be hits@N in a file of this kind"):
+        verify.check(verify.parse(json.dumps(content)))
 
 
 def test_optima_of_preferences_are_proven():

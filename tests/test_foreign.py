@@ -152,6 +152,27 @@ def test_trees_score_as_their_model_wherever_they_are(name, model_of, tmp_path):
     np.testing.assert_array_equal(session.run(["score"], {"features": X[:1]})[0], scores[:1])
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=2000),
+        RandomForestClassifier(**FOREST, min_samples_leaf=700),
+        DecisionTreeClassifier(min_samples_leaf=900),
+        GradientBoostingRegressor(n_estimators=3, min_samples_leaf=900),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_trees_that_are_a_single_leaf_add_its_value(model, tmp_path):
+    X, y = rows(1500, 0, missing=False)
+    ranker = TreesRanker.of(model.fit(X, y))
+    assert (ranker.feature_[ranker.roots_] < 0).any()
+    np.testing.assert_array_equal(ranker.predict(X), raw_scores(model, X))
+    ranker.to_onnx(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    for n in (1500, 1):
+        np.testing.assert_array_equal(session.run(["score"], {"features": X[:n]})[0], ranker.predict(X[:n]))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["XGBoost regressor", "tree regressor", "extra trees regressor"])
 def test_rounding_of_features_to_single_precision_is_that_of_the_library(name, model_of):
@@ -330,6 +351,27 @@ def test_a_base_without_a_form_is_refused_with_what_to_do(tmp_path):
         assert not (tmp_path / path).exists()
 
 
+def test_large_forests_are_safetensors_and_small_ones_are_json(tmp_path):
+    X, y = rows(1500, 0)
+    small, large = (TreesRanker.of(RandomForestClassifier(n, random_state=0).fit(X, y)) for n in (3, 50))
+    alone = EstimatorRanker(RandomForestClassifier(50, random_state=0)).fit(np.nan_to_num(X), y)
+    assert (small.file_suffix, large.file_suffix, alone.file_suffix) == (".json", ".safetensors", ".safetensors")
+    for ranker in (large, alone):
+        with pytest.raises(ValueError, match=r"more than 100,000 numbers, are not written as JSON"):
+            ranker.save(tmp_path / "model.json")
+        ranker.save(tmp_path / "model.safetensors")
+        loaded = Ranker.load(tmp_path / "model.safetensors")
+        np.testing.assert_array_equal(loaded.predict(np.nan_to_num(X)), ranker.predict(np.nan_to_num(X)))
+        trees = loaded if ranker is large else loaded.form_
+        for name in ("feature_", "left_", "right_", "roots_"):
+            assert getattr(trees, name).dtype == np.int32
+        assert (tmp_path / "model.safetensors").stat().st_size < 30 * len(trees.feature_) + 10_000
+    content = bytearray((tmp_path / "model.safetensors").read_bytes())
+    (tmp_path / "model.safetensors").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="damaged or cut off"):
+        Ranker.load(tmp_path / "model.safetensors")
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -463,3 +505,44 @@ def test_trees_find_columns_by_name_with_missing_values():
     np.testing.assert_array_equal(trees.predict(X[["c", "b", "a b"]]), model.decision_function(X))
     with pytest.raises(ValueError, match="X must have the column 'c'"):
         trees.predict(X[["b", "a b"]])
+
+
+# --- candidates by name ----------------------------------------------------------------------------------------------
+
+CANDIDATES = [
+    "sklearn.ensemble:RandomForestClassifier(n_estimators=20,min_samples_leaf=3)",
+    "sklearn.ensemble:RandomForestRegressor(n_estimators=20,n_jobs=2)",
+    "sklearn.ensemble:ExtraTreesClassifier(n_estimators=20,max_depth=3)",
+    "sklearn.ensemble:HistGradientBoostingClassifier(max_iter=20,learning_rate=0.2)",
+    "sklearn.ensemble:HistGradientBoostingClassifier(max_iter=20,early_stopping=True)",
+    "sklearn.ensemble:GradientBoostingClassifier(n_estimators=20)",
+    "sklearn.tree:DecisionTreeClassifier(min_samples_leaf=5)",
+    "sklearn.linear_model:LogisticRegression",
+]
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_estimators_by_name_go_through_everything(name, tmp_path):
+    X, y = frames()
+    weights = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
+    ranker = EstimatorRanker(name, seed=3).fit(X, y, sample_weight=weights)
+    assert ranker.form_ is not None
+    scores = ranker.predict(X)
+    own = raw_scores(ranker.estimator_, X.to_numpy())
+    if own is not None:
+        np.testing.assert_array_equal(scores, own)
+    np.testing.assert_array_equal(EstimatorRanker(name, seed=3).fit(X, y, sample_weight=weights).predict(X), scores)
+    assert not np.array_equal(EstimatorRanker(name, seed=3).fit(X, y).predict(X), scores)
+    path = tmp_path / f"model{ranker.file_suffix}"
+    ranker.save(path)
+    for again in (Ranker.load(path), pickle.loads(pickle.dumps(ranker)), copy.deepcopy(ranker)):
+        np.testing.assert_array_equal(again.predict(X[["c", "b", "a b"]]), scores)
+    ranker.to_onnx(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    np.testing.assert_allclose(session.run(None, {"features": X.to_numpy()})[0], scores, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="y must hold two different labels in at least one list"):
+        EstimatorRanker(name).fit(X, np.zeros(len(X)))
+    X.iloc[3, 1] = np.nan
+    for call in (lambda: ranker.predict(X), lambda: EstimatorRanker(name).fit(X, y)):
+        with pytest.raises(ValueError, match=r"X: .*missing value"):
+            call()

@@ -35,6 +35,7 @@ LOSSES = {
     "list_mle(pairs=sum)": True,
     "lambda(statistic=dcg@3)": True,
     "lambda(statistic=wrs,pairs=sum)": True,
+    "lambda(statistic=recall@4)": True,
     "lambda(statistic=pauc@4)": True,  # whose weights depend on the length of the list
     "smooth(statistic=dcg,temperature=0.7)": False,
     "smooth(statistic=auc,temperature=0.7,pairs=sum)": False,

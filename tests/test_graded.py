@@ -5,11 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
+from ltr.exact.cards import CardProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.metrics import normalized_rank_statistic, rank_statistic
 from tests.reference import (
     RANKS,
     STATISTICS,
@@ -20,6 +23,7 @@ from tests.reference import (
     random_instance,
     slow_graded_value,
     slow_weights,
+    top_of,
 )
 from tests.tiers import examples
 
@@ -43,7 +47,7 @@ def grid_weights(seed, d):
 # integer features and quarters as weights: differences meet the margins 0.25 and 0.5 exactly, tenths nearly
 @pytest.mark.parametrize(("unit", "margin"), [(1.0, 1e-4), (1.0, 0.25), (1.0, 0.5), (0.1, 0.1), (0.1, 0.025)])
 def test_values_are_those_of_the_slow_definition(unit, margin):
-    for seed in range(78):
+    for seed in range(102):
         p = random_graded(seed)
         p = dataclasses.replace(p, X=p.X * unit, margin=margin)
         w = grid_weights(seed, p.d)
@@ -52,7 +56,7 @@ def test_values_are_those_of_the_slow_definition(unit, margin):
 
 
 def test_resolved_ranks_are_a_permutation_that_agrees_with_every_comparison():
-    for seed in range(78):
+    for seed in range(102):
         p = dataclasses.replace(random_graded(seed, rank="resolved"), margin=[1e-4, 0.25, 0.5][seed % 3])
         w = grid_weights(seed, p.d)
         ranks, scores = p.ranks(w), exact_scores(p.X, w)
@@ -80,8 +84,43 @@ def test_auc_is_a_share_of_pairs_for_one_binary_list_and_a_rank_sum_otherwise(ra
             assert p.statistic_value(w) == dataclasses.replace(p, statistic="wrs").statistic_value(w)
 
 
+@pytest.mark.parametrize("gain", ["exp2", "linear"])
+@pytest.mark.parametrize("name", ["hits@2", "precision@2", "recall@2"])
+def test_a_hit_is_a_label_above_0_whatever_its_gain(name, gain):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 5, size=(9, 2)).astype(float), rng.integers(0, 4, size=9)
+        y[:2], qid, w = (0, 3), rng.integers(0, 3, size=9), grid_weights(seed, 2)
+        scores = torch.from_numpy(X @ w)  # exact: integers times quarters
+        for lists in (None, qid):
+            of = None if lists is None else torch.from_numpy(lists)
+            values = rank_statistic(scores, torch.from_numpy(y), name, gain=gain, qid=of, empty=0.0)
+            p = RerankProblem(X, y, name, qid=lists, gain=gain)
+            assert p.evaluate(w) == pytest.approx(float(values.sum()), abs=1e-12)
+            assert dataclasses.replace(p, y=np.minimum(y, 1)).evaluate(w) == p.evaluate(w)
+            shares = normalized_rank_statistic(scores, torch.from_numpy(y), name, gain=gain, qid=of)
+            mean = dataclasses.replace(p, normalise=True)
+            assert mean.evaluate(w) == pytest.approx(float(shares.nanmean()), abs=1e-12)
+        assert RerankProblem(X, y, name, gain=gain).binary
+
+
+def test_hits_take_a_function_as_their_values_and_shares_of_rows_do_not():
+    X, y = np.arange(4.0)[:, None], [0, 3, 0, 2]
+    p = RerankProblem(X, y, "hits@2", gain=lambda labels: 10.0 * labels)
+    assert (p.evaluate([1.0]), p.evaluate([-1.0])) == (20, 30)
+    for name in ("precision@2", "recall@2"):
+        with pytest.raises(ValueError, match=f"gain must be 'exp2' or 'linear' for {name}, .*: hits takes a function"):
+            RerankProblem(X, y, name, gain=np.copy)
+
+
+@pytest.mark.parametrize("make", [RerankProblem, CardProblem])
+def test_average_precision_is_refused_where_it_would_be_maximised(make):
+    with pytest.raises(ValueError, match=r"statistic ap: average precision is no sum .* 'dcg' .* 'hits@50'"):
+        make([[0.0], [1.0]], [0, 1], "ap")
+
+
 def test_several_lists_are_the_sum_of_the_single_ones():
-    for seed in range(78):
+    for seed in range(102):
         p = random_graded(seed)
         w, total, best = grid_weights(seed, p.d), [], []
         for members in p.lists:
@@ -96,7 +135,7 @@ def test_several_lists_are_the_sum_of_the_single_ones():
 
 
 def test_order_of_rows_and_names_of_lists_do_not_matter():
-    for seed in range(26):
+    for seed in range(34):
         p = random_graded(seed)
         w = grid_weights(seed, p.d)
         order = np.random.default_rng(seed).permutation(p.n)
@@ -127,7 +166,9 @@ def test_scores_that_would_run_in_a_circle_under_one_margin_do_not_beat_the_perf
 def test_scaling_up_never_lowers_the_statistic(seed, factor, margin):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(9, 2)).round(int(rng.integers(0, 3)))
-    p = graded_problem(X, rng.integers(0, 5, size=9) + np.eye(9)[0], None, STATISTICS[seed % 12], margin=margin)
+    p = graded_problem(
+        X, rng.integers(0, 5, size=9) + np.eye(9)[0], np.zeros(9, dtype=int), STATISTICS[seed % 16], margin=margin
+    )
     w = rng.uniform(-1, 1, size=2)
     w /= np.abs(w).max()
     for rank in RANKS:
@@ -143,7 +184,7 @@ def test_scaling_up_never_lowers_the_statistic(seed, factor, margin):
 
 
 def test_the_trivial_bound_is_the_best_permutation():
-    for seed in range(39):
+    for seed in range(51):
         p = random_graded(seed)
         best = 0.0
         for members in (m for m in p.lists if len(m) <= 6):
@@ -152,6 +193,7 @@ def test_the_trivial_bound_is_the_best_permutation():
                 math.fsum(g * a[at] for at, g in enumerate(order))
                 for order in itertools.permutations(p.gains[members].tolist())
             )
+        best /= top_of(p.statistic) * (len(p.positives) if p.binary and p.statistic.name == "recall" else 1)
         if all(len(m) <= 6 for m in p.lists):
             assert p.trivial_bound == pytest.approx(best, abs=1e-12)
         ranked = dataclasses.replace(p, X=p.gains[:, None], C=0.0)

@@ -14,6 +14,7 @@ from ltr.statistics import RankStatistic
 from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
 
 STATISTICS = ["dcg", "dcg(base=e)@3", "mrr", "wta", "wrs", "power(p=2)", "pauc@4"]
+HITS = ["hits@3", "precision@3", "recall@3"]
 NAMES = [
     "list_net",
     "list_net(temperature=0.4)",
@@ -25,6 +26,10 @@ NAMES = [
     "lambda(statistic=mrr,gain=exp2,pairs=sum)",
     "smooth(statistic=dcg,temperature=0.5)",
     "smooth(statistic=wrs,gain=exp2,pairs=sum)",
+    "lambda(statistic=recall@3,gain=exp2)",
+    "smooth(statistic=hits@2,gain=exp2)",
+    "smooth(statistic=precision@3,pairs=sum)",
+    "smooth(statistic=recall@3,pairs=sum)",
 ]
 all_losses = pytest.mark.parametrize("name", NAMES)
 
@@ -197,7 +202,27 @@ def test_smooth_statistics_and_lambdas_equal_their_definitions(statistic, gain):
         assert LambdaLoss(statistic=statistic, gain=gain)(scores, labels).item() == pytest.approx(value / ideal)
 
 
-@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("statistic", HITS)
+@pytest.mark.parametrize("gain", ["linear", "exp2"])
+def test_losses_of_hits_equal_their_definitions(statistic, gain):
+    """A hit is a label above 0 whatever its gain: the loss is that of the labels 0 and 1, divided by what it shares."""
+    parsed = RankStatistic.parse(statistic)
+    for seed in range(3):
+        scores, labels = draw(8, seed=seed)
+        plain = (labels > 0).long()
+        size = {"top": 3, "positives": int(plain.sum()), "": 1}[parsed.kind.share_of]
+        for function, make, own in (
+            (smooth, SmoothStatisticLoss, {"temperature": 0.7}),
+            (lambdas, LambdaLoss, {}),
+        ):
+            value, ideal = function(scores.tolist(), plain.tolist(), parsed, *own.values())
+            loss = make(statistic=statistic, gain=gain, **own)
+            assert loss(scores, labels).item() == pytest.approx(value / ideal, rel=1e-11)
+            loss = make(statistic=statistic, gain=gain, pairs="sum", **own)
+            assert loss(scores, labels).item() == pytest.approx(value / size, rel=1e-11)
+
+
+@pytest.mark.parametrize("statistic", [*STATISTICS, "hits@3"])
 def test_without_temperature_the_smooth_statistic_is_the_statistic(statistic):
     scores, labels = draw(3, 12)
     exact = metrics.normalized_rank_statistic(scores, labels, statistic)
@@ -342,6 +367,8 @@ def test_names_read_back(text):
     [
         ("smooth(temperature=0)", "temperature must be a finite number > 0, got 0.0"),
         ("smooth(statistic=nope)", "unknown name 'nope'"),
+        ("smooth(statistic=ap)", "ap: average precision is no sum of weights of ranks"),
+        ("lambda(statistic=ap@9)", "nearest are 'dcg@9' and, for the hits among the first rows, 'hits@9'"),
         ("lambda(gain=log)", "gain must be one of 'linear', 'exp2', got 'log'"),
         ("list_net(pairs=sum)", r"takes reduction=\.\.\., temperature=\.\.\., each once, got 'pairs=sum'"),
         ("list_net(temperature=0)", "loss list_net: temperature must be a finite number > 0, got 0.0, in 'list_net"),

@@ -38,8 +38,11 @@ METRICS = {
     "pairwise_misranking_error": (metrics.pairwise_misranking_error, {}),
     "mrr": (metrics.mrr, {}),
     "mrr@2": (metrics.mrr, {"k": 2}),
-    "map": (metrics.average_precision, {}),
-    "precision": (metrics.precision, {}),
+    "ap": (metrics.average_precision, {}),
+    "ap@2": (metrics.average_precision, {"k": 2}),
+    "hits@2": (metrics.hits, {"k": 2}),
+    "normalized(hits@2)": (metrics.normalized_rank_statistic, {"statistic": "hits@2"}),
+    "normalized(precision@2)": (metrics.normalized_rank_statistic, {"statistic": "precision@2", "gain": "exp2"}),
     "precision@2": (metrics.precision, {"k": 2}),
     "recall@2": (metrics.recall, {"k": 2}),
     "lift@2": (metrics.lift, {"k": 2}),
@@ -74,7 +77,12 @@ def test_functions_measures_and_evaluate_are_one(name, ties):
         ("statistic(mrr@3, gain=exp2)", "statistic(mrr@3,gain=exp2)"),
         ("dcg(gain = exp2, base = e)", "dcg(base=e,gain=exp2)"),
         ("dcg(base=2,gain=linear) @ 10", "dcg@10"),
-        (parse_measure("map"), "map"),
+        (parse_measure("ap"), "ap"),
+        ("map", "ap"),
+        ("map_cut_5", "ap@5"),
+        ("statistic(precision@3)", "precision@3"),
+        ("hits(gain=exp2)@3", "hits@3"),
+        ("normalized(recall@3, gain=exp2)", "normalized(recall@3)"),
     ],
 )
 def test_other_spellings(text, name):
@@ -84,16 +92,18 @@ def test_other_spellings(text, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pfound@10", "none of ndcg, map, .* and no rank statistic: statistic: unknown name 'pfound'"),
+        ("pfound@10", "none of ndcg, mrr, .* and no rank statistic: statistic: unknown name 'pfound'"),
         ("Judged@10", r"measure must read name, name\(option=value\) or name@k, got 'Judged@10'"),
         ("Rprec@3", "measure rprec: takes no cutoff, got @3"),
         ("RBP(p=1)", "measure rbp: p must be a number between 0 and 1, got 1"),
         ("rbp(rel=2)", "measure rbp: takes p=NUMBER, got 'rel=2'"),
         ("ndcg(base=e)", "measure ndcg: takes gain=..., got 'base=e'"),
-        ("precision(gain=exp2)", "measure precision: takes no options, got 'gain=exp2'"),
-        ("precision@0", r"k must be an integer from 1 to 2\*\*63 - 1, got 0"),
+        ("precision(rel=2)@5", "statistic precision: takes no options, got 'rel=2'"),
+        ("recall", "statistic recall: a cutoff is needed, as in 'recall@100'"),
+        ("map_cut_0", r"statistic ap: cutoff must be an integer from 1 to 2\*\*63 - 1, got 0"),
+        ("precision@0", r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 0"),
         ("ndcg@0", r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 0"),
-        ("precision@9223372036854775808", r"k must be an integer from 1 to 2\*\*63 - 1, got 9223372036854775808"),
+        ("precision@9223372036854775808", r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 9223372036854775808"),
         ("precision@1 0", "measure must read name"),
         ("preci sion@1", "measure must read name"),
         ("precision@１０", "measure must read name"),
@@ -115,7 +125,9 @@ def test_names_that_name_nothing(text, message):
 
 
 @pytest.mark.parametrize("ties", ["resolved", "subrank"])
-@pytest.mark.parametrize("statistic", ["auc", "wrs", "pauc@3", "wta", "mrr", "dcg", "dcg(base=e)@3", "power(p=3)"])
+@pytest.mark.parametrize(
+    "statistic", ["auc", "wrs", "pauc@3", "wta", "mrr", "dcg", "dcg(base=e)@3", "hits@3", "power(p=3)"]
+)
 def test_rank_statistics_are_those_of_the_paper(statistic, ties):
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -158,7 +170,7 @@ def test_exponential_gain():
 # --- chosen cases ----------------------------------------------------------------------------------------------------
 
 
-UNDEFINED_WITHOUT_POSITIVES = ["ndcg", "auc", "mrr", "map", "recall@2"]
+UNDEFINED_WITHOUT_POSITIVES = ["ndcg", "auc", "mrr", "ap", "recall@2", "normalized(hits@1)"]
 
 
 @pytest.mark.parametrize("name", UNDEFINED_WITHOUT_POSITIVES)
@@ -199,8 +211,9 @@ def test_reciprocal_rank_and_the_papers_statistic_agree_for_one_positive_only():
         (lambda s, y: metrics.auc(s, y + 1), "labels must be 0 and 1 for auc"),
         (lambda s, y: metrics.dcg(s, y - 1), "labels must be >= 0, got -1: mark padding by mask="),
         (lambda s, y: metrics.dcg(s, y, gain="square"), "gain must be one of 'linear', 'exp2', got 'square'"),
-        (lambda s, y: metrics.precision(s, y, k=0), r"k must be an integer from 1 to 2\*\*63 - 1, got 0"),
-        (lambda s, y: metrics.recall(s, y, k=1.5), r"k must be an integer from 1 to 2\*\*63 - 1, got 1.5"),
+        (lambda s, y: metrics.precision(s, y, k=0), r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 0"),
+        (lambda s, y: metrics.recall(s, y, k=1.5), r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 1.5"),
+        (lambda s, y: metrics.lift(s, y, k=0), r"k must be an integer from 1 to 2\*\*63 - 1, got 0"),
         (lambda s, y: metrics.dcg(s, y, k=0), r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 0"),
     ],
 )

@@ -99,15 +99,19 @@ def expected_reciprocal(highest, k=math.inf):
     return value
 
 
-def precision(k=None):
-    def value(items):
-        hits = sum(p < (k or len(items)) for p in relevant(items))
-        return hits / (k or len(items)) if items else math.nan
-
-    return value
+def hits(k):
+    return lambda items: float(sum(p < k for p in relevant(items)))
 
 
-def recall(k=math.inf):
+def precision(k):
+    return lambda items: sum(p < k for p in relevant(items)) / k
+
+
+def where_some(function):
+    return lambda items: function(items) if relevant(items) else math.nan
+
+
+def recall(k):
     def value(items):
         places = relevant(items)
         return sum(p < k for p in places) / len(places) if places else math.nan
@@ -141,8 +145,9 @@ GRADED = {
     "normalized(pauc@2)": normalized("pauc@2"),
     "mrr": reciprocal(),
     "mrr@2": reciprocal(2),
-    "map": average_precision(),
-    "map@2": average_precision(2),
+    "ap": average_precision(),
+    "ap@2": average_precision(2),
+    "normalized(ap@2)": average_precision(2),
     "rprec": r_precision,
     "success@2": success(2),
     "bpref": bpref,
@@ -151,10 +156,14 @@ GRADED = {
     "err": expected_reciprocal(4),
     "err(max=5)@2": expected_reciprocal(5, 2),
     "num_rel": lambda items: len(relevant(items)),
-    "precision": precision(),
+    "hits@1": hits(1),
+    "hits@2": hits(2),
+    "hits@9": hits(9),
+    "normalized(hits@2)": where_some(lambda items: hits(2)(items) / min(2, len(relevant(items)))),
     "precision@2": precision(2),
-    "recall": recall(),
+    "normalized(precision@2)": where_some(precision(2)),
     "recall@2": recall(2),
+    "normalized(recall@2)": recall(2),
     "lift": lift(),
     "lift@2": lift(2),
 }
@@ -342,7 +351,7 @@ def test_chosen_cases(case, ties):
         assert value.item() == pytest.approx(-5.0 if math.isnan(expected) else expected, abs=1e-12), name
 
 
-SHARES = ["auc", "ndcg", "ndcg@2", "ndcg(gain=exp2)@3", "normalized(pauc@2)", "mrr", "mrr@2", "map", "recall"]
+SHARES = ["auc", "ndcg", "ndcg@2", "ndcg(gain=exp2)@3", "normalized(pauc@2)", "mrr", "mrr@2", "ap", "recall@1000"]
 
 
 @pytest.mark.parametrize("name", SHARES)
@@ -407,7 +416,7 @@ def test_however_few_bits_there_are_the_order_is_the_same(monkeypatch, room):
     assert ranked.start.tolist() == [[s for s, _ in items].index(s) for items in expected for s, y in items if y]
 
 
-@pytest.mark.parametrize("name", ["dcg", "mrr", "map", "ndcg@100", "precision@100"])
+@pytest.mark.parametrize("name", ["dcg", "mrr", "ap", "ndcg@100", "precision@100"])
 def test_the_average_over_orders_of_long_tie_groups(name):
     # 400 items of one score, 37 relevant: the mean over random orders, and its standard error
     rng, n, k = np.random.default_rng(0), 400, 37

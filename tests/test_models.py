@@ -26,7 +26,7 @@ from tests.highs_subrank import highs_subrank
 from tests.reference import admits, cell_optimum, cell_optimum_pairs, random_instance, random_pairwise
 from tests.tiers import examples, slow_but
 
-INSTANCES = slow_but(range(200), quick=range(78))  # every combination of statistics, prices and ranks
+INSTANCES = slow_but(range(200), quick=range(102))  # every combination of statistics, prices and ranks
 
 
 def alone(method, **options):

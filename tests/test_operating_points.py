@@ -16,7 +16,19 @@ from ltr.native import OperatingPoints
 from tests.reference import cell_optimum, representatives
 from tests.tiers import examples, slow_but
 
-STATISTICS = ("dcg", "auc", "dcg@3", "mrr", "wta", "pauc@3", "power(p=3)", "dcg(base=e)")
+STATISTICS = (
+    "dcg",
+    "auc",
+    "dcg@3",
+    "mrr",
+    "wta",
+    "pauc@3",
+    "power(p=3)",
+    "dcg(base=e)",
+    "hits@3",
+    "precision@3",
+    "recall@3",
+)
 MARGINS = (1e-4, 1e-9, 0.05, 0.5)
 
 

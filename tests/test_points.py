@@ -20,7 +20,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.native import PointSearch as _PointSearch
 from tests.tiers import examples
 
-STATISTICS = ["auc", "dcg", "mrr", "dcg@3", "wta", "pauc@4"]
+STATISTICS = ["auc", "dcg", "mrr", "dcg@3", "wta", "pauc@4", "hits@3", "precision@3", "recall@3"]
 
 
 def grid(reach, d):
@@ -146,7 +146,7 @@ def test_a_search_of_cards_that_has_not_begun_proves_nothing():
 # --- whole numbers of a RerankProblem ---------------------------------------------------------------------------
 
 
-def ranked(seed):
+def ranked(seed, statistics):
     """Graded or binary labels, one list or two, decimals whose differences are the margin itself, side constraints."""
     rng = np.random.default_rng([7, seed])
     n, d = int(rng.integers(4, 12)), int(rng.integers(2, 5))
@@ -160,7 +160,7 @@ def ranked(seed):
     return RerankProblem(
         numbers(rng, n, d, 1),
         y,
-        str(rng.choice(STATISTICS[1:])),
+        str(rng.choice(statistics)),
         float(rng.choice([0.0, 0.02])),
         float(rng.choice([1e-4, 0.1, 0.2])),
         qid=np.arange(n) % 2 if seed % 3 == 0 else None,
@@ -172,8 +172,9 @@ def ranked(seed):
 
 
 @pytest.mark.parametrize("seed", range(examples(15, slow=300)))
-def test_whole_numbers_agree_with_brute_force(seed):
-    problem = ranked(seed)
+@pytest.mark.parametrize("statistics", [STATISTICS[1:], ["hits@3"], ["recall@3"]], ids=["all", "hits", "recall"])
+def test_whole_numbers_agree_with_brute_force(seed, statistics):
+    problem = ranked(seed, statistics)
     best = max((problem.evaluate(w) for w in grid(problem.integer, problem.d) if problem.feasible(w)), default=None)
     for threads in (1, 2):
         solution = solve(problem, WeightSpaceSearch(threads=threads, local_search=0))

@@ -597,6 +597,36 @@ def test_lists_weigh_what_their_rows_do_on_average():
     assert ranker.score(X, y, sample_weight=3 * first + 1) == pytest.approx(ranker.score(X, y), rel=1e-12)
 
 
+def test_rankers_score_themselves_by_hits_and_average_precision():
+    """Normalised or not, precision, recall and average precision are the shares that they are."""
+    X, y, qid = queries(n=40, lists=2)
+    y = np.where(y > 0, y + 1, 0)  # graded: a hit is a label above 0
+    scores = SurrogateRanker(l2=0.1).fit(X, y, qid).decision_function(X, qid)
+    for name in ("hits@5", "precision@5", "recall@5", "ap", "ap@5"):
+        for normalize in (False, True):
+            ranker = SurrogateRanker(statistic=name, normalize=normalize, l2=0.1).fit(X, y, qid)
+            lists = [(scores[qid == q], y[qid == q]) for q in np.unique(qid)]
+            by_hand = []
+            for own, labels in lists:
+                hit = labels[np.argsort(-own)] > 0
+                found = {
+                    "hits@5": hit[:5].sum() / (min(5, hit.sum()) if normalize else 1),
+                    "precision@5": hit[:5].mean(),
+                    "recall@5": hit[:5].sum() / hit.sum(),
+                    "ap": (hit * hit.cumsum() / np.arange(1, len(hit) + 1)).sum() / hit.sum(),
+                    "ap@5": (hit * hit.cumsum() / np.arange(1, len(hit) + 1))[:5].sum() / hit.sum(),
+                }
+                by_hand.append(found[name])
+            assert ranker.score(X, y, qid) == pytest.approx(np.mean(by_hand), abs=1e-12)
+
+
+def test_early_stopping_by_hits_of_a_short_list_goes_by_dcg():
+    X, y = one_list()
+    ranker = SurrogateRanker(statistic="hits@50", validation=0.3, max_steps=20)
+    plain = SurrogateRanker(statistic="dcg", validation=0.3, max_steps=20)
+    np.testing.assert_array_equal(ranker.fit(X, y).coef_, plain.fit(X, y).coef_)
+
+
 def test_a_score_that_no_list_defines_is_nan():
     X, y = one_list()
     ranker = SurrogateRanker(statistic="auc").fit(X, y)
@@ -624,6 +654,7 @@ def test_a_fit_cut_short_warns():
         (SurrogateRanker(gain="exp"), "gain must be one of 'linear', 'exp2', got 'exp'"),
         (SurrogateRanker(normalize=1), "normalize must be true or false, got 1"),
         (ExactRanker("pauc"), "statistic pauc: a cutoff is needed"),
+        (ExactRanker("ap"), "statistic ap: average precision is no sum .* 'dcg' .* 'hits@50'"),
         (ExactRanker(C=-1), "C must be a number from 0 to 1e300, got -1"),
         (ExactRanker(margin=None), "margin must be a finite number > 0, got None"),
         (ExactRanker(ties="up"), "ties must be one of 'resolved', 'subrank', 'average', got 'up'"),

@@ -145,7 +145,7 @@ def test_optimum_is_attained_under_the_margin_of_the_instances():
 
 
 def test_no_sampled_weights_and_no_lower_dimensional_cell_beat_the_optimum():
-    for seed in range(78):
+    for seed in range(102):
         p = random_instance(seed)
         value, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
         everywhere, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, faces=True)
@@ -180,7 +180,7 @@ def test_homogeneous_side_constraints():
 
 
 def test_instances_cover_what_they_promise():
-    problems = [random_instance(seed) for seed in range(78)]
+    problems = [random_instance(seed) for seed in range(102)]
     met = {(seed % len(STATISTICS), p.C, p.rank) for seed, p in enumerate(problems)}
     assert len(met) == len(STATISTICS) * len(PRICES) * len(RANKS)
     assert {p.d for p in problems} == {1, 2, 3}

@@ -227,6 +227,7 @@ MISTAKES = [
     (LogisticRegressionRanker(), lambda w, y: 1.0 * (y == 1), "rows whose sample_weight is not zero must hold"),
     (SurrogateRanker("lambda"), lambda w, y: w + 1, "sample_weight: lambda takes none, because positions"),
     (ExactRanker("auc"), lambda w, y: 1.0 + y, "sample_weight: the statistic auc takes none; wrs"),
+    (ExactRanker("hits@5"), lambda w, y: 1.0 + y, "sample_weight: the statistic hits@5 takes none; a hit counts 1"),
     (ExactRanker(), lambda w, y: w + 2, "sample_weight must be 1 where the label is 0, or 0 to leave the row out"),
     (TwoStageRanker(), lambda w, y: w + 2, "sample_weight must be 1 where the label is 0, or 0 to leave the row out"),
     (TwoStageRanker(KNeighborsClassifier()), lambda w, y: 1.0 + y, "the base, KN.*takes none; take a base that"),

@@ -74,7 +74,7 @@ def test_numbers_that_json_lacks_and_keys_that_are_no_texts(tmp_path):
 
 def test_a_network_is_no_json(tmp_path):
     ranker, _ = fitted("mlp")
-    with pytest.raises(ValueError, match=r"path: the tensors of a network are no JSON, save it as model\.safetensors"):
+    with pytest.raises(ValueError, match=r"numbers, are not written as JSON, save the ranker as model\.safetensors"):
         ranker.save(tmp_path / "model.json")
     assert list(tmp_path.iterdir()) == []
 

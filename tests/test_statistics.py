@@ -22,10 +22,13 @@ DEFINITIONS = {
     "dcg@4": lambda rank, n: (rank > n - 4) / math.log2(n - rank + 2),
     "dcg(base=e)": lambda rank, n: 1 / math.log(n - rank + 2),
     "dcg(base=10)@2": lambda rank, n: (rank > n - 2) / math.log10(n - rank + 2),
+    "hits@3": lambda rank, n: float(rank > n - 3),
+    "precision@3": lambda rank, n: float(rank > n - 3),  # divided by 3 in the value
+    "recall@3": lambda rank, n: float(rank > n - 3),  # divided by the positives in the value
     "power(p=4)": lambda rank, n: rank**4,
     "power(p=0.5)@2": lambda rank, n: (rank > n - 2) * math.sqrt(rank),
 }
-NAMES = [*DEFINITIONS, "weights(0,0.25,1)", "weights(0.1,0.30000000000000004)"]
+NAMES = [*DEFINITIONS, "ap", "ap@3", "weights(0,0.25,1)", "weights(0.1,0.30000000000000004)"]
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -109,6 +112,10 @@ def test_other_spellings_have_one_canonical_name(text, canonical):
         ("power(p=0)", "p must be a finite number > 0"),
         ("power(p=inf)", "p must be a finite number > 0"),
         ("pauc", "a cutoff is needed"),
+        ("hits", "a cutoff is needed, as in 'hits@100'"),
+        ("recall@0", "cutoff must be an integer from 1 to 2**63 - 1, got 0"),
+        ("precision(gain=exp2)@3", "takes no options, got 'gain=exp2'"),
+        ("map", "unknown name 'map'"),
         ("auc@10", "takes no cutoff, got @10; the partial AUC is 'pauc@N'"),
         ("wta@2", "takes no cutoff"),
         ("weights(1,0)", "weights must be nondecreasing, got 0.0 at rank 2"),
@@ -282,6 +289,54 @@ def test_convex_statistics_are_known(name, n):
     assert RankStatistic.parse(name).is_convex(n)
 
 
-@pytest.mark.parametrize("name", ["dcg@3", "pauc@3", "power(p=0.5)", "weights(0,1,1,1,1,1,1,1)"])
+@pytest.mark.parametrize("name", ["dcg@3", "pauc@3", "hits@3", "power(p=0.5)", "weights(0,1,1,1,1,1,1,1)"])
 def test_other_statistics_are_not_convex(name):
     assert not RankStatistic.parse(name).is_convex(8)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "best"),
+    [  # positives at the positions 1, 3 and 8 of 10
+        ("hits@4", 2, 3),
+        ("hits@2", 1, 2),
+        ("precision@4", 2 / 4, 3 / 4),
+        ("precision@20", 3 / 20, 3 / 20),
+        ("recall@4", 2 / 3, 1),
+        ("recall@2", 1 / 3, 2 / 3),
+        ("ap", (1 / 2 + 2 / 4 + 3 / 9) / 3, 1),
+        ("ap@4", (1 / 2 + 2 / 4) / 3, 1),
+        ("ap@2", (1 / 2) / 3, 2 / 3),
+    ],
+)
+def test_hits_and_what_they_are_shares_of(name, value, best):
+    statistic = RankStatistic.parse(name)
+    assert statistic.value([7, 2, 9], n=10) == pytest.approx(value, abs=1e-15)
+    assert statistic.best(10, 3) == pytest.approx(best, abs=1e-15)
+    assert statistic.kind.counts_hits
+    assert not statistic.kind.weighs_rows
+    assert statistic.normalized_name == ("n" + name if statistic.name == "hits" else name)
+    if statistic.kind.share_of == "positives":
+        with pytest.raises(ValueError, match=f"statistic {name}: needs a positive, got none"):
+            statistic.best(10, 0)
+    else:
+        assert statistic.best(10, 0) == 0
+
+
+@pytest.mark.parametrize(("name", "nearest"), [("ap", "'dcg' .* 'hits@50'"), ("ap@9", "'dcg@9' .* 'hits@9'")])
+def test_average_precision_has_a_value_but_no_weights(name, nearest):
+    statistic = RankStatistic.parse(name)
+    for use in (statistic.weights, statistic.is_convex, lambda n: statistic.check_linear()):
+        with pytest.raises(ValueError, match=f"statistic {name}: average precision is no sum .* {nearest}"):
+            use(5)
+    with pytest.raises(ValueError, match="n must be an integer of at least 1, got 0"):
+        statistic.value([], 0)
+    assert not statistic.is_constant(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "constant"), [("hits@5", True), ("recall@6", True), ("hits@4", False), ("dcg@9", False)]
+)
+def test_all_orders_of_a_list_have_as_many_hits_as_it_is_long(name, constant):
+    assert RankStatistic.parse(name).is_constant(5) is constant
+    values = {RankStatistic.parse(name).value([r], 5) for r in range(1, 6)}
+    assert (len(values) == 1) is constant

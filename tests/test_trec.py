@@ -253,7 +253,7 @@ def test_scores_are_compared_in_double_precision(tmp_path):
 def test_items_outside_a_list_count_where_relevant_items_are_counted():
     scores, labels = torch.tensor([3.0, 2.0, 9.0, 9.0]), torch.tensor([0, 1, 2, 0])
     outside = torch.tensor([False, False, True, True])
-    assert recall(scores, labels, outside=outside).item() == 0.5
+    assert recall(scores, labels, k=9, outside=outside).item() == 0.5
     expected = (1 / np.log2(3)) / (2 + 1 / np.log2(3))
     assert ndcg(scores, labels, outside=outside).item() == pytest.approx(expected, abs=1e-15)
     assert err(scores, labels, outside=outside).item() == pytest.approx(1 / 16 / 2)
@@ -265,14 +265,14 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
     assert [value.item() for value in counts.values()] == [2, 2, 1, 1]
     # a batch, with padding
     mask = torch.tensor([[True] * 4, [True, True, False, False]])
-    both = recall(scores.expand(2, 4), labels.expand(2, 4), mask=mask, outside=outside.expand(2, 4))
+    both = recall(scores.expand(2, 4), labels.expand(2, 4), k=9, mask=mask, outside=outside.expand(2, 4))
     assert both.tolist() == [0.5, 1.0]
     with pytest.raises(ValueError, match="judged must be True for every item with a label above 0"):
         bpref(scores, labels, judged=~outside)
     with pytest.raises(
         ValueError, match=r"outside must be a boolean tensor of the shape of scores \(4,\), got torch.int64"
     ):
-        recall(scores, labels, outside=outside.long())
+        recall(scores, labels, k=9, outside=outside.long())
 
 
 def test_order_of_queries_and_documents(tmp_path):

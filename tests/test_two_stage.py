@@ -80,7 +80,7 @@ def test_a_rows_score_depends_on_no_other_row():
     np.testing.assert_allclose(together, alone, rtol=1e-14)
 
 
-@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr", "wta", "pauc@5", "dcg(base=e)@10"])
+@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr", "wta", "pauc@5", "dcg(base=e)@10", "hits@8", "recall@5"])
 @pytest.mark.parametrize("base", ["logistic", "ranknet"])
 def test_never_worse_than_its_warm_start_on_the_training_list(statistic, base):
     X, y = sample(seed=3)
@@ -352,6 +352,14 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         (lambda X, y: quick(recentre="l1").fit(X, y), "recentre must be one of 'l2', 'max', got 'l1'"),
         (lambda X, y: quick(statistic="nope").fit(X, y), "unknown name 'nope'"),
         (lambda X, y: TwoStageRanker(exact="nope", choose=False).fit(X, y), "unknown name 'nope'"),
+        (
+            lambda X, y: quick(statistic="hits@20").fit(X, y),
+            "exact: statistic must have a cutoff below top_k = 20, for",
+        ),
+        (
+            lambda X, y: quick(statistic="ap").fit(X, y),
+            "statistic ap: average precision is no sum .* nearest are 'dcg'",
+        ),
         (lambda X, y: quick(ties="nope").fit(X, y), "ties must be one of 'resolved', 'subrank', 'average', got 'nope'"),
         (lambda X, y: quick(method="nope").fit(X, y), "method must be one of auto, .*, got 'nope'"),
         (lambda X, y: quick(margin=0.0).fit(X, y), "margin must be a finite number > 0, got 0.0"),

@@ -59,7 +59,9 @@ def test_every_query_is_cut_at_its_own_kth_score_ties_taken_in(seed, digits):
     assert (scores >= cut(scores, queries, None)).all()
 
 
-@pytest.mark.parametrize("statistic", ["dcg", "dcg@3", "mrr", "wrs", "wta", "power(p=2)"])
+@pytest.mark.parametrize(
+    "statistic", ["dcg", "dcg@3", "mrr", "wrs", "wta", "power(p=2)", "hits@2", "precision@2", "recall@2"]
+)
 @pytest.mark.parametrize("gain", ["exp2", "linear"])
 def test_the_value_is_the_sum_of_the_statistic_over_the_tops(statistic, gain):
     X, y, qid = sample(seed=1)
@@ -70,7 +72,7 @@ def test_the_value_is_the_sum_of_the_statistic_over_the_tops(statistic, gain):
     assert ranker.problem_.n == chosen.sum()
 
     def total(scores):
-        values = rank_statistic(*map(torch.from_numpy, (scores, y[chosen])), statistic, gain=gain,
+        values = rank_statistic(*map(torch.from_numpy, (scores, y[chosen])), statistic, gain=gain, empty=0.0,
                                 qid=torch.from_numpy(qid[chosen]))  # fmt: skip
         return float(values.sum())
 

@@ -1,5 +1,6 @@
 """Fitted rankers of every kind, each fitted once, for tests of files and exports."""
 
+import copy
 import functools
 import warnings
 
@@ -72,3 +73,13 @@ def fitted(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a few steps do not converge
         return ranker.fit(X, y, **({"qid": np.arange(len(y)) % 10} if lists else {})), lists
+
+
+@functools.cache
+def calibrated(name):
+    """Return a calibrated copy of a fitted ranker, and whether it scores rows by their lists."""
+    ranker, lists = fitted(name)
+    X, y = one_list()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return copy.copy(ranker).calibrate(X, y, np.arange(len(y)) % 10 if lists else None, folds=3), lists

@@ -172,7 +172,7 @@ class Objective:
         if problem.binary:
             scale, shift = problem.statistic.affine(positives, problem.n - positives)
             return scale * math.fsum(terms) + shift
-        return math.fsum(terms)
+        return math.fsum(terms) / (problem.statistic.cutoff if problem.statistic.kind.share_of == "top" else 1)
 
 
 def optimum(problem: Problem) -> tuple[float, list[Point]]:
@@ -233,7 +233,10 @@ def mistakes(problem: Problem, solution: Solution) -> list[str]:
 
 # --- instances -------------------------------------------------------------------------------------------------
 
-STATISTICS = ("dcg", "auc", "wrs", "mrr", "wta", "pauc@3", "dcg@2", "dcg(base=e)", "power(p=3)", "power(p=0.5)@4")
+STATISTICS = (
+    *("dcg", "auc", "wrs", "mrr", "wta", "pauc@3", "dcg@2", "dcg(base=e)", "power(p=3)", "power(p=0.5)@4"),
+    *("hits@3", "precision@2", "recall@3"),
+)
 MARGINS = (0.5, 1.0, 2.0, 0.25, 1e-4, 3.0, 50.0)
 PRICES = (0.0, 0.0, 0.0, 0.01, 0.2, 1.0)
 FAMILIES = ("binary", "integer", "dyadic", "real", "scaled", "extreme")

@@ -61,10 +61,12 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def statistic(text: str) -> str:
-    """Return the name of a rank statistic."""
+    """Return the name of a rank statistic that can be maximised."""
     from ltr import RankStatistic
 
     try:
-        return str(RankStatistic.parse(text))
+        found = RankStatistic.parse(text)
+        found.check_linear()
+        return str(found)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -82,14 +82,12 @@ class Display:
         parts = [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
         self._show(index, parts, f"{method}: step {index}, {', '.join(parts)}", _STEPS)
 
-    def fitting(self, done: int, total: int, what: str) -> None:
-        """Show how many of several fits are done, and what was fitted last."""
+    def fitting(self, method: str, done: int, total: int, what: str) -> None:
+        """Show how many fits of a method are done, and what was fitted last."""
         if done == 1:
-            self._start("comparing methods", total)
-        text = f"{done} of {total} fits"
-        self._show(done, [what], f"comparing methods: {text}, {what}", _STEPS)
-        if done == total:
-            self._clear()
+            self._start(method, total)
+        text = f"{done} of {total} fits ({what})"
+        self._show(done, [text], f"{method}: {text}", _STEPS)
 
     def choosing(self, done: int, total: int) -> None:
         """Show how many inner splits of the choice are done."""

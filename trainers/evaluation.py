@@ -13,7 +13,7 @@ import torch
 
 from ltr.data.trec import judged_lists, read_qrels, read_run
 from ltr.metrics import evaluate, parse_measure
-from ltr.metrics.measures import BinaryMeasure
+from ltr.metrics.measures import Measure
 from trainers.files import RunError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def evaluate_run(
     judged = read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else qrels
     lists = judged_lists(found_run, judged, complete=complete)
     labels = torch.from_numpy(lists.labels)
-    binary = {name for name, measure in named.items() if isinstance(measure, BinaryMeasure) and measure.name != "err"}
+    binary = {name for name, measure in named.items() if measure.binary}
     found: dict[str, NDArray[np.float64]] = {}
     for names, y in ((binary, torch.where(labels >= level, labels, 0)), (named.keys() - binary, labels)):
         try:

@@ -26,6 +26,7 @@ from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
 from ltr.metrics.ranked import Ties
 from ltr.rankers import (
+    AutoRanker,
     EstimatorRanker,
     ExactRanker,
     LogisticRegressionRanker,
@@ -37,7 +38,7 @@ from ltr.rankers import (
 )
 from ltr.statistics import RankStatistic
 from trainers.cards import card_ranker, find_card, label_name
-from trainers.config import CARD, EXACT, Config
+from trainers.config import AUTO, CARD, EXACT, Config
 from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
@@ -87,6 +88,9 @@ class Watch:
 
     def doing(self, what: str) -> None:
         """Receive what the method does after its steps."""
+
+    def fitting(self, done: int, total: int, what: str) -> None:
+        """Receive how many of a method's fits are done; a KeyboardInterrupt stops the method there."""
 
     inner: MutableMapping[str, Any] | None = None  # results of the choice's inner splits, to go on from
 
@@ -200,6 +204,11 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
             if ranker.fit_ is None:
                 raise
             interrupted = True
+    elif isinstance(ranker, AutoRanker):
+        with quiet_surrogates():
+            ranker.fit(
+                train.X, train.y, qid=train.qid, group=train.group, **weights_of(train), on_progress=watch.fitting
+            )
     else:
         ranker.fit(train.X, train.y, qid=train.qid, **weights_of(train))
     seconds = time.perf_counter() - started
@@ -215,7 +224,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
                 watch.log(index, {"loss/convex": float(ranker.losses_[index]), **reached}, rounds[index - 1])
         record |= {"steps": len(rounds), "loss": float(ranker.losses_[-1])}
     else:
-        no_loss = isinstance(ranker, ScoreColumn | EstimatorRanker)
+        no_loss = isinstance(ranker, ScoreColumn | EstimatorRanker | AutoRanker)
         record["loss"] = None if no_loss else own_loss(method, scores.train, train)
     if isinstance(ranker, SurrogateRanker):
         assert ranker.fit_ is not None
@@ -226,9 +235,28 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         record["steps"] = ranker.n_iter_
         if watch.optimum is not None:
             record["excess"] = ranker.objective_ - watch.optimum
+    if isinstance(ranker, AutoRanker):
+        scores = _out_of_fold(ranker, scores)
+        record |= {"message": str(ranker.comparison_), "compared": _compared(task, ranker)}
     weights = ranker.linear_weights
     ranker.name_features(task.split.feature_names)
     return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
+
+
+def _out_of_fold(ranker: AutoRanker, scores: Scores) -> Scores:
+    """Return scores with those of the training rows out of fold: trees know the labels of the rows that they learn."""
+    assert ranker.out_of_fold_ is not None
+    return Scores(ranker.out_of_fold_.mean(axis=0), scores.test)
+
+
+def _compared(task: Task, ranker: AutoRanker) -> Json:
+    """Return the statistics of each method that was compared, of the training rows out of fold, and the comparison."""
+    assert ranker.members_out_of_fold_ is not None
+    test, found = task.split.test, {}
+    for number, (name, scored) in enumerate(ranker.scores_of_members(test.X, test.qid).items()):
+        scores = Scores(ranker.members_out_of_fold_[:, :, number].mean(axis=0), scored)
+        found[name] = {**task.statistics(scores), "first_k": task.first_k(scores)}
+    return {"methods": found, **dataclasses.asdict(ranker.comparison_)}
 
 
 def _fit_exact(
@@ -337,7 +365,10 @@ def _reached(ranker: TwoStageRanker, problem: RerankProblem) -> Json:
 
 
 def _scores(task: Task, ranker: TwoStageRanker) -> Scores:
-    return Scores(*(ranker.decision_function(task.rows_of(part), part.qid) for _, part in task.split.parts))
+    train, test = task.split.train, task.split.test
+    return Scores(
+        ranker.training_scores(task.rows_of(train), train.qid), ranker.decision_function(task.rows_of(test), test.qid)
+    )
 
 
 def _ranked(task: Task, scores: Scores) -> Json:
@@ -365,6 +396,10 @@ def first_stage_ranker(
     if (name := config.baselines.estimators.get(method)) is not None:
         return EstimatorRanker(str(name), seed=config.seed)
     options = getattr(config.baselines, method).model_dump()
+    if method == AUTO:
+        options["methods"] = list(options["methods"]) or "auto"
+        measured = {"statistic": config.reported[0], "gain": config.statistics.gain}
+        return AutoRanker(**options, **measured, seed=config.seed)
     if method == "rankboost":
         options["thresholds"] = None if options["thresholds"] == "all" else options["thresholds"]
         return RankBoostRanker(**options, on_round=on_round)
@@ -374,7 +409,9 @@ def first_stage_ranker(
 def unsaved_because(ranker: Any) -> str:  # noqa: ANN401  (any ranker)
     """Return why a fitted ranker cannot be saved, an empty text where it can."""
     base = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
-    return f"not saved: {base.unsaved_}" if isinstance(base, EstimatorRanker) and base.unsaved_ else ""
+    parts = base.deployed if isinstance(base, AutoRanker) else [base]
+    reasons = [part.unsaved_ for part in parts if isinstance(part, EstimatorRanker) and part.unsaved_]
+    return f"not saved: {'; '.join(reasons)}" if reasons else ""
 
 
 def weights_of(train: Part) -> dict[str, Any]:

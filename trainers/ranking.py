@@ -7,6 +7,7 @@ ranker, which ranks further tables.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -280,7 +281,7 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
         hits = int((part.y > 0).sum())
         display.note(f"{name_of(table.where)}: {len(part.y):,} rows with a label, {hits:,} of them hits")
         display.begin("comparing methods", None)
-        progress = display.fitting
+        progress = functools.partial(display.fitting, "comparing methods")
     try:
         ranker.fit(
             pd.DataFrame(part.X, columns=names, copy=False),
@@ -302,6 +303,7 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     weights = None if table.weights is None else table.weights[kept]
     scores_today = None if today is None else part.X[:, names.index(today)]
     evidence = Evidence(part.y.astype(np.float64), ranker.out_of_fold_, part.qid, groups, weights, scores_today)
+    ranker.calibration_ = evidence.calibration  # chances are those of rows as they are, whatever their weight in a fit
     size = len(part.y) if given.raw is None else len(given.raw.numbers)
     found = evidence.found(evidence.depth(int(config.answer.visits or 1), size), config.seed)
     warnings = [*_about_columns(part.X, part.y, names), *_about_repeats(table)]

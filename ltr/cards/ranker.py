@@ -388,6 +388,11 @@ class CardRanker(Ranker):
         check_is_fitted(self)
         return self.questions_.transform(X).astype(np.float64)
 
+    def _rows_to_fit(self, X: Any, features: FloatArray) -> Any:  # noqa: ANN401
+        import pandas as pd
+
+        return pd.DataFrame(dict(X)) if isinstance(X, Mapping) else X
+
     def _scores(self, features: FloatArray) -> FloatArray:
         return features @ self._points
 

@@ -361,9 +361,12 @@ class RerankProblem(Problem):
             their grades, which is 1 in lists of two grades.
         qid: list of each observation, integers (n,), in any order; None puts all into one list.
         gain: how labels become gains: ``"exp2"`` for 2^label - 1, ``"linear"`` for the label itself, or a function of
-            the array of labels. Labels 0 and 1 are their own gains either way.
+            the array of labels. Labels 0 and 1 are their own gains either way. Statistics that count hits (``hits@50``,
+            ``precision@50``, ``recall@50``) take gain 1 for every label above 0, unless `gain` is a function: then its
+            numbers are the values of the hits, for ``hits`` only.
         normalise: divide the gains of each list by the value of its perfect ranking and by the number of lists where
             that is above 0. The statistic is then the mean over these lists of the normalised one: NDCG for ``dcg``.
+            ``precision`` and ``recall`` are shares already: theirs is the mean over the same lists.
         rank: ``"resolved"`` or ``"subrank"``.
         constraints: side constraints ``A w <= b``.
         max_nonzeros: largest number of non-zero weights, from 1 to the number of columns that are not free; None for
@@ -434,6 +437,14 @@ class RerankProblem(Problem):
         one_of("rank", rank, get_args(RankName))
         set_fields(self, X=features, y=labels, qid=_list_ids(qid, len(labels)), rank=rank, gain=gain)
         set_fields(self, normalise=normalise, gains=_gains(labels, gain), statistic=RankStatistic.parse(statistic))
+        self.statistic.check_linear()
+        if callable(gain) and self.statistic.kind.share_of in ("top", "positives"):
+            rule = f"'exp2' or 'linear' for {self.statistic}, which is a share of rows: hits takes a function"
+            raise ValueError(f"gain must be {rule}, got {gain!r:.80}")
+        if self.statistic.kind.counts_hits and not callable(gain):
+            set_fields(self, gains=(labels > 0).astype(np.float64))
+        if self.statistic.kind.share_of == "positives" and not self.binary:
+            set_fields(self, gains=self._shares_of_positives())
         if not self.gains.any() or (qid is None and np.all(self.gains == 1)):
             raise ValueError(f"y must hold both classes, got only {self.gains[0]:g}")
         if normalise:
@@ -441,9 +452,17 @@ class RerankProblem(Problem):
             set_fields(self, gains=self._normalised())
         self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
 
+    def _shares_of_positives(self) -> FloatArray:
+        """Return the gains of hits divided by the number of positives of their list."""
+        gains, rows = self.gains.copy(), self._rows
+        gains[rows.row] /= np.maximum(np.bincount(rows.list, gains[rows.row]), 1.0)[rows.list]
+        return gains
+
     def _normalised(self) -> FloatArray:
         """Return the gains divided so that the value is the mean of the normalised statistic over lists with a gain."""
         gains, best = self.gains.copy(), np.array(self._best_of_lists())
+        if self.statistic.kind.share_of in ("top", "positives"):
+            best = (best > 0).astype(np.float64)
         divisor = np.where(best > 0, best * np.count_nonzero(best), 1.0)
         gains[self._rows.row] /= divisor[self._rows.list]
         return gains
@@ -507,8 +526,10 @@ class RerankProblem(Problem):
 
     @property
     def _affine(self) -> tuple[float, float]:
-        """Scale and shift that turn the sum of weights into the statistic."""
-        return self.statistic.affine(len(self.positives), len(self.negatives)) if self.binary else (1.0, 0.0)
+        """Scale and shift that turn the sum of gains times weights into the statistic."""
+        if self.binary or self.statistic.kind.share_of == "top":
+            return self.statistic.affine(len(self.positives), len(self.negatives))
+        return 1.0, 0.0
 
     def rank_weights(self, length: int) -> FloatArray:
         """Return the rank weights of a list of this length, bottom of the list first."""
@@ -591,7 +612,9 @@ class RerankProblem(Problem):
         if self.binary:
             labels: dict[str, Any] = {"y": self.gains.astype(np.int64).tolist()}
         else:
-            labels = {"gains": self.gains.tolist(), "qid": self.qid.tolist()}
+            labels = {"gains": (self.gains * self._affine[0]).tolist(), "qid": self.qid.tolist()}
+            if self.statistic.kind.counts_hits:  # what it is a share of is in the gains
+                kind["statistic"] = str(RankStatistic("hits", cutoff=self.statistic.cutoff))
         weights = [v for members in self.lists for v in self.statistic.weights(len(members)).tolist()]
         return {**kind, **self._common_content(), **labels, "a": weights}
 

@@ -39,7 +39,10 @@ def list_loss(name: str, *, mean: bool = True, power: float = 1.0, temperature: 
 def statistic_loss(
     name: str, mean: bool, statistic: RankStatistic, gain: str, longest: int, equal: bool, temperature: float = 1.0
 ) -> ListLoss | None:
-    """Return the compiled loss of a rank statistic; None if its weights depend on the lengths of lists that differ.
+    """Return the compiled loss of a rank statistic; None if it must be computed for each list apart.
+
+    That is so if its weights depend on the lengths of lists that differ, or if it is a share of hits that is not taken
+    as a share of its ideal value.
 
     Args:
         name: name of the compiled loss.
@@ -50,18 +53,19 @@ def statistic_loss(
         equal: whether all lists have this length.
         temperature: unit of score differences.
     """
-    by = statistic.kind.by
-    if by not in ("rank", "position") and not equal:
+    kind = statistic.kind
+    if (kind.by not in ("rank", "position") and not equal) or (kind.counts_hits and kind.share_of and not mean):
         return None
     return ListLoss(
         name,
         mean=mean,
         temperature=temperature,
         rank_weights=statistic.weights(longest, cut=False).tolist(),
-        by_rank=by != "position",
+        by_rank=kind.by != "position",
         cutoff=longest if statistic.cutoff is None else min(statistic.cutoff, longest),
         exp2=gain == "exp2",
-        share_of_pairs=statistic.kind.share_of_pairs,
+        hits=kind.counts_hits,
+        share_of_pairs=kind.share_of_pairs,
     )
 
 

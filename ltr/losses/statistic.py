@@ -1,7 +1,9 @@
 """Losses made from any rank statistic of `ltr.statistics`, with graded gains.
 
 Both compare with the ideal value of a list, reached by gains in descending order, and are 0 if it is 0. They do not
-accept item weights, because positions count items; otherwise they keep `ltr.losses.contract`.
+accept item weights, because positions count items; otherwise they keep `ltr.losses.contract`. Where hits are counted
+(``hits@50``, ``precision@50``, ``recall@50``), every label above 0 has gain 1. As shares of the ideal value these three
+are the same loss; most orders are flat in it, so that the loss of ``dcg@50`` is often the better guide.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ class _StatisticLoss(RankingLoss):
     ) -> None:
         super().__init__(reduction=reduction, pairs=pairs)
         self.statistic = RankStatistic.parse(statistic)
+        self.statistic.check_linear()
         self.gain = one_of("gain", gain, get_args(GainName))
 
     def list_values(self, lists: Lists) -> Tensor:
@@ -69,7 +72,7 @@ class _StatisticLoss(RankingLoss):
 
     def _parts(self, lists: Lists) -> tuple[Tensor, Tensor, Tensor]:
         """Return the gains, the weights of positions, and the ideal value."""
-        gains = gains_of(lists.labels.double(), self.gain).masked_fill(~lists.mask, 0.0)
+        gains = self._gains(lists)
         weights = position_weights(self.statistic, lists.mask.sum(-1), lists.scores.shape[-1])
         ideal = (gains.sort(-1, descending=True).values * weights).sum(-1)
         check_finite(ideal, self.statistic, lists.labels)
@@ -79,6 +82,18 @@ class _StatisticLoss(RankingLoss):
             unit = torch.ones_like(ideal).masked_fill(ideal > _LARGE, 1.0 / _LARGE)
             gains, ideal = gains * unit.unsqueeze(-1), ideal * unit
         return gains, weights, ideal
+
+    def _gains(self, lists: Lists) -> Tensor:
+        """Return the gain of each item, 0 in padding."""
+        kind, labels = self.statistic.kind, lists.labels.double()
+        if not kind.counts_hits:
+            return gains_of(labels, self.gain).masked_fill(~lists.mask, 0.0)
+        found = ((labels > 0) & lists.mask).double()
+        if self.pairs == "mean" or not kind.share_of:  # factors of a list cancel in a share of its ideal value
+            return found
+        if kind.share_of == "top" and self.statistic.cutoff is not None:
+            return found / self.statistic.cutoff
+        return found / found.sum(-1, keepdim=True).clamp(min=1.0)
 
     def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
         """Return the value as a share of the ideal value, or of the pairs for ``auc``, unless `pairs` is ``"sum"``.

@@ -20,12 +20,18 @@ from ltr.statistics import RankStatistic
 
 def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
     """Return the rank statistic of each list."""
-    if statistic.kind.share_of_pairs:
+    kind = statistic.kind
+    if kind.share_of_pairs:
         statistic.check_labels(graded=not ranked.binary)
         return _share_of_pairs_of(ranked, ties, empty)
-    value = ranked.total(ranked.ordered(ties).gains(gain) * ranked.weights(partial(weights_at, statistic), ties))
+    if not kind.linear:
+        return average_precision_of(ranked, statistic.cutoff, ties, empty)
+    weights = ranked.weights(partial(weights_at, statistic), ties)
+    value = ranked.total(weights if kind.counts_hits else ranked.ordered(ties).gains(gain) * weights)
     check_finite(value, statistic, ranked.levels)
-    return value
+    if kind.share_of == "top" and statistic.cutoff is not None:
+        return value / statistic.cutoff
+    return torch.where(ranked.all_relevant > 0, value / ranked.all_relevant, empty) if kind.share_of else value
 
 
 def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
@@ -44,18 +50,6 @@ def _share_of_pairs_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
     won = 2 * n * positives - places - positives * (positives + 1)
     pairs = 2 * positives * (n - positives)
     return torch.where(pairs > 0, won.double() / pairs, empty)
-
-
-def precision_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
-    """Return relevant items among the top k positions over k, or over the length of the list without a cutoff."""
-    hits = _hits(ranked, k, ties)
-    size = ranked.n.double() if k is None else torch.full_like(hits, k)
-    return torch.where(ranked.n > 0, hits / size, empty)
-
-
-def recall_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
-    """Return the share of the relevant items that are among the top k positions."""
-    return torch.where(ranked.all_relevant > 0, _hits(ranked, k, ties) / ranked.all_relevant, empty)
 
 
 def lift_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:

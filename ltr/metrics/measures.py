@@ -7,9 +7,10 @@ name                           value of a list
 =============================  ====================================================================================
 ``ndcg@10``                    DCG of the top 10 over that of the ideal order; ``ndcg(gain=exp2)``: 2^label - 1
 ``mrr@10``                     reciprocal rank of the first relevant item, 0 if it is below the top 10
-``map``, ``map@10``            average precision; with a cutoff, relevant items below the top 10 count 0
+``hits@10``                    number of relevant items among the top 10
 ``precision@10``               share of relevant items among the top 10
 ``recall@10``                  share of the relevant items that are among the top 10
+``ap``, ``ap@10``              average precision; with a cutoff, relevant items below the top 10 count 0
 ``lift@10``                    share of relevant items among the top 10 over that of the whole list
 ``rprec``                      precision at position R, of R relevant items
 ``success@10``                 1 if there is a relevant item among the top 10, else 0
@@ -26,8 +27,9 @@ name                           value of a list
 ``normalized(pauc@100)``       a rank statistic over its value for the ideal order
 =============================  ====================================================================================
 
-``@10`` may be left out everywhere except after ``pauc``. Names are also read as `ir_measures` and trec_eval spell them
-(``nDCG@10``, ``P@5``, ``ndcg_cut_10``): see `ltr.metrics.names`.
+``hits``, ``precision``, ``recall`` and ``ap`` are rank statistics, too (`ltr.statistics.RankStatistic`). ``@10`` may be
+left out everywhere except after ``hits``, ``precision``, ``recall`` and ``pauc``. Names are also read as `ir_measures`
+and trec_eval spell them (``nDCG@10``, ``P@5``, ``ndcg_cut_10``): see `ltr.metrics.names`.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from ltr.metrics import formulas
 from ltr.metrics.names import plain_name
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
 from ltr.ranks import GainName
-from ltr.statistics import RankStatistic
+from ltr.statistics import RankStatistic, UnknownStatisticError
 
 _GRAMMAR = re.compile(
     r"(?P<name>(?:[A-Za-z_][\w.]*:)?[a-z_]\w*)(?:\((?P<options>.*)\))?(?:@0*(?P<k>[0-9]{1,19}))?", re.A
@@ -116,6 +118,11 @@ class Measure(ABC):
         """Whether a better order has a higher value."""
         return True
 
+    @property
+    @abstractmethod
+    def binary(self) -> bool:
+        """Whether it asks only which labels are above 0."""
+
     @abstractmethod
     def __str__(self) -> str: ...
 
@@ -125,7 +132,10 @@ class Measure(ABC):
 
 @dataclass(frozen=True, repr=False)
 class StatisticMeasure(Measure):
-    """A rank statistic, divided by its value for the ideal order if `normalized`."""
+    """A rank statistic; if `normalized`, divided by its value for the ideal order, unless it is a share already.
+
+    The gain is that of a label, ``"linear"`` where hits are counted: there every label above 0 is 1.
+    """
 
     statistic: RankStatistic
     gain: GainName = "linear"
@@ -133,12 +143,21 @@ class StatisticMeasure(Measure):
 
     def __post_init__(self) -> None:
         one_of("gain", self.gain, get_args(GainName))
+        if self.statistic.kind.counts_hits:
+            object.__setattr__(self, "gain", "linear")
+
+    @property
+    def binary(self) -> bool:
+        """Whether it asks only which labels are above 0."""
+        return self.statistic.kind.counts_hits
 
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
         """Return the value of each list."""
         value = formulas.statistic_of(ranked, self.statistic, self.gain, ties, empty)
-        if not self.normalized or self.statistic.kind.share_of_pairs:
+        if not self.normalized:
             return value
+        if self.statistic.kind.share_of:
+            return torch.where(ranked.all_relevant > 0, value, empty)
         best = formulas.statistic_of(ranked.ideal, self.statistic, self.gain, "resolved", empty)
         return torch.where(best > 0, value / best, empty)
 
@@ -181,6 +200,11 @@ class BinaryMeasure(Measure):
         """Whether a better order has a higher value."""
         return self.name not in _LOWER_IS_BETTER
 
+    @property
+    def binary(self) -> bool:
+        """Whether it asks only which labels are above 0."""
+        return self.name != "err"
+
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
         """Return the value of each list."""
         value = _WHOLE[self.name] if self.name in _WHOLE else partial(_CUT[self.name], k=self.k)
@@ -201,11 +225,8 @@ _WHOLE: dict[str, Callable[..., Tensor]] = {
     **{name: partial(formulas.count_of, what=name) for name in _COUNTS},
 }
 _CUT: dict[str, Callable[..., Tensor]] = {
-    "map": formulas.average_precision_of,
     "mrr": formulas.mrr_of,
     "lift": formulas.lift_of,
-    "precision": formulas.precision_of,
-    "recall": formulas.recall_of,
     "success": formulas.success_of,
     "rbp": formulas.rank_biased_precision_of,
     "err": formulas.expected_reciprocal_rank_of,
@@ -253,7 +274,7 @@ def parse_measure(text: str | Measure) -> Measure:
         return StatisticMeasure(RankStatistic.parse(f"{_NORMALIZED[name]}{k}"), gain, normalized=True)
     try:
         return StatisticMeasure(RankStatistic.parse(f"{name}{_call(rest)}{k}"), gain)
-    except ValueError as error:
+    except UnknownStatisticError as error:
         known = ", ".join((*_NORMALIZED, *_CUT, *_WHOLE, *(f"{around}(...)" for around in _AROUND)))
         raise ValueError(f"measure {text!r}: none of {known}, and no rank statistic: {error}") from None
 
@@ -427,24 +448,34 @@ def pairwise_misranking_error(scores: Tensor, labels: Tensor, **options: Unpack[
     return BinaryMeasure("pairwise_misranking_error")(scores, labels, **options)
 
 
-def precision(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+def hits(scores: Tensor, labels: Tensor, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
+    """Number of relevant items among the top k positions; an item is relevant if its label is above 0.
+
+    Examples:
+        >>> hits(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
+        1.0
+    """
+    return StatisticMeasure(RankStatistic("hits", cutoff=k))(scores, labels, **options)
+
+
+def precision(scores: Tensor, labels: Tensor, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
     """Share of relevant items among the top k positions: hits / k, also if the list is shorter than k.
 
     Examples:
         >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
         0.5
     """
-    return BinaryMeasure("precision", k)(scores, labels, **options)
+    return StatisticMeasure(RankStatistic("precision", cutoff=k))(scores, labels, **options)
 
 
-def recall(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+def recall(scores: Tensor, labels: Tensor, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
     """Share of the relevant items that are among the top k positions; undefined without a relevant item.
 
     Examples:
         >>> recall(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
         0.5
     """
-    return BinaryMeasure("recall", k)(scores, labels, **options)
+    return StatisticMeasure(RankStatistic("recall", cutoff=k))(scores, labels, **options)
 
 
 def lift(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
@@ -486,7 +517,7 @@ def average_precision(
         >>> round(average_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # (1 + 2/3) / 2
         0.833333
     """
-    return BinaryMeasure("map", k)(scores, labels, **options)
+    return StatisticMeasure(RankStatistic("ap", cutoff=k))(scores, labels, **options)
 
 
 def r_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:

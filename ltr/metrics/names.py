@@ -4,14 +4,14 @@
 ir_measures                                            here
 =====================================================  ==========================================
 ``nDCG@10``, ``nDCG(dcg='exp-log2')@10``               ``ndcg@10``, ``ndcg(gain=exp2)@10``
-``AP``, ``AP@10``, ``RR@10``, ``P@5``, ``R@100``       ``map``, ``map@10``, ``mrr@10``, ``precision@5``, ``recall@100``
+``AP``, ``AP@10``, ``RR@10``, ``P@5``, ``R@100``       ``ap``, ``ap@10``, ``mrr@10``, ``precision@5``, ``recall@100``
 ``Rprec``, ``Success@10``, ``Bpref``                   ``rprec``, ``success@10``, ``bpref``
 ``RBP(p=0.8)``, ``ERR@20``                             ``rbp``, ``err@20``
 ``NumRet``, ``NumRel``, ``NumRet(rel=1)``              ``num_ret``, ``num_rel``, ``num_rel_ret``
 =====================================================  ==========================================
 
 trec_eval writes cutoffs behind an underscore: ``P_5``, ``recall_100``, ``map_cut_10``, ``ndcg_cut_10``, ``success_1``;
-its ``recip_rank`` is ``mrr``.
+its ``map`` is ``ap``, the mean of which it is over queries, and its ``recip_rank`` is ``mrr``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import re
 _NAMES = {
     "nDCG": "ndcg",
     "NDCG": "ndcg",
-    "AP": "map",
-    "MAP": "map",
+    "AP": "ap",
+    "MAP": "ap",
+    "map": "ap",
     "RR": "mrr",
     "MRR": "mrr",
     "recip_rank": "mrr",
@@ -44,7 +45,7 @@ _NAMES = {
 _WITH_CUTOFF = {
     "P": "precision",
     "recall": "recall",
-    "map_cut": "map",
+    "map_cut": "ap",
     "ndcg_cut": "ndcg",
     "success": "success",
 }

@@ -295,7 +295,7 @@ enum class Reduction { none, sum, mean };
 class ListLoss {
  public:
   ListLoss(const std::string& name, bool mean, double power, double temperature, std::vector<double> rank_weights,
-           bool by_rank, std::int64_t cutoff, bool exp2, bool share_of_pairs)
+           bool by_rank, std::int64_t cutoff, bool exp2, bool hits, bool share_of_pairs)
       : rank_weights_(std::move(rank_weights)) {
     const auto found = kernels().find(name);
     require(found != kernels().end(), "the name of a loss");
@@ -305,6 +305,7 @@ class ListLoss {
                 .by_rank = by_rank,
                 .cutoff = cutoff,
                 .exp2 = exp2,
+                .hits = hits,
                 .share_of_pairs = share_of_pairs,
                 .temperature = temperature};
     needs_weights_ = name == "lambda" || name == "smooth";
@@ -451,10 +452,11 @@ void bind_losses(nb::module_& module) {
           },
           nb::arg("out").noconvert(), "Write the number of each item's list.");
   nb::class_<ListLoss>(module, "ListLoss", "A loss of lists by name, with its options.")
-      .def(nb::init<const std::string&, bool, double, double, std::vector<double>, bool, std::int64_t, bool, bool>(),
+      .def(nb::init<const std::string&, bool, double, double, std::vector<double>, bool, std::int64_t, bool, bool,
+                    bool>(),
            nb::arg("name"), nb::arg("mean") = true, nb::arg("power") = 1.0, nb::arg("temperature") = 1.0,
            nb::arg("rank_weights") = std::vector<double>{}, nb::arg("by_rank") = false, nb::arg("cutoff") = 0,
-           nb::arg("exp2") = false, nb::arg("share_of_pairs") = false)
+           nb::arg("exp2") = false, nb::arg("hits") = false, nb::arg("share_of_pairs") = false)
       .def("__call__", &ListLoss::operator(), nb::arg("scores"), nb::arg("labels"), nb::arg("mask").none(),
            nb::arg("weights").none(), nb::arg("groups").none(), nb::arg("reduction"), nb::arg("threads"),
            nb::arg("values"), nb::arg("slopes"), nb::arg("curvatures") = nb::none(),

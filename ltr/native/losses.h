@@ -26,6 +26,7 @@ struct Options {
   bool by_rank = false;                    // whether weights depend on the rank instead of the position
   std::int64_t cutoff = 0;                 // positions from here on have weight 0
   bool exp2 = false;                       // gains are 2^label - 1, otherwise the label
+  bool hits = false;                       // gains are 1 for labels above 0, whatever `exp2` says
   bool share_of_pairs = false;             // divide by the number of pairs of a positive and a negative
   double temperature = 1.0;
 };

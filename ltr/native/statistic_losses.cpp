@@ -24,7 +24,10 @@ Statistic statistic_of(const List& list, const Options& options, Workspace& spac
   const std::size_t n = list.n;
   Statistic x{space.take(n), space.take(n)};
   const ByLabel by_label = sort_by_label(list.labels, n, space);
-  for (std::size_t i = 0; i < n; ++i) x.gains[i] = options.exp2 ? std::exp2(list.labels[i]) - 1.0 : list.labels[i];
+  for (std::size_t i = 0; i < n; ++i) {
+    const double label = list.labels[i];
+    x.gains[i] = options.hits ? static_cast<double>(label > 0.0) : options.exp2 ? std::exp2(label) - 1.0 : label;
+  }
   const std::size_t longest = options.rank_weights.size();
   for (std::size_t position = 0; position < n; ++position) {
     const std::size_t rank = (options.by_rank ? n : longest) - position;

@@ -13,7 +13,8 @@
 ==========================  ==================================================================
 
 A ranker is neither a classifier nor a regressor. Labels are 0 and 1 or graded, ``decision_function`` and ``predict``
-give scores, ``score`` is the mean of a rank statistic over lists. A ``qid`` says which rows form a list; it is metadata
+give scores, ``score`` is the mean of a rank statistic over lists. ``calibrate`` learns the chance of a hit by score,
+which ``predict_proba`` returns. A ``qid`` says which rows form a list; it is metadata
 in scikit-learn's sense. ``save`` writes a fitted ranker to a file, and ``Ranker.load`` reads it.
 
 Examples:
@@ -29,6 +30,7 @@ Examples:
 from ltr.rankers.auto import AutoRanker, Comparison
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers.calibration import Calibration, fit_calibration, predictive_interval
 from ltr.rankers.choice import Choice
 from ltr.rankers.estimators import EstimatorRanker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
@@ -40,6 +42,7 @@ from ltr.rankers.two_stage import TwoStageRanker
 
 __all__ = [
     "AutoRanker",
+    "Calibration",
     "Choice",
     "Comparison",
     "EstimatorRanker",
@@ -53,5 +56,7 @@ __all__ = [
     "SurrogateRanker",
     "TreesRanker",
     "TwoStageRanker",
+    "fit_calibration",
     "make_ranker",
+    "predictive_interval",
 ]

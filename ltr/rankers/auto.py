@@ -38,16 +38,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, check_callable
+from ltr.data.dataset import checked_queries
 from ltr.data.similar import similar_rows
 from ltr.losses import ranknet_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
+from ltr.rankers.calibration import fit_calibration
 from ltr.rankers.choice import InnerSplit, compare, inner_splits, places
 from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.methods import ScoreColumn, make_ranker
@@ -137,6 +139,7 @@ class AutoRanker(Ranker):
         intercept_: the b of the score.
         out_of_fold_: scores of the training rows by the deployed method or blend, (repeats, n), each by fits that have
             not seen the row; None after `load`.
+        calibration_: the chance of a hit by the scores out of fold, for `predict_proba`.
         members_out_of_fold_: those of all methods, (repeats, n, methods), in the order of `rankers_`; None likewise.
 
     Examples:
@@ -231,6 +234,9 @@ class AutoRanker(Ranker):
             rows=max(map(len, seen)) if fewer else None,
             similar=None if similar is None else int(similar.max()) + 1,
         )
+        self._calibrate(rows)
+        if sample_weight is not None and not (kept := np.asarray(sample_weight) > 0).all():
+            self._score_left_out(self._features(X), qid, kept)
         return self
 
     def _blend(
@@ -282,10 +288,38 @@ class AutoRanker(Ranker):
             str(measure[0]),
         )
 
+    def _calibrate(self, rows: _Rows) -> None:
+        """Find the chances of a hit by the scores out of fold; labels that are all above 0 give none."""
+        assert self.out_of_fold_ is not None
+        if rows.labels.min() > 0:
+            return
+        many = len(self.out_of_fold_)
+        own = np.arange(len(rows.labels)) if rows.groups is None else rows.groups
+        weights = None if rows.weights is None else np.tile(rows.weights, many)
+        self.calibration_ = fit_calibration(
+            self.out_of_fold_.ravel(), np.tile(rows.labels, many), weights, np.tile(own, many)
+        )
+
+    def _score_left_out(self, features: FloatArray, qid: ArrayLike | None, kept: NDArray[np.bool_]) -> None:
+        """Add the scores of rows of weight 0, which no fit has seen, to those out of fold."""
+        assert self.out_of_fold_ is not None
+        assert self.members_out_of_fold_ is not None
+        lists = None if qid is None else checked_queries(qid, len(features))[0]
+        whole = np.repeat(self._scores(features, lists)[None], len(self.out_of_fold_), axis=0)
+        members = np.stack([member.scores(features, lists) for member in self._members.values()], axis=-1)
+        of_members = np.repeat(members[None], len(whole), axis=0)
+        whole[:, kept], of_members[:, kept] = self.out_of_fold_, self.members_out_of_fold_
+        self.out_of_fold_, self.members_out_of_fold_ = whole, of_members
+
     @property
     def rankers_(self) -> dict[str, Any]:
         """The fitted methods by name."""
         return {name: member.ranker for name, member in self._members.items()}
+
+    @property
+    def deployed(self) -> list[Any]:
+        """The fitted methods that the score is made of."""
+        return [self._members[name].ranker for name in self.weights_]
 
     def _methods(self, rows: _Rows) -> dict[str, Callable[[], Any]]:
         """Return what makes each method, by name, from the simplest to the least simple."""
@@ -325,6 +359,17 @@ class AutoRanker(Ranker):
         for name, weight in self.weights_.items():
             total += weight * self._members[name].scores(features, lists)
         return total
+
+    def scores_of_members(self, X: ArrayLike, qid: ArrayLike | None = None) -> dict[str, FloatArray]:
+        """Return the scores of rows by each of `rankers_` on the common scale, by name.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            qid: list of each row, (n,); None means that all rows are one list.
+        """
+        features = self._features(X)
+        lists = None if qid is None else checked_queries(qid, len(features))[0]
+        return {name: member.scores(features, lists) for name, member in self._members.items()}
 
     @property
     def linear_weights(self) -> FloatArray | None:

@@ -6,15 +6,17 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
 
 import narwhals.stable.v2 as narwhals
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter, validate_data
 
 from ltr.checks import check_whole, one_of
 from ltr.data.dataset import (
@@ -32,6 +34,8 @@ from ltr.data.tables import features_of
 from ltr.files import write_atomic
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
+from ltr.rankers.calibration import Calibration, fit_calibration
+from ltr.rankers.choice import PartScores, parts_of
 from ltr.rankers.explanation import RESERVED, Explanation, summed
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
 from ltr.rankers.states import KINDS, current_state, described, state_of
@@ -74,6 +78,25 @@ def all_or_nothing(
     return fit_or_restore
 
 
+class _WhereCalibrated:
+    """A method that a ranker has once it is calibrated, so that ``hasattr`` tells, as for scikit-learn's estimators."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.__func__ = method  # as static methods and class methods have it
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]  # which is not callable itself
+
+    def __get__(self, ranker: Ranker | None, owner: type[Ranker]) -> Callable[..., Any]:
+        if ranker is None:
+            return self.__func__
+        if ranker.calibration_ is None:
+            name = owner.__name__
+            raise NotFittedError(
+                f"{self.__func__.__name__} needs a calibrated ranker, which this {name} is not: call calibrate(X, y) "
+                "with the rows of its fit"
+            )
+        return MethodType(self.__func__, ranker)
+
+
 class Ranker(BaseEstimator):
     """A scikit-learn estimator that gives every row a score; rows with larger scores stand higher in the list.
 
@@ -90,6 +113,7 @@ class Ranker(BaseEstimator):
         n_features_in_: number of features in `fit`.
         feature_names_in_: names of the columns in `fit`, where X was a frame with names.
         preparation_: what makes features of the user's table, see `prepare_with`; None where X has the features.
+        calibration_: the `Calibration` of the scores; None until `calibrate` is called.
 
     Raises:
         ValueError: in `fit`, a parameter or data against its rule.
@@ -101,7 +125,9 @@ class Ranker(BaseEstimator):
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
     preparation_: TablePreparation | None = None
+    calibration_: Calibration | None = None
 
+    _LEARNS: ClassVar[bool] = True  # whether `fit` learns from the rows
     _FITTED: ClassVar[tuple[str, ...]] = ()
     _BY_LIST: ClassVar[bool] = False  # whether `_scores` takes the list of each row as well
     _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
@@ -199,6 +225,138 @@ class Ranker(BaseEstimator):
         """Return scores that order the rows of each list, and which rows were reranked; None without a second stage."""
         return self._scores(features), None
 
+    # chances
+
+    def calibrate(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        folds: int | None = 5,
+    ) -> Self:
+        """Learn the chance of a hit, a label above 0, by score, for `predict_proba` and a column ``chance`` in `rank`.
+
+        The scores that it learns from are out of fold: the rows are divided into folds, a clone of the ranker is fitted
+        to all but one, and scores the rows of that one. The scores of each clone are shifted and scaled so that those
+        of its training rows have the mean and deviation of this ranker's. A ranker that learns nothing in `fit`, a
+        `ScoreColumn` or `TreesRanker`, keeps its scores, so it must not have seen these rows. After a fit on lists, a
+        chance is that of rows with such a score in any list.
+
+        Args:
+            X: the rows of the fit, (n, d).
+            y: labels, (n,).
+            qid: list of each row, as for `fit`; lists are never divided.
+            group: which rows belong together, (n,), integers or texts: groups are never divided, and count in the
+                calibration as one row each. With `qid`, groups of whole queries.
+            sample_weight: weight of each row, (n,), >= 0, for the fits, which must take it, and for the calibration.
+            folds: number of folds, at least 2; None takes the ranker's own scores of these rows, which must then be
+                rows that it has not seen.
+
+        Raises:
+            ValueError: a ranker that is not fitted, or arguments against these rules.
+
+        Examples:
+            >>> from ltr.rankers import LogisticRegressionRanker
+            >>> rng = np.random.default_rng(0)
+            >>> X = rng.normal(size=(400, 2))
+            >>> y = rng.random(400) < 1 / (1 + np.exp(-2 * X[:, 0]))
+            >>> ranker = LogisticRegressionRanker().fit(X, y).calibrate(X, y)
+            >>> ranker.predict_proba([[-2.0, 0.0], [2.0, 0.0]])[:, 1].round(1).tolist()
+            [0.1, 0.9]
+        """
+        if folds is not None:
+            check_whole("folds", folds, 2, " or None")
+        features = self._features(X)
+        labels, lists = labels_and_lists(y, qid, len(features))
+        groups = checked_groups(group, len(labels), lists)
+        weights = None if sample_weight is None else checked_weights(sample_weight, len(labels))
+        table, kept = self._rows_to_fit(X, features), np.arange(len(labels))
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            table, labels, weights = _safe_indexing(table, kept), labels[kept], weights[kept]
+            lists, groups = (
+                None if one is None else np.unique(one[kept], return_inverse=True)[1] for one in (lists, groups)
+            )
+        if folds is None or not self._LEARNS:
+            scores, _ = self._placed(features[kept], lists)
+        else:
+            parts = parts_of(labels, lists, groups, 0, folds)
+            if parts is None:
+                which = "two rows of each label" if lists is None else "two queries"
+                also = "" if groups is None else ", in different groups"
+                raise ValueError(f"calibrate needs at least {which}{also} to hold rows out")
+            scores = self._held_out_scores(table, features[kept], labels, lists, groups, weights, parts)
+        self.calibration_ = fit_calibration(scores, labels, weights, groups)
+        return self
+
+    @_WhereCalibrated
+    def predict_proba(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Return the chances of a label of 0 and of a hit, a label above 0, by the calibration, (n, 2).
+
+        Rows with larger scores have no smaller chance of a hit.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            qid: list of each row, as for `rank`.
+
+        Raises:
+            sklearn.exceptions.NotFittedError: a ranker without a calibration: call `calibrate` first.
+        """
+        scores, _ = self._placed(self._features(X), qid)
+        assert self.calibration_ is not None
+        chances = self.calibration_(scores)
+        return np.column_stack([1 - chances, chances])
+
+    @_WhereCalibrated
+    def plot_reliability(
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None, *, bins: int = 10, title: str = ""
+    ) -> Figure:
+        """Return a matplotlib figure of the share of hits against the predicted chance, by `Calibration.reliability`.
+
+        Args:
+            X: rows that the ranker has not seen, (n, d), with the columns of the fit.
+            y: their labels, (n,).
+            qid: list of each row, as for `rank`.
+            bins: number of bins of about as many rows each.
+            title: what to write above.
+
+        Raises:
+            sklearn.exceptions.NotFittedError: a ranker without a calibration: call `calibrate` first.
+        """
+        features = self._features(X)
+        labels, _ = labels_and_lists(y, qid, len(features))
+        assert self.calibration_ is not None
+        return self.calibration_.plot_reliability(self._placed(features, qid)[0], labels, bins, title)
+
+    def _rows_to_fit(self, X: Any, features: FloatArray) -> Any:  # noqa: ANN401 (a frame of any library, or an array)
+        """Return what to fit a clone to: the features of X, as a frame where they have names."""
+        import pandas as pd
+
+        return features if self._names is None else pd.DataFrame(features, columns=self._names)
+
+    def _held_out_scores(
+        self,
+        table: Any,  # noqa: ANN401 (a frame of any library, or an array)
+        features: FloatArray,
+        labels: FloatArray,
+        lists: IntArray | None,
+        groups: IntArray | None,
+        weights: FloatArray | None,
+        parts: IntArray,
+    ) -> FloatArray:
+        """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`."""
+        own, _ = self._placed(features, lists)
+        scores = np.empty(len(labels))
+        for part in range(parts.max() + 1):
+            seen, held = parts != part, parts == part
+            other = fit_to(clone(self), table, labels, lists, groups, weights, seen)
+            found, _ = other._placed(other._features(table), lists)
+            scores[held] = PartScores.of(found, seen).on_the_scale_of(own)[held]
+        return scores
+
     # lists
 
     def order(self, X: ArrayLike, qid: ArrayLike | None = None) -> IntArray:
@@ -225,8 +383,8 @@ class Ranker(BaseEstimator):
 
         Returns:
             A frame with the columns ``query`` (where there are queries), ``position`` (1 is the top of the list, or of
-            the query), ``score``, and for two stages ``stage``: ``"reranked"`` where the exact stage placed the row,
-            ``"base"`` where the base ranker did.
+            the query), ``score``, ``chance`` (of a hit, where the ranker is calibrated), and for two stages ``stage``:
+            ``"reranked"`` where the exact stage placed the row, ``"base"`` where the base ranker did.
 
         Examples:
             >>> import pandas as pd
@@ -240,7 +398,9 @@ class Ranker(BaseEstimator):
 
     def _list(self, X: Any, features: FloatArray, qid: ArrayLike | None) -> tuple[pd.DataFrame, IntArray]:  # noqa: ANN401
         """Return the frame of `rank` in the order of the rows of X, and the `order`."""
-        return ranked_frame(X, *self._placed(features, qid), qid)
+        scores, reranked = self._placed(features, qid)
+        chances = None if self.calibration_ is None else self.calibration_(scores)
+        return ranked_frame(X, scores, reranked, chances, qid)
 
     def plot_list(
         self,
@@ -372,7 +532,7 @@ class Ranker(BaseEstimator):
         Returns:
             Features, labels, and the number of each row's list, None without a `qid`.
         """
-        self.preparation_ = None
+        self.preparation_ = self.calibration_ = None
         names = column_names(X)
         given = X if names is None else columns_by_name(X, names)
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
@@ -491,13 +651,14 @@ class Ranker(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to one file, whole or not at all, that `load` reads without running code from it.
 
-        The file is JSON with all digits of the weights. That of a ranker with a network is a safetensors file with the
-        same JSON in its metadata; by custom its name ends in ``.safetensors``. `ltr.rankers.files` describes both.
+        The file is JSON with all digits of the weights. That of a ranker with a network, or with more than 100,000
+        numbers, is a safetensors file with the same JSON in its metadata; by custom its name ends in ``.safetensors``.
+        `ltr.rankers.files` describes both, and `file_suffix` says which one it is.
         Training data, callbacks and solver objects are left out: they matter to fits only.
 
         Raises:
             TypeError: a base of another library that has no form here, see `ltr.rankers.foreign`.
-            ValueError: a ranker that is not fitted, or the name of a JSON file for a network.
+            ValueError: a ranker that is not fitted, or the name of a JSON file for a network or a large forest.
 
         Examples:
             >>> import tempfile
@@ -538,16 +699,21 @@ class Ranker(BaseEstimator):
 
     @property
     def file_suffix(self) -> str:
-        """How the name of a file for the fitted ranker should end: ``".json"``, or ``".safetensors"`` for a network."""
+        """How the name of a file for the fitted ranker should end.
+
+        It is ``".json"``, or ``".safetensors"`` for a network or a ranker with more than 100,000 numbers.
+        """
         return suffix_of(self.to_state())
 
     def to_onnx(self, path: str | Path, *, preparation: TablePreparation | None = None, query: str = "query") -> None:
         """Write the fitted ranker as an ONNX model, which any language with a runtime for ONNX can run.
 
         The first output is ``score``, float64 of shape (n,), as `decision_function` returns it: rows with larger scores
-        stand higher in their list. Rankers of two stages have a second one, ``reranked``. The input is ``features``,
-        float64 of shape (n, d), or with a `preparation` one vector for each column of the raw table: float64 for
-        numbers, with NaN where one is missing, and for dates as days since 1970; texts, empty where one is missing.
+        stand higher in their list. Rankers of two stages have a second one, ``reranked``. Calibrated rankers have a
+        last one, ``probability``, float64 of shape (n,), the chance of a hit as `predict_proba` returns it. The input
+        is ``features``, float64 of shape (n, d), or with a `preparation` one vector for each column of the raw table:
+        float64 for numbers, with NaN where one is missing, and for dates as days since 1970; texts, empty where one is
+        missing.
         Rankers whose scores depend on the list of a row have an input for it, int64 of shape (n,).
 
         Args:
@@ -588,7 +754,16 @@ class Ranker(BaseEstimator):
 
     def _output_in(self, graph: OnnxGraph, columns: str) -> None:
         """Add what `to_onnx` returns for features, (d, n), to a graph."""
-        graph.output("score", self._scores_in(graph, columns))
+        scores = self._scores_in(graph, columns)
+        graph.output("score", scores)
+        self._chance_in(graph, scores)
+
+    def _chance_in(self, graph: OnnxGraph, scores: str) -> None:
+        """Add the chance of a hit to the outputs of a graph, where there is a calibration."""
+        if self.calibration_ is not None:
+            from ltr.rankers.onnx_scorers import chances
+
+            graph.output("probability", chances(graph, scores, self.calibration_))
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         """Return the scores, (n,), of features, (d, n), in a graph; the counterpart of `_scores`."""
@@ -618,6 +793,8 @@ class Ranker(BaseEstimator):
                 ranker.feature_names_in_ = np.array(state["feature_names"], dtype=object)
             if (preparation := state.get("preparation")) is not None:
                 ranker.preparation_ = TablePreparation.from_json(preparation)
+            if (calibration := state.get("calibration")) is not None:
+                ranker.calibration_ = Calibration.from_dict(calibration)
             ranker._restore(state["fitted"])
         except (LookupError, TypeError, AttributeError, RuntimeError, StopIteration) as error:
             raise ValueError(f"state must be what to_state of a ranker returned ({error!r:.200})") from error
@@ -652,6 +829,28 @@ class Ranker(BaseEstimator):
             raise KeyError(f"fitted must hold {', '.join(self._FITTED)}, got {', '.join(fitted)}")
         for name, value in fitted.items():
             setattr(self, name, value.numpy() if isinstance(value, torch.Tensor) else value)
+
+
+def fit_to(
+    ranker: _R,
+    X: Any,  # noqa: ANN401 (a frame of any library, or an array)
+    labels: FloatArray,
+    lists: IntArray | None,
+    groups: IntArray | None,
+    weights: FloatArray | None,
+    seen: NDArray[np.bool_],
+    **options: Any,  # noqa: ANN401 (options of any type)
+) -> _R:
+    """Fit a ranker to some of the rows, with what its ``fit`` takes, and return it; weights it must take."""
+    rows = np.flatnonzero(seen)
+    given = {"qid": lists, "group": groups, "sample_weight": weights}
+    if weights is not None and not has_fit_parameter(ranker, "sample_weight"):
+        raise ValueError(f"sample_weight: the fit of a {type(ranker).__name__} takes none, leave the weights out")
+    for name, values in given.items():
+        if values is not None and has_fit_parameter(ranker, name):
+            options[name] = values[rows]
+    ranker.fit(_safe_indexing(X, rows), labels[rows], **options)
+    return ranker
 
 
 def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any library, or an array)

@@ -53,9 +53,11 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from ltr.fitting.validation import units_and_strata
 from ltr.metrics import normalized_rank_statistic, rank_statistic
-from ltr.rankers.base import FloatArray, IntArray
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 SPREADS = (0.2, 0.45, 0.7)
 """Spreads of the corrections that are compared."""
@@ -221,7 +223,34 @@ def shrunk(gain: float, deviation: float) -> float:
     return gain**3 / (gain**2 + 2 * deviation**2) if gain != 0 else 0.0
 
 
-def parts_of(labels: FloatArray, lists: IntArray | None, groups: IntArray | None, seed: int) -> IntArray | None:
+@dataclass(frozen=True, eq=False)
+class PartScores:
+    """Scores by a ranker that has seen some of the rows.
+
+    Attributes:
+        scores: scores of all rows, (n,).
+        mean: mean of the scores of the rows that it has seen.
+        deviation: their standard deviation.
+    """
+
+    scores: FloatArray
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, scores: FloatArray, seen: NDArray[np.bool_]) -> PartScores:
+        """Return the scores of a ranker that has seen these rows."""
+        return cls(scores, float(scores[seen].mean()), float(scores[seen].std()))
+
+    def on_the_scale_of(self, own: FloatArray) -> FloatArray:
+        """Return the scores, shifted and scaled so that those of rows it has seen have mean and deviation of `own`."""
+        factor = float(own.std()) / self.deviation if self.deviation > 0 else 1.0
+        return (self.scores - self.mean) * factor + own.mean()
+
+
+def parts_of(
+    labels: FloatArray, lists: IntArray | None, groups: IntArray | None, seed: int, folds: int = FOLDS
+) -> IntArray | None:
     """Divide rows at random into parts, by group or query where there are any, else with equal shares of labels.
 
     Args:
@@ -229,6 +258,7 @@ def parts_of(labels: FloatArray, lists: IntArray | None, groups: IntArray | None
         lists: list of each row; None for a single list.
         groups: group of each row, with lists one of whole lists; None where each row (each list) is alone.
         seed: seed of the division.
+        folds: largest number of parts.
 
     Returns:
         number of the part of each row, (n,); None where a part would be all there is, or hold a single label.
@@ -238,9 +268,9 @@ def parts_of(labels: FloatArray, lists: IntArray | None, groups: IntArray | None
     if count < 2 or (lists is None and labels.min() == labels.max()):
         return None
     kind: Any = StratifiedKFold if strata.any() else KFold
-    folds = kind(min(FOLDS, count), shuffle=True, random_state=seed % 2**32)
+    divided = kind(min(folds, count), shuffle=True, random_state=seed % 2**32)
     parts = np.empty(len(strata), dtype=np.int64)
-    for part, (_, held) in enumerate(folds.split(strata, strata)):
+    for part, (_, held) in enumerate(divided.split(strata, strata)):
         parts[held] = part
     return parts[units]
 

@@ -273,7 +273,7 @@ class ExactRanker(Ranker):
         if not hasattr(self, "center_"):
             raise ValueError("recentred needs a fitted ranker: call fit first")
         moved = type(self)(**{**self.get_params(deep=False), "recentre": norm})
-        moved.__dict__.update({**vars(self), "recentre": norm})
+        moved.__dict__.update({**vars(self), "recentre": norm, "calibration_": None})
         if self.coef_ is not None:
             if self.problem_ is None:
                 raise ValueError("recentred needs a ranker fitted in this process: files do not contain its problem")
@@ -319,7 +319,7 @@ class ExactRanker(Ranker):
 
     def _check_parameters(self) -> None:
         """Check every parameter whose rule does not depend on the data."""
-        self._measure()
+        self._measure()[0].check_linear()
         check_price_and_margin(self.C, self.margin)
         one_of("ties", self.ties, (*get_args(RankName), "average"))
         if self.method != "reproducible":
@@ -391,8 +391,9 @@ class ExactRanker(Ranker):
         """Return labels whose gains are those of the given ones, times weights of the rows."""
         if weights is None:
             return labels
-        if RankStatistic.parse(self.statistic).kind.share_of_pairs:
-            raise ValueError(f"sample_weight: the statistic {self.statistic} takes none; wrs, the sum of ranks, does")
+        if not (kind := RankStatistic.parse(self.statistic).kind).weighs_rows:
+            other = "wrs, the sum of ranks, does" if kind.share_of_pairs else "a hit counts 1; dcg does"
+            raise ValueError(f"sample_weight: the statistic {self.statistic} takes none; {other}")
         if (wrong := (labels == 0) & (weights != 1)).any():
             raise ValueError(
                 "sample_weight must be 1 where the label is 0, or 0 to leave the row out, because ranks count rows, "

@@ -1,4 +1,4 @@
-"""Files of fitted rankers: JSON that people can read, and safetensors for networks.
+"""Files of fitted rankers: JSON that people can read, and safetensors for networks and large forests.
 
 Both hold the same: the state of `Ranker.to_state`, after a ``format`` and its ``version``. Plain values are JSON. What
 JSON does not have is an object with one entry:
@@ -11,15 +11,15 @@ JSON does not have is an object with one entry:
 ============================  ==========================================================================
 
 Numbers are written with all digits, so that a ranker scores as before it was saved. A state with an array of two or
-more dimensions, as networks have, becomes a safetensors file: the tensors, and the JSON in its metadata. Reading never
-runs code from a file.
+more dimensions, as networks have, or with more than 100,000 numbers in all its arrays, as large forests have, becomes a
+safetensors file: the tensors, and the JSON in its metadata. Reading never runs code from a file.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ _TYPES = {
     for kind in (torch.float64, torch.float32, torch.int64, torch.int32, torch.uint8, torch.bool)
 }
 _TAGS = ("float", "pairs", "tensor", *_TYPES)
+_MOST_NUMBERS = 100_000  # of a JSON file
 _HEAD = 9  # bytes of a file that say what it is: safetensors begin with the size of their JSON, eight bytes
 _TORCH = b"PK"  # a zip archive, in which torch keeps its files
 
@@ -61,7 +62,10 @@ def write_state(path: str | Path, state: Mapping[str, Any]) -> None:
     large = _is_large(state)
     if large and str(path).lower().endswith(".json"):
         instead = Path(path).with_suffix(".safetensors").name
-        raise ValueError(f"path: the tensors of a network are no JSON, save it as {instead}, got {str(path)!r:.200}")
+        raise ValueError(
+            f"path: a network, or more than {_MOST_NUMBERS:,} numbers, are not written as JSON, save the ranker as "
+            f"{instead}, got {str(path)!r:.200}"
+        )
     tensors: dict[str, torch.Tensor] | None = {} if large else None
     head = {"format": _FORMAT, "version": _VERSION, "written_by": f"ltr {__version__}"}
     text = json_text({**head, **_encoded(state, "", tensors)})
@@ -147,12 +151,17 @@ def _safetensors(path: str | Path) -> tuple[str, dict[str, torch.Tensor]]:
         raise ValueError(f"damaged or cut off ({error})") from None
 
 
-def _is_large(value: Any) -> bool:  # noqa: ANN401 (a tree of any leaves)
-    if isinstance(value, Mapping):
-        return any(map(_is_large, value.values()))
-    if isinstance(value, list):
-        return any(map(_is_large, value))
-    return isinstance(value, torch.Tensor) and value.ndim > 1
+def _is_large(state: Mapping[str, Any]) -> bool:
+    tensors = list(_tensors(state))
+    return any(tensor.ndim > 1 for tensor in tensors) or sum(map(torch.numel, tensors)) > _MOST_NUMBERS
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 (a tree of any leaves)
+    if isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(item)
+    elif isinstance(value, torch.Tensor):
+        yield value
 
 
 def _encoded(value: Any, place: str, tensors: dict[str, torch.Tensor] | None) -> Any:  # noqa: ANN401

@@ -91,6 +91,7 @@ class ScoreColumn(Ranker):
     """
 
     _FITTED = ("index_",)
+    _LEARNS = False
     _HOW = "score = x[index_]; columns count from 0"
 
     column: int | str = 0

@@ -1,4 +1,4 @@
-"""What scalings and scorers compute, as parts of ONNX graphs, in double precision."""
+"""What scalings, scorers and calibrations compute, as parts of ONNX graphs, in double precision."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import torch
 from torch import nn
 
 from ltr.onnx_graph import OnnxGraph
+from ltr.rankers.base import FloatArray
+from ltr.rankers.calibration import Calibration
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 
-__all__ = ["scaled", "scored"]
+__all__ = ["chances", "scaled", "scored"]
 
 
 def scaled(graph: OnnxGraph, columns: str, scale: Standardize | Quantiles) -> str:
     """Return the scaled columns, (d, n)."""
     if isinstance(scale, Quantiles):
-        return _quantiles(graph, columns, scale)
+        return _interpolated(graph, columns, _array(scale.knots), _array(scale.values))[0]
     mean, divisor = (graph.constant(_array(value)[:, None]) for value in (scale.mean, scale.scale))
     return graph.op("Div", graph.op("Sub", columns, mean), divisor)
 
@@ -35,9 +37,33 @@ def scored(graph: OnnxGraph, columns: str, scorer: LinearScorer | MLPScorer | At
     return _attention(graph, rows, scorer)
 
 
-def _quantiles(graph: OnnxGraph, columns: str, scale: Quantiles) -> str:
-    """Find the knot below each value by bisection, and go on in a straight line, as `Quantiles` does."""
-    knots, values = _array(scale.knots), _array(scale.values)
+def chances(graph: OnnxGraph, scores: str, calibration: Calibration) -> str:
+    """Return the chances of a hit of rows with these scores, (n,), as a calibration does."""
+    knots, heights = calibration.knots, calibration.chances
+    if calibration.kind == "sigmoid":
+        linear = graph.op("Add", graph.constant(knots[0]), graph.op("Mul", graph.constant(knots[1]), scores))
+        odds = graph.op("Exp", graph.op("Neg", linear))
+        found = graph.op("Div", graph.constant(1.0), graph.op("Add", graph.constant(1.0), odds))
+        return graph.op("Clip", found, graph.constant(heights[0]), graph.constant(heights[1]))
+    if len(knots) == 1:
+        return graph.op("Expand", graph.constant(heights[0]), graph.op("Shape", scores))
+    axis = graph.constant(np.array([0]))
+    row = graph.op("Unsqueeze", scores, axis)
+    return graph.op("Squeeze", graph.op("Min", *_interpolated(graph, row, knots[None], heights[None])), axis)
+
+
+def _interpolated(graph: OnnxGraph, columns: str, knots: FloatArray, values: FloatArray) -> tuple[str, str]:
+    """Find the knot below each entry of the columns, (d, n), by bisection, and go on in a straight line.
+
+    Args:
+        graph: the graph.
+        columns: the columns, (d, n).
+        knots: ascending knots of each column, at least two, (d, m).
+        values: what becomes of the knots, (d, m).
+
+    Returns:
+        What becomes of the columns, and of the knots above, both (d, n).
+    """
     d, m = knots.shape
     size = 1 << (m - 1).bit_length()
     # one axis: gathering by place is what all runtimes can do
@@ -59,7 +85,7 @@ def _quantiles(graph: OnnxGraph, columns: str, scale: Quantiles) -> str:
     width = graph.op("Where", graph.op("Greater", x1, x0), graph.op("Sub", x1, x0), graph.constant(1.0))
     share = graph.op("Div", graph.op("Sub", columns, x0), width)
     share = graph.op("Clip", share, graph.constant(0.0), graph.constant(1.0))
-    return graph.op("Add", y0, graph.op("Mul", share, graph.op("Sub", y1, y0)))
+    return graph.op("Add", y0, graph.op("Mul", share, graph.op("Sub", y1, y0))), y1
 
 
 def _attention(graph: OnnxGraph, rows: str, scorer: AttentionScorer) -> str:

@@ -40,6 +40,7 @@ def state_of(ranker: Ranker) -> dict[str, Any]:
         "feature_names": None if names is None else names.tolist(),
         **({"how": ranker._HOW} if ranker._HOW else {}),
         **({} if ranker.preparation_ is None else {"preparation": ranker.preparation_.to_json()}),
+        **({} if ranker.calibration_ is None else {"calibration": ranker.calibration_.to_dict()}),
         "fitted": _plain(ranker._fitted_state()),
     }
 

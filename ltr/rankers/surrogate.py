@@ -313,8 +313,10 @@ class SurrogateRanker(Ranker):
     def _validation(self, rows: _Rows, scale: _Scale) -> Validation:
         X, y, lists = rows
         statistic = RankStatistic.parse(self.statistic)
-        # weights of positions fit lists of one length only
-        statistic = statistic if statistic.length is None else RankStatistic.parse("dcg")
+        # weights of positions fit lists of one length only, and short lists are all top
+        longest = len(y) if lists is None else int(np.bincount(lists).max())
+        if statistic.length is not None or statistic.is_constant(longest):
+            statistic = RankStatistic.parse("dcg")
         return Validation(scale(torch.from_numpy(X)).numpy(), y, lists, statistic, self.gain)
 
     def _number_of_steps(self, loss: RankingLoss, options: FitOptions, part: _Rows, held: _Rows) -> int:

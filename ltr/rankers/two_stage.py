@@ -42,8 +42,19 @@ from ltr.data.similar import similar_rows
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.rankers.auto import AutoRanker
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
-from ltr.rankers.choice import BASE, SPREADS, Choice, InnerSplit, Shared, compare, inner_splits, parts_of, places
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, fit_to
+from ltr.rankers.choice import (
+    BASE,
+    SPREADS,
+    Choice,
+    InnerSplit,
+    PartScores,
+    Shared,
+    compare,
+    inner_splits,
+    parts_of,
+    places,
+)
 from ltr.rankers.estimators import (
     EstimatorRanker,
     fit_estimator,
@@ -205,7 +216,11 @@ class TwoStageRanker(Ranker):
             self._check_base(X)
         else:
             self.base_ = self._fit_base(training, qid, seed)
-        scores = scores_of(self.base_, features, lists, self._names)
+        known = self._known_out_of_fold
+        if known is not None and len(known) != len(labels):  # rows of weight 0 are left out here
+            known = known[np.asarray(sample_weight) > 0]
+        self._known: FloatArray | None = known
+        scores = scores_of(self.base_, features, lists, self._names) if known is None else known
         if self.top_k is not None and labels_agree(scores, lists):
             of = "" if lists is None else " of each query"
             raise ValueError(
@@ -231,6 +246,7 @@ class TwoStageRanker(Ranker):
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if self.choose else "proof"
         self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, search=search)
+        del self._known
         if self.choice_ is not None:
             self._explain_choice()
         return self
@@ -277,6 +293,11 @@ class TwoStageRanker(Ranker):
             raise ValueError(
                 f"exact: statistic must be one for lists of any length, which inner splits have{off}, "
                 f"got {exact.statistic}"
+            )
+        if self.top_k is not None and RankStatistic.parse(exact.statistic).is_constant(self.top_k):
+            raise ValueError(
+                f"exact: statistic must have a cutoff below top_k = {self.top_k}, for all of that list are among the "
+                f"first rows of {exact.statistic}: rerank a longer list"
             )
         return exact
 
@@ -328,8 +349,8 @@ class TwoStageRanker(Ranker):
         """
         if _is_given(self):
             return scores
-        if (known := self._known_out_of_fold) is not None:
-            return known
+        if self._known is not None:
+            return self._known
         total = np.zeros(len(scores))
         for repeat in range(repeats):
             parts = parts_of(training.labels, training.lists, training.groups, seed + repeat)
@@ -348,17 +369,17 @@ class TwoStageRanker(Ranker):
         known = base.out_of_fold_ if isinstance(base, AutoRanker) else None
         return None if known is None else known.mean(axis=0)
 
-    def _fit_part(self, training: _Training, seen: NDArray[np.bool_], seed: int) -> _PartScores:
+    def _fit_part(self, training: _Training, seen: NDArray[np.bool_], seed: int) -> PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
-        if (known := self._known_out_of_fold) is not None:
-            return _PartScores(known, float(known[seen].mean()), float(known[seen].std()))
+        if (known := self._known) is not None:
+            return PartScores(known, float(known[seen].mean()), float(known[seen].std()))
         if _is_given(self):
             base = self.base_
         else:
             part = training.take(seen)
             base = self._fit_base(part, part.lists, seed)
         scores = scores_of(base, training.features, training.lists, self._names)
-        return _PartScores(scores, float(scores[seen].mean()), float(scores[seen].std()))
+        return PartScores.of(scores, seen)
 
     def _compare(
         self,
@@ -380,7 +401,7 @@ class TwoStageRanker(Ranker):
         done = len(splits) - len(missing)
         parts_of_repeat = {split.repeat: split.parts for split in splits}
 
-        def fit_without(key: tuple[int, int, int]) -> _PartScores:
+        def fit_without(key: tuple[int, int, int]) -> PartScores:
             repeat, one, other = key
             parts = parts_of_repeat[repeat]
             return self._fit_part(training, (parts != one) & (parts != other), seed)
@@ -419,7 +440,7 @@ class TwoStageRanker(Ranker):
         self,
         training: _Training,
         split: InnerSplit,
-        without: Callable[[tuple[int, int, int]], _PartScores],
+        without: Callable[[tuple[int, int, int]], PartScores],
         constraints: LinearConstraints | None,
         seed: int,
     ) -> list[list[float]]:
@@ -558,7 +579,7 @@ class TwoStageRanker(Ranker):
             raise ValueError("recentred needs a fitted ranker: call fit first")
         exact = self.exact_.recentred(norm)
         moved = TwoStageRanker(self.base, ExactRanker(**exact.get_params(deep=False)), self.top_k, choose=False)
-        moved.__dict__.update({**vars(self), "exact": moved.exact, "exact_": exact})
+        moved.__dict__.update({**vars(self), "exact": moved.exact, "exact_": exact, "calibration_": None})
         return moved
 
     def get_metadata_routing(self) -> MetadataRequest | MetadataRouter:
@@ -627,16 +648,33 @@ class TwoStageRanker(Ranker):
         scores, cuts, queries = self._first_stage(features, qid)
         return self._merged(scores, cuts, features, queries)
 
+    def training_scores(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Return the scores of the training rows by base scores that are out of fold, where the base has kept them.
+
+        Args:
+            X: the features of the fit, (n, d), in the same order.
+            qid: list of each row in the fit.
+        """
+        known = self._known_out_of_fold
+        if known is None:
+            return self.decision_function(X, qid)
+        features = self._features(X)
+        queries = None if qid is None else checked_queries(qid, len(features))[0]
+        return self._merged(known, self._cuts(known, queries), features, queries)
+
     def _merged(
         self, scores: FloatArray, cuts: FloatArray, features: FloatArray, queries: IntArray | None
     ) -> FloatArray:
         """Return scores that order the rows by the exact stage where they are at the top, else by these base scores."""
         if self.coef_ is None:
             return scores
+        return self._lifted(scores, cuts, self.exact_._scores(features, scores), queries)
+
+    def _lifted(self, scores: FloatArray, cuts: FloatArray, exact: FloatArray, queries: IntArray | None) -> FloatArray:
+        """Return these base scores with those of the rows at the top replaced by higher ones, in the exact order."""
         top = scores >= cuts
-        exact = self.exact_._scores(features, scores)
         if self.threshold_ is None:
-            exact -= _means_of_tops(exact, top, queries)
+            exact = exact - _means_of_tops(exact, top, queries)
         lift = np.where(np.isneginf(cuts), 0.0, cuts)
         above = np.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - np.minimum(exact, 0.0)))
         return np.where(top, lift + above, scores)
@@ -646,10 +684,60 @@ class TwoStageRanker(Ranker):
         scores, cuts, queries = self._first_stage(features, None if self.threshold_ is not None else qid)
         return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
 
+    def _held_out_scores(
+        self,
+        table: Any,  # noqa: ANN401 (a frame of any library, or an array)
+        features: FloatArray,
+        labels: FloatArray,
+        lists: IntArray | None,
+        groups: IntArray | None,
+        weights: FloatArray | None,
+        parts: IntArray,
+    ) -> FloatArray:
+        """Return merged scores of rows by clones that have not seen them.
+
+        The clones correct the base, to the same degree, where this ranker does. Their base scores and their exact
+        scores are put on the scales of this ranker's, which are then merged as in a prediction.
+        """
+        own = scores_of(self.base_, features, lists, self._names)
+        if self.coef_ is None:
+            training, scores = _Training(features, labels, labels, lists, groups, weights), own.copy()
+            for part in range(parts.max() + 1):
+                found = self._fit_part(training, parts != part, 0).on_the_scale_of(own)
+                scores[parts == part] = found[parts == part]
+            return own if _is_given(self) else scores
+        base, exact = np.empty(len(own)), np.empty(len(own))
+        top = own >= self._cuts(own, lists)
+        exact_own = self.exact_._scores(features, own)[top if top.any() else slice(None)]
+        for part in range(parts.max() + 1):
+            seen, held = parts != part, parts == part
+            other = self._like_this(float(seen.mean()) if lists is None else 1.0)
+            fit_to(other, table, labels, lists, groups, weights, seen, base_is_fitted=_is_given(self))
+            found = scores_of(other.base_, features, lists, self._names)
+            base[held] = (found if _is_given(self) else PartScores.of(found, seen).on_the_scale_of(own))[held]
+            placed = np.zeros(len(own)) if other.coef_ is None else other.exact_._scores(features, found)
+            top = seen & (found >= other._cuts(found, lists))
+            moved = PartScores.of(placed, top if top.any() else seen)
+            exact[held] = moved.on_the_scale_of(exact_own)[held]
+        return self._lifted(base, self._cuts(base, lists), exact, lists)
+
+    def _like_this(self, share: float) -> TwoStageRanker:
+        """Return a ranker, not yet fitted, of a share of the rows that corrects the base as this one was chosen to."""
+        options = self.get_params(deep=False)
+        if _is_given(self):
+            options["base"] = self.base_
+        if self.choice_ is not None:
+            chosen = self.choice_.candidates.index(self.choice_.chosen)
+            options |= {"choose": False, "base_score": True, "spread": (None, *SPREADS)[chosen]}
+        if self.top_k is not None:
+            options["top_k"] = max(2, round(self.top_k * share))
+        return type(self)(**options)
+
     def _output_in(self, graph: OnnxGraph, columns: str) -> None:
         scores, top = self._merged_in(graph, columns)
         graph.output("score", scores)
         graph.output("reranked", top, "BOOL")
+        self._chance_in(graph, scores)
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         return self._merged_in(graph, columns)[0]
@@ -753,20 +841,6 @@ class _Training:
         )
         weights = None if self.weights is None else self.weights[rows]
         return _Training(self.features[rows], self.labels[rows], self.weighted[rows], lists, groups, weights)
-
-
-@dataclass(frozen=True, eq=False)
-class _PartScores:
-    """Scores by a base ranker that has seen some of the rows."""
-
-    scores: FloatArray  # of all rows, (n,)
-    mean: float  # of the scores of the rows that it has seen
-    deviation: float
-
-    def on_the_scale_of(self, own: FloatArray) -> FloatArray:
-        """Return the scores, shifted and scaled so that those of rows it has seen have mean and deviation of `own`."""
-        factor = float(own.std()) / self.deviation if self.deviation > 0 else 1.0
-        return (self.scores - self.mean) * factor + own.mean()
 
 
 def _is_given(ranker: TwoStageRanker) -> bool:

@@ -34,6 +34,7 @@ def ranked_frame(
     X: Any,  # noqa: ANN401 (a frame of any library, or an array)
     scores: FloatArray,
     reranked: NDArray[np.bool_] | None,
+    chances: FloatArray | None,
     qid: ArrayLike | None,
 ) -> tuple[pd.DataFrame, IntArray]:
     """Return the frame of `Ranker.rank` in the order of the rows of X, and the rows from the top."""
@@ -46,6 +47,8 @@ def ranked_frame(
     position[order] = 1 + _places(lists[order])
     columns = {} if ids is None else {"query": ids[lists]}
     columns |= {"position": position, "score": scores}
+    if chances is not None:
+        columns["chance"] = chances
     if reranked is not None:
         columns["stage"] = np.where(reranked, "reranked", "base").astype(object)
     return pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None), order

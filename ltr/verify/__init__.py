@@ -28,8 +28,8 @@ of gain_i * a[n - c_i] over all i of all lists, where c_i counts within the list
                        equal keys the larger h comes first; observations of equal key and h may be in any order
     rank "subrank"     the lost pairs (i, k), k any other
 
-A file of the kind "rerank" is about one list, with the gains y, 0 and 1; for "auc" the statistic is
-(s - m (m + 1) / 2) / (m (n - m)) of this sum s, m the sum of y.
+A file of the kind "rerank" is about one list, with the gains y, 0 and 1; of this sum s, m the sum of y, the statistic
+is (s - m (m + 1) / 2) / (m (n - m)) for "auc", s / N for "precision@N", and s / m for "recall@N".
 
 A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
 and ones, X, a text for each row; where it states a "unit", a power of ten, the text has whole numbers, X times the
@@ -40,7 +40,7 @@ a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal to
     ties "average"     the mean over all their orders
     ties "lost"        the least over all their orders, the one with ascending gains
 
-and for "auc" with gains 0 and 1 the statistic is that of the kind "rerank". The last section says how it is proven.
+and with gains 0 and 1 the statistic is that of the kind "rerank". The last section says how it is proven.
 
 **Layers.** As gain_i is the sum of v_t - v_(t-1) over t = 1, ..., h_i, the statistic is the sum over lists and t of
 (v_t - v_(t-1)) S_t, where S_t is the sum of a[n - c_i] over the *members* of the layer, the i with h_i >= t. For

@@ -122,8 +122,13 @@ class Problem(Stated):
         weights = iter(a)
         for everyone in members:
             self.add_list(everyone, whole, list(itertools.islice(weights, len(everyone))))
-        if name == "auc" and "y" in content:
-            self.state_share(sum(whole))
+        if "y" in content:
+            self.state_share(name, content["statistic"], sum(whole))
+        else:
+            known = name not in ("precision", "recall")
+            require(
+                known, "problem.statistic", "must be hits@N in a file of this kind, gains hold what it is a share of"
+            )
 
     def add_list(self, everyone: list[int], gains: list[int], a: list[int]) -> None:
         """Add a list of these observations, with gains and a_1, ..., a_n times their units."""

@@ -76,8 +76,8 @@ class Cards(Stated):
         values = self.row_gains
         levels = sorted({*values} - {0})
         self.levels = [(sum(1 << i for i, v in enumerate(values) if v == gain), gain) for gain in levels]
-        if name == "auc" and {*gains} == {0, 1}:
-            self.state_share(int(sum(gains)))
+        if {*gains} == {0, 1}:
+            self.state_share(name, content["statistic"], int(sum(gains)))
 
     def size(self) -> Fraction:
         """Return the statistic of a perfect order."""

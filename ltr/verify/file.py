@@ -159,6 +159,9 @@ STATISTICS: dict[str, tuple[str, float, float, str, Callable[[int, int, float], 
     "wrs": ("", 0, 0, "never", lambda rank, n, x: rank),
     "pauc": ("", 0, 0, "must", lambda rank, n, x: rank),
     "wta": ("", 0, 0, "never", lambda rank, n, x: rank == n),
+    "hits": ("", 0, 0, "must", lambda rank, n, x: 1),
+    "precision": ("", 0, 0, "must", lambda rank, n, x: 1),
+    "recall": ("", 0, 0, "must", lambda rank, n, x: 1),
     "mrr": ("", 0, 0, "may", lambda rank, n, x: 1 / (n - rank + 1)),
     "dcg": ("base", 2, 1, "may", lambda rank, n, x: math.log(x) / math.log(n - rank + 2)),
     "power": ("p", 1, 0, "may", lambda rank, n, x: float(rank) ** x),
@@ -309,10 +312,13 @@ class Stated:
         require(any(gains), place, "must hold a number > 0")
         return gains
 
-    def state_share(self, positives: int) -> None:
-        """State the statistic as the share of the pairs of a positive and a negative that are in order."""
-        pairs = positives * (self.n - positives)
-        self.scale, self.shift = Fraction(1, pairs), Fraction(-positives * (positives + 1), 2 * pairs)
+    def state_share(self, name: str, text: str, positives: int) -> None:
+        """State the statistic of one list with gains 0 and 1, by its name and in full, as the share that it is."""
+        if name == "auc":
+            pairs = positives * (self.n - positives)
+            self.scale, self.shift = Fraction(1, pairs), Fraction(-positives * (positives + 1), 2 * pairs)
+        elif name in ("precision", "recall"):
+            self.scale = Fraction(1, positives if name == "recall" else int(text.partition("@")[2]))
 
     def objective(self, total: int | Fraction, nonzero: int) -> Fraction:
         """Return the objective of a sum of contributions and a number of non-zero weights."""

@@ -5,6 +5,7 @@ messages follow from the field.
 """
 
 from trainers.config.experiment import (
+    AUTO,
     CARD,
     EXACT,
     ORIGIN,
@@ -18,6 +19,7 @@ from trainers.config.experiment import (
 )
 
 __all__ = [
+    "AUTO",
     "CARD",
     "EXACT",
     "ORIGIN",

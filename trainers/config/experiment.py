@@ -21,6 +21,7 @@ from ltr.estimator_names import EstimatorName
 from ltr.statistics import RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
+    AUTO,
     EARLIER,
     FREE,
     AnswerConfig,
@@ -48,7 +49,7 @@ CARD = "card"
 """Name of the card among the methods of a run."""
 ORIGIN = "run.json"
 """File of a run folder beside its config."""
-_TAKEN = (EXACT, CARD, "results", "logistic_regression", "rankboost")
+_TAKEN = (EXACT, CARD, "results", AUTO, "logistic_regression", "rankboost")
 TUNE = "tune"
 """Section of a config that `ltr tune` reads, see `trainers.config.tuning`; other commands pass over it."""
 
@@ -85,9 +86,16 @@ class Config(Section):
 
     @property
     def base(self) -> str:
-        """Name of the method whose list the exact stage reranks: ``exact.base``, or a column of scores."""
-        column = self.exact.score_column
-        return self.exact.base if column is None else f"{column} (column)"
+        """Name of the method whose list the exact stage reranks: ``exact.base``, or a column of scores.
+
+        By default it is ``auto`` where the run has that, else the first baseline, else the first loss.
+        """
+        if (column := self.exact.score_column) is not None:
+            return f"{column} (column)"
+        if self.exact.base is not None:
+            return self.exact.base
+        names = (*self.baselines.names, *self.surrogate.losses)
+        return AUTO if AUTO in names else next(iter(names), AUTO)
 
     @property
     def reported(self) -> tuple[str, ...]:
@@ -105,10 +113,10 @@ class Config(Section):
             if self.card.enabled:
                 rule += " before the exact stage; exact.enabled = false leaves the card alone"
             yield "surrogate.losses", rule, [], (*from_methods, "exact.enabled", "card.enabled")
-        elif self.exact.enabled and column is None and self.exact.base not in names:
+        elif self.exact.enabled and column is None and self.base not in names:
             rule = f"must be a method of this run ({', '.join(names)})"
-            rule += "; name it in baselines.methods, too" if ":" in self.exact.base else ""
-            yield "exact.base", rule, self.exact.base, ("exact.enabled", *from_methods)
+            rule += "; name it in baselines.methods, too" if ":" in self.base else ""
+            yield "exact.base", rule, self.base, ("exact.enabled", *from_methods)
         yield from self._clashes_of_names()
         features = self.data.features
         if column is not None and (column in self.data.drop or (features is not None and column not in features)):
@@ -135,8 +143,9 @@ class Config(Section):
             yield "surrogate.certify", f"must be false with {key}: the certified optimum has no weights", True, (key,)
         if self.card.enabled:
             yield "card.enabled", f"must be false with {key}: a card counts rows", True, (key,)
-        if exact.enabled and RankStatistic.parse(exact.statistic).kind.share_of_pairs:
-            rule = f"has no weights of rows, which {key} asks for; wrs, the sum of ranks, has"
+        if exact.enabled and not (kind := RankStatistic.parse(exact.statistic).kind).weighs_rows:
+            other = "wrs, the sum of ranks, has" if kind.share_of_pairs else "a hit counts 1; dcg has"
+            rule = f"has no weights of rows, which {key} asks for; {other}"
             yield "exact.statistic", rule, exact.statistic, (key,)
 
     @property

@@ -60,6 +60,12 @@ EARLIER: dict[str, Any] = {
     "data.date_format": None,
     "data.first_year": None,
     "data.unlabelled": None,
+    "surrogate.losses": ["ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"],
+    "baselines.methods": ["logistic_regression", "rankboost"],
+    "baselines.auto.methods": [],
+    "baselines.auto.today": None,
+    "baselines.auto.simplicity": -1.0,
+    "exact.base": "logistic_regression",
     "exact.choose": False,
     "exact.base_score": False,
     "exact.spread": None,
@@ -107,6 +113,11 @@ Clash = tuple[str, str, object, tuple[str, ...]]
 
 def _statistic(text: str) -> str:
     return str(RankStatistic.parse(text))
+
+
+def _maximised(text: str) -> str:
+    RankStatistic.parse(text).check_linear()
+    return text
 
 
 PLAIN_LOSSES = (
@@ -240,6 +251,7 @@ _Item = TypeVar("_Item")
 Several = Annotated[tuple[_Item, ...], BeforeValidator(split_text), Field(strict=False), AfterValidator(_unique)]
 """A list without repeats, or one string with commas."""
 Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
+Maximised = Annotated[Statistic, AfterValidator(_maximised)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
 Signs = Annotated[
@@ -416,9 +428,9 @@ class SurrogateConfig(Section):
     """Rankers trained in PyTorch, one for each loss."""
 
     losses: Several[Loss] = option(
-        ("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"),
-        "losses to train on, also your own as `module:Class`; an empty list trains none; the default for graded labels "
-        "has no logistic",
+        (),
+        "losses to train on beside the other methods, also your own as `module:Class`, such as ranknet, hinge, "
+        "exponential, logistic and p_norm_push(p=2)",
     )
     scorer: ScorerName = option("linear", "the scoring function: linear, mlp, or attention over the list")
     hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = option(
@@ -518,7 +530,25 @@ class RankBoostConfig(Section):
     step: Literal["bound", "exact"] = option("bound", "step length of a round")
 
 
-_BASELINES = ("logistic_regression", "rankboost")
+AUTO = "auto"
+"""Name of the method that compares several methods and blends them."""
+_BASELINES = (AUTO, "logistic_regression", "rankboost")
+
+
+class AutoConfig(Section):
+    """The methods that are compared out of fold and blended; the best of them, or the blend, is recommended."""
+
+    methods: Several[StrictStr] = option(
+        (),
+        "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, other losses, "
+        "and estimators as `module:Class(option=value,...)`; what suits the data when left out",
+    )
+    today: _Name = option(None, "column of the scores by which rows are ranked today, to compare with")
+    simplicity: float = option(
+        -1.0,
+        "by how many standard deviations of the difference a simpler method may do worse than the blend and still be "
+        "taken; -1 asks it to do better by one",
+    )
 
 
 @functools.cache
@@ -541,10 +571,11 @@ class BaselinesConfig(Section):
     """Methods to compare with, by name."""
 
     methods: Several[Annotated[StrictStr, AfterValidator(_baseline)]] = option(
-        _BASELINES,
-        "baselines to fit, also estimators of other libraries, or your own, as `module:Class(option=value,...)`; an "
-        "empty list fits none; the default for lists by query has no rankboost",
+        (AUTO,),
+        "methods to fit beside the surrogates: auto, logistic_regression, rankboost, and estimators of other "
+        "libraries, or your own, as `module:Class(option=value,...)`; an empty list fits none",
     )
+    auto: AutoConfig = AutoConfig()
     logistic_regression: LogisticRegressionConfig = LogisticRegressionConfig()
     rankboost: RankBoostConfig = RankBoostConfig()
 
@@ -571,13 +602,13 @@ class ExactConfig(Section):
     """The exact reranker of the top of the base ranker's list."""
 
     enabled: bool = option(True, "whether to rerank")
-    base: Annotated[StrictStr, AfterValidator(_method)] = option(
-        "logistic_regression", "any method of this run, by name"
+    base: Annotated[StrictStr, AfterValidator(_method)] | None = option(
+        None, "any method of this run, by name; when left out auto, or else the first baseline or loss"
     )
     top_k: Annotated[int | str, _whole_or("full", 2)] = option(
         50, 'length of the list (of every query) to rerank, or "full"'
     )
-    statistic: Statistic = option("dcg", "the rank statistic to maximise, and to report first")
+    statistic: Maximised = option("dcg", "the rank statistic to maximise, and to report first")
     choose: bool = option(
         True, "rerank only where, and only as far as, inner splits of the training set show a gain on new lists"
     )
@@ -662,6 +693,9 @@ class ExactConfig(Section):
         elif self.choose and statistic.length is not None:
             rule = "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"
             yield "statistic", rule, self.statistic, ("choose",)
+        elif isinstance(self.top_k, int) and statistic.is_constant(self.top_k):
+            rule = f"must have a cutoff below top_k = {self.top_k}: all of that list are among its first rows"
+            yield "statistic", rule, self.statistic, ("top_k",)
         if self.method == "auto":
             return
         if self.method not in METHODS:
@@ -697,7 +731,7 @@ class CardConfig(Section):
     """A card: the few yes/no questions and whole numbers of points whose sum has the largest rank statistic."""
 
     enabled: bool = option(False, "whether to make a card; true where the section is there and leaves this key out")
-    statistic: Statistic = option("auc", "the rank statistic to maximise")
+    statistic: Maximised = option("auc", "the rank statistic to maximise")
     max_questions: StrictInt = option(4, "largest number of questions of the card", ge=1, le=MOST_QUESTIONS)
     points: StrictInt = option(5, "largest number of points of a question; the smallest is its negative", ge=1, le=100)
     cuts: Annotated[int | dict[str, Any], PlainValidator(_cuts)] = option(

@@ -150,6 +150,8 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
             on_top = context.statistic_on_top(base, scores)
         ties: Ties = "average" if record["method"] == CARD and config.card.ties == "average" else "resolved"
         rows.append(Row.of(record, on_top, None if scores is None else context.first_k(scores, ties)))
+        compared = (record.get("compared") or {}).get("methods", {})
+        rows += [Row.compared(name, values) for name, values in compared.items()]
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)

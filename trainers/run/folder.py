@@ -10,7 +10,7 @@
         scalars.jsonl       every logged value in float64, one line a step
         events.out...       the same values as TensorBoard events
         checkpoint.pt       the training so far (while unfinished)
-        model.json          the fitted ranker; model.safetensors for a network, model.pt in runs of version 0.1
+        model.json          the fitted ranker; model.safetensors if it is a network or large, model.pt in version 0.1
         scores.npz          its scores of the training and test sets
         result.json         its record (`trainers.records`), with names and sha256 of its files; while it and they
                             exist, the method is finished

@@ -20,7 +20,7 @@ from ltr.estimator_names import EstimatorName
 from ltr.exact.solution import TracePoint
 from ltr.files import read_arrays
 from ltr.fitting import Fit
-from ltr.rankers import Choice, Ranker, SurrogateRanker
+from ltr.rankers import AutoRanker, Choice, Ranker, SurrogateRanker
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state
 from ltr.rankers.scorers import Standardize
 from trainers.cards import Listed, write_card
@@ -149,7 +149,10 @@ def _base_ranker(context: Context) -> Ranker | None:
         if base not in context.unsaved:
             context.display.note(f"{base}: fitted again for the exact stage, because its model was not saved")
         return context.unsaved.get(base)
-    return load_ranker(folder).name_features(context.split.feature_names)
+    ranker = load_ranker(folder).name_features(context.split.feature_names)
+    if isinstance(ranker, AutoRanker) and (scores := load_scores(folder)) is not None:
+        ranker.out_of_fold_ = scores.train[None]
+    return ranker
 
 
 def _write_card(context: Context, folder: MethodFolder, card: Card, ranker: CardRanker) -> None:
@@ -223,6 +226,10 @@ class _RunWatch(Watch):
 
     def doing(self, what: str) -> None:
         self._context.display.doing(what)
+
+    def fitting(self, done: int, total: int, what: str) -> None:
+        self._context.display.fitting(self._method, done, total, what)
+        self._context.stop.check()
 
     def chosen(self, done: int, total: int) -> None:
         self._context.display.choosing(done, total)

@@ -23,7 +23,7 @@ from ltr.data import DataError
 from ltr.exact.solution import Status
 from ltr.files import read_arrays
 from ltr.rankers import Choice, Ranker
-from trainers.config import CARD, EXACT, Config, load_config, parse_config, resolved_toml
+from trainers.config import AUTO, CARD, EXACT, Config, load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json, writing
 from trainers.methods import BASE_KEPT
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 Columns = list[tuple[str, list[str]]]  # headings and cells
 
+COMPARED = "compared"
+"""How a method ends that `auto` compared with others."""
 _FIRST_K = {"hits": "{:.6g}", "precision": "{:.1%}", "recall": "{:.1%}", "lift": "{:.2f}"}
 
 
@@ -87,6 +89,11 @@ class Row:
         found |= {name: bounds.get(name) for name in ("bound", "gap", "trivial_bound")}
         top = bounds.get("reached", top)  # the list of an exact stage that corrects a base score is its own
         return cls(**found | {"top": top, "objective": bounds.get("value"), "message": record.get("message") or ""})
+
+    @classmethod
+    def compared(cls, name: str, values: Json) -> Row:
+        """Return the row of a method that `auto` compared with others, with its statistics and first rows."""
+        return cls(f"{AUTO}: {name}", COMPARED, 0.0, values["train"], values["test"], first_k=values["first_k"])
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,7 +1,8 @@
 """Measures of a method's scores: rank statistics on the training and test sets, and on the reranked list.
 
 Where rows belong to queries a statistic is a mean over queries. Each query's value is divided by that of its perfect
-order, so that 1 is the best: ``ndcg@10`` is the mean of these shares for ``dcg@10``. The gain of a label is
+order, so that 1 is the best: ``ndcg@10`` is the mean of these shares for ``dcg@10``. Precision, recall and average
+precision are shares already. The gain of a label is
 ``2^label - 1`` or the label itself (``statistics.gain``). A query without a label above 0 has no such share: it is left
 out of the mean, or counts as 0 or 1 (``statistics.empty``).
 """
@@ -166,12 +167,11 @@ def first_k(scores: FloatArray, part: Part, k: int, ties: Ties = "resolved") -> 
         >>> first_k(np.array([4.0, 3.0, 2.0, 1.0]), part, 2)
         {'k': 2, 'hits': 1.0, 'precision': 0.5, 'recall': 0.5, 'lift': 1.0}
         >>> first_k(np.array([4.0, 3.0, 4.0, 4.0]), part, 2, "average")["hits"]
-        1.333333333
+        1.3333333333333333
     """
-    names = {name: f"{name}@{k}" for name in ("precision", "recall", "lift")}
+    names = {name: f"{name}@{k}" for name in ("hits", "precision", "recall", "lift")}
     found = evaluate(*_tensors(scores, part.y), names.values(), qid=_tensor(part.qid), ties=ties)
-    means = {name: float(found[measure].nanmean()) for name, measure in names.items()}
-    return {"k": k, "hits": round(means["precision"] * k, 9), **means}
+    return {"k": k, **{name: float(found[measure].nanmean()) for name, measure in names.items()}}
 
 
 def share_name(statistic: str) -> str:
@@ -205,7 +205,7 @@ def sum_over_queries(
     values, labels = _tensors(scores, y)
     gains = gains_of(labels, options.gain)
     gains = gains if weight is None else gains * torch.from_numpy(weight)
-    return float(rank_statistic(values, gains, statistic, qid=_tensor(qid)).sum())
+    return float(rank_statistic(values, gains, statistic, qid=_tensor(qid), empty=0.0).sum())
 
 
 def ranked_labels(scores: FloatArray, y: IntArray) -> IntArray:

@@ -22,7 +22,7 @@ from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, is_code
 from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
 
-FOLLOWING = ("surrogate.losses", "baselines.methods", "statistics.report")
+FOLLOWING = ("statistics.report",)
 """Keys whose defaults follow the labels."""
 
 
@@ -89,13 +89,7 @@ def check_glimpsed(config: Config, known: Glimpsed) -> None:
 
 def follow_labels(config: Config, labels: Labels) -> Config:
     """Return the config with defaults that suit the labels; what the user set stays as it is."""
-    found = {}
-    if labels.graded:
-        losses = tuple(name for name in config.surrogate.losses if not _is_logistic(name))
-        found["surrogate.losses"] = losses
-        found["statistics.report"] = ("dcg", "mrr")
-    if labels.by_query:
-        found["baselines.methods"] = tuple(name for name in config.baselines.methods if name != "rankboost")
+    found = {"statistics.report": ("dcg", "mrr")} if labels.graded else {}
     for key in unset_following(config) & set(found):
         section, _, field = key.partition(".")
         changed = getattr(config, section).model_copy(update={field: found[key]})
@@ -259,7 +253,7 @@ def _estimators(config: Config) -> Iterator[tuple[int, EstimatorName]]:
 def _exact_findings(config: Config) -> Iterator[Finding]:
     exact, names = config.exact, (*config.surrogate.losses, *config.baselines.names)
     if config.base not in config.methods:
-        yield Finding("exact.base", f"must be a method of this run by query ({', '.join(names)})", exact.base)
+        yield Finding("exact.base", f"must be a method of this run by query ({', '.join(names)})", config.base)
     statistic = RankStatistic.parse(exact.statistic)
     if statistic.kind.share_of_pairs:
         yield Finding("exact.statistic", "has no sum over queries; wrs, the sum of ranks, has", exact.statistic)

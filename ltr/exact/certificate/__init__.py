@@ -123,9 +123,10 @@ class Certificate:
         if content["kind"] == "pairwise":
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
         options |= {"statistic": content["statistic"], "rank": content["rank"], "qid": content.get("qid")}
-        gains = content["y"] if content["kind"] == "rerank" else content["gains"]
-        problem = RerankProblem(content["X"], gains, gain="linear", **options)
-        if content["kind"] == "graded" and problem.binary and content["statistic"] == "auc":
+        if content["kind"] == "rerank":
+            return RerankProblem(content["X"], content["y"], gain="linear", **options)
+        problem = RerankProblem(content["X"], content["gains"], gain=np.copy, **options)
+        if problem.binary and content["statistic"] == "auc":
             return dataclasses.replace(problem, statistic=RankStatistic("wrs"))  # auc is the sum of ranks there
         return problem
 
@@ -209,9 +210,9 @@ def certify(
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
     content = problem.content()
     if isinstance(problem, RerankProblem):
-        content["statistic"] = _known_name(problem.statistic, [len(members) for members in problem.lists])
+        content["statistic"] = _known_name(content["statistic"], [len(members) for members in problem.lists])
     if isinstance(problem, CardProblem):
-        content["statistic"] = _known_name(problem.statistic, [problem.n])
+        content["statistic"] = _known_name(content["statistic"], [problem.n])
     described = {**content, "sha256": verify.data_digest(content)}
     if isinstance(problem, CardProblem):
         return _certify_card(problem, solution, described)
@@ -294,20 +295,20 @@ def _values(
     return value, attained
 
 
-def _known_name(statistic: RankStatistic, lengths: list[int]) -> str:
+def _known_name(name: str, lengths: list[int]) -> str:
     """Return the name of a statistic, or its weights if the checker, which imports nothing, does not know the name.
 
     Raises:
         ValueError: an unknown name and lists of several lengths, which no single set of weights fits.
     """
     try:
-        verify.parse_statistic(str(statistic))
+        verify.parse_statistic(name)
     except ValueError:
         if len(set(lengths)) > 1:
             rule = "a certificate has the weights of a statistic of your own, so all lists must have the same length"
-            raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {statistic}") from None
-        return str(RankStatistic.from_weights(statistic.weights(lengths[0])))
-    return str(statistic)
+            raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {name}") from None
+        return str(RankStatistic.from_weights(RankStatistic.parse(name).weights(lengths[0])))
+    return name
 
 
 def _bounds(least: float, claimed: float, trivial: float) -> list[float]:
