@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits, LinearConstraints
 from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
-from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, compare, inner_splits, parts_of, places
+from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, compare, folds_of, parts_of, places
 from ltr.statistics import RankStatistic
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
@@ -61,7 +61,7 @@ def test_parts_have_equal_shares_of_labels_or_whole_queries():
 
 
 def test_inner_splits_hold_out_every_row_once_a_repeat(two_repeats):
-    splits = inner_splits(np.arange(60) % 3 == 0, None, None, seed=0)
+    splits = folds_of(np.arange(60) % 3 == 0, None, None, None, seed=0)
     assert len({split.name for split in splits}) == len(splits) == 2 * FOLDS
     for repeat in range(2):
         held = np.concatenate([split.held for split in splits if split.repeat == repeat])
@@ -73,7 +73,7 @@ def test_the_comparison_finds_gains_that_are_known():
     """A candidate in the perfect order gains the difference of the statistics, one that ties with the base nothing."""
     rng = np.random.default_rng(0)
     y = (np.arange(50) < 15).astype(float)
-    splits = inner_splits(y, None, None, seed=0)
+    splits = folds_of(y, None, None, None, seed=0)
     base = {split.name: places(rng.normal(size=len(split.held)), None) for split in splits}
     perfect = {split.name: places(y[split.held] + 0.01 * base[split.name], None) for split in splits}
     results = {name: [base[name], base[name], perfect[name]] for name in base}
@@ -95,7 +95,7 @@ def test_the_comparison_finds_gains_that_are_known():
 def test_gains_too_small_to_be_told_from_noise_keep_the_base():
     """Ten queries gain as much as nine lose: the mean is positive, but small beside its deviation."""
     y, groups = np.tile([1.0, 0.0], 24), np.repeat(np.arange(24), 2)
-    splits = inner_splits(y, groups, None, seed=0)
+    splits = folds_of(y, groups, None, None, seed=0)
 
     def choice(gaining, losing):
         up = {**dict.fromkeys(gaining, (0.2, 0.8)), **dict.fromkeys(losing, (0.8, 0.2))}  # place of the positive
@@ -116,7 +116,7 @@ def _choice_on_noise(seed):
     rng = np.random.default_rng(seed)
     y = (rng.random(200) < 0.3).astype(float)
     base, moved = rng.normal(size=(2, 200))
-    splits = inner_splits(y, None, None, seed)
+    splits = folds_of(y, None, None, None, seed)
     results = {
         split.name: [places((base + spread * moved)[split.held], None) for spread in (0, *SPREADS)] for split in splits
     }
@@ -141,7 +141,7 @@ def test_gains_of_rows_in_groups_vary_as_those_of_so_many_rows_do(two_repeats):
     for seed in range(5):
         rng = np.random.default_rng(seed)
         y, scores = (rng.random(40) < 0.3).astype(float)[groups], rng.normal(size=(2, 40))[:, groups]
-        splits = inner_splits(y, None, groups, seed)
+        splits = folds_of(y, None, groups, None, seed)
         results = {split.name: [places(row[split.held], None) for row in scores] for split in splits}
         alone, together = (
             choice_of(results, splits, [BASE, "a"], y, None, which, DCG, seed) for which in (None, groups)
@@ -154,7 +154,7 @@ def test_gains_of_queries_in_groups_vary_as_those_of_so_many_queries_do():
     """Pairs of queries that gain the same are worth one: the deviation of the mean is larger by sqrt(2)."""
     y, lists = np.tile([1.0, 0.0], 24), np.repeat(np.arange(24), 2)
     groups, gains = lists // 2, np.random.default_rng(0).random(12) < 0.5
-    splits = inner_splits(y, lists, groups, seed=0)
+    splits = folds_of(y, lists, groups, None, seed=0)
     results = {}
     for split in splits:
         up = [0.8 if gains[group] else 0.2 for group in groups[split.held][::2]]
@@ -168,7 +168,7 @@ def test_gains_of_queries_in_groups_vary_as_those_of_so_many_queries_do():
 def test_comparisons_by_query_average_over_queries():
     rng = np.random.default_rng(1)
     y, groups = rng.integers(0, 3, 80).astype(float), np.repeat(np.arange(16), 5)
-    splits = inner_splits(y, groups, None, seed=0)
+    splits = folds_of(y, groups, None, None, seed=0)
     results = {}
     for split in splits:
         held = split.held

@@ -19,7 +19,7 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.choice import BASE, compare, inner_splits
+from ltr.rankers.choice import BASE, compare, folds_of
 from ltr.statistics import RankStatistic
 
 LIMITS = Limits(node_limit=500)
@@ -189,7 +189,7 @@ def test_a_weighted_choice_measures_weighted_gains(monkeypatch):
 def test_the_weight_of_a_row_that_stays_in_its_place_moves_no_gain():
     rng = np.random.default_rng(0)
     y = (np.arange(50) < 15).astype(float)
-    splits = inner_splits(y, None, None, seed=0)
+    splits = folds_of(y, None, None, None, seed=0)
     base = {split.name: rng.random(len(split.held)) for split in splits}
     for split in splits:
         base[split.name][split.held == 3] = 2.0  # on top of every list

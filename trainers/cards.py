@@ -17,6 +17,7 @@ from ltr.cards import Card, CardRanker
 from ltr.data import Table, half_split
 from ltr.data.dataset import checked_groups
 from ltr.data.labels import Labels
+from ltr.data.times import blocks_of
 from ltr.exact import Limits
 from trainers.config import Config
 from trainers.config.sections import CardConfig
@@ -158,8 +159,14 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
 
 
 def parts_of_card(table: Table, seed: int, test: float) -> dict[str, NDArray[np.int64]]:
-    """Return the rows of the training set and, unless `test` is 0, of the test set; groups of rows stay together."""
+    """Return the rows of the training set and, unless `test` is 0, of the test set.
+
+    With times the test set has the last rows; otherwise rows are drawn, and groups of them stay together.
+    """
     n = len(table.y)
+    if table.times is not None and test > 0:
+        later = blocks_of(table.times.numbers, [1 - test])
+        return {"training": np.flatnonzero(later == 0), **({"test": np.flatnonzero(later)} if later.any() else {})}
     units = np.arange(n) if table.groups is None else checked_groups(table.groups, n, table.qid)
     assert units is not None
     order = np.concatenate(half_split(int(units.max()) + 1, seed))

@@ -412,6 +412,24 @@ def predict(arguments: argparse.Namespace) -> int:
     return _write_csv(ranked, arguments)
 
 
+def outcome(arguments: argparse.Namespace) -> int:
+    """Compare what a run promised with what came."""
+    from trainers.run.outcome import came_of_file, methods_of, outcomes
+
+    run: RunFolder = arguments.given
+    methods = methods_of(run, arguments.method, every=arguments.all)
+    names = ("label", "predictions", "by", "new_values")
+    came = came_of_file(
+        run, arguments.data, **{name: getattr(arguments, name) for name in names}, note=_noting(arguments)
+    )
+    found = outcomes(run, came, methods, arguments.first)
+    if arguments.json:
+        _print_json([one.to_dict() for one in found])
+    else:
+        sys.stdout.write("\n\n".join(one.to_markdown() for one in found) + "\n")
+    return 0
+
+
 def explain(arguments: argparse.Namespace) -> int:
     """Say why rows stand where a run puts them."""
     from rich.console import Console
@@ -471,7 +489,7 @@ def export(arguments: argparse.Namespace) -> int:
 def _roles(arguments: argparse.Namespace) -> Roles:
     from ltr.data import Roles
 
-    given = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight")}
+    given = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "time", "weight")}
     return Roles(**given, drop=tuple(arguments.drop))
 
 

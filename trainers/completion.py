@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _TABLES = ("csv", "tsv", "txt", "parquet", "npz", "svm", "libsvm", "gz")
-_BY_METAVAR = {"TABLE": (*_TABLES, "toml"), "DATA": _TABLES, "ROWS": _TABLES, "CONFIG": ("toml",)}
+_BY_METAVAR = {"TABLE": (*_TABLES, "toml"), "DATA": _TABLES, "ROWS": _TABLES, "OUTCOMES": _TABLES, "CONFIG": ("toml",)}
 
 
 def script(shell: str) -> str:
@@ -131,7 +131,7 @@ def _values(key: str, annotation: object) -> list[str]:
 
 def _columns(prefix: str, parsed_args: Any, **_: object) -> list[str]:  # noqa: ANN401  (what is parsed so far)
     """Return the columns of the table that the command line names, from its first line."""
-    path = getattr(parsed_args, "table", None)
+    path = getattr(parsed_args, "table", getattr(parsed_args, "data", None))
     if path is None or Path(path).suffix not in (".csv", ".tsv", ".txt"):
         return []
     with Path(path).open(encoding="utf-8", errors="replace", newline="") as file:

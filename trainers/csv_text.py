@@ -11,6 +11,9 @@ from typing import Any
 from ltr.data.forms import amount_of
 from ltr.data.table_files import is_number
 
+PREFIX = "ltr_"
+"""Stands before the names of our columns where the table has one of these names."""
+
 
 @dataclass(frozen=True)
 class CsvText:
@@ -46,7 +49,7 @@ def csv_text(
         quote_formulas: put an apostrophe before texts that begin with ``= + - @``, a tab or a line break, and are no
             numbers: spreadsheets run them as formulas.
     """
-    prefix = "ltr_" if set(ours) & set(own) else ""
+    prefix = PREFIX if set(ours) & set(own) else ""
     names, columns = [*(prefix + name for name in ours), *own], [*ours.values(), *own.values()]
     found = [
         name

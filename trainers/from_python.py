@@ -47,6 +47,7 @@ def experiment(
     label: str | None = None,
     query: str | None = None,
     group: str | None = None,
+    time: str | None = None,
     folder: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     progress: bool = False,
@@ -65,6 +66,8 @@ def experiment(
         label: column of the labels in `data`.
         query: column of the queries in `data`; without one, all rows are one list.
         group: column that tells which rows of `data` belong together, such as the patient; no split divides them.
+        time: column of the time of each row of `data`: dates, weeks such as 2024-W22 or numbers. The earliest rows
+            train, and the last ones test.
         folder: the run folder; by default ``runs_dir/name`` where the config or the overrides have ``runs_dir``, else a
             temporary folder without TensorBoard events, which lives as long as the results.
         fresh: throw away an earlier run in the folder.
@@ -87,7 +90,8 @@ def experiment(
         >>> results.ranked["position"].head(3).tolist(), results.rankers["ranknet"].coef_.shape
         ([1, 2, 3], (2,))
     """
-    tree, frames, source = _given(config, data, test, {"label": label, "query": query, "group": group}, overrides)
+    columns = {"label": label, "query": query, "group": group, "time": time}
+    tree, frames, source = _given(config, data, test, columns, overrides)
     with _placed(tree, folder) as temporary, Display(_console() if progress else None) as display:
         config = parse_config(tree, source=source)
         results = run_experiment(config, fresh=fresh, display=display, source=_read(config, frames))
@@ -105,6 +109,7 @@ def tune(
     label: str | None = None,
     query: str | None = None,
     group: str | None = None,
+    time: str | None = None,
     folder: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     progress: bool = False,
@@ -119,11 +124,12 @@ def tune(
         config: as for `experiment`; its section ``[tune]`` may hold ranges and options.
         ranges: ranges by dotted key, lists of values or ``{"low": 1e-4, "high": 10, "log": True}``; also options of the
             search: ``trials``, ``method``, ``statistic``, ``validation``, ``splits``, ``seed``, ``time_limit``.
-        data: as for `experiment`, and so are `test`, `label`, `query`, `group` and `overrides`.
+        data: as for `experiment`, and so are `test`, `label`, `query`, `group`, `time` and `overrides`.
         test: the table of the test set.
         label: column of the labels.
         query: column of the queries.
         group: column that tells which rows belong together.
+        time: column of the time of each row.
         folder: folder of the search; by default ``runs_dir/name-tune`` where there is a ``runs_dir``, else a temporary
             one.
         fresh: throw away an earlier search in the folder.
@@ -145,7 +151,8 @@ def tune(
         >>> len(found.trials), found.best["surrogate.l2"] in (1e-4, 100.0), found.results.complete
         (2, True, True)
     """
-    tree, frames, source = _given(config, data, test, {"label": label, "query": query, "group": group}, overrides)
+    columns = {"label": label, "query": query, "group": group, "time": time}
+    tree, frames, source = _given(config, data, test, columns, overrides)
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
     options, found = check_tuning(tree, section, source)
     with _placed(tree, folder, "-tune") as temporary, Display(_console() if progress else None) as display:

@@ -43,7 +43,7 @@ from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
 from trainers.records import pack_labels, thinned
-from trainers.task.data import Part
+from trainers.task.data import FloatArray, Part
 from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels, share_name
 from trainers.task.raw import not_asked, raw_columns
 
@@ -195,7 +195,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
                     train.X,
                     train.y,
                     qid=train.qid,
-                    group=train.group,
+                    **units_of(train),
                     **weights_of(train),
                     validation_set=task.split.validation_set,
                     resume=watch.resume,
@@ -207,7 +207,12 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     elif isinstance(ranker, AutoRanker):
         with quiet_surrogates():
             ranker.fit(
-                train.X, train.y, qid=train.qid, group=train.group, **weights_of(train), on_progress=watch.fitting
+                train.X,
+                train.y,
+                qid=train.qid,
+                **units_of(train),
+                **weights_of(train),
+                on_progress=watch.fitting,
             )
     else:
         ranker.fit(train.X, train.y, qid=train.qid, **weights_of(train))
@@ -246,7 +251,13 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
 def _out_of_fold(ranker: AutoRanker, scores: Scores) -> Scores:
     """Return scores with those of the training rows out of fold: trees know the labels of the rows that they learn."""
     assert ranker.out_of_fold_ is not None
-    return Scores(ranker.out_of_fold_.mean(axis=0), scores.test)
+    return Scores(_ranked_last(ranker.out_of_fold_.mean(axis=0)), scores.test)
+
+
+def _ranked_last(scores: FloatArray) -> FloatArray:
+    """Return scores in which rows that nothing has ranked, the first ones in time, stand below all others."""
+    unknown = np.isnan(scores)
+    return np.where(unknown, np.nanmin(scores) - 1.0, scores) if unknown.any() else scores
 
 
 def _compared(task: Task, ranker: AutoRanker) -> Json:
@@ -254,7 +265,7 @@ def _compared(task: Task, ranker: AutoRanker) -> Json:
     assert ranker.members_out_of_fold_ is not None
     test, found = task.split.test, {}
     for number, (name, scored) in enumerate(ranker.scores_of_members(test.X, test.qid).items()):
-        scores = Scores(ranker.members_out_of_fold_[:, :, number].mean(axis=0), scored)
+        scores = Scores(_ranked_last(ranker.members_out_of_fold_[:, :, number].mean(axis=0)), scored)
         found[name] = {**task.statistics(scores), "first_k": task.first_k(scores)}
     return {"methods": found, **dataclasses.asdict(ranker.comparison_)}
 
@@ -272,8 +283,8 @@ def _fit_exact(
     if base is None:
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         with quiet_surrogates():
-            grouped = {"group": train.group} if isinstance(base, SurrogateRanker) else {}
-            base.fit(train.X, train.y, qid=train.qid, **grouped, **weights_of(train))
+            units = units_of(train) if isinstance(base, SurrogateRanker) else {}
+            base.fit(train.X, train.y, qid=train.qid, **units, **weights_of(train))
         base.name_features(task.split.feature_names)
     ranker = two_stage_ranker(task.config, base, threads=threads, columns=task.split.feature_names)
     wanted = RankStatistic.parse(task.config.exact.statistic).length
@@ -288,7 +299,7 @@ def _fit_exact(
             task.rows_of(train),
             train.y,
             train.qid,
-            group=train.group,
+            **units_of(train),
             **weights_of(train),
             base_is_fitted=True,
             warm_starts=weights,
@@ -366,9 +377,8 @@ def _reached(ranker: TwoStageRanker, problem: RerankProblem) -> Json:
 
 def _scores(task: Task, ranker: TwoStageRanker) -> Scores:
     train, test = task.split.train, task.split.test
-    return Scores(
-        ranker.training_scores(task.rows_of(train), train.qid), ranker.decision_function(task.rows_of(test), test.qid)
-    )
+    own = _ranked_last(ranker.training_scores(task.rows_of(train), train.qid))
+    return Scores(own, ranker.decision_function(task.rows_of(test), test.qid))
 
 
 def _ranked(task: Task, scores: Scores) -> Json:
@@ -412,6 +422,11 @@ def unsaved_because(ranker: Any) -> str:  # noqa: ANN401  (any ranker)
     parts = base.deployed if isinstance(base, AutoRanker) else [base]
     reasons = [part.unsaved_ for part in parts if isinstance(part, EstimatorRanker) and part.unsaved_]
     return f"not saved: {'; '.join(reasons)}" if reasons else ""
+
+
+def units_of(train: Part) -> dict[str, Any]:
+    """Return the arguments of ``fit`` for groups and times of a training set, which say how it may be divided."""
+    return {"group": train.group, "time": None if train.times is None else train.times.numbers}
 
 
 def weights_of(train: Part) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Checked:
     columns: tuple[Understood, ...]
     label: str  # the labels in words; empty where no column was named
     weight: str  # the weights of the rows in words; empty where no column was named
+    time: str  # the times of the rows in words; empty where no column was named
     notes: tuple[str, ...]  # what was found out about the file and its columns
     error: TableError | None  # everything that keeps the table from being used
 
@@ -68,6 +69,7 @@ class Checked:
             "columns": [vars(column) for column in self.columns],
             "label": self.label or None,
             "weight": self.weight or None,
+            "time": self.time or None,
             "notes": list(self.notes),
             "problems": [problem.line(self.table.given) for problem in problems],
             "config": [] if self.error is None else self.error.lines(),
@@ -112,7 +114,8 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
         names = [name for one in own for name in one.names]
         note = note_on_leaks(encode(table.columns, own, table.where), y, names) if own else None
         notes += () if note is None else (note,)
-    return Checked(table, tuple(understood(table, encodings)), _label_text(table), _weight_text(table), notes, error)
+    texts = _label_text(table), _weight_text(table), _time_text(table)
+    return Checked(table, tuple(understood(table, encodings)), *texts, notes, error)
 
 
 def understood(table: Table, found: Iterable[Encoding]) -> Iterator[Understood]:
@@ -182,6 +185,11 @@ def _weight_text(table: Table) -> str:
     return f"{table.roles.weight}: {table.weights.min():.10g} to {table.weights.max():.10g}{left_out}"
 
 
+def _time_text(table: Table) -> str:
+    times = table.times
+    return "" if times is None else f"{table.roles.time}: {times.span}, {len(times.moments)} different times"
+
+
 def rich_check(checked: Checked, width: int) -> list[RenderableType]:
     """Return what a table holds for a terminal; long cells are folded between words, and no number is cut."""
     from rich.text import Text
@@ -213,6 +221,8 @@ def _about_rows(checked: Checked) -> Iterator[str]:
         yield f"label: none given; it could be {', '.join(guessed[:5])}" if guessed else "label: none given"
     if checked.weight:
         yield f"weight {checked.weight}"
+    if checked.time:
+        yield f"time {checked.time}"
 
 
 def label_candidates(table: Table) -> list[str]:
@@ -285,7 +295,7 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
         yield f'label = ""  # fill in the column to rank by{hint}'
     else:
         yield f"label = {solved.pop('label', toml_value(roles.label))}{f'  # {checked.label}' if checked.label else ''}"
-    for key in ("positive", "query", "group", "weight"):
+    for key in ("positive", "query", "group", "time", "weight"):
         if (value := getattr(roles, key)) is not None:
             yield f"{key} = {toml_value(value)}"
     if left_out := [f"{name} ({reason})" for name, reason in table.left_out.items()]:

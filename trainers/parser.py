@@ -29,6 +29,7 @@ examples:
   ltr run configs/pima.toml 'surrogate.losses=ranknet,hinge' exact.statistic=dcg@10
   ltr show runs/pima                                 the table again
   ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
+  ltr outcome runs/pima outcomes.csv                 what was promised of these rows, and what came
   ltr explain runs/pima patients.csv --row 7         why row 7 stands where it does
   ltr export runs/pima -o model.onnx                 the ranker for other languages and services
   ltr card patients.csv --label ill -o card          a scoring system for people, proven to rank best
@@ -303,6 +304,32 @@ def parser_of_ltr() -> _Parser:
         "formulas; by default they stay as they are, with a warning. Numbers are never changed",
     )
 
+    outcome = add(
+        commands.outcome,
+        "outcome",
+        "compare what a run promised of new rows with what came",
+        "The rows have the run's features and a column that says what came; they are ranked as by ltr predict. Or, "
+        "with --predictions, they say what came of rows that were ranked before. Printed are the hits that the test "
+        "set promised of the first rows, with an interval, those that came, and the statistics of both sets.",
+        *("trainers.run.outcome", *_DATA),
+        early=commands.find_run,
+    )
+    outcome("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    outcome(
+        "data", metavar="OUTCOMES", type=Path, help="a table with the label of each row, empty where it is not known"
+    )
+    outcome("--label", metavar="COLUMN", help="column that says what came (default: the label of the run)")
+    outcome("--first", type=whole(1), metavar="N", help="rows that were acted on (default: exact.top_k of the run)")
+    outcome("--predictions", type=Path, metavar="FILE", help="the CSV of ltr predict, to take the order from")
+    by = "with --predictions: column of both files that says which row is which (default: row)"
+    outcome("--by", metavar="COLUMN", help=by)
+    outcome("--method", help="a method of the run; its exact stage by default")
+    outcome("--all", action="store_true", help="every method of the run that has a fitted ranker")
+    outcome("--new-values", action="store_true", help="as for predict")
+    outcome("--json", action="store_true", help="print JSON, with all digits")
+    outcome("--trust", action="store_true", help=of_run)
+    outcome("-q", "--quiet", action="store_true", help="no notes and warnings")
+
     explain = add(
         commands.explain,
         "explain",
@@ -494,5 +521,6 @@ def _add_columns(add: Callable[..., Any]) -> None:
     add("--positive", metavar="TEXT", help="the label of the positives, where labels are others")
     add("--query", metavar="COLUMN", help="column of the query of each row")
     add("--group", metavar="COLUMN", help="column that tells which rows belong together, such as the patient")
+    add("--time", metavar="COLUMN", help="column of the time of each row; the earliest rows train, the last ones test")
     add("--weight", metavar="COLUMN", help="column of the weight of each row in training")
     add("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")

@@ -30,6 +30,7 @@ from ltr.data.columns import Column, yes_of
 from ltr.data.forms import DateForm, NumberForm, date_at
 from ltr.data.kinds import MOST_VALUES, RARE, Kind
 from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
+from ltr.data.times import blocks_of
 
 FloatArray = NDArray[np.float64]
 DAYS = " (days since 1970)"
@@ -274,7 +275,13 @@ def _means(
     return tuple(((sums + _DRAWN * mean) / (counts + _DRAWN)).tolist()), mean
 
 
-def cross_fitted(column: Column, encoding: Encoding, y: FloatArray, groups: NDArray[Any] | None = None) -> FloatArray:
+def cross_fitted(
+    column: Column,
+    encoding: Encoding,
+    y: FloatArray,
+    groups: NDArray[Any] | None = None,
+    times: NDArray[Any] | None = None,
+) -> FloatArray:
     """Return the mean labels of training rows, each from the rows in other parts of the training set, (n,).
 
     Args:
@@ -282,18 +289,23 @@ def cross_fitted(column: Column, encoding: Encoding, y: FloatArray, groups: NDAr
         encoding: its encoding by mean labels.
         y: labels of the rows, (n,).
         groups: the group of each row, such as its query, (n,); the rows of a group are in one part.
+        times: the time of each row, (n,); mean labels then come from earlier blocks of rows, but in the first block.
     """
     column = encoding.read(column)
     _, codes = np.unique(np.arange(len(y)) if groups is None else groups, return_inverse=True)
     parts = np.random.default_rng(0).permutation(codes.max() + 1)[codes] % _FOLDS
+    blocks = np.zeros(len(y), dtype=np.int64)
+    if times is not None:
+        blocks = blocks_of(times, [block / (_FOLDS + 1) for block in range(1, _FOLDS + 1)])
+    first = blocks == 0
+    folds = [(first & (parts != part), first & (parts == part)) for part in range(_FOLDS)]
+    folds += [(blocks < block, blocks == block) for block in range(1, blocks.max() + 1)]
     found = np.empty(len(y))
-    for part in range(_FOLDS):
-        others = parts != part
-        if others.all() or not others.any():
-            others = np.ones(len(y), dtype=bool)
-        means, mean = _means(column, encoding.values, y, others)
-        fold = replace(encoding, means=means, median=mean)
-        found[parts == part] = fold.features(column.take(np.flatnonzero(parts == part)))[:, 0]
+    for others, own in folds:
+        if own.any():
+            means, mean = _means(column, encoding.values, y, others if others.any() else first)
+            fold = replace(encoding, means=means, median=mean)
+            found[own] = fold.features(column.take(np.flatnonzero(own)))[:, 0]
     return found
 
 

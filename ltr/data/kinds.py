@@ -134,6 +134,25 @@ def kind_of(
     return _texts(column, wanted=wanted)
 
 
+def kind_of_times(column: Column, *, date_format: str | None = None, first_year: int | None = None) -> Kind:
+    """Return whether a column without missing cells holds dates or numbers, whatever else they look like.
+
+    Args:
+        column: the column.
+        date_format: as for `kind_of`.
+        first_year: as for `kind_of`.
+    """
+    if forms := _date_forms(column, date_format, first_year):
+        return _dated(column, forms)
+    likely = None if column.numbers is not None else column.likely_form(first_year)
+    if likely is not None and column.share_of_dates(likely) >= _MOSTLY:
+        return _as_date(column, likely)
+    if column.durations or column.share_of_numbers < _MOSTLY:
+        rule = f"column {column.name!r} must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers"
+        return Kind("unclear", problem=Problem(f"{rule}, got {column.texts[0]!r} in row 1"))
+    return kind_of(column, "number")
+
+
 def kinds_of(
     columns: Mapping[str, Column],
     asked: Mapping[str, str] | None = None,

@@ -143,6 +143,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         columns: Mapping[str, Column],
         y: NDArray[np.float64],
         groups: NDArray[Any] | None = None,
+        times: NDArray[Any] | None = None,
     ) -> NDArray[np.float64]:
         """Return the features of training rows with the mean labels that other rows give them, (n, d).
 
@@ -151,12 +152,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             columns: their columns.
             y: their labels, (n,).
             groups: the group of each row, such as its query, (n,); mean labels come from other groups.
+            times: the time of each row, (n,); mean labels come from earlier rows.
         """
         at, found = 0, X
         for one in self.encodings_:
             if one.kind == "mean":
                 found = found.copy() if found is X else found
-                found[:, at] = cross_fitted(columns[one.column], one, y, groups)
+                found[:, at] = cross_fitted(columns[one.column], one, y, groups, times)
             at += len(one.names)
         return found
 

@@ -25,6 +25,7 @@ from ltr.data.labels import Labels, labels_of
 from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 from ltr.data.table_files import Columns, is_number, queries_beside, read_file
 from ltr.data.table_text import Reading
+from ltr.data.times import Times, times_of
 
 if TYPE_CHECKING:
     from ltr.data.preparation import TablePreparation
@@ -48,6 +49,7 @@ class Roles:
         unlabelled: whether rows without a label are left out; otherwise they are a problem.
         weight: column of the weight of each row in training, >= 0; None gives all rows the weight 1.
         group: column that tells which rows belong together, such as the patient, and are not divided by splits.
+        time: column of the time of each row: dates, periods such as 2024-W22, or numbers (`ltr.data.times`).
     """
 
     label: str | None = None
@@ -63,6 +65,7 @@ class Roles:
     unlabelled: bool = False
     weight: str | None = None
     group: str | None = None
+    time: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Table:
         queries: the query ids of the rows; None for one list.
         weights: the weights of the rows, (n,); None where no column of weights was named.
         groups: the ids of the groups of rows that belong together, (n,); None where no column of them was named.
+        times: the moments of the rows; None where no column of times was named.
         notes: what was found out about the file and its columns.
         problems: everything that keeps the table from being used.
         roles: what the columns are for.
@@ -91,6 +95,7 @@ class Table:
     queries: NDArray[Any] | None = None
     weights: NDArray[np.float64] | None = None
     groups: NDArray[Any] | None = None
+    times: Times | None = None
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     roles: Roles = field(default_factory=Roles)
@@ -174,6 +179,8 @@ class Table:
         for array in (None if self.labels is None else self.labels.values, self.queries, self.weights, self.groups):
             if array is not None:
                 digest.update("\0".join(map(str, array.tolist())).encode())
+        if self.times is not None:
+            digest.update("\0".join(self.times.texts).encode())
         return digest.hexdigest()
 
 
@@ -209,7 +216,7 @@ def read_raw_table(
     texts = [*roles.categories, *filter(None, [roles.group])]
     file = read_file(path, reading, ids=roles.query, texts=texts, numbers=plain)
     names, _ = features_of_roles(file.columns, roles)
-    problems = file.problems_of((*names, roles.label, roles.query, roles.weight, roles.group))
+    problems = file.problems_of((*names, roles.label, roles.query, roles.weight, roles.group, roles.time))
     beside = None
     if roles.query is None:
         try:
@@ -274,11 +281,17 @@ def table_of(
     if roles.group is not None and roles.group in columns:
         ids = np.asarray(columns[roles.group])
         try:
-            numbers = None if queries is None else checked_queries(queries, len(queries))[0]
+            numbers = None if queries is None else _numbers_of(queries)
             checked_groups(ids, len(ids), numbers, f"column {roles.group!r}")
             groups = ids
         except DataError as error:
             found.append(Problem(str(error)))
+    times = None
+    if roles.time is not None and roles.time in columns:
+        numbers = None if queries is None else _numbers_of(queries)
+        dates = {"date_format": roles.date_format, "first_year": roles.first_year}
+        times, more = times_of(Column(roles.time, columns[roles.time], decimal=decimal), numbers, **dates)  # type: ignore[arg-type]
+        found += more
     candidates = {name: Column(name, columns[name], decimal=decimal) for name in names}
     if kinds is None:
         kinds, more = _kinds(candidates, columns, roles)
@@ -290,9 +303,14 @@ def table_of(
     if kept is not None:
         candidates = {name: column.take(kept) for name, column in candidates.items()}
         queries, weights, groups = (None if one is None else one[kept] for one in (queries, weights, groups))
+        times = None if times is None else times.take(kept)
     texts = {"notes": tuple(notes), "problems": tuple(found), "rows": kept}
-    arrays = (queries, weights, groups)
+    arrays = (queries, weights, groups, times)
     return Table(where, candidates, dict(kinds), labels, *arrays, **texts, roles=roles, given=given)  # type: ignore[arg-type]
+
+
+def _numbers_of(queries: NDArray[Any]) -> NDArray[np.int64]:
+    return checked_queries(queries, len(queries))[0]
 
 
 _QUERY_NAME = re.compile(r"(?i)(.*[\W_])?(q|qid|query|session|search|srch|group)([\W_]?id)?")
@@ -392,6 +410,8 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         found.append(unknown("weight column", roles.weight, columns, key="weight", hint=hint))
     if roles.group is not None and roles.group not in columns:
         found.append(unknown("group column", roles.group, columns, key="group", hint=hint))
+    if roles.time is not None and roles.time not in columns:
+        found.append(unknown("time column", roles.time, columns, key="time", hint=hint))
     for role, key, given in (
         ("column to drop", "drop", roles.drop),
         ("feature column", "features", roles.features or ()),
@@ -400,7 +420,7 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         if absent:
             found.append(unknown(role, absent, columns, key=key, hint=hint))
     used: dict[str | None, str] = {**dict.fromkeys(roles.drop, "dropped"), roles.label: "the label"}
-    for role in ("query", "weight", "group"):
+    for role in ("query", "weight", "group", "time"):
         if (name := getattr(roles, role)) is not None:
             if name in used:
                 found.append(Problem(f"{role} column {name!r} is also {used[name]}"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ltr.data.dataset import labels_agree
+from ltr.data.times import blocks_of
 from ltr.metrics import normalized_rank_statistic
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -83,9 +85,17 @@ def units_and_strata(labels: FloatArray, lists: IntArray | None, groups: IntArra
 
 
 def held_out(
-    labels: FloatArray, lists: IntArray | None, groups: IntArray | None, share: float, seed: int
+    labels: FloatArray,
+    lists: IntArray | None,
+    groups: IntArray | None,
+    share: float,
+    seed: int,
+    times: NDArray[Any] | None = None,
 ) -> NDArray[np.bool_] | None:
     """Draw the rows to hold out: whole groups or lists, or of a single list the same share of every label.
+
+    With times nothing is drawn: the latest rows are held out, whole moments of them. Rows of one group may then be in
+    both parts, as those of a customer are who came in several weeks.
 
     Args:
         labels: labels, (n,).
@@ -93,6 +103,7 @@ def held_out(
         groups: the group of each row, (n,), of which none is divided, with lists one of whole lists; None without.
         share: share of the groups, of the lists, or of the rows of a single list, in (0, 1).
         seed: seed of the draw, >= 0.
+        times: time of each row, (n,), the same for all rows of a list; None where the order of rows means nothing.
 
     Returns:
         Which rows are held out, (n,); None where one of the two parts would hold nothing to rank.
@@ -103,17 +114,23 @@ def held_out(
         >>> held_out(np.array([0.0, 1.0, 0.0]), None, None, 0.2, 0) is None
         True
     """
-    order = np.random.default_rng((seed, 0))  # steps, which draw mini-batches, count from 1
-    units, strata = units_and_strata(labels, lists, groups)
-    if lists is None and groups is None:
-        strata = np.unique(labels, return_inverse=True)[1]
-    fewest = 0 if lists is None else 1
-    drawn = []
-    for stratum in np.unique(strata):
-        members = order.permutation(np.flatnonzero(strata == stratum))
-        drawn.append(members[: max(fewest, round(share * len(members)))])
-    chosen = np.isin(units, np.concatenate(drawn))
-    for part in (chosen, ~chosen):
-        if not part.any() or labels_agree(labels[part], None if lists is None else lists[part]):
-            return None
-    return chosen
+    if times is not None:
+        chosen = blocks_of(times, [1 - share]) == 1
+    else:
+        order = np.random.default_rng((seed, 0))  # steps, which draw mini-batches, count from 1
+        units, strata = units_and_strata(labels, lists, groups)
+        if lists is None and groups is None:
+            strata = np.unique(labels, return_inverse=True)[1]
+        fewest = 0 if lists is None else 1
+        drawn = []
+        for stratum in np.unique(strata):
+            members = order.permutation(np.flatnonzero(strata == stratum))
+            drawn.append(members[: max(fewest, round(share * len(members)))])
+        chosen = np.isin(units, np.concatenate(drawn))
+    return None if any(nothing_to_rank(part, labels, lists) for part in (chosen, ~chosen)) else chosen
+
+
+def nothing_to_rank(rows: NDArray[Any], labels: FloatArray, lists: IntArray | None) -> bool:
+    """Return whether some rows, by number or by a mask, hold no list with two different labels."""
+    labels = labels[rows]
+    return len(labels) == 0 or labels_agree(labels, None if lists is None else lists[rows])

@@ -50,7 +50,7 @@ from ltr.losses import ranknet_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration
-from ltr.rankers.choice import InnerSplit, compare, inner_splits, places
+from ltr.rankers.choice import Fold, compare, folds_of, places
 from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
@@ -175,6 +175,7 @@ class AutoRanker(Ranker):
         qid: ArrayLike | None = None,
         *,
         group: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> AutoRanker:
@@ -186,6 +187,8 @@ class AutoRanker(Ranker):
             qid: list of each row, (n,); None means that all rows are one list.
             group: which rows belong together, (n,): no part divides them. None keeps together rows that are much more
                 similar than rows otherwise are (`ltr.data.similar_rows`).
+            time: when each row was, (n,), numbers or dates, the same for all rows of a query. Then rows are ranked out
+                of fold by fits to earlier rows only (`folds_of`), and the first rows not at all.
             sample_weight: weight of each row, (n,), >= 0, for every method and the blend.
             on_progress: called with the number of fits that are done, that of all, and what is being fitted.
 
@@ -196,12 +199,14 @@ class AutoRanker(Ranker):
         check_callable("on_progress", on_progress)
         if math.isnan(simplicity := as_float(self.simplicity)):
             raise ValueError(f"simplicity must be a number, got {self.simplicity!r:.80}")
-        features, labels, lists, groups, weights = self._weighted_data(X, y, qid, sample_weight, group)
-        similar = similar_rows(features) if group is None and lists is None else None
+        data = self._weighted_data(X, y, qid, sample_weight, group, time)
+        features, labels, lists, groups, times, weights = data
+        alone = group is None and times is None and lists is None
+        similar = similar_rows(features) if alone else None
         groups = groups if similar is None else similar
-        rows = _Rows(features, labels, lists, groups, weights)
+        rows = _Rows(features, labels, lists, groups, times, weights)
         methods = self._methods(rows)
-        splits = inner_splits(labels, lists, groups, self.seed, _repeats(len(labels)))
+        splits = folds_of(labels, lists, groups, times, self.seed, _repeats(len(labels)))
         if not splits:
             which = "two rows of each label" if lists is None else "two queries"
             raise ValueError(f"methods are compared on rows held out, which needs at least {which} to split")
@@ -210,7 +215,7 @@ class AutoRanker(Ranker):
         seen = [_sample(split.train, lists, rng) for split in splits]
         jobs = [(name, at) for name in names[::-1] for at in (-1, *range(len(splits)))]
         members: dict[str, _Member] = {}
-        held = {repeat: np.zeros((len(labels), len(names))) for repeat in sorted({one.repeat for one in splits})}
+        held = {repeat: np.full((len(labels), len(names)), np.nan) for repeat in sorted({one.repeat for one in splits})}
 
         def work(job: tuple[str, int]) -> tuple[str, int, Any]:
             name, at = job
@@ -244,16 +249,17 @@ class AutoRanker(Ranker):
         rows: _Rows,
         names: list[str],
         members: Mapping[str, _Member],
-        splits: Sequence[InnerSplit],
+        splits: Sequence[Fold],
         held: Mapping[int, FloatArray],
         measure: tuple[RankStatistic, GainName, bool],
         simplicity: float,
     ) -> Comparison:
         """Find the weights of the blend, compare it with its members, and deploy what the rule takes."""
-        results, crossed = {}, {repeat: np.zeros(len(rows.labels)) for repeat in held}
+        results, crossed = {}, {repeat: np.full(len(rows.labels), np.nan) for repeat in held}
         for split in splits:
             scores = held[split.repeat]
-            found, intercept = _weights(scores[split.train], rows.take(split.train))
+            learnt = split.train[~np.isnan(scores[split.train, 0])]
+            found, intercept = _weights(scores[learnt], rows.take(learnt))
             here = split.held
             crossed[split.repeat][here] = scores[here] @ found + intercept
             lists = None if rows.lists is None else rows.lists[here]
@@ -262,8 +268,9 @@ class AutoRanker(Ranker):
         gains, deviations = compare(
             results, splits, [BLEND, *names], rows.weighted(self.gain), rows.lists, rows.groups, measure, self.seed
         )
-        several = [rows.take(np.arange(len(rows.labels)))] * len(held)
-        weights, intercept = _weights(np.concatenate(list(held.values())), _Rows.joined(several))
+        known = np.flatnonzero(~np.isnan(next(iter(held.values()))[:, 0]))
+        several = _Rows.joined([rows.take(known)] * len(held))
+        weights, intercept = _weights(np.concatenate([scores[known] for scores in held.values()]), several)
         better = (name for name in names if gains[name] >= -simplicity * deviations[name] and simplicity > -math.inf)
         chosen = next(better, BLEND)
         self.members_out_of_fold_: FloatArray | None = np.array(list(held.values()))
@@ -275,9 +282,10 @@ class AutoRanker(Ranker):
             chosen = chosen if chosen != BLEND else max(names, key=lambda name: gains[name])
             self.out_of_fold_ = self.members_out_of_fold_[:, :, names.index(chosen)]
             self.weights_, self.intercept_ = {chosen: 1.0}, 0.0
-        own = float(np.nanmean([self._mean_statistic(s, rows.labels, rows.lists) for s in crossed.values()]))
+        ranked = rows.take(known)
+        own = [self._mean_statistic(scores[known], ranked.labels, ranked.lists) for scores in crossed.values()]
         order = [*names, BLEND]
-        values = {name: own + gains[name] for name in order}
+        values = {name: float(np.mean(own)) + gains[name] for name in order}
         self._members = {name: members[name] for name in names}
         return Comparison(
             chosen,
@@ -291,14 +299,14 @@ class AutoRanker(Ranker):
     def _calibrate(self, rows: _Rows) -> None:
         """Find the chances of a hit by the scores out of fold; labels that are all above 0 give none."""
         assert self.out_of_fold_ is not None
-        if rows.labels.min() > 0:
+        known = ~np.isnan(self.out_of_fold_[0])
+        if not (rows.labels[known] > 0).any() or (rows.labels[known] > 0).all():
             return
         many = len(self.out_of_fold_)
         own = np.arange(len(rows.labels)) if rows.groups is None else rows.groups
-        weights = None if rows.weights is None else np.tile(rows.weights, many)
-        self.calibration_ = fit_calibration(
-            self.out_of_fold_.ravel(), np.tile(rows.labels, many), weights, np.tile(own, many)
-        )
+        weights = None if rows.weights is None else np.tile(rows.weights[known], many)
+        labels, groups = np.tile(rows.labels[known], many), np.tile(own[known], many)
+        self.calibration_ = fit_calibration(self.out_of_fold_[:, known].ravel(), labels, weights, groups)
 
     def _score_left_out(self, features: FloatArray, qid: ArrayLike | None, kept: NDArray[np.bool_]) -> None:
         """Add the scores of rows of weight 0, which no fit has seen, to those out of fold."""
@@ -420,6 +428,7 @@ class _Rows:
     labels: FloatArray  # (n,)
     lists: IntArray | None  # list of each row, (n,); None for one list
     groups: IntArray | None
+    times: IntArray | None
     weights: FloatArray | None  # (n,); None where all count alike
 
     def weighted(self, gain: GainName) -> FloatArray:
@@ -437,9 +446,9 @@ class _Rows:
     def take(self, at: IntArray) -> _Rows:
         """Return some of the rows, with their lists numbered from 0."""
         lists = None if self.lists is None else np.unique(self.lists[at], return_inverse=True)[1]
-        groups = None if self.groups is None else self.groups[at]
+        groups, times = (None if numbers is None else numbers[at] for numbers in (self.groups, self.times))
         weights = None if self.weights is None else self.weights[at]
-        return _Rows(self.features[at], self.labels[at], lists, groups, weights)
+        return _Rows(self.features[at], self.labels[at], lists, groups, times, weights)
 
     @classmethod
     def joined(cls, parts: Sequence[_Rows]) -> _Rows:
@@ -449,7 +458,7 @@ class _Rows:
         if first.lists is not None:
             lists = np.concatenate([first.lists + at * (first.lists.max() + 1) for at in range(many)])
         weights = np.tile(np.ones(len(first.labels)) if first.weights is None else first.weights, many) / many
-        return cls(np.empty((0, 0)), np.tile(first.labels, many), lists, None, weights)
+        return cls(np.empty((0, 0)), np.tile(first.labels, many), lists, None, None, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,7 +491,7 @@ class _Member:
                 ranker._unfitted(), rows.features, rows.labels, rows.lists, rows.weights, names=names
             )
         elif isinstance(ranker, SurrogateRanker):
-            ranker.fit(rows.features, rows.labels, rows.lists, group=rows.groups, **given)
+            ranker.fit(rows.features, rows.labels, rows.lists, group=rows.groups, time=rows.times, **given)
         else:
             ranker.fit(rows.features, rows.labels, rows.lists, **given)
         if isinstance(ranker, Ranker) and names is not None and not isinstance(ranker, ScoreColumn):
@@ -631,6 +640,8 @@ def _weights(scores: FloatArray, rows: _Rows) -> tuple[FloatArray, float]:
         rows: labels, lists and weights of the rows.
     """
     n, m = scores.shape
+    if n == 0:  # of the first of the folds that roll forward
+        return np.full(m, 1.0 / m), 0.0
     weights = np.ones(n) if rows.weights is None else rows.weights
     total = float(weights.sum())
     signs = np.where(rows.labels > 0, 1.0, -1.0)

@@ -31,6 +31,7 @@ from ltr.data.forms import NumberForm
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.tables import features_of
+from ltr.data.times import checked_times
 from ltr.files import write_atomic
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
@@ -289,7 +290,10 @@ class Ranker(BaseEstimator):
                 also = "" if groups is None else ", in different groups"
                 raise ValueError(f"calibrate needs at least {which}{also} to hold rows out")
             scores = self._held_out_scores(table, features[kept], labels, lists, groups, weights, parts)
-        self.calibration_ = fit_calibration(scores, labels, weights, groups)
+        known = ~np.isnan(scores)  # the first rows in time are not ranked by rankers that have not seen them
+        weights = None if weights is None else weights[known]
+        groups = None if groups is None else groups[known]
+        self.calibration_ = fit_calibration(scores[known], labels[known], weights, groups)
         return self
 
     @_WhereCalibrated
@@ -552,27 +556,31 @@ class Ranker(BaseEstimator):
         qid: ArrayLike | None,
         sample_weight: ArrayLike | None,
         group: ArrayLike | None = None,
-    ) -> tuple[FloatArray, FloatArray, IntArray | None, IntArray | None, FloatArray | None]:
-        """Check the data of a fit with groups and weights of rows, see `_training_data`; weight 0 leaves a row out.
+        time: ArrayLike | None = None,
+    ) -> tuple[FloatArray, FloatArray, IntArray | None, IntArray | None, IntArray | None, FloatArray | None]:
+        """Check the data of a fit with groups, times and weights of rows, see `_training_data`.
+
+        A row of weight 0 is left out.
 
         Returns:
-            Features, labels, the number of each row's list and that of its group, and the weights; None where all of
-            them are 1, so that the fit is the same as without weights, to the last bit.
+            Features, labels, the number of each row's list, that of its group and that of its moment, and the weights;
+            None where all of them are 1, so that the fit is the same as without weights, to the last bit.
         """
         features, labels, lists = self._training_data(X, y, qid)
-        groups = checked_groups(group, len(features), lists)
+        groups, times = checked_groups(group, len(features), lists), checked_times(time, len(features), lists)
         if sample_weight is None:
-            return features, labels, lists, groups, None
+            return features, labels, lists, groups, times, None
         weights = checked_weights(sample_weight, len(features))
         if (kept := weights > 0).all():
-            return features, labels, lists, groups, None if (weights == 1).all() else weights
+            return features, labels, lists, groups, times, None if (weights == 1).all() else weights
         features, labels, weights = features[kept], labels[kept], weights[kept]
         lists, groups = (
             None if numbers is None else checked_queries(numbers[kept], len(labels))[0] for numbers in (lists, groups)
         )
         if len(labels) == 0 or labels_agree(labels, lists):
             raise ValueError("the rows whose sample_weight is not zero must hold two different labels in some list")
-        return features, labels, lists, groups, None if (weights == 1).all() else weights
+        times = None if times is None else times[kept]
+        return features, labels, lists, groups, times, None if (weights == 1).all() else weights
 
     def _features(self, X: ArrayLike) -> FloatArray:
         """Check that the ranker is fitted, and return the columns of the fit in their order.

@@ -126,7 +126,7 @@ class LogisticRegressionRanker(Ranker):
         if not isinstance(self.standardize, bool | np.bool_):
             raise ValueError(f"standardize must be true or false, got {self.standardize!r}")
         check_whole("max_iter", self.max_iter, 1)
-        features, labels, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
+        features, labels, _, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
         self.center_ = np.average(features, axis=0, weights=weights)
         mean, scale = np.zeros(features.shape[1]), np.ones(features.shape[1])
         if self.standardize:
@@ -241,7 +241,7 @@ class RankBoostRanker(Ranker):
         check_callable("on_round", self.on_round)
         if qid is not None:
             raise DataError("qid: RankBoost learns from one list with labels 0 and 1; the loss exponential takes qid")
-        features, labels, _, _, given = self._weighted_data(X, y, None, sample_weight)
+        features, labels, _, _, _, given = self._weighted_data(X, y, None, sample_weight)
         positive = labels > labels.min()
         if len(np.unique(labels)) > 2:
             raise DataError("y: RankBoost learns from the labels 0 and 1; the loss exponential takes graded ones")

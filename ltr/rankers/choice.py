@@ -1,13 +1,20 @@
 r"""Choose on the training lists alone whether to correct a base ranker's order, and how far.
 
-*Inner splits.* The rows (with queries, the queries) are divided into `FOLDS` parts at random, `REPEATS` times. Each
-part is held out once: the whole procedure, base ranker included, learns from the other parts and ranks it. So every row
-gets its place in the order of the base and in that of each candidate by rankers that have not seen it, and the places
-of one repeat form a list as long as the training list. The gain of a candidate is the statistic of its list less that
-of the base, averaged over the repeats. All candidates share the splits.
+*Inner splits* (`folds_of`). The rows (with queries, the queries) are divided into `FOLDS` parts at random, `REPEATS`
+times. Each part is held out once: the whole procedure, base ranker included, learns from the other parts and ranks it.
+So every row gets its place in the order of the base and in that of each candidate by rankers that have not seen it, and
+the places of one repeat form a list as long as the training list. The gain of a candidate is the statistic of its list
+less that of the base, averaged over the repeats. All candidates share the splits.
 
 Where part i is held out, the base scores of the other rows are out of fold, too: those of part j come from a base
 fitted without i and j. The same base serves where j is held out, so a repeat takes 15 fits of the base, not 30.
+
+*Rows in time.* With times of the rows (`time` of the fit), nothing is learned from later rows to rank earlier ones. The
+rows are cut into ``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a base that learned
+from the blocks before it, and by corrections that learned from those of these rows that have a base score out of fold:
+that of a block comes from the base of the blocks before it, so the first block has none, and the comparison is of the
+blocks from the third on. The places of all of them form one list, shorter than the training list by the first two
+blocks. Rows of one group may be in several blocks; resampling still draws whole groups.
 
 *Rows that belong together.* Rows of one group (`group` of the fit) are never divided: several rows of one patient would
 let a ranker recognise in the held-out part what it has learnt by heart. Without groups, rows that are much closer to
@@ -51,7 +58,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from ltr.fitting.validation import units_and_strata
+from ltr.data.times import blocks_of
+from ltr.fitting.validation import nothing_to_rank, units_and_strata
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -72,30 +80,20 @@ _RESAMPLES = 40  # of each repeat
 
 
 @dataclass(frozen=True, eq=False)
-class InnerSplit:
-    """A part of the rows that is held out.
+class Fold:
+    """Some rows that are held out, and those that a ranker of them may learn from.
 
     Attributes:
-        name: a name that no other inner split of this seed has.
-        repeat: number of the repeat.
-        parts: number of the part of each row in this repeat, (n,).
-        part: number of the part held out.
+        name: a name that no other fold of this seed has.
+        repeat: number of the repeat; no two folds of a repeat hold the same row out.
+        train: numbers of the rows to learn from, in ascending order.
+        held: numbers of the rows held out, in ascending order.
     """
 
     name: str
     repeat: int
-    parts: IntArray
-    part: int
-
-    @property
-    def held(self) -> IntArray:
-        """Return the rows held out, in ascending order."""
-        return np.flatnonzero(self.parts == self.part)
-
-    @property
-    def train(self) -> IntArray:
-        """Return the other rows, in ascending order."""
-        return np.flatnonzero(self.parts != self.part)
+    train: IntArray
+    held: IntArray
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -103,7 +101,11 @@ Result = TypeVar("Result")
 
 
 class Shared(Generic[Key, Result]):
-    """Results that two callers need each, computed by whichever comes first and forgotten after the second.
+    """Results that several callers need each, computed by whichever comes first and forgotten after the last.
+
+    Args:
+        compute: returns the result for a key.
+        callers: how many callers need a result.
 
     Examples:
         >>> squares = Shared(lambda x: print("computing") or x * x)
@@ -112,17 +114,17 @@ class Shared(Generic[Key, Result]):
         (9, 9)
     """
 
-    def __init__(self, compute: Callable[[Key], Result]) -> None:
-        self._compute, self._lock = compute, threading.Lock()
-        self._known: dict[Key, Future[Result]] = {}
+    def __init__(self, compute: Callable[[Key], Result], callers: int = 2) -> None:
+        self._compute, self._callers, self._lock = compute, callers, threading.Lock()
+        self._known: dict[Key, tuple[Future[Result], int]] = {}
 
     def __call__(self, key: Key) -> Result:
         """Return the result for a key; in several threads, all but the first wait for it."""
         with self._lock:
             known = self._known.pop(key, None)
-            found: Future[Result] = Future() if known is None else known
-            if known is None:
-                self._known[key] = found
+            found, calls = (Future[Result](), 0) if known is None else known
+            if calls + 1 < self._callers:
+                self._known[key] = found, calls + 1
         if known is None:
             try:
                 found.set_result(self._compute(key))
@@ -238,7 +240,7 @@ class PartScores:
     deviation: float
 
     @classmethod
-    def of(cls, scores: FloatArray, seen: NDArray[np.bool_]) -> PartScores:
+    def of(cls, scores: FloatArray, seen: NDArray[Any]) -> PartScores:
         """Return the scores of a ranker that has seen these rows."""
         return cls(scores, float(scores[seen].mean()), float(scores[seen].std()))
 
@@ -275,16 +277,57 @@ def parts_of(
     return parts[units]
 
 
-def inner_splits(
-    labels: FloatArray, lists: IntArray | None, groups: IntArray | None, seed: int, repeats: int | None = None
-) -> list[InnerSplit]:
-    """Return the inner splits of the comparison, by default `REPEATS` times; other arguments as for `parts_of`."""
+def folds_of(
+    labels: FloatArray,
+    lists: IntArray | None,
+    groups: IntArray | None,
+    times: IntArray | None,
+    seed: int,
+    repeats: int | None = None,
+) -> list[Fold]:
+    """Return the folds by which rows are ranked by rankers that have not seen them.
+
+    Without times, each repeat divides the rows into `FOLDS` parts at random (`parts_of`) and holds each of them out
+    once. With times there is one repeat: the rows are cut into ``FOLDS + 1`` consecutive blocks of about as many rows
+    each, and every block but the first is held out once, for rankers that learn from the blocks before it. No moment
+    is divided. Groups may be, as that of a customer who came in several weeks.
+
+    Args:
+        labels: label of each row, (n,).
+        lists: list of each row; None for a single list.
+        groups: group of each row, as in `parts_of`.
+        times: time of each row, (n,), the same for all rows of a list; None to divide at random.
+        seed: seed of the first division; the others count on.
+        repeats: number of divisions at random; None means `REPEATS`.
+
+    Returns:
+        The folds, from which at least one row can be learned. Empty where a part would be all there is, or hold a
+        single label; with times, where no block has two labels in some list before it.
+
+    Examples:
+        >>> labels, weeks = np.tile([1.0, 0.0], 6), np.repeat(np.arange(6), 2)
+        >>> for fold in folds_of(labels, None, None, weeks, seed=0)[:2]:
+        ...     print(fold.train, fold.held)
+        [0 1] [2 3]
+        [0 1 2 3] [4 5]
+        >>> len(folds_of(labels, None, None, None, seed=0, repeats=2))
+        10
+    """
+    if times is not None:
+        blocks = blocks_of(times, [block / (FOLDS + 1) for block in range(1, FOLDS + 1)])
+        return [
+            Fold(f"{seed}/0/{block}", 0, train, np.flatnonzero(blocks == block))
+            for block in range(1, blocks.max() + 1)
+            if not nothing_to_rank(train := np.flatnonzero(blocks < block), labels, lists)
+        ]
     found = []
     for repeat in range(REPEATS if repeats is None else repeats):
-        parts = parts_of(labels, lists, groups, seed * 1_000 + repeat)
+        parts = parts_of(labels, lists, groups, seed + repeat)
         if parts is None:
             return []
-        found += [InnerSplit(f"{seed}/{repeat}/{part}", repeat, parts, part) for part in range(parts.max() + 1)]
+        for part in range(parts.max() + 1):
+            train, held = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
+            found.append(Fold(f"{seed}/{repeat}/{part}", repeat, train, held))
     return found
 
 
@@ -303,7 +346,7 @@ def places(scores: FloatArray, groups: IntArray | None) -> FloatArray:
 
 def compare(
     results: Mapping[str, Sequence[Sequence[float]]],
-    splits: Sequence[InnerSplit],
+    splits: Sequence[Fold],
     names: Sequence[str],
     labels: FloatArray,
     lists: IntArray | None,
@@ -324,8 +367,9 @@ def compare(
         seed: seed of the resampling.
     """
     gains, deviations = [], []
-    for scores, rng in _lists(results, splits, len(names), len(labels), seed):
-        mean, deviation = _gains(scores, labels, lists, groups, measure, rng)
+    for scores, rows, rng in _lists(results, splits, len(names), len(labels), seed):
+        of_lists, of_groups = (None if numbers is None else numbers[rows] for numbers in (lists, groups))
+        mean, deviation = _gains(scores, labels[rows], of_lists, of_groups, measure, rng)
         gains.append(mean)
         deviations.append(deviation)
     mean, deviation = np.mean(gains, axis=0), np.mean(deviations, axis=0)
@@ -334,21 +378,23 @@ def compare(
 
 
 def _lists(
-    results: Mapping[str, Sequence[Sequence[float]]], splits: Sequence[InnerSplit], candidates: int, n: int, seed: int
-) -> Iterator[tuple[FloatArray, np.random.Generator]]:
-    """Return, for each repeat, the places of all rows in the order of each candidate, (candidates, n).
+    results: Mapping[str, Sequence[Sequence[float]]], splits: Sequence[Fold], candidates: int, n: int, seed: int
+) -> Iterator[tuple[FloatArray, IntArray, np.random.Generator]]:
+    """Return, for each repeat, the places of its held-out rows in the order of each candidate, and these rows.
 
     The parts of a repeat are merged by place. Rows of two parts at one place are put in an order by chance, the same
-    for all candidates.
+    for all candidates. The places are (candidates, rows held out), in the order of the rows, which are all n but with
+    times.
     """
     for repeat in sorted({split.repeat for split in splits}):
         rng = np.random.default_rng([seed, repeat])
-        scores = np.zeros((candidates, n))
+        scores = np.full((candidates, n), np.nan)
         for split in splits:
             if split.repeat == repeat:
                 held = split.held
                 scores[:, held] = np.asarray(results[split.name]) + (rng.random() - 0.5) / len(held)
-        yield scores, rng
+        rows = np.flatnonzero(~np.isnan(scores[0]))
+        yield scores[:, rows], rows, rng
 
 
 def _gains(
@@ -360,6 +406,9 @@ def _gains(
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the gain of each candidate over the first, and its standard deviation under resampling."""
+    lists, groups = (
+        None if numbers is None else np.unique(numbers, return_inverse=True)[1] for numbers in (lists, groups)
+    )
     if lists is not None:
         values = np.array([_values(row, labels, measure, lists) for row in scores])
         defined = ~np.isnan(values).any(axis=0)

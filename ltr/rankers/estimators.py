@@ -103,7 +103,7 @@ class EstimatorRanker(Ranker):
         """
         self._measure()
         estimator = self._unfitted()
-        features, labels, groups, _, weights = self._weighted_data(X, y, qid, sample_weight)
+        features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
         if weights is not None and (refused := weights_refused(estimator)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         try:

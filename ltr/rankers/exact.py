@@ -213,7 +213,7 @@ class ExactRanker(Ranker):
             ValueError: an argument against its rule, or side constraints that no weights are known to satisfy.
         """
         self._check_parameters()
-        features, labels, groups, _, weights = self._weighted_data(X, y, qid, sample_weight)
+        features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
         labels = self._weighted_labels(labels, weights)
         starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         lists = TopLists.of(features, groups, round_units=self.integer is not None)

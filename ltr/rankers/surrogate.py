@@ -165,6 +165,7 @@ class SurrogateRanker(Ranker):
         qid: ArrayLike | None = None,
         *,
         group: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         validation_set: ValidationSet | None = None,
         resume: dict[str, Any] | None = None,
@@ -182,6 +183,8 @@ class SurrogateRanker(Ranker):
             qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
             group: which rows belong together, as the visits of one patient do, (n,), integers or texts: a part of the
                 training rows that is held out to validate by takes whole groups. With `qid`, groups of whole queries.
+            time: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: the rows to
+                validate by are then the latest, whole moments of them, whatever their groups.
             sample_weight: weight of each row, (n,), >= 0: a pair counts with the product of the weights of its rows.
                 The mean over the pairs of a list is weighted, so that a list counts once whatever its weights; with
                 ``"ranknet(pairs=sum)"`` it counts with them. Losses of a rank statistic take none.
@@ -193,7 +196,7 @@ class SurrogateRanker(Ranker):
             ValueError: arguments against these rules.
             FloatingPointError: an objective that is not finite.
         """
-        fit, scale = self._begin(X, y, qid, group, sample_weight, validation_set, resume)
+        fit, scale = self._begin(X, y, qid, group, time, sample_weight, validation_set, resume)
         try:
             for step in fit:
                 if self.on_step is not None:
@@ -216,6 +219,7 @@ class SurrogateRanker(Ranker):
         y: ArrayLike,
         qid: ArrayLike | None,
         group: ArrayLike | None,
+        time: ArrayLike | None,
         sample_weight: ArrayLike | None,
         validation_set: ValidationSet | None,
         resume: dict[str, Any] | None,
@@ -225,7 +229,8 @@ class SurrogateRanker(Ranker):
         self._check_options()
         loss = parse_loss(self.loss)
         self._new_scorer(1)
-        features, labels, groups, together, weights = self._weighted_data(X, y, qid, sample_weight, group)
+        data = self._weighted_data(X, y, qid, sample_weight, group, time)
+        features, labels, groups, together, times, weights = data
         if weights is not None and isinstance(loss, LambdaLoss | SmoothStatisticLoss):
             raise ValueError(f"sample_weight: {loss.key} takes none, because positions count rows; pairwise losses do")
         options = self._options(groups)
@@ -234,7 +239,7 @@ class SurrogateRanker(Ranker):
         if self._validates(loss, groups):
             if validation_set is not None:
                 held = self._checked_set(validation_set, groups)
-            elif (rows := self._held_out(labels, groups, together)) is not None:
+            elif (rows := self._held_out(labels, groups, together, times)) is not None:
                 parts = _rows_of(features, labels, groups, ~rows), _rows_of(features, labels, groups, rows)
                 if self.scorer == "linear" and not loss.convex:
                     until = self._number_of_steps(loss, options, *parts)
@@ -288,10 +293,10 @@ class SurrogateRanker(Ranker):
         return self.validation > 0
 
     def _held_out(
-        self, labels: FloatArray, groups: IntArray | None, together: IntArray | None
+        self, labels: FloatArray, groups: IntArray | None, together: IntArray | None, times: IntArray | None
     ) -> NDArray[np.bool_] | None:
         share = _VALIDATED if self.validation is None else self.validation
-        rows = held_out(labels, groups, together, share, self.seed)
+        rows = held_out(labels, groups, together, share, self.seed, times)
         if rows is None and self.validation is not None:
             raise ValueError(
                 f"validation must leave lists with two different labels in both parts, got {self.validation!r} with "

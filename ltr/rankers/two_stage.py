@@ -23,7 +23,7 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
@@ -45,14 +45,14 @@ from ltr.rankers.auto import AutoRanker
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, fit_to
 from ltr.rankers.choice import (
     BASE,
+    FOLDS,
     SPREADS,
     Choice,
-    InnerSplit,
+    Fold,
     PartScores,
     Shared,
     compare,
-    inner_splits,
-    parts_of,
+    folds_of,
     places,
 )
 from ltr.rankers.estimators import (
@@ -163,6 +163,7 @@ class TwoStageRanker(Ranker):
         qid: ArrayLike | None = None,
         *,
         group: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
@@ -182,6 +183,10 @@ class TwoStageRanker(Ranker):
                 `SurrogateRanker` that validates. It makes no lists. With `qid`, groups of whole queries. None means
                 that each row is alone, except that `choose` keeps rows together that are much more similar than rows
                 otherwise are (`ltr.data.similar_rows`), and reports so.
+            time: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query. Then nothing
+                is learned from later rows to rank earlier ones, neither on the inner splits of `choose`, which roll
+                forward, nor for scores out of fold nor by a `SurrogateRanker` that validates. Rows of one group may be
+                on both sides of such a division.
             sample_weight: weight of each row, (n,), >= 0, for every fit of the base ranker, whose ``fit`` must take it,
                 and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
                 row in the statistic is multiplied by its weight. Rows with label 0 must have weight 1, or 0 to be left
@@ -204,8 +209,10 @@ class TwoStageRanker(Ranker):
         """
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
-        features, labels, lists, group, weights = self._weighted_data(X, y, qid, sample_weight, group)
-        training = _Training(features, labels, exact._weighted_labels(labels, weights), lists, group, weights)
+        data = self._weighted_data(X, y, qid, sample_weight, group, time)
+        features, labels, lists, groups, times, weights = data
+        weighted = exact._weighted_labels(labels, weights)
+        training = _Training(features, labels, weighted, lists, groups, times, weights)
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
@@ -216,11 +223,13 @@ class TwoStageRanker(Ranker):
             self._check_base(X)
         else:
             self.base_ = self._fit_base(training, qid, seed)
-        known = self._known_out_of_fold
-        if known is not None and len(known) != len(labels):  # rows of weight 0 are left out here
-            known = known[np.asarray(sample_weight) > 0]
-        self._known: FloatArray | None = known
-        scores = scores_of(self.base_, features, lists, self._names) if known is None else known
+        scores = self._known_out_of_fold
+        if scores is None:
+            scores = scores_of(self.base_, features, lists, self._names)
+        else:
+            if len(scores) != len(labels):  # rows of weight 0 are left out here
+                scores = scores[np.asarray(sample_weight) > 0]
+            training = dataclasses.replace(training, known=scores)
         if self.top_k is not None and labels_agree(scores, lists):
             of = "" if lists is None else " of each query"
             raise ValueError(
@@ -234,7 +243,7 @@ class TwoStageRanker(Ranker):
         spread = self.spread
         if self.choose:
             similar = None
-            if group is None and lists is None and (similar := similar_rows(features)) is not None:
+            if groups is None and times is None and lists is None and (similar := similar_rows(features)) is not None:
                 training = dataclasses.replace(training, groups=similar)
             self.choice_ = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
             chosen = self.choice_.candidates.index(self.choice_.chosen)
@@ -243,10 +252,11 @@ class TwoStageRanker(Ranker):
                 self.choice_ = dataclasses.replace(self.choice_, similar=int(similar.max()) + 1)
         if self.choose or self.base_score:
             scores = self._out_of_fold(scores, training, seed)
+        if not (known := ~np.isnan(scores)).all():
+            training, scores = training.take(known), scores[known]
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if self.choose else "proof"
         self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, search=search)
-        del self._known
         if self.choice_ is not None:
             self._explain_choice()
         return self
@@ -345,22 +355,19 @@ class TwoStageRanker(Ranker):
         An overfitted base looks better on its own training rows than it is, and a correction learnt from such scores
         would trust it too much. The scores of each clone are shifted and scaled so that those of its training rows have
         the mean and deviation of the base ranker's. Bases without a fit, and data of which a part would hold a single
-        label, keep their own scores.
+        label, keep their own scores. With times, the scores of the first rows are NaN, for nothing is before them.
         """
-        if _is_given(self):
+        if training.known is not None:
+            return training.known
+        folds = [] if _is_given(self) else folds_of(*training.units, seed, repeats)
+        if not folds:
             return scores
-        if self._known is not None:
-            return self._known
-        total = np.zeros(len(scores))
-        for repeat in range(repeats):
-            parts = parts_of(training.labels, training.lists, training.groups, seed + repeat)
-            if parts is None:
-                return scores
-            for part in range(parts.max() + 1):
-                others = self._fit_part(training, parts != part, seed)
-                held = parts == part
-                total[held] += others.on_the_scale_of(scores)[held]
-        return total / repeats
+        total, times = np.zeros((2, len(scores)))
+        for fold in folds:
+            others = self._fit_part(training, fold.train, seed)
+            total[fold.held] += others.on_the_scale_of(scores)[fold.held]
+            times[fold.held] += 1
+        return np.where(times > 0, total / np.maximum(times, 1), np.nan)
 
     @property
     def _known_out_of_fold(self) -> FloatArray | None:
@@ -369,10 +376,10 @@ class TwoStageRanker(Ranker):
         known = base.out_of_fold_ if isinstance(base, AutoRanker) else None
         return None if known is None else known.mean(axis=0)
 
-    def _fit_part(self, training: _Training, seen: NDArray[np.bool_], seed: int) -> PartScores:
+    def _fit_part(self, training: _Training, seen: IntArray, seed: int) -> PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
-        if (known := self._known) is not None:
-            return PartScores(known, float(known[seen].mean()), float(known[seen].std()))
+        if training.known is not None:
+            return PartScores.of(training.known, seen[~np.isnan(training.known[seen])])
         if _is_given(self):
             base = self.base_
         else:
@@ -391,7 +398,12 @@ class TwoStageRanker(Ranker):
     ) -> Choice:
         """Compare the base and corrections of several spreads on inner splits, see `ltr.rankers.choice`."""
         lists, groups = training.lists, training.groups
-        splits = inner_splits(training.labels, lists, groups, seed)
+        splits = self._inner_splits(training, seed)
+        if not splits and training.times is not None:
+            raise ValueError(
+                "choose needs two moments at least, the first of them with two different labels in a list, use "
+                "choose=False"
+            )
         if not splits:
             which = "two rows of each label" if lists is None else "two queries"
             if groups is not None:
@@ -399,17 +411,17 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"choose needs at least {which} to split, use choose=False")
         missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
-        parts_of_repeat = {split.repeat: split.parts for split in splits}
+        folds = {fold.name: fold for fold in folds_of(*training.units, seed * 1_000)}
 
-        def fit_without(key: tuple[int, int, int]) -> PartScores:
-            repeat, one, other = key
-            parts = parts_of_repeat[repeat]
-            return self._fit_part(training, (parts != one) & (parts != other), seed)
+        def fit_without(names: tuple[str, ...]) -> PartScores:
+            return self._fit_part(training, _common([folds[name].train for name in names]), seed)
 
-        without = Shared(fit_without)
+        # with times, the base before a block scores that block for all later ones, too
+        without = Shared(fit_without, 2 if training.times is None else FOLDS)
 
-        def ranked(split: InnerSplit) -> tuple[str, list[list[float]]]:
-            return split.name, self._rank_held_out(training, split, without, constraints, seed)
+        def ranked(split: Fold) -> tuple[str, list[list[float]]]:
+            others = [fold for fold in folds.values() if fold.repeat == split.repeat and fold is not split]
+            return split.name, self._rank_held_out(training, split, others, without, constraints, seed)
 
         threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
         # estimators of other libraries would each take all processors
@@ -431,6 +443,14 @@ class TwoStageRanker(Ranker):
         gains, deviations = compare(results, splits, names, training.weighted, lists, groups, measure, seed)
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
 
+    def _inner_splits(self, training: _Training, seed: int) -> list[Fold]:
+        """Return the folds on which candidates are compared: with times, not those before which nothing is out of fold.
+
+        A single fold is kept all the same; its corrections learn from the base's scores of its own training rows.
+        """
+        folds = folds_of(*training.units, seed * 1_000)
+        return folds[1:] if training.times is not None and len(folds) > 1 and not _is_given(self) else folds
+
     @property
     def _candidates(self) -> dict[str, tuple[int | None, ExactRanker, float | None]]:
         """The corrections that are compared, by name: length of the list, exact stage, not yet fitted, and spread."""
@@ -439,8 +459,9 @@ class TwoStageRanker(Ranker):
     def _rank_held_out(
         self,
         training: _Training,
-        split: InnerSplit,
-        without: Callable[[tuple[int, int, int]], PartScores],
+        split: Fold,
+        others: Sequence[Fold],
+        without: Callable[[tuple[str, ...]], PartScores],
         constraints: LinearConstraints | None,
         seed: int,
     ) -> list[list[float]]:
@@ -449,20 +470,24 @@ class TwoStageRanker(Ranker):
         Args:
             training: all rows.
             split: which of them are held out.
-            without: returns the scores by a base fitted without two parts of a repeat.
+            others: the other folds of the repeat.
+            without: returns the scores by a base fitted to the rows that several folds have for training.
             constraints: side constraints on the weights of the features.
             seed: seed of the base.
         """
-        train, held, part = split.train, split.held, copy.copy(self)
-        own = self._fit_part(training, split.parts != split.part, seed).scores
+        held, part = split.held, copy.copy(self)
+        own = self._fit_part(training, split.train, seed).scores
         scores = own.copy()
-        if not _is_given(self) and split.parts.max() > 1:  # with two parts, nothing is left without both
-            for other in set(range(split.parts.max() + 1)) - {split.part}:
-                rows = split.parts == other
-                one, two = sorted((split.part, other))
-                scores[rows] = without((split.repeat, one, two)).on_the_scale_of(own[train])[rows]
+        train, whole = split.train, len(training.labels)
+        if training.known is not None:  # the scores of the other rows are out of fold already, if there are any
+            train = train[~np.isnan(scores[train])]
+        elif not _is_given(self) and (before := list(_seen_before(split, others))):
+            for other, names in before:
+                scores[other.held] = without(names).on_the_scale_of(own[split.train])[other.held]
+            train = np.sort(np.concatenate([other.held for other, _ in before]))
+            whole = sum(len(fold.held) for fold in (split, *others))
         learnt, ranked = training.take(train), training.take(held)
-        share = len(train) / len(training.labels) if training.lists is None else 1.0
+        share = len(train) / whole if training.lists is None else 1.0
         found = [places(own[held], ranked.lists).tolist()]
         for top_k, exact, spread in self._candidates.values():
             part.top_k = top_k if top_k is None else max(2, round(top_k * share))
@@ -622,7 +647,8 @@ class TwoStageRanker(Ranker):
         if weights is not None and (refused := weights_refused(base)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         if isinstance(base, SurrogateRanker | AutoRanker):
-            base.fit(training.features, training.labels, training.lists, group=training.groups, sample_weight=weights)
+            data = training.features, training.labels, training.lists
+            base.fit(*data, group=training.groups, time=training.times, sample_weight=weights)
         else:
             given = training.features, training.labels, training.lists, weights
             fit_estimator(base, *given, requested=requested, names=self._names)
@@ -699,11 +725,13 @@ class TwoStageRanker(Ranker):
         The clones correct the base, to the same degree, where this ranker does. Their base scores and their exact
         scores are put on the scales of this ranker's, which are then merged as in a prediction.
         """
+        if (known := self._known_out_of_fold) is not None and len(known) == len(labels):
+            return self._merged(known, self._cuts(known, lists), features, lists)
         own = scores_of(self.base_, features, lists, self._names)
         if self.coef_ is None:
-            training, scores = _Training(features, labels, labels, lists, groups, weights), own.copy()
+            training, scores = _Training(features, labels, labels, lists, groups, None, weights), own.copy()
             for part in range(parts.max() + 1):
-                found = self._fit_part(training, parts != part, 0).on_the_scale_of(own)
+                found = self._fit_part(training, np.flatnonzero(parts != part), 0).on_the_scale_of(own)
                 scores[parts == part] = found[parts == part]
             return own if _is_given(self) else scores
         base, exact = np.empty(len(own)), np.empty(len(own))
@@ -831,7 +859,14 @@ class _Training:
     weighted: FloatArray  # labels whose gains are those of `labels` times the weights, (n,)
     lists: IntArray | None  # list of each row, (n,); None means that all rows are one list
     groups: IntArray | None  # group of each row, (n,), with lists one of whole lists; None where each is alone
+    times: IntArray | None  # moment of each row, (n,), the same for all rows of a list; None where no order is known
     weights: FloatArray | None  # weights of the rows, (n,); None where all count alike
+    known: FloatArray | None = None  # base scores out of fold, (n,), where the base has kept them
+
+    @property
+    def units(self) -> tuple[FloatArray, IntArray | None, IntArray | None, IntArray | None]:
+        """What `folds_of` divides the rows by: labels, lists, groups and times."""
+        return self.labels, self.lists, self.groups, self.times
 
     def take(self, rows: NDArray[Any]) -> _Training:
         """Return some of the rows, by number or by a mask, with their lists and groups numbered from 0."""
@@ -839,8 +874,29 @@ class _Training:
             None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
             for numbers in (self.lists, self.groups)
         )
-        weights = None if self.weights is None else self.weights[rows]
-        return _Training(self.features[rows], self.labels[rows], self.weighted[rows], lists, groups, weights)
+        times, weights, known = (
+            None if array is None else array[rows] for array in (self.times, self.weights, self.known)
+        )
+        found = self.features[rows], self.labels[rows], self.weighted[rows]
+        return _Training(*found, lists, groups, times, weights, known)
+
+
+def _common(rows: Sequence[IntArray]) -> IntArray:
+    """Return the rows that are in all of these, in ascending order."""
+    return functools.reduce(functools.partial(np.intersect1d, assume_unique=True), rows)
+
+
+def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tuple[str, ...]]]:
+    """Yield the folds whose held-out rows a split learns from, and the folds whose common training rows score them.
+
+    A base that is fitted to the training rows of both has seen neither what the split holds out nor what the other fold
+    does. With times these are the training rows of the other, earlier fold alone.
+    """
+    for other in others:
+        common = _common([split.train, other.train])
+        if len(common) and np.isin(other.held, split.train).all():
+            both = tuple(sorted((split.name, other.name)))
+            yield other, (other.name,) if len(common) == len(other.train) else both
 
 
 def _is_given(ranker: TwoStageRanker) -> bool:

@@ -225,6 +225,11 @@ class _Reader:
         best_of, varied = self._grid.best_of, ", ".join(self._vary) or "none is"
         if best_of is not None and best_of not in self._vary:
             self._find("best_of", f"must be a varied key ({varied})", best_of)
+        timed = any(one.config.data.time is not None and one.config.data.test_path is None for one in found)
+        if timed and len(self._grid.seeds) > 1:
+            self._find(
+                "splits", "must be 1 with data.time: the earliest rows train, whatever the seed", self._grid.splits
+            )
         known = list(dict.fromkeys(method for variant in found for method in variant.config.methods))
         for method in self._grid.methods or ():
             if known and not any(variant.config.method_named(method) in known for variant in found):

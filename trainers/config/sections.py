@@ -50,6 +50,7 @@ from ltr.training import (
 
 EARLIER: dict[str, Any] = {
     "data.group": None,
+    "data.time": None,
     "data.weight": None,
     "data.positive_weight": None,
     "data.positive": None,
@@ -296,6 +297,11 @@ class DataConfig(Section):
     group: _Name = option(
         None, "column of your table that tells which rows belong together, as a patient's visits: no split divides them"
     )
+    time: _Name = option(
+        None,
+        "column of your table with the time of each row: dates, weeks such as 2024-W22 or numbers. The earliest rows "
+        "train, the last ones test; it is no feature",
+    )
     weight: _Name = option(None, "column of your table with the weight of each row in training, >= 0; 1 when left out")
     positive_weight: Annotated[float | Literal["balanced"] | None, PlainValidator(_weight_or_balanced)] = option(
         None,
@@ -315,7 +321,9 @@ class DataConfig(Section):
     unlabelled: Literal["drop"] | None = option(
         None, "drop leaves out rows without a label; they are an error otherwise"
     )
-    train_fraction: float = option(0.5, "share of the rows (queries) used for training", gt=0, lt=1)
+    train_fraction: float = option(
+        0.5, "share of the rows (queries) used for training; with time, of the earliest", gt=0, lt=1
+    )
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
     cache: bool = option(True, "keep the parsed content of a large sparse file in LTR_CACHE", free=True)
@@ -353,6 +361,7 @@ class DataConfig(Section):
                 "label",
                 "query",
                 "group",
+                "time",
                 "weight",
                 "drop",
                 "features",
@@ -361,7 +370,7 @@ class DataConfig(Section):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with path only: a named data set knows its columns", value, ("path",)
         elif self.file_format == "svmlight":
-            for field in ("label", "query", "group", "weight", "drop", *prepared):
+            for field in ("label", "query", "group", "time", "weight", "drop", *prepared):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
@@ -375,7 +384,7 @@ class DataConfig(Section):
             yield "categories", f"must not name {both[0]!r} of numbers", list(self.categories), ("numbers",)
         if self.date_format is not None and "%" not in self.date_format:
             yield "date_format", "must have the form of %d/%m/%Y", self.date_format, ()
-        for field in ("label", "query", "group", "weight"):
+        for field in ("label", "query", "group", "time", "weight"):
             if getattr(self, field) in (*(self.features or ()), *self.drop):
                 yield field, "must be neither a feature nor dropped", getattr(self, field), ("features", "drop")
         if self.label is not None and self.label == self.query:
@@ -385,6 +394,12 @@ class DataConfig(Section):
         if self.group is not None and self.group in (self.label, self.query, self.weight):
             rule = "must be neither the label column nor that of the queries or weights"
             yield "group", rule, self.group, ("label", "query", "weight")
+        if self.time is not None and self.time in (self.label, self.query, self.weight, self.group):
+            rule = "must be neither the label column nor that of the queries, weights or groups: copy the column"
+            yield "time", rule, self.time, ("label", "query", "weight", "group")
+        if self.time is not None and self.split_seed is not None and self.test_path is None:
+            rule = "goes with splits at random: with data.time the earliest rows train"
+            yield "split_seed", rule, self.split_seed, ("time",)
 
     def check_files(self, others: Iterable[str | None] = ()) -> None:
         """Raise DataError, which names them all, where files, or others beside them, are missing or empty."""
@@ -406,7 +421,7 @@ class DataConfig(Section):
     @property
     def roles(self) -> Roles:
         """What the columns of a table are for."""
-        names = ["label", "positive", "query", "group", "weight", "drop", "features", "numbers", "categories"]
+        names = ["label", "positive", "query", "group", "time", "weight", "drop", "features", "numbers", "categories"]
         names += ["date_format", "first_year"]
         return Roles(**{name: getattr(self, name) for name in names}, unlabelled=self.unlabelled is not None)
 

@@ -149,7 +149,9 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
         elif base is not None and scores is not None:
             on_top = context.statistic_on_top(base, scores)
         ties: Ties = "average" if record["method"] == CARD and config.card.ties == "average" else "resolved"
-        rows.append(Row.of(record, on_top, None if scores is None else context.first_k(scores, ties)))
+        hits = None if scores is None else context.first_k(scores, ties)
+        periods = None if scores is None else context.by_period(scores.test, ties)
+        rows.append(Row.of(record, on_top, hits, periods))
         compared = (record.get("compared") or {}).get("methods", {})
         rows += [Row.compared(name, values) for name, values in compared.items()]
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]

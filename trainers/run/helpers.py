@@ -23,7 +23,7 @@ from ltr.fitting import FitOptions
 from ltr.fitting.observations import Team, others
 from ltr.training import DeviceName
 from trainers.config import Config
-from trainers.methods import first_stage_ranker, quiet_surrogates, weights_of
+from trainers.methods import first_stage_ranker, quiet_surrogates, units_of, weights_of
 from trainers.task.data import split_of
 
 Job = tuple[str, dict[str, Any] | None]
@@ -102,7 +102,7 @@ def assist(config: Config, helpers: Helpers) -> None:
                     train.X,
                     train.y,
                     qid=train.qid,
-                    group=train.group,
+                    **units_of(train),
                     **weights_of(train),
                     validation_set=split.validation_set,
                     resume=state,

@@ -126,7 +126,10 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     for failure in loggers.failures:
         context.display.note(f"{method}: {failure}")
     buffer = io.BytesIO()
-    np.savez(buffer, train=fitted.scores.train, test=fitted.scores.test)
+    kept: dict[str, Any] = {"train": fitted.scores.train, "test": fitted.scores.test}
+    if isinstance(fitted.ranker, AutoRanker) and fitted.ranker.out_of_fold_ is not None:
+        kept["out_of_fold"] = fitted.ranker.out_of_fold_
+    np.savez(buffer, **kept)
     write_atomic(folder.scores, buffer.getvalue())
     if exact:
         save_solution(folder, context, fitted.ranker)
@@ -150,8 +153,9 @@ def _base_ranker(context: Context) -> Ranker | None:
             context.display.note(f"{base}: fitted again for the exact stage, because its model was not saved")
         return context.unsaved.get(base)
     ranker = load_ranker(folder).name_features(context.split.feature_names)
-    if isinstance(ranker, AutoRanker) and (scores := load_scores(folder)) is not None:
-        ranker.out_of_fold_ = scores.train[None]
+    if isinstance(ranker, AutoRanker):
+        with reading(folder.scores):
+            ranker.out_of_fold_ = read_arrays(folder.scores)["out_of_fold"]
     return ranker
 
 

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
 from pydantic import TypeAdapter
@@ -33,11 +33,13 @@ from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.frames import Rankers, RunSource, curves, ranked
 from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
-from trainers.task.data import Split, split_of
-from trainers.task.measures import ranked_labels
+from trainers.task.data import Split, as_pandas, split_of
+from trainers.task.measures import note_on_last_period, ranked_labels
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from trainers.run.outcome import Outcome
 
 Columns = list[tuple[str, list[str]]]  # headings and cells
 
@@ -64,6 +66,7 @@ class Row:
     gap: float | None = None  # relative gap between objective and bound
     trivial_bound: float | None = None  # the statistic of a perfect order of the list, the bound before a search
     first_k: Json | None = None  # what the first K rows of both sets hold, see `Task.first_k`; None without a K
+    periods: list[Json] | None = field(default=None, repr=False)  # of the test set, see `Task.by_period`; None untimed
     weights: list[float] | None = field(default=None, repr=False)  # on the raw features; None if not linear
     choice: Json | None = field(default=None, repr=False)  # the `Choice` of an exact stage that made one
     card: Json | None = field(default=None, repr=False)  # the card, of the method of that name
@@ -82,9 +85,16 @@ class Row:
         return self.status != Status.OPTIMAL.value and is_trivial(self.bound, self.trivial_bound)
 
     @classmethod
-    def of(cls, record: Json, top: float | None = None, first_k: Json | None = None) -> Row:
+    def of(
+        cls,
+        record: Json,
+        top: float | None = None,
+        first_k: Json | None = None,
+        periods: list[Json] | None = None,
+    ) -> Row:
         """Return the row of a record."""
-        found = {f.name: record[f.name] for f in fields(cls) if f.name in record} | {"first_k": first_k}
+        found = {f.name: record[f.name] for f in fields(cls) if f.name in record}
+        found |= {"first_k": first_k, "periods": periods}
         bounds = to_json(record.get("list") or {})
         found |= {name: bounds.get(name) for name in ("bound", "gap", "trivial_bound")}
         top = bounds.get("reached", top)  # the list of an exact stage that corrects a base score is its own
@@ -160,8 +170,31 @@ class Results:
 
         That is the exact stage, else the card, else the first method.
         """
+        return self.ranked_by(self.last_stage)
+
+    @property
+    def last_stage(self) -> str:
+        """The method whose order counts: the exact stage, else the card, else the first one; empty without methods."""
         names = [row.method for row in self.rows]
-        return self.ranked_by(next((name for name in (EXACT, CARD, *names) if name in names), ""))
+        return next((name for name in (EXACT, CARD, *names) if name in names), "")
+
+    @property
+    def periods(self) -> pd.DataFrame:
+        """What each method reaches in each period of the test set: a pandas frame, with ``data.time`` only.
+
+        Its columns are ``method``, ``period``, ``rows``, ``positives``, with K rows to act on ``k``, ``hits``,
+        ``precision``, ``recall`` and ``lift``, and the reported statistics. Each period is ranked as a list of its own,
+        with its share of the K rows to act on; with queries, K rows of each. There are at most 12 periods, each of
+        whole moments.
+        """
+        import pandas as pd
+
+        found = []
+        for row in self.rows:
+            for one in row.periods or ():
+                values = {key: value for key, value in one.items() if key not in ("statistics", "lists")}
+                found.append({"method": row.method, **values, **one["statistics"]})
+        return pd.DataFrame(found, columns=None if found else ["method", "period"])
 
     def ranked_by(self, method: str) -> pd.DataFrame:
         """Return the rows of the test set from the top down, as a method ranks them.
@@ -175,6 +208,36 @@ class Results:
             KeyError: there is no such method.
         """
         return ranked(self._source, method, self.rankers[method])
+
+    def outcome(
+        self,
+        frame: Any,  # noqa: ANN401  (a frame of any library)
+        *,
+        label: str | None = None,
+        method: str | None = None,
+        first: int | None = None,
+    ) -> Outcome:
+        """Return what the run promised of rows whose labels are known by now, against what came.
+
+        Args:
+            frame: a pandas or polars frame with the columns of the data, or the path of a file. Rows without a label
+                are ranked, too: it is not known what came of them.
+            label: column of the labels; by default that of the run.
+            method: a method of the run; by default the one whose order counts, `last_stage`.
+            first: how many rows of the list were acted on; by default ``exact.top_k``, with queries of each.
+
+        Raises:
+            DataError: a frame that lacks columns, or has other labels than the run.
+            RunError: a method that is not finished.
+        """
+        from trainers.run.outcome import came_of_file, came_of_frame, outcomes
+
+        run, chosen = self._source.run, self.last_stage if method is None else method
+        if isinstance(frame, str | Path):
+            came = came_of_file(run, Path(frame), label=label)
+        else:
+            came = came_of_frame(run, self.rankers, as_pandas(frame, "outcomes"), label)
+        return outcomes(run, came, [chosen], first)[0]
 
     @property
     def folder(self) -> Path:
@@ -236,6 +299,17 @@ class Results:
             columns.append((heading, [number(value, _FIRST_K[name]) for value in values]))
         return columns
 
+    def by_period(self) -> Columns:
+        """Return headings and cells of the table of periods, as the last stage of the run ranks them."""
+        periods = next(row.periods for row in self.rows if row.method == self.last_stage) or []
+        columns: Columns = [("period", [one["period"] for one in periods])]
+        columns += [(name, [str(one[name]) for one in periods]) for name in ("rows", "positives")]
+        for name, form in {"k": "{:d}", **_FIRST_K}.items():
+            columns.append(("first rows" if name == "k" else name, [number(one.get(name), form) for one in periods]))
+        first = self.statistics[0]
+        columns.append((first, [number(one["statistics"][first]) for one in periods]))
+        return [(heading, cells) for heading, cells in columns if any(cells)]
+
     def columns(self, statistics: Sequence[str] | None = None) -> Columns:
         """Return headings and cells; empty columns are left out."""
         rows = self.rows
@@ -292,9 +366,11 @@ class Results:
     def conclusions(self) -> list[str]:
         """A line on what reranking did to the test statistic, and one where nothing was proven."""
         rows = {row.method: row for row in self.rows}
+        periods = None if not rows else rows[self.last_stage].periods
+        last = [] if periods is None else list(filter(None, [note_on_last_period(periods)]))
         if EXACT not in rows:
-            return []
-        lines, first = [], self.statistics[0]
+            return last
+        lines, first = last, self.statistics[0]
         before, after = (rows[name].test.get(first) if name in rows else None for name in (self.base, EXACT))
         if self.choice is not None and not self.choice.reranks and before is not None:
             lines.append(f"test {first}: {number(before)} in the order of {self.base}, which is kept (one split)")
@@ -340,6 +416,8 @@ def tables(results: Results) -> dict[str, Columns]:
     if results.k is not None:
         each = " of each query, on average," if results.by_query else ""
         found[f"the first {results.k} rows{each} of the test set"] = results.first_rows()
+    if any(row.periods for row in results.rows):
+        found[f"test periods, each ranked as a list by {results.last_stage}"] = results.by_period()
     return found | ({"other statistics": own} if others else {})
 
 
@@ -396,7 +474,7 @@ def _flat(results: Results) -> list[Json]:
             elif key == "first_k":
                 for part, found in (value or {}).items():
                     line |= {f"{part} {name}@{found['k']}": v for name, v in found.items() if name in _FIRST_K}
-            elif key not in ("weights", "choice", "card"):
+            elif key not in ("weights", "choice", "card", "periods"):
                 line[key] = value
     return flat
 

@@ -79,11 +79,12 @@ def rows_for_card(run: RunFolder, data: Path) -> Rows:
     import pandas as pd
 
     with reading(run.origin):
-        how = _reading_of(run.facts["data"])
+        how = reading_of(run.facts["data"])
     return Rows(pd.DataFrame(read_file(data, how, numbers=()).columns))
 
 
-def _reading_of(facts: Json) -> Reading:
+def reading_of(facts: Json) -> Reading:
+    """Return how the table of a run was read, from the facts of its data."""
     given = facts.get("reading", {})
     return Reading(missing=tuple(given.get("missing", ())))
 
@@ -94,7 +95,7 @@ def _prepared_rows(
     """Return the features and query ids of a table's rows, notes on them, and the features that count days."""
     with reading(run.preparation):
         encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
-        how = _reading_of(facts)
+        how = reading_of(facts)
     query = facts.get("query")
     plain = {one.column for one in encodings if one.number is not None and one.number.plain}
     file = read_file(data, how, ids=query, numbers=plain)

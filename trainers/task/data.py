@@ -1,7 +1,7 @@
 """The data of an experiment: read, hashed and split into a training set and a test set.
 
-Rows with queries are split by whole queries, rows that belong together by whole groups. Data that come with a test set
-are not split.
+Rows with queries are split by whole queries, rows that belong together by whole groups. Where a column has their times,
+the earliest rows train and the last ones test, whatever their groups. Data that come with a test set are not split.
 
 Commands import this module to check config and tables before anything that takes seconds to import: torch and
 scikit-learn are imported where they are needed.
@@ -10,7 +10,7 @@ scikit-learn are imported where they are needed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +28,7 @@ from ltr.data.problems import Problem
 from ltr.data.raw_table import Roles, table_of
 from ltr.data.svmlight import glimpse_svmlight
 from ltr.data.table_files import side_file
+from ltr.data.times import Times, blocks_of
 from trainers.config.sections import DataConfig
 
 if TYPE_CHECKING:
@@ -67,11 +68,18 @@ class Part:
     group: IntArray | None = (
         None  # number of each row's group, of which no split divides one, (n,); None without groups
     )
+    times: Times | None = None  # moment of each row; None without times
 
     def take(self, rows: NDArray[Any]) -> Part:
         """Return the part of some rows, by number or by a mask."""
         qid, weight, group = (None if array is None else array[rows] for array in (self.qid, self.weight, self.group))
-        return Part(self.X[rows], self.y[rows], qid, self.rows[rows] if len(self.rows) else self.rows, weight, group)
+        times = None if self.times is None else self.times.take(rows)
+        numbers = self.rows[rows] if len(self.rows) else self.rows
+        return Part(self.X[rows], self.y[rows], qid, numbers, weight, group, times)
+
+    def numbered(self) -> Part:
+        """Return the part with its queries numbered from 0."""
+        return self if self.qid is None else replace(self, qid=np.unique(self.qid, return_inverse=True)[1])
 
     @property
     def empty_queries(self) -> int:
@@ -151,7 +159,7 @@ class Source(NamedTuple):
         if self.tables is None:
             return _sha256(*self[:3])  # type: ignore[arg-type]
         tables = [one for one in self.tables if one is not None]
-        if all(one.plain and one.weights is None and one.groups is None for one in tables):
+        if all(one.plain and one.weights is None and one.groups is None and one.times is None for one in tables):
             return _sha256(*(one.dataset() for one in tables))
         return hashlib.sha256("".join(one.sha256() for one in tables).encode()).hexdigest()
 
@@ -260,7 +268,14 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
             for part in parts
         ]
         facts |= {"group": options.group, "groups": len(np.unique(groups))}
-    elif source.tables is not None and data.qid is None:
+    if source.tables is not None and source.tables[0].times is not None:
+        tables = source.tables[0], source.tables[0 if test is None else 1]
+        whole = [table.times for table in tables if table is not None and table.times is not None]
+        train_times, test_times = (of.take(part.rows) for of, part in zip(whole, parts, strict=True))
+        parts = [replace(parts[0], times=train_times), replace(parts[1], times=test_times)]
+        facts |= {"time": options.time, "times": {"train": train_times.span, "test": test_times.span}}
+        found["notes"] = (*found["notes"], *_notes_on_times(options, parts, train_times, test_times))
+    elif source.tables is not None and groups is None and data.qid is None:
         from ltr.data.similar import note_on_similar_rows, similar_rows
 
         if (similar := similar_rows(data.X)) is not None:
@@ -269,6 +284,9 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     if validation is not None:
         facts["validation_rows"] = validation.n
         found["validation"] = Part(validation.X, validation.y, validation.qid)
+    if source.tables is not None:
+        labels = source.tables[0].labels
+        facts["label"] = {"column": options.label, "positive": None if labels is None else labels.positive}
     if options.missing:
         facts["reading"] = {"missing": list(options.missing)}
     return Split(parts[0], parts[1], data.feature_names, facts, **found)
@@ -293,7 +311,8 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
     Args:
         split: the data.
         share: share of the training groups or queries, or without them of the rows of each label, in the test sets of
-            the inner splits.
+            the inner splits. With times the test sets are the last blocks of rows, of at most that share each, and
+            what is measured on one learned from all rows before it.
         count: number of inner splits.
         seed: seed of the first one; the others count on.
         own_rows: whether to divide the training set in any case.
@@ -304,7 +323,6 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
     Raises:
         DataError: one of the two sets would have nothing to rank.
     """
-    from ltr.fitting import held_out
 
     def inner(train: Part, test: Part, name: str, found: dict[str, Any]) -> Split:
         facts = {**split.facts, "sha256": hashlib.sha256(f"{split.facts['sha256']} {name}".encode()).hexdigest()}
@@ -315,45 +333,87 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
         return [inner(split.train, split.validation, "validation set", {})]
     splits, train = [], split.train
     table = None if split.tables is None else split.tables[0]
-    for at in range(seed, seed + count):
-        held = held_out(train.y.astype(np.float64), train.qid, train.group, share, at)
-        if held is None:
-            rule = "would leave nothing to rank in a part of the training set; change it, or tune.seed"
-            raise DataError(f"tune.validation: a share of {share} {rule}")
+    for name, learned, held in _inner_rows(train, share, count, seed):
         X, found = train.X, dict[str, Any]()
         if table is not None and not table.plain:
-            preparation = table.preparation(train.rows[~held])
-            data = _prepared(table, preparation, train.rows[~held])
+            preparation = table.preparation(train.rows[learned])
+            data = _prepared(table, preparation, train.rows[learned])
             X = data.X[train.rows]
             found = {"feature_names": data.feature_names, "preparation": preparation}
-
-        def part(rows: NDArray[np.bool_], X: FloatArray = X, *, weighted: bool) -> Part:
-            weight = train.weight[rows] if weighted and train.weight is not None else None
-            group = None if train.group is None else train.group[rows]
-            return Part(X[rows], train.y[rows], _numbered(train.qid, rows), train.rows[rows], weight, group)
-
+        whole = replace(train, X=X)
+        one, other = whole.take(learned).numbered(), replace(whole, weight=None).take(held).numbered()
         if table is not None:
             found["tables"] = (table, table)
         if split.frames is not None:
             found["frames"] = (split.frames[0], split.frames[0])
-        splits.append(inner(part(~held, weighted=True), part(held, weighted=False), f"{share} {at}", found))
+        splits.append(inner(one, other, name, found))
     return splits
 
 
+def _inner_rows(
+    train: Part, share: float, count: int, seed: int
+) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Yield inner splits of a training set: their names, the rows to learn from, and those held out.
+
+    With times these are the last `count` blocks of the rows, each of that share, or of so much less that as many rows
+    are before all of them, each held out for what learned from all rows before it. Moments are not divided, so there
+    may be fewer.
+
+    Raises:
+        DataError: one of the two sets would have nothing to rank.
+    """
+    from ltr.fitting import held_out
+    from ltr.fitting.validation import nothing_to_rank
+
+    labels, found = train.y.astype(np.float64), 0
+    rule = f"tune.validation: a share of {share} would leave nothing to rank in a part of the training set"
+    if train.times is None:
+        for at in range(seed, seed + count):
+            held = held_out(labels, train.qid, train.group, share, at)
+            if held is None:
+                raise DataError(f"{rule}; change it, or tune.seed")
+            yield f"{share} {at}", ~held, held
+        return
+    width = min(share, 1 / (count + 1))
+    blocks = blocks_of(train.times.numbers, [1 - width * block for block in range(count, 0, -1)])
+    for block in range(1, blocks.max() + 1):
+        learned, held = blocks < block, blocks == block
+        if not any(nothing_to_rank(rows, labels, train.qid) for rows in (learned, held)):
+            found += 1
+            yield f"{share} {count} {block}", learned, held
+    if not found:
+        raise DataError(f"{rule}, in whole moments of data.time; change it, or tune.splits")
+
+
 def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> list[IntArray]:
-    """Return the rows of the training set and those of the test set, whole groups or queries where there are any."""
+    """Return the rows of the training set and those of the test set.
+
+    With times, the earliest rows and the last ones; otherwise whole groups or queries where there are any, at random.
+    """
     y, qid = data.y, data.qid
-    groups = _numbered_groups(data) if isinstance(data, Table) else None
+    times = data.times if isinstance(data, Table) else None
+    if times is not None and times.numbers.min() == times.numbers.max():
+        rule = f"all rows have the time {times.span}, which cannot be split; give the test set as data.test_path"
+        raise DataError(f"data.time: {rule}")
+    groups = _numbered_groups(data) if isinstance(data, Table) and times is None else None
     if qid is not None and qid.max() < 1:
         raise DataError("data: a single query cannot be split; give the test set as data.test_path")
     if groups is not None and groups.max() < 1:
         raise DataError("data.group: a single group cannot be split; give the test set as data.test_path")
-    units, what = (groups, "groups") if groups is not None else (qid, "queries")
+    units = qid if groups is None else groups
     n = len(y) if units is None else int(units.max()) + 1
     # unit after unit, each in the order of the file
     by_unit = None if units is None else np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
-    parts = []
-    for name, members in zip(("training", "test"), _ordered(n, seed, train_fraction), strict=True):
+    parts, advice = [], "change data.split_seed or data.train_fraction"
+    divided = _ordered(n, seed, train_fraction)
+    if times is not None:
+        later = blocks_of(times.numbers, [train_fraction])
+        divided, by_unit, advice = (
+            (np.flatnonzero(later == 0), np.flatnonzero(later)),
+            None,
+            "change data.train_fraction",
+        )
+    for name, members in zip(("training", "test"), divided, strict=True):
         rows = members
         if by_unit is not None:
             rows = np.concatenate([by_unit[unit] for unit in members]) if len(members) else members[:0]
@@ -363,12 +423,25 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
             of = f"{len(rows)} of {len(y)} rows, {int((y > 0).sum())} positive in all"
         else:
             has_a_pair = len(rows) > 0 and not labels_agree(y[rows], qid[rows])
-            found, of = "no query with two different labels", f"{len(members)} of {n} {what}"
+            found, of = "no query with two different labels", f"{len(np.unique(qid[rows]))} of {qid.max() + 1} queries"
+            if groups is not None:
+                of = f"{len(members)} of {n} groups"
         if not has_a_pair:
-            advice = "change data.split_seed or data.train_fraction"
             raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
         parts.append(rows)
     return parts
+
+
+def _notes_on_times(options: DataConfig, parts: Sequence[Part], train: Times, test: Times) -> Iterator[str]:
+    """Yield what a user should know about the times of both sets."""
+    yield f"in the order of {options.time}: trained on {train.span}, tested on {test.span}"
+    if parts[0].group is not None and parts[1].group is not None:
+        both = len(np.intersect1d(parts[0].group, parts[1].group))
+        if both:
+            yield f"{both} of the groups of {options.group} have rows in both sets: data.time divides by time alone"
+    last, first = train.moments[train.numbers.max()], test.moments[test.numbers]
+    if type(last) is type(first[0]) and (early := int((first <= last).sum())):
+        yield f"{early} rows of the test set are not later than all rows of the training set"
 
 
 def _numbered_groups(table: Table) -> IntArray | None:
@@ -446,7 +519,8 @@ def _tables(
     assert table is not None
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
     same = replace(options.roles, weight=None, group=None, features=tuple(kinds), drop=(), numbers=(), categories=())
-    test, validation = (_table(options, key, same, frames, kinds=kinds) for key in PATHS[1:])
+    test = _table(options, "test_path", same, frames, kinds=kinds)
+    validation = _table(options, "validation_path", replace(same, time=None), frames, kinds=kinds)
     _check_queries(options, table, test, validation)
     return Source(table, test, validation, frames or None)
 
@@ -474,7 +548,8 @@ def _table(
 
 def _likely_training_rows(options: DataConfig, seed: int, table: Table) -> IntArray | slice:
     """Return the rows of the training set of a table with problems, all of them where lists are not known."""
-    if table.queries is not None or options.query is not None or options.group is not None or options.test_path:
+    keys = (options.query, options.group, options.time, options.test_path)
+    if table.queries is not None or any(key is not None for key in keys):
         return slice(None)
     seed = seed if options.split_seed is None else options.split_seed
     return _ordered(len(next(iter(table.columns.values()), ())), seed, options.train_fraction)[0]
@@ -514,7 +589,10 @@ def _prepared(table: Table, preparation: TablePreparation, training: IntArray | 
         groups = _numbered_groups(table)
         groups = table.qid if groups is None else groups
         groups = None if groups is None else groups[training]
-        X[training] = preparation.cross_fitted(X[training], columns, table.y[training].astype(np.float64), groups)
+        times = None if table.times is None else table.times.numbers[training]
+        X[training] = preparation.cross_fitted(
+            X[training], columns, table.y[training].astype(np.float64), groups, times
+        )
     return table.dataset(X, preparation.get_feature_names_out().tolist())
 
 

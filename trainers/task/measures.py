@@ -10,7 +10,7 @@ out of the mean, or counts as 0 or 1 (``statistics.empty``).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +75,7 @@ class Task:
     @property
     def reported(self) -> tuple[str, ...]:
         """Names of the reported statistics; with queries, those of shares of the best value."""
-        names = self.config.reported
-        return tuple(share_name(name) for name in names) if self.split.by_query else names
+        return names_of(self.config, by_query=self.split.by_query)
 
     def statistics(self, scores: Scores, ties: Ties = "resolved") -> Statistics:
         """Return the reported statistics, ``{"train": {...}, "test": {...}}``; None where undefined.
@@ -84,13 +83,33 @@ class Task:
         `ties` says how rows with equal scores count where there is one list: against the positives, or on average over
         their orders.
         """
-        found: Statistics = {}
-        for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True):
-            if part.qid is None:
-                reached = [statistic_of(values, part.y, one, ties) for one in self.config.reported]
-            else:
-                reached = [mean_share(values, part, one, self.config.statistics) for one in self.config.reported]
-            found[name] = dict(zip(self.reported, reached, strict=True))
+        sets = zip(self.split.parts, (scores.train, scores.test), strict=True)
+        return {name: statistics_of(values, part, self.config, ties) for (name, part), values in sets}
+
+    def by_period(self, scores: FloatArray, ties: Ties = "resolved") -> list[Json] | None:
+        """Return what a method's scores reach in each period of the test set, ranked as a list of its own.
+
+        Args:
+            scores: scores of the test set, (n,).
+            ties: as for `statistics`.
+
+        Returns:
+            In the order of time (`Times.periods`), for each period a dict with ``period``, ``rows``, ``positives``,
+            ``lists``, ``statistics`` and, unless the full list is reranked, the counts of `first_k`. With queries K is
+            that of the reranked lists; else each period has its share of these K rows. None where rows have no times.
+        """
+        test, top_k = self.split.test, self.config.exact.top_k
+        if test.times is None:
+            return None
+        found = []
+        for period, rows in test.times.periods():
+            part, values = test.take(rows).numbered(), scores[rows]
+            counts: Json = {"period": period, "rows": len(rows), "positives": int((part.y > 0).sum())}
+            counts["lists"] = part.n_queries
+            if top_k != "full":
+                k = int(top_k) if self.split.by_query else max(1, round(int(top_k) * len(rows) / len(test.y)))
+                counts |= first_k(values, part, min(k, len(rows)), ties)
+            found.append({**counts, "statistics": statistics_of(values, part, self.config, ties)})
         return found
 
     def first_k(self, scores: Scores, ties: Ties = "resolved") -> Json | None:
@@ -102,7 +121,8 @@ class Task:
 
         Returns:
             ``{"train": {"k", "hits", "precision", "recall", "lift", "half": {"k", ...}}, "test": {...}}``; None where
-            the full list is reranked, which has no K.
+            the full list is reranked, which has no K. With queries there are also ``"queries": {"number", "hits",
+            "deviation"}``, with mean and standard deviation of the hits over all queries.
         """
         if (top_k := self.config.exact.top_k) == "full":
             return None
@@ -113,6 +133,14 @@ class Task:
                 **first_k(values, part, k, ties),
                 "half": first_k(values, part, max(1, k // 2), ties),
             }
+            if part.qid is not None:
+                chosen = first_rows(values, part.y, part.qid, k)
+                hits = np.bincount(part.qid, chosen & (part.y > 0), minlength=part.n_queries)
+                found[name]["queries"] = {
+                    "number": len(hits),
+                    "hits": float(hits.mean()),
+                    "deviation": float(hits.std()),
+                }
         return found
 
     def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:
@@ -140,6 +168,35 @@ class Task:
         """What is reranked of a list, such as "top 50"."""
         top_k = self.config.exact.top_k
         return "full list" if top_k == "full" or too_long(self.config, self.split) else f"top {top_k}"
+
+
+def names_of(config: Config, *, by_query: bool) -> tuple[str, ...]:
+    """Return the names of the reported statistics; with queries, those of shares of the best value."""
+    return tuple(share_name(name) for name in config.reported) if by_query else config.reported
+
+
+def statistics_of(scores: FloatArray, part: Part, config: Config, ties: Ties = "resolved") -> dict[str, float | None]:
+    """Return the reported statistics of the rows of a set by name; None where undefined."""
+    if part.qid is None:
+        reached = [statistic_of(scores, part.y, one, ties) for one in config.reported]
+    else:
+        reached = [mean_share(scores, part, one, config.statistics) for one in config.reported]
+    return dict(zip(names_of(config, by_query=part.qid is not None), reached, strict=True))
+
+
+def first_rows(scores: FloatArray, y: NDArray[Any], qid: IntArray | None, k: int) -> NDArray[np.bool_]:
+    """Return which rows are the first k of their list, tied rows with lower labels first, (n,).
+
+    Examples:
+        >>> first_rows(np.array([3.0, 1.0, 2.0, 1.0]), np.array([0, 1, 1, 0]), np.array([0, 1, 0, 1]), 1).tolist()
+        [True, False, False, True]
+    """
+    lists = np.zeros(len(scores), dtype=np.int64) if qid is None else np.unique(qid, return_inverse=True)[1]
+    order = np.lexsort((y, -scores, lists))
+    sizes = np.bincount(lists)
+    chosen = np.empty(len(scores), dtype=np.bool_)
+    chosen[order] = np.arange(len(scores)) - np.repeat(np.cumsum(sizes) - sizes, sizes) < k
+    return chosen
 
 
 def by_tag(statistics: Mapping[str, Mapping[str, float | None]]) -> dict[str, float]:
@@ -172,6 +229,39 @@ def first_k(scores: FloatArray, part: Part, k: int, ties: Ties = "resolved") -> 
     names = {name: f"{name}@{k}" for name in ("hits", "precision", "recall", "lift")}
     found = evaluate(*_tensors(scores, part.y), names.values(), qid=_tensor(part.qid), ties=ties)
     return {"k": k, **{name: float(found[measure].nanmean()) for name, measure in names.items()}}
+
+
+def note_on_last_period(periods: Sequence[Json]) -> str:
+    """Return a note where the last of several periods has far fewer hits than the others; empty otherwise.
+
+    That is where Fisher's exact test of its hits in the first K against those of all others, from the same chance of a
+    hit, has a probability below 1 %.
+
+    Examples:
+        >>> same = {"rows": 90, "positives": 30, "lists": 1, "k": 20}
+        >>> may, june, july = ({"period": name, **same, "precision": 0.75} for name in ("May", "June", "July"))
+        >>> note_on_last_period([may, june, july])
+        ''
+        >>> print(note_on_last_period([may, june, july | {"precision": 0.2}]))
+        the last period, July, is far worse: 20% of its first 20 rows are hits, 75% before; 33% and 33% of all rows are
+    """
+    from scipy.stats import fisher_exact
+
+    if len(periods) < 3 or any("k" not in one for one in periods):
+        return ""
+    acted = np.array([one["k"] * one["lists"] for one in periods])
+    hits = np.round(acted * np.nan_to_num([one["precision"] for one in periods])).astype(int)
+    (before, of), (now, last) = (hits[:-1].sum(), acted[:-1].sum()), (hits[-1], acted[-1])
+    if fisher_exact([[now, last - now], [before, of - before]], alternative="less").pvalue >= _FAR_WORSE:
+        return ""
+    *earlier, one = periods
+    base = sum(other["positives"] for other in earlier) / sum(other["rows"] for other in earlier)
+    rates = f"{now / last:.0%} of its first {one['k']} rows are hits, {before / of:.0%} before"
+    all_rows = f"{one['positives'] / one['rows']:.0%} and {base:.0%} of all rows are"
+    return f"the last period, {one['period']}, is far worse: {rates}; {all_rows}"
+
+
+_FAR_WORSE = 0.01
 
 
 def share_name(statistic: str) -> str:

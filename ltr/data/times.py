@@ -1,0 +1,240 @@
+"""When rows were: a column of dates, periods or numbers as moments in order, and blocks of rows that follow each other.
+
+A moment is a value of the column: all rows that have it are of the same time, and no division in time comes between
+them. Periods are texts such as 2024-W05, 2024-05, 2024-Q1 and Q1 2024.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.checks import as_array
+from ltr.data.columns import Column
+from ltr.data.dataset import DataError
+from ltr.data.kinds import kind_of_times
+from ltr.data.problems import Problem, Remedy
+
+IntArray = NDArray[np.int64]
+
+MOST_PERIODS = 12
+"""Largest number of periods by which results are told."""
+
+_YEAR_FIRST = re.compile(r"([0-9]{4})[-/. ]?([WwQq]?)([0-9]{1,2})")
+_YEAR_LAST = re.compile(r"([WwQq]?)([0-9]{1,2})[-/. ]([0-9]{4})")
+_MOST = {"": 12, "Q": 4, "W": 53}  # months, quarters and weeks of a year
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """The moment of each row.
+
+    Args:
+        moments: the different times in ascending order: numbers, dates (datetime64), or periods as texts.
+        numbers: number of each row's moment, (n,).
+    """
+
+    moments: NDArray[Any]
+    numbers: IntArray
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Times:
+        """Return the times of rows with these values, (n,)."""
+        return cls(*np.unique(values, return_inverse=True))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, rows: NDArray[Any] | slice) -> Times:
+        """Return those of some rows, by number or by a mask."""
+        return Times(self.moments, self.numbers[rows])
+
+    def name(self, moment: int) -> str:
+        """Return a moment, by its number, as text.
+
+        Examples:
+            >>> Times.of(np.array(["2024-05-31"], dtype="datetime64[D]")).name(0), Times.of(np.array([7.0])).name(0)
+            ('2024-05-31', '7')
+        """
+        value = self.moments[moment]
+        return f"{value:.15g}" if isinstance(value, np.floating) else str(value).replace("T", " ")
+
+    def check_lists(self, lists: IntArray | None, where: str) -> None:
+        """Raise DataError where the rows of a list, given by its number in each row, have different times."""
+        if lists is None:
+            return
+        first = np.full(lists.max() + 1, -1)
+        first[lists[::-1]] = self.numbers[::-1]
+        if (wrong := self.numbers != first[lists]).any():
+            row = int(np.argmax(wrong))
+            raise DataError(
+                f"{where}: all rows of a query must have the same time, because a list is ranked at one moment, got "
+                f"{self.name(self.numbers[row])} in row {row + 1} and {self.name(first[lists[row]])} in an earlier row "
+                "of its query: take a column with one value per query, or make a query of each query and time"
+            )
+
+    @property
+    def span(self) -> str:
+        """The first and the last moment of the rows, or the only one."""
+        first, last = self.name(self.numbers.min()), self.name(self.numbers.max())
+        return first if first == last else f"{first} to {last}"
+
+    def periods(self) -> Iterator[tuple[str, NDArray[np.intp]]]:
+        """Yield periods in ascending order, with the numbers of their rows: moments, or blocks of several.
+
+        More than `MOST_PERIODS` moments are put together to so many blocks, at most, of about as many rows each.
+        """
+        period = np.unique(self.numbers, return_inverse=True)[1]
+        if len(period) and period.max() >= MOST_PERIODS:
+            period = blocks_of(self.numbers, [block / MOST_PERIODS for block in range(1, MOST_PERIODS)])
+        for number in range(period.max() + 1 if len(period) else 0):
+            rows = np.flatnonzero(period == number)
+            yield self.take(rows).span, rows
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The moment of each row as text."""
+        names = [self.name(moment) for moment in range(len(self.moments))]
+        return [names[number] for number in self.numbers]
+
+
+def times_of(
+    column: Column, lists: IntArray | None, *, date_format: str | None = None, first_year: int | None = None
+) -> tuple[Times | None, list[Problem]]:
+    """Return the times in a column, and what is wrong with them.
+
+    Args:
+        column: the column.
+        lists: number of each row's query; None for one list.
+        date_format: format of dates, as Python's ``strftime`` writes it, where it is not found out.
+        first_year: first of the hundred years that years of two digits stand for.
+
+    Examples:
+        >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None)[0].texts
+        ['2024-W10', '2024-W09']
+        >>> times_of(Column("day", ["31.05.2024", "29.02.2024"]), None)[0].texts
+        ['2024-05-31', '2024-02-29']
+        >>> print(times_of(Column("week", [3, None, 4]), None)[1][0].text)
+        column 'week': times must not be missing, got none in row 2
+    """
+    if column.nested:
+        return None, [Problem(column.nested)]
+    missing = np.flatnonzero(column.missing)
+    if len(missing):
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        rule = f"column {column.name!r}: times must not be missing, got none in row {missing[0] + 1}{more}"
+        return None, [Problem(rule, (Remedy("fill them in, or take these rows out of the table"),))]
+    values = _periods(column)
+    if values is None:
+        kind = kind_of_times(column, date_format=date_format, first_year=first_year)
+        if kind.problem is not None:
+            ways = [way for way in kind.problem.remedies if way.key in ("decimal", "date_format", "first_year")]
+            change = Remedy("change it, or take such rows out of the table")
+            return None, [Problem(kind.problem.text, tuple(ways or [change]))]
+        read = kind.read(column)
+        values = read.numbers if kind.date is None else _dates(read.dates(kind.date))
+        assert values is not None
+    times = Times.of(values)
+    try:
+        times.check_lists(lists, f"column {column.name!r}")
+    except DataError as error:
+        return None, [Problem(str(error))]
+    return times, []
+
+
+def _periods(column: Column) -> NDArray[Any] | None:
+    """Return the weeks, months or quarters in a column as texts that sort in time; None where it holds others."""
+    found, kinds = {}, set()
+    for cell in column.counts:
+        if (match := _YEAR_FIRST.fullmatch(cell)) is not None:
+            year, letter, number = match.groups()
+        elif (match := _YEAR_LAST.fullmatch(cell)) is not None:
+            letter, number, year = match.groups()
+        else:
+            return None
+        letter = letter.upper()
+        if (not letter and cell.isdigit()) or not 1 <= int(number) <= _MOST[letter]:
+            return None
+        kinds.add(letter)
+        found[cell] = f"{year}-{letter}{number}" if letter == "Q" else f"{year}-{letter}{int(number):02d}"
+    return np.array([found[text] for text in column.texts]) if len(kinds) == 1 else None
+
+
+def _dates(days: NDArray[np.float64] | None) -> NDArray[Any]:
+    """Return days since 1970 as dates, with the time of day where there is one."""
+    assert days is not None
+    if (days == np.floor(days)).all():
+        return days.astype(np.int64).astype("datetime64[D]")
+    return np.round(days * 86_400).astype(np.int64).astype("datetime64[s]")
+
+
+def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None, where: str = "time") -> IntArray | None:
+    """Return the number of each row's moment, from 0 for the earliest, (n,); None without times.
+
+    Args:
+        time: numbers, or dates as NumPy, pandas or Python have them.
+        n: number of rows.
+        lists: number of each row's list; None for a single list.
+        where: argument or column, for messages.
+
+    Raises:
+        DataError: another shape, times that are neither numbers nor dates, a missing or infinite one (with its row), or
+            a list whose rows have different times.
+
+    Examples:
+        >>> checked_times(np.array(["2024-05-31", "2024-02-29", "2024-05-31"], dtype="datetime64[D]"), 3, None)
+        array([1, 0, 1])
+    """
+    if time is None:
+        return None
+    given = as_array(where, time)
+    if given.shape != (n,):
+        raise DataError(f"{where}: times must be one per row ({n}), got shape {given.shape}")
+    if given.dtype.kind == "O":
+        import pandas as pd
+
+        if len(missing := np.flatnonzero(pd.isna(given))) > 0:
+            raise DataError(f"{where}: times must not be missing, got none in row {missing[0] + 1}")
+        given = pd.Series(given.tolist()).to_numpy()
+        if given.dtype.kind == "O" and all(isinstance(value, datetime.date) for value in given):
+            given = given.astype("datetime64[us]")
+    if given.dtype.kind not in "iufM":
+        rule = "must be numbers or dates (an array of datetime64; pandas.to_datetime makes one of texts)"
+        raise DataError(f"{where}: times {rule}, got an array of {given.dtype}")
+    if (wrong := np.isnat(given) if given.dtype.kind == "M" else ~np.isfinite(given)).any():
+        row = int(np.argmax(wrong))
+        raise DataError(f"{where}: times must not be missing or infinite, got {given[row]} in row {row + 1}")
+    times = Times.of(given)
+    times.check_lists(lists, where)
+    return times.numbers
+
+
+def blocks_of(times: NDArray[Any], shares: Sequence[float]) -> IntArray:
+    """Divide rows into consecutive blocks of time, each of whole moments.
+
+    Args:
+        times: time of each row, (n,): anything that has an order. Rows of the same time are never divided.
+        shares: for each cut, in ascending order, the share of the rows that should be before it, in (0, 1). The cut is
+            made between the two moments where the share before it is nearest.
+
+    Returns:
+        The number of each row's block, from 0 for the earliest, (n,). Cuts that fall between the same two moments are
+        one, so there may be fewer blocks than asked for, and a single one where all rows have the same time.
+
+    Examples:
+        >>> blocks_of(np.array([3, 1, 1, 2, 2, 2]), [0.3, 0.4, 0.8]).tolist()
+        [2, 0, 0, 1, 1, 1]
+    """
+    moments, counts = np.unique(times, return_inverse=True)[1], np.unique(times, return_counts=True)[1]
+    before = np.cumsum(counts)[:-1]  # rows before each possible cut
+    if not len(before):
+        return np.zeros(len(moments), dtype=np.int64)
+    cuts = np.unique([np.argmin(np.abs(before - share * len(moments))) for share in shares])
+    return np.searchsorted(cuts, moments)  # moment m is after cut c where m > c

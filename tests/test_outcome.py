@@ -1,0 +1,293 @@
+"""What a run promised of new rows, against what came: the command `ltr outcome` and `Results.outcome`."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ltr
+from ltr.data import DataError
+from trainers.cli import main
+from trainers.files import RunError
+from trainers.run import outcome as module
+from trainers.run.folder import RunFolder
+from trainers.run.outcome import Promise, labels_that_came, promised
+from trainers.task.measures import first_rows
+
+QUICK = {"surrogate.losses": ["ranknet"], "baselines.methods": ["logistic_regression"]}
+
+
+def _frame(n, weeks=range(1, 13), seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    fails = rng.random(n) < 1 / (1 + np.exp(1 - X[:, 0] - X[:, 1]))
+    week = rng.choice([f"2024-W{week}" for week in weeks], n)
+    columns = {"week": week, **{f"x{j}": X[:, j] for j in range(3)}, "fails": np.where(fails, "yes", "no")}
+    return pd.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "weeks"
+    exact = {"top_k": 60, "time_limit": 0.5, "base": "logistic_regression"}
+    return ltr.experiment(QUICK, data=_frame(600), label="fails", time="week", exact=exact, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def by_query(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "wards"
+    frame = _frame(600).assign(ward=np.arange(600) // 12)
+    exact = {"enabled": False, "top_k": 4}
+    return ltr.experiment(
+        QUICK, data=frame.drop(columns="week"), label="fails", query="ward", exact=exact, folder=folder
+    )
+
+
+NEW = _frame(200, range(13, 17), seed=1)
+
+
+def test_hits_are_counted_as_the_list_has_them(results):
+    found = results.outcome(NEW)
+    ranked = results.rankers["exact"].rank(NEW)
+    top = NEW.loc[ranked.index[:60], "fails"]
+    assert (found.rows, found.known, found.promise.visits, found.hits) == (200, 200, 60, (top == "yes").sum())
+    assert found.promise.low <= found.promise.expected <= found.promise.high
+    test, here = found.statistics["auc"]
+    assert test == results.table.loc["exact", "test auc"]
+    y = (NEW["fails"] == "yes").to_numpy()
+    scores = ranked["score"].sort_index().to_numpy()
+    assert here == pytest.approx((scores[y][:, None] > scores[~y]).mean())
+    assert found.statistics["ndcg"][0] == pytest.approx(
+        results.table.loc["exact", "test dcg"] / (1 / np.log2(np.arange(2, 2 + results.positives))).sum()
+    )
+    assert str(found).splitlines()[1].startswith(f"promised {found.promise.expected:.0f} hits of 60 (90 %: ")
+    assert [one["period"] for one in found.periods] == [f"2024-W{week}" for week in range(13, 17)]
+    for one in found.periods:
+        rows = NEW.loc[ranked.index][(NEW["week"] == one["period"]).loc[ranked.index]]
+        assert one["visits"] == round(60 * len(rows) / 200)
+        assert one["hits"] == (rows["fails"].head(one["visits"]) == "yes").sum()
+    assert results.outcome(NEW, first=10).promise.visits == 10
+    assert results.outcome(NEW, method="ranknet").method == "ranknet"
+    assert results.outcome(NEW.drop(columns="week")).periods == []
+
+
+def test_files_frames_and_predictions_say_the_same(results, tmp_path, capsys):
+    frame = NEW.assign(machine=[f"m{number}" for number in range(len(NEW))])
+    new, came, ranked = tmp_path / "new.csv", tmp_path / "came.csv", tmp_path / "ranked.csv"
+    frame.to_csv(new, index=False)
+    frame[["machine", "fails"]].sample(frac=1.0, random_state=0).to_csv(came, index=False)
+    run = str(results.folder)
+    assert main(["predict", run, str(new), "-o", str(ranked)]) == 0
+    found = []
+    for more in ([str(new)], [str(came), "--predictions", str(ranked), "--by", "machine"]):
+        assert main(["outcome", run, *more, "--json"]) == 0
+        found += json.loads(capsys.readouterr().out)
+    expected = results.outcome(frame).to_dict()
+    for one in (*found, results.outcome(new).to_dict()):
+        assert one["text"] == expected["text"]
+        for part in ("promise", "hits", "periods", "statistics"):
+            assert json.dumps(one[part]) == json.dumps(expected[part])
+    frame.assign(row=range(1, 201))[["row", "fails"]].to_csv(came, index=False)
+    assert main(["outcome", run, str(came), "--predictions", str(ranked)]) == 0
+    assert expected["text"] in capsys.readouterr().out
+
+
+def test_all_methods_are_compared(results, tmp_path, capsys):
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    assert main(["outcome", str(results.folder), str(tmp_path / "new.csv"), "--all"]) == 0
+    out = capsys.readouterr().out
+    assert [method for method in ("exact", "logistic_regression", "ranknet") if f"{method}: 200 rows" in out] == [
+        "exact",
+        "logistic_regression",
+        "ranknet",
+    ]
+    assert "| 2024-W13 |" in out
+    assert "| auc |" in out
+
+
+def test_rows_of_which_it_is_not_known_what_came_are_promised_nothing(results):
+    some = NEW.copy()
+    ranked = results.rankers["exact"].rank(NEW)
+    some.loc[ranked.index[20:], "fails"] = None
+    found = results.outcome(some)
+    assert (found.rows, found.known, found.promise.visits) == (200, 20, 20)
+    assert found.hits == (NEW.loc[ranked.index[:20], "fails"] == "yes").sum()
+    assert "of 20 of which it is known what came" in str(found)
+    nothing = some.copy()
+    nothing.loc[ranked.index[:60], "fails"] = None
+    nothing.loc[ranked.index[70], "fails"] = "no"
+    assert results.outcome(nothing).promise.visits == 0
+    assert results.outcome(nothing).promise.expected == 0
+    assert results.outcome(nothing).statistics["auc"][1] is None
+
+
+def test_the_promise_is_kept_nine_times_in_ten(monkeypatch):
+    """Labels of test sets and new lists whose top has the same chance of a hit."""
+    rng = np.random.default_rng(0)
+    kept = []
+    for _ in range(1500):
+        chance = rng.uniform(0.05, 0.95)
+        first, rows = int(rng.integers(20, 80)), 200
+        m = round(first / rows * 400)
+        labels = np.concatenate([rng.random(m) < chance, rng.random(400 - m) < 0.05]).astype(int)
+        monkeypatch.setattr(module, "_test_labels", lambda run, method, labels=labels: labels)
+        promise = promised(None, "exact", first, rows, first)
+        hits = rng.binomial(first, chance)
+        kept.append(promise.low <= hits <= promise.high)
+        assert promise.expected == pytest.approx(first * (labels[:m].sum() + 0.5) / (m + 1))
+    assert 0.89 < np.mean(kept) < 0.96
+
+
+def test_the_promise_for_queries_is_kept_nine_times_in_ten(monkeypatch):
+    rng = np.random.default_rng(0)
+    kept = []
+    for _ in range(1500):
+        chances = rng.beta(2, 3, size=60)
+        hits = rng.binomial(5, chances)
+        found = {"number": 40, "hits": hits[:40].mean(), "deviation": hits[:40].std()}
+        monkeypatch.setattr(module, "_first_k", lambda run, method, found=found: {"queries": found})
+        promise = promised(None, "exact", 5, 600, 100, lists=20)
+        kept.append(promise.low <= hits[40:].sum() <= promise.high)
+    assert 0.87 < np.mean(kept) < 0.93
+
+
+def test_queries_promise_hits_of_each(by_query):
+    new = NEW.assign(ward=np.arange(200) // 10)
+    found = by_query.outcome(new)
+    ranked = by_query.rankers["ranknet"].rank(new, new["ward"])
+    top = ranked.index[ranked["position"] <= 4]
+    assert (found.promise.visits, found.hits) == (80, (new.loc[top, "fails"] == "yes").sum())
+    test = by_query.ranked
+    hits = [(rows["fails"].head(4) == "yes").sum() for _, rows in test.groupby("query")]
+    assert found.promise.expected == pytest.approx(20 * np.mean(hits))
+    spread = 1.645 * np.sqrt(20 * np.var(hits) * (1 + 20 / len(hits)))
+    assert found.promise.high - found.promise.expected == pytest.approx(spread)
+    assert set(found.statistics) == {"ndcg", "auc"}
+    new.loc[ranked.index[ranked["query"] >= 10], "fails"] = None
+    half = by_query.outcome(new)
+    assert half.promise.visits == 40
+    assert half.promise.expected == pytest.approx(found.promise.expected / 2)
+    with pytest.raises(RunError, match="promises hits in the first 4 rows of each query only"):
+        by_query.outcome(new, first=3)
+    with pytest.raises(DataError, match="the query of each row in the column 'ward'"):
+        by_query.outcome(NEW)
+
+
+def test_the_gain_of_reranking_is_compared(tmp_path):
+    """A base that knows one column of two is corrected by the other."""
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        X = rng.normal(size=(n, 2))
+        chance = 1 / (1 + np.exp(1.5 - X[:, 0] - 1.5 * X[:, 1]))
+        return pd.DataFrame({"model": X[:, 0], "hours": X[:, 1], "fails": (rng.random(n) < chance).astype(int)})
+
+    results = ltr.experiment(
+        {"surrogate.losses": [], "baselines.methods": []}, data=rows(600), label="fails",
+        exact={"base_score": "model", "top_k": "full", "time_limit": 0.5, "max_nonzeros": 1},
+    )  # fmt: skip
+    assert results.choice.reranks
+    found = results.outcome(rows(300))
+    assert found.promise is None
+    assert found.gain["expected"] == results.choice.expected
+    assert found.gain["came"] > 0
+    lines = str(found).splitlines()
+    assert lines[1].startswith(f"promised {results.choice.expected:+.3g} dcg (90 %: ")
+    assert f"came {found.gain['came']:+.3g}" in lines[1]
+    assert results.outcome(rows(300), first=30).promise.visits == 30
+
+
+@pytest.mark.parametrize(
+    ("hits", "words"), [(5, "fewer than promised"), (6, "within the promise"), (12, "within the promise"), (13, "more")]
+)
+def test_promises_are_judged_in_words(hits, words):
+    assert Promise(20, 9.0, 6.0, 12.0).judge(hits).startswith(words)
+
+
+def test_first_rows_of_lists_by_brute_force():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        n, k = int(rng.integers(1, 30)), int(rng.integers(1, 6))
+        scores, y = rng.integers(0, 4, n).astype(float), rng.integers(0, 2, n)
+        qid = rng.integers(0, 4, n) if rng.random() < 0.5 else None
+        found = first_rows(scores, y, qid, k)
+        for query in {0} if qid is None else set(qid):
+            rows = [row for row in range(n) if qid is None or qid[row] == query]
+            wanted = sorted(rows, key=lambda row: (-scores[row], y[row], row))[:k]
+            assert set(np.flatnonzero(found)) & set(rows) == set(wanted)
+
+
+@pytest.mark.parametrize(
+    ("cells", "positive", "expected"),
+    [
+        (["yes", None, "no"], "yes", [1, np.nan, 0]),
+        (["no", "no", "no"], "yes", [0, 0, 0]),
+        ([1, 0, None], None, [1, 0, np.nan]),
+        (["2", "1", ""], "2", [1, 0, np.nan]),
+        ([3, 0, 1], None, [3, 0, 1]),
+    ],
+)
+def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected):
+    facts = {"label": {"column": "y", "positive": positive}}
+    np.testing.assert_array_equal(labels_that_came({"y": cells}, facts, None, "t"), expected)
+
+
+@pytest.mark.parametrize(
+    ("cells", "positive", "message"),
+    [
+        (["Yes", "no"], "yes", "holds 'Yes', which the run's table has as 'yes'"),
+        (["a", "b"], None, "must hold labels as the run's.*got 'a'"),
+        ([0.5, 1], None, "must hold labels as the run's.*got '0.5'"),
+        ([-1, 1], None, "got '-1'"),
+        ([None, None], None, "says of no row what came"),
+    ],
+)
+def test_labels_that_cannot_be_those_of_the_run_are_refused(cells, positive, message):
+    facts = {"label": {"column": "y", "positive": positive}}
+    with pytest.raises(DataError, match=message):
+        labels_that_came({"y": cells}, facts, None, "t")
+    with pytest.raises(DataError, match="no column 'z' that says what came"):
+        labels_that_came({"y": cells}, facts, "z", "t")
+    with pytest.raises(DataError, match="name the column that says what came"):
+        labels_that_came({"y": cells}, {}, None, "t")
+
+
+def test_predictions_that_do_not_go_with_outcomes_are_refused(results, tmp_path, capsys):
+    came, ranked = tmp_path / "came.csv", tmp_path / "ranked.csv"
+    table = pd.DataFrame({"row": [1, 2, 3], "machine": ["a", "b", "b"], "score": [3.0, 2.0, 1.0]})
+    run, labels = str(results.folder), pd.DataFrame({"machine": ["a", "b", "c"], "fails": ["yes", "no", "no"]})
+    for columns, by, message in (
+        (table, [], "has no column 'row' that says which row is which; columns of both files are: machine"),
+        (table, ["--by", "machine"], "each row needs its own 'machine', got 'b' in several rows"),
+        (table.head(2).drop(columns="score"), ["--by", "machine"], "has no column 'score'"),
+        (table.head(2).assign(machine=["x", "y"]), ["--by", "machine"], "no row has a 'machine' of"),
+    ):
+        columns.to_csv(ranked, index=False)
+        labels.to_csv(came, index=False)
+        assert main(["outcome", run, str(came), "--predictions", str(ranked), *by]) == 2
+        assert message in capsys.readouterr().err
+    table.head(2).to_csv(ranked, index=False)
+    assert main(["outcome", run, str(came), "--predictions", str(ranked), "--by", "machine"]) == 0
+    assert "1 of 3 rows are not among those of" in capsys.readouterr().err
+    assert main(["outcome", run, "nowhere.csv"]) == 2
+    assert "nowhere.csv" in capsys.readouterr().err
+
+
+def test_a_card_is_compared_as_well(tmp_path):
+    results = ltr.experiment(
+        {"surrogate.losses": [], "baselines.methods": []}, data=_frame(200).drop(columns="week"), label="fails",
+        exact={"enabled": False, "top_k": 30}, card={"enabled": True, "max_questions": 2, "time_limit": 2.0},
+        folder=tmp_path / "card",
+    )  # fmt: skip
+    found = results.outcome(NEW)
+    assert (found.method, found.promise.visits) == ("card", 30)
+    NEW.to_csv(tmp_path / "new.csv", index=False)
+    assert str(results.outcome(tmp_path / "new.csv")) == str(found)
+
+
+def test_an_unfinished_method_promises_nothing(results):
+    with pytest.raises(RunError, match="has not finished rankboost"):
+        module._test_labels(RunFolder(results.folder), "rankboost")
+    with pytest.raises(KeyError):
+        results.outcome(NEW, method="rankboost")
