@@ -681,7 +681,10 @@ def test_a_card_is_found_written_and_applied(folder):
         ("card table.csv --label risk --test 1", "argument --test: must be a number >= 0 and < 1, got '1'"),
         ("card table.csv --label risk --questions 7", "argument --questions: must be an integer from 1 to 6"),
         ("card table.csv --label risk --statistic aux", "argument --statistic: statistic: unknown name 'aux'"),
-        ("card table.csv --label risk --statistic ap", "argument --statistic: statistic ap: average precision is no sum"),
+        (
+            "card table.csv --label risk --statistic ap",
+            "argument --statistic: statistic ap: average precision is no sum",
+        ),
         ("card table.csv --label risk --time-limit 0", "argument --time-limit: must be a number > 0"),
         ("card dated.csv --label risk", "dated.csv: no column that a card may ask about: 'when' (date)"),
         ("card table.csv --label risk --drop ill -o table.csv", "--output: cannot write table.csv"),

@@ -483,3 +483,22 @@ def test_wrong_arguments_from_python():
 def test_a_notebook_shows_the_page_and_a_terminal_the_text(ranking):
     assert ranking._repr_html_().startswith('<article class="ltr-page">')
     assert repr(ranking).startswith(headline(ranking.answer)[:30])
+
+
+def test_times_are_ranked_by_earlier_rows(tmp_path, monkeypatch, capsys):
+    table = table_of(500)
+    table["month"] = [f"2024-{1 + at * 12 // 500:02}" for at in range(500)]
+    new = table[400:].drop(columns="ill")
+    found = ltr.rank(table[:400], label="ill", visits=10, time="month", new=new, methods=["logistic"])
+    assert len(found.evidence.labels) < 400
+    assert np.isfinite(found.evidence.scores).all()
+    assert (found.answer.learned.time, found.answer.learned.rows) == ("month", 400)
+    assert "by fits to earlier rows only" in " ".join(as_text(found.answer).split())
+    own = ltr.rank(table[:400], label="ill", visits=10, time="month", methods=["logistic"])
+    assert own.answer.rows == len(own.evidence.labels) == len(own.ranked)
+    assert own.ranked["row"].min() == 401 - len(own.evidence.labels)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    asked = ["--label", "ill", "--visits", "5", "--time", "month", "--methods", "logistic", "--json", "-q"]
+    assert main(["rank", "t.csv", *asked]) == 0
+    assert json.loads(capsys.readouterr().out)["learned"]["time"] == "month"

@@ -190,7 +190,6 @@ def parser_of_ltr() -> _Parser:
     today = "column of the scores in use today, larger first, to compare with"
     rank("--today", metavar="COLUMN", help=today)
     rank("--id", metavar="COLUMN", help="column that names a row (default: found by its values)")
-    rank("--time", metavar="COLUMN", help="column of the time of each row")
     rank("--new", metavar="TABLE", type=Path, help="the rows to rank")
     methods = "methods to compare, with commas: logistic,forest (default: those that suit the table)"
     rank("--methods", metavar="NAMES", help=methods)

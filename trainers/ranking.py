@@ -31,7 +31,7 @@ from ltr.data.table_files import read_columns, read_file, read_texts
 from trainers.config import Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
-from trainers.task.data import FRAME, repeated_rows, whole_table
+from trainers.task.data import FRAME, Part, repeated_rows, whole_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -265,7 +265,7 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     """
     import pandas as pd
 
-    from ltr.answer import Evidence, Learned, method_sentence, typical_cells, warnings_of
+    from ltr.answer import Learned, method_sentence, typical_cells, warnings_of
     from ltr.rankers import AutoRanker
 
     config, table = given.config, given.table
@@ -288,34 +288,28 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
             part.y,
             part.qid,
             group=part.group,
+            time=None if part.times is None else part.times.numbers,
             sample_weight=part.weight,
             on_progress=progress,
         )
     except ValueError as error:
         raise RunError(f"{table.where}: {error}") from None
     ranker.prepare_with(preparation)
-    assert ranker.out_of_fold_ is not None
-    groups = part.group
-    if groups is None and ranker.comparison_.similar is not None:
-        from ltr.data.similar import similar_rows
-
-        groups = similar_rows(part.X)
-    weights = None if table.weights is None else table.weights[kept]
-    scores_today = None if today is None else part.X[:, names.index(today)]
-    evidence = Evidence(part.y.astype(np.float64), ranker.out_of_fold_, part.qid, groups, weights, scores_today)
+    evidence, known = _evidence_of(ranker, part, None if table.weights is None else table.weights[kept], today)
     ranker.calibration_ = evidence.calibration  # chances are those of rows as they are, whatever their weight in a fit
-    size = len(part.y) if given.raw is None else len(given.raw.numbers)
+    size = len(known) if given.raw is None else len(given.raw.numbers)
     found = evidence.found(evidence.depth(int(config.answer.visits or 1), size), config.seed)
     warnings = [*_about_columns(part.X, part.y, names), *_about_repeats(table)]
     learned = Learned(
         name_of(table.where),
         hit_of(table),
         len(part.y),
-        int(evidence.hits.sum()),
+        int((part.y > 0).sum()),
         method_sentence(ranker.comparison_, today),
         today,
         found.more is not None and found.more.high < 0,
         config.data.query,
+        config.data.time,
         given.id,
         typical_cells(table.columns, preparation.encodings_),
         evidence.reliability(),
@@ -324,13 +318,46 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     )
     if given.raw is not None:
         return ranking_of(config, ranker, evidence, learned, given.raw)
-    at = np.flatnonzero(kept)
-    own = given.own
-    rows_in_file = table.in_file(at)
+    at = np.flatnonzero(kept)[known]
+    own, rows_in_file = given.own, table.in_file(at)
     columns = {name: column.take(at) for name, column in table.columns.items()}
     queries = None if table.queries is None else table.queries[at]
     raw = RawRows("own", table.where, columns, rows_in_file + 1, lambda: own().iloc[rows_in_file], queries)
-    return ranking_of(config, ranker, evidence, learned, raw, part.X)
+    return ranking_of(config, ranker, evidence, learned, raw, part.X[known])
+
+
+def _evidence_of(
+    ranker: AutoRanker, part: Part, weights: FloatArray | None, today: str | None
+) -> tuple[Evidence, IntArray]:
+    """Return what the rows of a fit say about lists, and which of them do: with times, the first ones have no scores.
+
+    Args:
+        ranker: the fitted ranker.
+        part: the rows.
+        weights: their weights, without those of positives, (n,); None where all count alike.
+        today: name of the feature with today's scores.
+    """
+    from ltr.answer import Evidence
+    from ltr.data.similar import similar_rows
+
+    assert ranker.out_of_fold_ is not None
+    known = np.flatnonzero(~np.isnan(ranker.out_of_fold_[0]))
+    groups = part.group
+    if groups is None and ranker.comparison_.similar is not None:
+        groups = similar_rows(part.X)
+
+    def numbered(of: IntArray | None) -> IntArray | None:
+        return None if of is None else np.unique(of[known], return_inverse=True)[1]
+
+    names = ranker.feature_names_in_.tolist()
+    return Evidence(
+        part.y[known].astype(np.float64),
+        ranker.out_of_fold_[:, known],
+        numbered(part.qid),
+        numbered(groups),
+        None if weights is None else weights[known],
+        None if today is None else part.X[known, names.index(today)],
+    ), known
 
 
 def hit_of(table: Table) -> str:

@@ -48,6 +48,7 @@ class Learned:
         today: name of the column of today's scores; None where there is none.
         today_is_better: whether today's scores found more than the ranking, beyond chance.
         query: name of the column of queries; None for one list.
+        time: name of the column of times; None where rows have none.
         id: name of the column that names a row; None where rows go by their number.
         typical: the typical cell of each column.
         reliability: how the chances agree with the labels.
@@ -63,6 +64,7 @@ class Learned:
     today: str | None = None
     today_is_better: bool = False
     query: str | None = None
+    time: str | None = None
     id: str | None = None
     typical: tuple[Typical, ...] = ()
     reliability: tuple[Bin, ...] = ()

@@ -80,8 +80,9 @@ def _record(answer: Answer) -> list[str]:
         if answer.listed != "own"
         else f"the first {found.visits:,} of {answer.learned.rows:,} rows"
     )
+    seen = "that had not seen them" if answer.learned.time is None else "to earlier rows only"
     said = [
-        f"Put to the test on the rows with known labels, ranked by fits that had not seen them: {whom} held "
+        f"Put to the test on the rows with known labels, ranked by fits {seen}: {whom} held "
         f"{_hits(found.hits.value)}{_range(found.hits)}. {_share(found.precision)} of the visits were hits; they were "
         f"{_share(found.recall)} of all hits, and {found.lift.value:.1f} times as many as by chance "
         f"({found.lift.low:.1f} to {found.lift.high:.1f})."

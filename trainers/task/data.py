@@ -296,7 +296,7 @@ def whole_table(options: DataConfig, table: Table) -> tuple[Part, TablePreparati
     """Return all labelled rows of a table as a training set, with what makes features of its columns."""
     preparation = table.preparation(slice(None))
     data = table.dataset() if table.plain else _prepared(table, preparation, slice(None))
-    part = replace(_part(data, np.arange(data.n)), group=_numbered_groups(table))
+    part = replace(_part(data, np.arange(data.n)), group=_numbered_groups(table), times=table.times)
     if options.weighs:
         given = np.ones(data.n) if table.weights is None else table.weights
         part = replace(part, weight=_training_weights(given, part, options.positive_weight))
