@@ -3,8 +3,8 @@
 ``ltr.losses`` and ``ltr.metrics`` work on any torch tensors; ``ltr.exact`` finds and certifies the best linear scorer
 of a list; ``ltr.rankers`` are scikit-learn estimators of both, and `TwoStageRanker` joins them. ``ltr.cards`` finds
 scoring systems that a person can use, ``ltr.gbdt`` trains LightGBM and XGBoost on the losses, and ``ltr.clicks``
-estimates position bias. Submodules load when first used. `experiment` and `tune` run whole experiments from Python, and
-load the package ``trainers`` for it.
+estimates position bias. Submodules load when first used. `rank` makes a list of rows to visit from a table; it, and
+`experiment` and `tune`, which run whole experiments, load the package ``trainers`` for it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,24 @@ from typing import TYPE_CHECKING, Any
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
-    from ltr import cards, clicks, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
+    from ltr import (
+        answer,
+        cards,
+        clicks,
+        convex,
+        data,
+        exact,
+        fitting,
+        gbdt,
+        losses,
+        metrics,
+        rankers,
+        ranks,
+        statistics,
+    )
     from ltr.progress import ProgressBar
     from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
-    from trainers.from_python import experiment, tune
+    from trainers.from_python import experiment, rank, tune
 
 __version__ = "0.1.0"
 
@@ -30,6 +44,7 @@ __all__ = [
     "RankStatistic",
     "SurrogateRanker",
     "TwoStageRanker",
+    "answer",
     "cards",
     "clicks",
     "convex",
@@ -40,6 +55,7 @@ __all__ = [
     "gbdt",
     "losses",
     "metrics",
+    "rank",
     "rankers",
     "ranks",
     "statistics",
@@ -49,7 +65,7 @@ __all__ = [
 
 # The only names that the library takes from the package above it, and only when they are used: people look for whole
 # experiments where the rest is. tests/test_architecture.py allows no other.
-_FROM_TRAINERS = ("experiment", "tune")
+_FROM_TRAINERS = ("experiment", "rank", "tune")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (modules, classes and functions)

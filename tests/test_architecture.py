@@ -35,7 +35,7 @@ LAYERS = [
     ["ltr.metrics", "ltr.losses", "ltr.data", "ltr.exact"],
     ["ltr.fitting", "ltr.convex", "ltr.onnx_graph", "ltr.gbdt", "ltr.xgboost_callback"],
     ["ltr.rankers", "ltr.progress"],
-    ["ltr.cards"],
+    ["ltr.cards", "ltr.answer"],
     ["trainers"],
 ]
 # a package -> the only place, or places, that may import it

@@ -159,9 +159,7 @@ def test_gains_of_queries_in_groups_vary_as_those_of_so_many_queries_do():
     for split in splits:
         up = [0.8 if gains[group] else 0.2 for group in groups[split.held][::2]]
         results[split.name] = [[x for place in of for x in (place, 0.5)] for of in ([0.2] * len(up), up)]
-    alone, together = (
-        choice_of(results, splits, [BASE, "a"], y, lists, which, DCG, 0) for which in (None, groups)
-    )
+    alone, together = (choice_of(results, splits, [BASE, "a"], y, lists, which, DCG, 0) for which in (None, groups))
     assert together.gains == alone.gains
     ratio = together.deviations["a"] / alone.deviations["a"]
     assert ratio == pytest.approx((2 * 23 / 22) ** 0.5)  # sums of squares over 12 - 1 and over 24 - 1

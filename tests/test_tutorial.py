@@ -87,6 +87,19 @@ def test_the_run_prints_the_table_of_the_page(here):
             assert printed[method][:-1] == cells[:-1]  # without the seconds
 
 
+def test_one_command_prints_the_answer(here):
+    command = next(command for command in SHOWN if command.startswith("ltr rank patients.csv"))
+    code, printed = run(command)
+    assert code == 0
+    assert printed.startswith(SHOWN[command].rstrip())
+    with Path("outcomes.csv").open(newline="") as file:
+        ill = {row["patient"]: int(row["progressed"]) for row in csv.DictReader(file)}
+    with Path("runs/patients-rank/list.csv").open(newline="") as file:
+        first = [row["patient"] for row in csv.DictReader(file)][:10]
+    assert sum(ill[patient] for patient in first) == 7
+    assert first[0] == "P351"
+
+
 def test_the_proof_is_verified(here):
     code, printed = run("ltr verify runs/patients/exact/certificate.json --require-proof")
     assert code == 0

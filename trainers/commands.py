@@ -86,6 +86,48 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
         raise DataError(error.for_command()) from None
 
 
+def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `rank` takes)
+    """Return what is to be ranked: a table, or the folder of an earlier page with its config."""
+    from ltr.data import DataError, TableError
+    from trainers.config import load_config, parse_config
+    from trainers.config.experiment import config_tree
+    from trainers.config.toml_text import apply_overrides, make_absolute, merged
+    from trainers.ranking import checked_name, read_given
+    from trainers.ranking_files import CONFIG, PAGE, check_folder
+
+    table: Path = arguments.table
+    data = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight", "time")}
+    answer = {name: getattr(arguments, name) for name in ("visits", "today", "id", "methods")}
+    data |= {"drop": arguments.drop or None}
+    answer["new"] = None if arguments.new is None else str(arguments.new.absolute())
+    given: dict[str, Any] = {
+        "data": {name: value for name, value in data.items() if value is not None},
+        "answer": {name: value for name, value in answer.items() if value is not None},
+    }
+    given |= {} if arguments.seed is None else {"seed": arguments.seed}
+    folder = table if (table / PAGE).is_file() else None
+    if folder is not None:
+        config = load_config(folder / CONFIG)
+        if sorted(given["answer"]) not in ([], ["new"], ["visits"], ["new", "visits"]) or given["data"]:
+            raise DataError(f"{folder}: has a fitted ranker, which goes with --new and --visits only")
+        if arguments.output is not None:
+            check_folder(arguments.output)
+        return folder, config
+    if table.suffix == ".toml":
+        tree = merged(config_tree(table), given)
+    else:
+        tree = merged({"name": checked_name(table.stem), "data": {"path": str(table.absolute())}}, given)
+    tree, overridden, findings = apply_overrides(tree, arguments.overrides)
+    make_absolute(tree.get("data"), Path())
+    config = parse_config(tree, source="ltr rank", overrides=overridden, findings=findings)
+    config.data.check_files([config.answer.new])
+    check_folder(arguments.output or Path(config.runs_dir) / f"{config.name}-rank")
+    try:
+        return None, read_given(config)
+    except TableError as error:
+        raise DataError(error.for_command()) from None
+
+
 def find_run(arguments: argparse.Namespace) -> RunFolder:
     """Return the folder of a run, for rows that are there."""
     from ltr.data import DataError
@@ -180,6 +222,44 @@ def run(arguments: argparse.Namespace) -> int:
         text = f"results in {config.folder}; curves: ltr board {config.runs_dir}"
         console.print(text, highlight=False, soft_wrap=True)
     return 0 if results.complete else _interrupted(arguments, config.folder)
+
+
+def rank(arguments: argparse.Namespace) -> int:
+    """Rank the rows of a table, and say how many hits to expect."""
+    from rich.console import Console
+
+    from ltr.answer import as_text
+    from trainers.display import Display
+    from trainers.ranking import rank_given
+    from trainers.ranking_files import PAGE, read_json, read_ranking, write_ranking
+
+    folder, given = arguments.given
+    output: Path | None = arguments.output
+    if folder is not None and arguments.new is None and arguments.visits is None:
+        from ltr.answer import Answer
+
+        ranking, answer = None, Answer.from_dict(read_json(folder / PAGE) or {})
+    elif folder is not None:
+        ranking = read_ranking(folder).rank(arguments.new or given.answer.new or given.data.path, arguments.visits)
+        answer = ranking.answer
+    else:
+        with Display(None if arguments.quiet else Console(stderr=True)) as display:
+            ranking = rank_given(given, display)
+        answer = ranking.answer
+        output = output or Path(given.config.runs_dir) / f"{given.config.name}-rank"
+    note = _noting(arguments)
+    if ranking is not None and output is not None:
+        write_ranking(ranking, output, quote_formulas=arguments.quote_formulas, note=note)
+    if arguments.json:
+        _print_json(answer.to_dict())
+    else:
+        width = min(Console().width, 100) if sys.stdout.isatty() else 80
+        where = output if ranking is not None else folder
+        sys.stdout.write(as_text(answer, width, more="" if where is None else str(where / "list.csv")))
+    if ranking is not None and output is not None:
+        again = f"ltr rank {output / 'config.toml'}"
+        note(f"page in {output / 'page.html'}, all rows in {output / 'list.csv'}; again: {again}")
+    return 0
 
 
 def sweep(arguments: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
-"""Experiments and their tuning from Python: `ltr.experiment` and `ltr.tune`, what `ltr run` and `ltr tune` do.
+"""Experiments, tuning and rankings from Python: `ltr.experiment`, `ltr.tune` and `ltr.rank`, as the commands do them.
 
-The library loads this module only when one of the two names is used; it imports nothing of `trainers` otherwise.
+The library loads this module only when one of these names is used; it imports nothing of `trainers` otherwise.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from trainers.config.experiment import TUNE, config_tree
 from trainers.config.toml_text import make_absolute, merged, unflat
 from trainers.config.tuning import check_tuning
 from trainers.display import Display
+from trainers.ranking import NEW, Ranking, checked_name, rank_given, read_given
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
 from trainers.task.data import FRAME, PATHS, Source, as_pandas, read_source
@@ -32,7 +33,7 @@ from trainers.tune.runner import Search, run_tuning
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["experiment", "tune"]
+__all__ = ["experiment", "rank", "tune"]
 
 Given = str | os.PathLike[str] | Mapping[str, Any] | Config | None
 """A config: a path, a dict with nested or dotted keys, a `Config`, or nothing but defaults."""
@@ -163,6 +164,81 @@ def tune(
     return tuning
 
 
+def rank(
+    data: Any,  # noqa: ANN401  (a frame of any library, or a path)
+    *,
+    label: str,
+    visits: int,
+    today: str | None = None,
+    query: str | None = None,
+    time: str | None = None,
+    group: str | None = None,
+    new: Any = None,  # noqa: ANN401
+    id: str | None = None,  # noqa: A002  (the key's name)
+    methods: str | Sequence[str] = "auto",
+    seed: int = 0,
+    folder: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    **data_keys: Any,  # noqa: ANN401  (any key of the section data)
+) -> Ranking:
+    """Rank the rows of a table: which to visit, how many hits to expect, and why, as ``ltr rank`` does.
+
+    Several methods are compared on rows held out, and blended. A hit is a row with a positive label.
+
+    Args:
+        data: a pandas or polars frame, or the path of a file. Rows without a label are ranked, unless `new` is given.
+        label: column of the labels.
+        visits: number of rows that you can visit, of each query where there are queries.
+        today: column of the scores in use today, larger first, to compare with.
+        query: column of the query of each row; without one, all rows are one list.
+        time: column of the time of each row.
+        group: column that tells which rows belong together, such as the patient.
+        new: the rows to rank, a frame or the path of a file.
+        id: column that names a row; found by its values, or the index of a frame, when left out.
+        methods: methods to compare, from the simplest on, as `ltr.rankers.AutoRanker` takes their names.
+        seed: seed of what is drawn at random.
+        folder: folder to write page, list, ranker and config into; nothing is written when left out.
+        progress: whether to show progress on stderr.
+        data_keys: further keys of ``[data]``, such as ``positive`` or ``drop``.
+
+    Raises:
+        ConfigError: everything that is wrong with the arguments, at once.
+        DataError: everything that keeps the tables from being used.
+
+    Examples:
+        >>> import ltr, pandas as pd
+        >>> rng = np.random.default_rng(0)
+        >>> table = pd.DataFrame({"age": rng.integers(20, 90, 400), "falls": rng.poisson(1.0, 400)})
+        >>> table["ill"] = (rng.random(400) < 0.1 + 0.2 * (table["falls"] > 1)).astype(int)
+        >>> ranking = ltr.rank(table[:300], label="ill", visits=10, new=table[300:], methods=["logistic"])
+        >>> ranking.answer.expected.value > ranking.answer.chance
+        True
+        >>> print(ranking.answer.entries[0].reasons[0].column)
+        falls
+    """
+    given = {"label": label, "query": query, "group": group}
+    keys = {**data_keys, **({} if time is None else {"time": time})}
+    answer: dict[str, Any] = {"visits": visits, "today": today, "id": id, "methods": methods}
+    path = isinstance(new, str | os.PathLike)
+    answer[NEW] = str(Path(new).absolute()) if path else None
+    tree, frames, source = _given({"data": keys}, data, None, given, {})
+    if new is not None and not path:
+        if not narwhals.dependencies.is_into_dataframe(new):
+            rule = "must be a pandas or polars frame, or the path of a file"
+            raise ConfigError("ltr.rank", [Finding("new", rule, type(new).__name__)])
+        frames[NEW] = as_pandas(new, NEW)
+    tree["answer"] = {key: value for key, value in answer.items() if value is not None}
+    tree |= {"seed": seed, "name": "ranking" if frames else checked_name(Path(str(data)).stem)}
+    config = parse_config(tree, source=source if source != "config" else "ltr.rank")
+    if "path" not in frames:
+        config.data.check_files([config.answer.new])
+    with Display(_console() if progress else None) as display:
+        ranking = rank_given(read_given(config, frames), display)
+    if folder is not None:
+        ranking.save(Path(folder))
+    return ranking
+
+
 @contextlib.contextmanager
 def _placed(tree: dict[str, Any], folder: str | os.PathLike[str] | None, suffix: str = "") -> Iterator[str]:
     """Put the folder of a run into its tree; yield a temporary one, which an error removes, or an empty text."""
@@ -217,7 +293,7 @@ def _given(
     if data is not None:
         for key in ("name", *PATHS):  # these data come in their place
             section.pop(key, None)
-        section["path"] = data
+        section["path"] = os.fspath(data) if isinstance(data, os.PathLike) else data
     section |= {key: value for key, value in (("test_path", test), *columns.items()) if value is not None}
     frames = {}
     for key in PATHS:

@@ -19,6 +19,8 @@ _DESCRIPTION = "Learning to rank: convex surrogates first, then an exact reranke
 
 _EXAMPLES = """\
 examples:
+  ltr rank patients.csv --label ill --visits 200 --new new.csv
+                                                     whom to visit, how many hits to expect, and why
   ltr check patients.csv --label ill                 what the columns are, and everything that is wrong with them
   ltr init patients.csv --label ill                  write patients.toml, a config to start from
   ltr run patients.toml                              train, rerank, print the table
@@ -168,6 +170,34 @@ def parser_of_ltr() -> _Parser:
     run("--trust", action="store_true", help=of_dry_run)
     run("--json", action="store_true", help="print JSON in place of tables")
     run("-q", "--quiet", action="store_true", help="no progress, only the table")
+
+    rank = add(
+        commands.rank,
+        "rank",
+        "rank the rows of a table: which to visit, how many hits to expect, and why",
+        "It compares several methods on rows held out, blends them, and ranks the rows of --new, or the rows of TABLE "
+        "that have no label. The page is printed; a folder gets it as page.html and page.json, with the whole list, "
+        "the fitted ranker, and a config that repeats it. Given such a folder in place of TABLE, it ranks other rows "
+        "by the same ranker.",
+        *("trainers.ranking", "trainers.display", *_DATA, "sklearn.linear_model"),
+        early=commands.check_rank,
+    )
+    rank("table", metavar="TABLE", type=Path, help="a CSV or other table, a config, or the folder of an earlier page")
+    key_value = "set a key of a config, as in data.missing=?"
+    rank("overrides", metavar="KEY=VALUE", nargs="*", default=[], help=key_value)
+    _add_columns(rank)
+    rank("--visits", type=whole(1), metavar="K", help="number of rows that you can visit, with --query of each query")
+    today = "column of the scores in use today, larger first, to compare with"
+    rank("--today", metavar="COLUMN", help=today)
+    rank("--id", metavar="COLUMN", help="column that names a row (default: found by its values)")
+    rank("--new", metavar="TABLE", type=Path, help="the rows to rank")
+    methods = "methods to compare, with commas: logistic,forest (default: those that suit the table)"
+    rank("--methods", metavar="NAMES", help=methods)
+    rank("--seed", type=whole(0), metavar="N", help="seed of what is drawn at random (default 0)")
+    rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")
+    rank("--json", action="store_true", help="print JSON, as in page.json")
+    rank("-q", "--quiet", action="store_true", help="only the page, no progress, notes and warnings")
+    rank("--quote-formulas", action="store_true", help="for the list, as for predict")
 
     sweep = add(
         commands.sweep,
@@ -480,7 +510,7 @@ def may_run_code(arguments: argparse.Namespace) -> bool:
 
 
 # commands that compute what a config of the user names; card and eval take names from the command line alone
-_RUNNING = ("run", "sweep", "tune", "card", "eval")
+_RUNNING = ("run", "sweep", "tune", "rank", "card", "eval")
 _TRUST = "let code run that {} by import path, such as mymodule:MyLoss: only if you trust whoever wrote it"
 
 

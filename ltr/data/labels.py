@@ -105,10 +105,25 @@ def note_on_leaks(X: ArrayLike, y: ArrayLike, names: Sequence[str], rows: NDArra
         'cost' alone tells the labels apart, with an AUC of 1.000: it puts rows 11, 12, 13 and 7 more first. Is it \
 known before you act? data.drop leaves it out
     """
+    found = leaks(X, y, names)
+    if not found:
+        return None
+    shown, auc, top = found[0]
+    top = (top if rows is None else rows[top]) + 1
+    more = f" and {len(top) - 3} more" if len(top) > 3 else ""
+    first = f"with an AUC of {auc:.3f}: it puts rows {', '.join(map(str, top[:3]))}{more} first"
+    others = f"; likewise {', '.join(name for name, *_ in found[1:6])}" if found[1:] else ""
+    others += f" and {len(found) - 6} more" if len(found) > 6 else ""
+    asked = "Is it known before you act? data.drop leaves it out"
+    return f"{shown} alone tells the labels apart, {first}{others}. {asked}"
+
+
+def leaks(X: ArrayLike, y: ArrayLike, names: Sequence[str]) -> list[tuple[str, float, NDArray[np.intp]]]:
+    """Return the features of which `note_on_leaks` speaks: name, AUC, and as many first rows as there are positives."""
     X, positive = np.asarray(X, dtype=np.float64), np.asarray(y) > 0
     n_pos, n_neg = int(positive.sum()), int((~positive).sum())
     if min(n_pos, n_neg) < _ENOUGH:
-        return None
+        return []
     found = []
     for name, column in zip(names, X.T, strict=True):
         order = np.argsort(column, kind="stable")
@@ -121,16 +136,8 @@ known before you act? data.drop leaves it out
             bare = name.removesuffix(" is missing")
             filled = name != bare and auc < 0.5
             shown = f"{bare!r} (filled in or not)" if filled else repr(name)
-            found.append((shown, max(auc, 1 - auc), (top if rows is None else rows[top]) + 1))
-    if not found:
-        return None
-    name, auc, top = found[0]
-    more = f" and {len(top) - 3} more" if len(top) > 3 else ""
-    first = f"with an AUC of {auc:.3f}: it puts rows {', '.join(map(str, top[:3]))}{more} first"
-    others = f"; likewise {', '.join(name for name, *_ in found[1:6])}" if found[1:] else ""
-    others += f" and {len(found) - 6} more" if len(found) > 6 else ""
-    asked = "Is it known before you act? data.drop leaves it out"
-    return f"{name} alone tells the labels apart, {first}{others}. {asked}"
+            found.append((shown, max(auc, 1 - auc), top))
+    return found
 
 
 def _one_class(where: str, counts: dict[str, int]) -> Problem:

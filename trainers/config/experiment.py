@@ -24,6 +24,7 @@ from trainers.config.sections import (
     AUTO,
     EARLIER,
     FREE,
+    AnswerConfig,
     BaselinesConfig,
     CardConfig,
     Clash,
@@ -64,6 +65,7 @@ class Config(Section):
     baselines: BaselinesConfig = BaselinesConfig()
     exact: ExactConfig = ExactConfig()
     card: CardConfig = CardConfig()
+    answer: AnswerConfig = AnswerConfig()
     statistics: StatisticsConfig = StatisticsConfig()
     tracking: TrackingConfig = TrackingConfig()
 

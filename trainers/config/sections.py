@@ -11,7 +11,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -401,9 +401,9 @@ class DataConfig(Section):
             rule = "goes with splits at random: with data.time the earliest rows train"
             yield "split_seed", rule, self.split_seed, ("time",)
 
-    def check_files(self) -> None:
-        """Raise DataError, which names them all, where files are missing or empty."""
-        paths = dict.fromkeys((self.path, self.test_path, self.validation_path))
+    def check_files(self, others: Iterable[str | None] = ()) -> None:
+        """Raise DataError, which names them all, where files, or others beside them, are missing or empty."""
+        paths = dict.fromkeys((self.path, self.test_path, self.validation_path, *others))
         given = [path for path in paths if path is not None and not has_text(path)]
         if given:
             empty = {path: os.path.isfile(path) for path in given}  # noqa: PTH113
@@ -804,6 +804,57 @@ class StatisticsConfig(Section):
         for at, name in enumerate(self.report):
             if RankStatistic.parse(name).length is not None:
                 yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name, ()
+
+
+_RANKED = ("auto", "logistic", "rankboost", "boosting", "forest", "network")
+
+
+def _ranked(text: str) -> str:
+    """Return the name of a method as `ltr.rankers.AutoRanker` takes it."""
+    if text in _RANKED:
+        return text
+    if is_code(text):
+        return str(estimator_name(text))
+    try:
+        return _loss(text)
+    except ValueError:
+        hint = nearest(text, (*_RANKED, *sorted(_LOSSES)))
+        rule = f"must be {', '.join(_RANKED)}, a loss such as ranknet, or module:Class(option=value,...){hint}"
+        raise ValueError(rule) from None
+
+
+class AnswerConfig(Section):
+    """The page that `ltr rank` makes: which rows to visit, and how many hits to expect."""
+
+    visits: StrictInt | None = option(
+        None, "number of rows to visit, of each query where there are queries; ltr rank needs it", ge=1, free=True
+    )
+    today: _Name = option(
+        None, "column of your table with the scores in use today, larger first, to compare with", free=True
+    )
+    id: _Name = option(None, "column of your table that names a row; found by its values when left out", free=True)
+    new: _Name = option(
+        None,
+        "table of the rows to rank, relative to the config file; rows of data.path without a label when left out, and "
+        "if there are none all of its rows",
+        free=True,
+    )
+    methods: Several[Annotated[StrictStr, AfterValidator(_ranked)]] = option(
+        ("auto",), "methods to compare and blend, from the simplest on; auto takes those that suit the data", free=True
+    )
+    simplicity: float = option(
+        -1.0,
+        "by how many standard deviations a simpler method may do worse than the blend and still be taken; -1 asks it "
+        "to do better by one",
+        free=True,
+    )
+
+    def clashes(self) -> Iterator[Clash]:
+        """Refuse other methods beside auto."""
+        if "auto" in self.methods and len(self.methods) > 1:
+            yield "methods", "must be auto alone, or other methods", list(self.methods), ()
+        if self.id is not None and self.id == self.today:
+            yield "id", "must not be the column of today's scores", self.id, ("today",)
 
 
 _LOGGERS = ("tensorboard", "mlflow", "wandb")

@@ -88,6 +88,7 @@ def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
         raise ConfigError(str(below[0]), [Finding("extends", rule, str(path))])
     tree = read_toml(path)
     make_absolute(tree.get("data"), path.parent)
+    make_absolute(tree.get("answer"), path.parent, ("new",))
     _find_modules_beside(path, tree)
     parent = tree.pop("extends", None)
     if parent is None:
@@ -112,9 +113,9 @@ def _find_modules_beside(path: Path, tree: Tree) -> None:
         PLACES.append(folder)
 
 
-def make_absolute(data: object, folder: Path) -> None:
-    """Make the paths in a table of data absolute; relative ones start from `folder`."""
-    for key in ("path", "test_path", "validation_path"):
+def make_absolute(data: object, folder: Path, keys: Iterable[str] = ("path", "test_path", "validation_path")) -> None:
+    """Make the paths in a table of keys, such as that of the data, absolute; relative ones start from `folder`."""
+    for key in keys:
         if isinstance(data, dict) and isinstance(data.get(key), str):
             data[key] = str((folder / Path(data[key]).expanduser()).absolute())
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
 from ltr.data.dataset import checked_groups, checked_names, labels_agree
 from ltr.data.files import is_table
-from ltr.data.kinds import Kind
+from ltr.data.kinds import LEFT_OUT, Kind
 from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
 from ltr.data.problems import Problem
@@ -290,6 +290,17 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     if options.missing:
         facts["reading"] = {"missing": list(options.missing)}
     return Split(parts[0], parts[1], data.feature_names, facts, **found)
+
+
+def whole_table(options: DataConfig, table: Table) -> tuple[Part, TablePreparation]:
+    """Return all labelled rows of a table as a training set, with what makes features of its columns."""
+    preparation = table.preparation(slice(None))
+    data = table.dataset() if table.plain else _prepared(table, preparation, slice(None))
+    part = replace(_part(data, np.arange(data.n)), group=_numbered_groups(table), times=table.times)
+    if options.weighs:
+        given = np.ones(data.n) if table.weights is None else table.weights
+        part = replace(part, weight=_training_weights(given, part, options.positive_weight))
+    return part, preparation
 
 
 def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows: bool = False) -> list[Split]:
@@ -593,17 +604,11 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
         other: that of the test set, which may be the same.
         parts: rows of the training set and of the test set, where they are of one table.
     """
-    import pandas as pd
-
     names = [name for name in table.columns if name in other.columns]
-    if parts is not None and not any(table.columns[name].different > 0.25 * len(table.y) for name in names):
-        return None  # rows of few different values are alike by chance
-    found = []
+    if parts is not None and not _tells_rows_apart(table, names):
+        return None
     sets: Sequence[IntArray | slice] = (slice(None), slice(None)) if parts is None else parts
-    for one, rows in zip((table, other), sets, strict=True):
-        cells = {name: one.columns[name].take(rows) for name in names}
-        frame = {name: column.texts if column.numbers is None else column.numbers for name, column in cells.items()}
-        found.append(pd.util.hash_pandas_object(pd.DataFrame({**frame, "": one.y[rows]}), index=False).to_numpy())
+    found = [_hashes(one, names, rows) for one, rows in zip((table, other), sets, strict=True)]
     repeats = np.flatnonzero(np.isin(found[1], found[0]))
     if not len(repeats):
         return None
@@ -612,6 +617,29 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     all_of = "all" if len(repeats) == len(found[1]) else f"{len(repeats)} of"
     rule = f"{all_of} {len(found[1])} rows of the test set are rows of the training set, too ({shown})"
     return f"{rule}: results on them say nothing about new rows"
+
+
+def repeated_rows(table: Table) -> int:
+    """Return how many rows of a table repeat another one, label included; 0 where rows are alike by chance."""
+    names = [name for name, kind in table.kinds.items() if kind.name not in LEFT_OUT]
+    if not _tells_rows_apart(table, names):
+        return 0
+    return len(table.y) - len(np.unique(_hashes(table, names, slice(None))))
+
+
+def _tells_rows_apart(table: Table, names: Sequence[str]) -> bool:
+    """Return whether some column has many different values: rows of few values are alike by chance."""
+    return any(table.columns[name].different > 0.25 * len(table.y) for name in names)
+
+
+def _hashes(table: Table, names: Sequence[str], rows: IntArray | slice) -> NDArray[np.uint64]:
+    """Return a hash of the cells and the label of each of some rows."""
+    import pandas as pd
+
+    cells = {name: table.columns[name].take(rows) for name in names}
+    frame = {name: column.texts if column.numbers is None else column.numbers for name, column in cells.items()}
+    hashed = pd.util.hash_pandas_object(pd.DataFrame({**frame, "": table.y[rows]}), index=False)
+    return np.asarray(hashed.to_numpy())
 
 
 def _notes(table: Table, preparation: TablePreparation) -> tuple[str, ...]:

@@ -1,0 +1,408 @@
+"""The answer to "whom shall we visit?": the page of a ranked list as plain data, and what makes it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.answer.evidence import (
+    Bin,
+    Evidence,
+    Found,
+    Interval,
+    curve_visits,
+    place_in_list,
+    sums_by_visits,
+)
+from ltr.answer.reasons import Reason, Typical, effects, reasons_of
+from ltr.data.columns import Column
+from ltr.rankers.auto import BLEND, TODAY, AutoRanker, Comparison
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_REASONED = 1000  # rows that get reasons, at most
+_SCORED = 60_000  # rows that are scored for reasons, at most
+_FEW_HITS = 20
+_NAMED = 4  # methods that a sentence names
+
+Listed = Literal["new", "unlabelled", "own"]
+"""Which rows are listed: new ones, those of the table without a label, or the labelled ones by scores out of fold."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a ranking was learned from, and how: the part of an answer that is the same for every list.
+
+    Attributes:
+        table: name of the table.
+        hit: what a hit is, such as ``"ill = yes"``.
+        rows: number of labelled rows.
+        hits: number of hits among them.
+        method: how the list is ranked, in a sentence.
+        today: name of the column of today's scores; None where there is none.
+        today_is_better: whether today's scores found more than the ranking, beyond chance.
+        query: name of the column of queries; None for one list.
+        time: name of the column of times; None where rows have none.
+        id: name of the column that names a row; None where rows go by their number.
+        typical: the typical cell of each column.
+        reliability: how the chances agree with the labels.
+        warnings: what to know before acting on a list.
+        notes: how the table was read, and what was left out.
+    """
+
+    table: str
+    hit: str
+    rows: int
+    hits: int
+    method: str
+    today: str | None = None
+    today_is_better: bool = False
+    query: str | None = None
+    time: str | None = None
+    id: str | None = None
+    typical: tuple[Typical, ...] = ()
+    reliability: tuple[Bin, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Hits to expect, by number of visits."""
+
+    visits: tuple[int, ...]
+    ranking: tuple[float, ...]
+    chance: tuple[float, ...]
+    today: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row to visit.
+
+    Attributes:
+        position: its position, 1 at the top of the list or of its query.
+        id: its name: the cell of the column that names rows, or its number.
+        row: its number in its file, from 1.
+        chance: chance that it is a hit.
+        score: its score.
+        reasons: what puts it there, the strongest first.
+        query: its query; None for one list.
+    """
+
+    position: int
+    id: str
+    row: int
+    chance: float
+    score: float
+    reasons: tuple[Reason, ...] = ()
+    query: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The page of a ranked list, as plain data.
+
+    Attributes:
+        learned: what the ranking was learned from.
+        listed: which rows are listed.
+        source: name of the table that they are from.
+        rows: number of rows that are ranked.
+        queries: number of queries among them; None for one list.
+        asked: number of visits that were asked for, of each query where there are queries.
+        visits: number of visits in all, which is less where there are not so many rows.
+        expected: hits to expect by these visits.
+        today: hits to expect by as many visits by today's scores; None where there are none.
+        chance: hits to expect by as many visits at random.
+        curve: hits to expect by number of visits, of each query where there are queries.
+        found: what was found among the labelled rows.
+        entries: the rows to visit, list after list from the top.
+        warnings: what to know about these rows before acting on the list.
+    """
+
+    learned: Learned
+    listed: Listed
+    source: str
+    rows: int
+    queries: int | None
+    asked: int
+    visits: int
+    expected: Interval
+    today: Interval | None
+    chance: float
+    curve: Curve
+    found: Found
+    entries: tuple[Entry, ...]
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as JSON."""
+        plain: dict[str, Any] = _plain(self)
+        return {"format": FORMAT, "version": 1, **plain}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Answer:
+        """Return the answer that `to_dict` described.
+
+        Raises:
+            ValueError: another object.
+        """
+        try:
+            if given["format"] != FORMAT or given["version"] != 1:
+                raise ValueError(f"format {given['format']!r:.40}, version {given['version']!r:.40}")
+            values = {key: value for key, value in given.items() if key not in ("format", "version")}
+            learned, found = dict(values["learned"]), values["found"]
+            cells = [Typical(**{**one, "features": tuple(one["features"])}) for one in learned["typical"]]
+            learned |= {"typical": tuple(cells), "reliability": tuple(Bin(**one) for one in learned["reliability"])}
+            learned |= {name: tuple(learned[name]) for name in ("warnings", "notes")}
+            values["learned"] = Learned(**learned)
+            values["found"] = Found(**{name: _interval(value) for name, value in found.items()})
+            values |= {name: _interval(values[name]) for name in ("expected", "today")}
+            curve: dict[str, Any] = {}
+            for name, value in values["curve"].items():
+                curve[name] = value if value is None else tuple(value)
+            values["curve"] = Curve(**curve)
+            entries = [
+                Entry(**{**one, "reasons": tuple(Reason(**reason) for reason in one["reasons"])})
+                for one in values["entries"]
+            ]
+            return cls(**{**values, "entries": tuple(entries), "warnings": tuple(values["warnings"])})
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"not a page of ltr rank: {error!s:.200}") from error
+
+
+FORMAT = "ltr page"
+
+
+def _interval(value: Any) -> Any:  # noqa: ANN401 (an object of JSON, or a number)
+    return Interval(**value) if isinstance(value, Mapping) else value
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: _plain(own) for name, own in value._asdict().items()}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to rank.
+
+    Attributes:
+        listed: which rows they are.
+        source: name of their table.
+        features: (m, d).
+        columns: their cells by column, as in the table.
+        names: name of each row, m of them.
+        numbers: number of each row in its file, from 1, (m,).
+        queries: query of each row, (m,); None for one list.
+        today: today's scores, (m,); None where there are none.
+        warnings: what to know about them.
+    """
+
+    listed: Listed
+    source: str
+    features: FloatArray
+    columns: Mapping[str, Column]
+    names: Sequence[str]
+    numbers: IntArray
+    queries: NDArray[Any] | None = None
+    today: FloatArray | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def make_answer(
+    ranker: AutoRanker, evidence: Evidence, learned: Learned, rows: Rows, visits: int
+) -> tuple[Answer, FloatArray]:
+    """Return the answer for some rows, and the score of each of them, (m,).
+
+    Args:
+        ranker: the fitted ranker.
+        evidence: the labelled rows that it was fitted to.
+        learned: what there is to say about them.
+        rows: the rows to rank; the labelled ones, in their order, where `listed` is ``"own"``.
+        visits: number of rows to visit, of each query where there are queries.
+    """
+    own = rows.listed == "own"
+    lists = None if rows.queries is None else np.unique(rows.queries, return_inverse=True)[1]
+    lists = None if lists is None else _by_appearance(lists)
+    scores = evidence.scores.mean(axis=0) if own else ranker._placed(rows.features, lists)[0]
+    calibration, other = evidence.calibration, evidence.calibration_of_today
+    chances, places = calibration(scores), place_in_list(scores, lists)
+    sizes = np.bincount(np.zeros(len(scores), dtype=np.int64) if lists is None else lists)
+    at = curve_visits(visits, int(sizes.max()))
+    shares = np.bincount(np.zeros(len(scores), dtype=np.int64) if lists is None else lists, chances) / sizes
+    by_chance = (np.minimum(at[:, None], sizes) * shares).sum(axis=1)
+    planned = np.minimum(visits, sizes)
+    today = line = None
+    if other is not None and rows.today is not None:
+        places_today = place_in_list(rows.today, lists)
+        today = evidence.expected(other, rows.today[places_today <= visits])
+        line = tuple(sums_by_visits(other(rows.today), places_today, at).tolist())
+    first = np.flatnonzero(places <= visits)
+    first = first[np.lexsort((places[first], first * 0 if lists is None else lists[first]))]
+    depth = evidence.depth(visits, len(scores))
+    answer = Answer(
+        learned,
+        rows.listed,
+        rows.source,
+        len(scores),
+        None if lists is None else len(sizes),
+        visits,
+        int(planned.sum()),
+        evidence.expected(calibration, scores[first]),
+        today,
+        float((planned * shares).sum()),
+        Curve(
+            tuple(at.tolist()),
+            tuple(sums_by_visits(chances, places, at).tolist()),
+            tuple(by_chance.tolist()),
+            line,
+        ),
+        evidence.found(depth),
+        tuple(_entries(ranker, learned, rows, first, places, scores, chances)),
+        (*_about_list(rows, visits, sizes), *rows.warnings),
+    )
+    return answer, scores
+
+
+def _entries(
+    ranker: AutoRanker,
+    learned: Learned,
+    rows: Rows,
+    first: IntArray,
+    places: IntArray,
+    scores: FloatArray,
+    chances: FloatArray,
+) -> list[Entry]:
+    """Return the rows to visit, the first ones with their reasons."""
+    reasoned = first[: min(_REASONED, max(20, _SCORED // max(1, len(learned.typical))))]
+    effect = effects(rows.features[reasoned], learned.typical, ranker._scores)
+    found = []
+    for at, row in enumerate(first):
+        reasons = reasons_of(effect[at], learned.typical, rows.columns, int(row)) if at < len(reasoned) else ()
+        query = None if rows.queries is None else str(rows.queries[row])
+        number, name = int(rows.numbers[row]), rows.names[row]
+        found.append(Entry(int(places[row]), name, number, float(chances[row]), float(scores[row]), reasons, query))
+    return found
+
+
+def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
+    """Return warnings about the rows that are listed."""
+    found = []
+    if rows.listed == "own":
+        found.append(
+            "No new rows were given: the list has the labelled rows themselves, each by scores from fits that had not "
+            "seen it. Give new rows with --new."
+        )
+    if visits > sizes.max():
+        which = "a query" if rows.queries is not None else rows.source
+        found.append(f"{visits} visits are more than the {sizes.max()} rows that {which} has: the list has them all.")
+    return found
+
+
+def _by_appearance(lists: IntArray) -> IntArray:
+    """Return numbers of lists in the order in which they first appear."""
+    _, first, inverse = np.unique(lists, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+WORDS = {
+    "logistic": "logistic regression",
+    "logistic_regression": "logistic regression",
+    "ranknet": "RankNet",
+    "rankboost": "RankBoost",
+    "boosting": "boosted trees",
+    "forest": "a random forest",
+    "network": "a neural network",
+}
+"""Methods by name, as a page calls them."""
+
+
+def method_sentence(comparison: Comparison, today: str | None = None) -> str:
+    """Return how a list is ranked, and what does as well.
+
+    Args:
+        comparison: the comparison of the methods.
+        today: name of the column of today's scores.
+
+    Examples:
+        >>> same = {"blend": 0.0, "forest": 0.1, "logistic": -0.5}
+        >>> noise = dict.fromkeys(same, 0.2)
+        >>> print(method_sentence(Comparison("blend", same, same, noise, {"forest": 0.6, "logistic": 0.4}, "dcg")))
+        Ranked by a blend of a random forest and logistic regression; a random forest alone is within noise.
+    """
+    words = {**WORDS, TODAY: today or TODAY}
+
+    def said(names: Sequence[str]) -> str:
+        named = [words.get(name, name) for name in names]
+        if len(named) > _NAMED:
+            named = [*named[: _NAMED - 1], f"{len(named) - _NAMED + 1} other methods"]
+        return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+
+    members = [name for name, weight in sorted(comparison.weights.items(), key=lambda pair: -pair[1]) if weight > 0]
+    blended = comparison.chosen == BLEND and len(members) > 1
+    chosen = (
+        f"a blend of {said(members)}"
+        if blended
+        else said(members if comparison.chosen == BLEND else [comparison.chosen])
+    )
+    near = [name for name in comparison.near if name != BLEND and (blended or name not in members)]
+    if not near:
+        return f"Ranked by {chosen}."
+    alone = " alone" if set(near) & set(members) else ""
+    return f"Ranked by {chosen}; {said(near)}{alone} {'is' if len(near) == 1 else 'are'} within noise."
+
+
+def warnings_of(
+    evidence: Evidence, comparison: Comparison, found: Found, today: str | None, group_remedy: str
+) -> list[str]:
+    """Return what to know about the labelled rows and the methods before acting on a list.
+
+    Args:
+        evidence: the labelled rows.
+        comparison: the comparison of the methods.
+        found: what was found among the rows.
+        today: name of the column of today's scores.
+        group_remedy: where a column of groups is named, such as ``"--group"``.
+    """
+    notes = []
+    if (hits := int(evidence.hits.sum())) < _FEW_HITS:
+        notes.append(
+            f"Only {hits} of the {len(evidence.labels)} labelled rows are hits: few to learn from, so every number "
+            "here is rough."
+        )
+    if today is not None and found.more is not None and found.today is not None:
+        if found.more.high < 0:
+            notes.append(
+                f"{today} found more hits than this ranking among rows with known labels: {found.today.value:.0f} "
+                f"against {found.hits.value:.0f} in {found.visits} visits. Keep using {today}."
+            )
+        elif found.more.low <= 0:
+            notes.append(
+                f"Whether this ranking finds more than {today} is open: among rows with known labels the difference is "
+                f"{found.more.value:.0f} hits in {found.visits} visits (90 %: {found.more.low:.0f} to "
+                f"{found.more.high:.0f})."
+            )
+        if found.today.value < found.chance:
+            notes.append(
+                f"{today} finds fewer hits than chance where its largest values come first. If small values are the "
+                "urgent ones, give it with the other sign."
+            )
+    if comparison.rows is not None:
+        notes.append(f"The table is large: methods were compared on fits to {comparison.rows:,} of its rows at a time.")
+    if comparison.similar is not None:
+        notes.append(
+            f"The {len(evidence.labels)} labelled rows come in about {comparison.similar} groups of similar rows, "
+            "which were kept together. If these are visits of one patient or the like, name their column with "
+            f"{group_remedy}."
+        )
+    return notes

@@ -1,0 +1,265 @@
+r"""What labelled rows say about a list: hits to expect among its first rows, and what was found by how many visits.
+
+A *hit* is a row with a label above 0. To visit K rows means to take the first K of a list, or with queries the first K
+of each query. All numbers rest on scores out of fold: each row has its score from fits that have not seen it.
+
+*Expected hits.* A calibration maps out-of-fold scores to the chance of a hit (`ltr.rankers.calibration`). The first K
+rows of a list hold as many hits as their chances add up to; by chance it is K times the mean chance of all its rows.
+
+*What was found.* The labelled rows themselves are ranked by their out-of-fold scores. Among the first K, precision is
+the share of hits, recall the share of all hits that are there, and lift the precision divided by the share of hits
+among all rows. Each is averaged over the repeats. The interval goes from the 5th to the 95th percentile over resamples
+of the rows (of the groups or queries, where there are any), which also are those of the difference to another ranking.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.files import read_arrays
+from ltr.rankers.calibration import Calibration, fit_calibration
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_RESAMPLES = 200
+_LEVEL = 0.9
+_KNOTS = 48  # visits for which curves have a point
+
+
+class Interval(NamedTuple):
+    """A value and its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Bin(NamedTuple):
+    """Rows of about the same chance: what was predicted, and what was observed."""
+
+    predicted: float  # mean chance
+    observed: float  # share of hits
+    rows: int
+    low: float  # 95 % interval of the share of hits
+    high: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found among the labelled rows, by scores out of fold, in as large a part of them as is to be visited.
+
+    Attributes:
+        visits: number of rows visited, or of each query.
+        hits: number of hits among them.
+        precision: share of hits among them.
+        recall: share of all hits that are among them.
+        lift: precision divided by the share of hits among all rows.
+        today: number of hits that today's scores find by as many visits; None without such scores.
+        more: how many hits more the ranking finds than today's scores; None likewise.
+        chance: number of hits that as many visits at random find.
+    """
+
+    visits: int
+    hits: Interval
+    precision: Interval
+    recall: Interval
+    lift: Interval
+    chance: float
+    today: Interval | None = None
+    more: Interval | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The labelled rows of a fit, with scores of fits that have not seen them.
+
+    Attributes:
+        labels: label of each row, (n,); a hit is above 0.
+        scores: scores out of fold, (repeats, n).
+        lists: number of each row's query, (n,); None for one list.
+        groups: number of each row's group of rows that belong together, (n,); None where each row is alone.
+        weights: weight of each row, (n,), for the chances; None where all count alike.
+        today: scores that are in use today, (n,), larger first; None where there are none.
+    """
+
+    labels: FloatArray
+    scores: FloatArray
+    lists: IntArray | None = None
+    groups: IntArray | None = None
+    weights: FloatArray | None = None
+    today: FloatArray | None = None
+
+    @property
+    def hits(self) -> FloatArray:
+        """1 for each row that is a hit and 0 for each other, (n,)."""
+        return (self.labels > 0).astype(np.float64)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The chance of a hit by score."""
+        return self._calibrated(self.scores)
+
+    @cached_property
+    def calibration_of_today(self) -> Calibration | None:
+        """The chance of a hit by today's score; None where there are no such scores."""
+        return None if self.today is None else self._calibrated(self.today[None])
+
+    def _calibrated(self, scores: FloatArray) -> Calibration:
+        many = len(scores)
+        alone = np.arange(len(self.labels)) if self.groups is None else self.groups
+        weights = None if self.weights is None else np.tile(self.weights, many)
+        return fit_calibration(scores.ravel(), np.tile(self.labels, many), weights, np.tile(alone, many))
+
+    def expected(self, calibration: Calibration, scores: FloatArray) -> Interval:
+        """Return how many hits to expect among rows to visit, whose scores are given, with its 90 % interval."""
+        return Interval(*map(float, calibration.predictive_interval(scores, _LEVEL)))
+
+    def reliability(self, bins: int = 5) -> tuple[Bin, ...]:
+        """Return how the chances agree with the labels, in bins from the smallest chance to the largest."""
+        mean = self.scores.mean(axis=0)
+        table = self.calibration.reliability(mean, self.labels, bins)
+        names = ("predicted", "observed", "rows", "low", "high")
+        columns = [table[name].tolist() for name in names]
+        return tuple(Bin(one[0], one[1], int(one[2]), one[3], one[4]) for one in zip(*columns, strict=True))
+
+    def depth(self, visits: int, rows: int) -> int:
+        """Return how many labelled rows are as large a part of all of them as the visits are of a list of `rows` rows.
+
+        With queries it is the number of visits in each, whatever the number of rows.
+        """
+        if self.lists is not None:
+            return visits
+        return max(1, round(min(1.0, visits / rows) * len(self.labels)))
+
+    def found(self, visits: int, seed: int = 0) -> Found:
+        """Return what the first rows of the labelled ones hold, ranked by scores out of fold.
+
+        Args:
+            visits: number of rows to visit, or of each query.
+            seed: seed of the resamples.
+        """
+        n, rng = len(self.labels), np.random.default_rng(seed)
+        rankings = [_Ranking(scores, self.lists) for scores in self.scores]
+        today = None if self.today is None else _Ranking(self.today, self.lists)
+        units = self.lists if self.lists is not None else self.groups if self.groups is not None else np.arange(n)
+        many = int(units.max()) + 1
+        whole = np.ones(n)
+        own = self._facts(rankings, today, visits, whole)
+        drawn = []
+        for at in range(_RESAMPLES):
+            weight = rng.multinomial(many, np.full(many, 1 / many)).astype(np.float64)[units]
+            if (weight * self.hits).any():
+                drawn.append(self._facts(rankings[at % len(rankings) :][:1], today, visits, weight))
+        low, high = np.percentile(np.array(drawn), [5, 95], axis=0) if drawn else (own, own)
+        bands = [
+            Interval(*map(float, band)) for band in zip(own, np.minimum(low, own), np.maximum(high, own), strict=True)
+        ]
+        places = rankings[0].visited(visits, whole)
+        chance = float(places @ self._share(whole))
+        hits, precision, recall, lift = bands[:4]
+        found = Found(visits, hits, precision, recall, lift, chance)
+        return found if today is None else replace(found, today=bands[4], more=bands[5])
+
+    def _share(self, weight: FloatArray) -> FloatArray:
+        """Return the share of hits in each row's list, (n,)."""
+        lists = np.zeros(len(self.labels), dtype=np.int64) if self.lists is None else self.lists
+        total = np.bincount(lists, weight)
+        share = np.bincount(lists, weight * self.hits) / np.where(total > 0, total, 1.0)
+        return np.asarray(share[lists])
+
+    def _facts(
+        self, rankings: list[_Ranking], today: _Ranking | None, visits: int, weight: FloatArray
+    ) -> tuple[float, ...]:
+        """Return hits, precision, recall and lift of weighted rows; also today's hits and the difference."""
+        weighted = weight * self.hits
+        caught, taken = 0.0, 0.0
+        for ranking in rankings:
+            visited = ranking.visited(visits, weight)
+            caught += float(visited @ self.hits) / len(rankings)
+            taken += float(visited.sum()) / len(rankings)
+        share = float(weighted.sum() / weight.sum())
+        precision = caught / taken
+        facts = (caught, precision, caught / float(weighted.sum()), precision / share)
+        if today is None:
+            return facts
+        other = float(today.visited(visits, weight) @ self.hits)
+        return (*facts, other, caught - other)
+
+    def to_bytes(self) -> bytes:
+        """Return the arrays as an .npz file."""
+        file = io.BytesIO()
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        return file.getvalue()
+
+    @classmethod
+    def read(cls, path: Path) -> Evidence:
+        """Return what `to_bytes` returned, from a file.
+
+        Raises:
+            ValueError: another file, or a damaged one.
+        """
+        arrays: Mapping[str, NDArray[np.float64]] = read_arrays(path)
+        try:
+            found = cls(**arrays)  # type: ignore[arg-type]
+        except TypeError as error:
+            raise ValueError(f"not the evidence of a ranking: {error}") from None
+        n = len(found.labels)
+        if found.scores.ndim != 2 or any(len(value.T) != n for value in arrays.values()):
+            raise ValueError("not the evidence of a ranking: its arrays are of different lengths")
+        return found
+
+
+class _Ranking:
+    """Rows from the top of each list down, to be visited."""
+
+    def __init__(self, scores: FloatArray, lists: IntArray | None) -> None:
+        self._order = np.argsort(-scores, kind="stable") if lists is None else np.lexsort((-scores, lists))
+        ordered = np.zeros(len(scores), dtype=np.int64) if lists is None else lists[self._order]
+        self._starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        self._list = np.cumsum(np.diff(ordered, prepend=ordered[0]) != 0)
+
+    def visited(self, visits: int, weight: FloatArray) -> FloatArray:
+        """Return how often each row is visited, (n,), where it stands `weight` times in the list."""
+        ordered = weight[self._order]
+        above = np.cumsum(ordered) - ordered
+        above -= above[self._starts][self._list]
+        found = np.empty(len(weight))
+        found[self._order] = np.clip(visits - above, 0.0, ordered)
+        return found
+
+
+def curve_visits(visits: int, most: int) -> IntArray:
+    """Return numbers of visits from 0 to a few times as many as are planned, which is one of them."""
+    end = min(most, max(3 * visits, 10))
+    return np.unique(np.append(np.linspace(0, end, _KNOTS).round().astype(np.int64), min(visits, end)))
+
+
+def place_in_list(scores: FloatArray, lists: IntArray | None) -> IntArray:
+    """Return the position of each row in its list, from 1 at the top, (n,); equal scores by number."""
+    order = np.argsort(-scores, kind="stable") if lists is None else np.lexsort((-scores, lists))
+    ordered = np.zeros(len(scores), dtype=np.int64) if lists is None else lists[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    found = np.empty(len(scores), dtype=np.int64)
+    found[order] = np.arange(len(scores)) - np.repeat(starts, np.diff(np.append(starts, len(scores)))) + 1
+    return found
+
+
+def sums_by_visits(values: FloatArray, places: IntArray, visits: IntArray) -> FloatArray:
+    """Return the sum of the values of rows whose place is at most each of some numbers of visits.
+
+    Examples:
+        >>> sums_by_visits(np.array([0.5, 0.25, 0.75]), np.array([2, 3, 1]), np.array([0, 1, 2])).tolist()
+        [0.0, 0.75, 1.25]
+    """
+    sums = np.append(0.0, np.cumsum(np.bincount(places - 1, values)))
+    return np.asarray(sums[np.minimum(visits, len(sums) - 1)])

@@ -1,0 +1,177 @@
+"""Reasons for the place of a row, in the table's own words: which of its cells put it where it is.
+
+A cell's effect is by how much the score falls where the cell is replaced by the *typical* one of its column: the median
+of the labelled rows, their most frequent text, or an empty cell where most are empty. Everything that is made of the
+column moves with it. Effects are those of one cell at a time; where two columns say the same, each alone may do little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.columns import Column
+from ltr.data.encoding import Encoding
+from ltr.pictures import shortened
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_MOST = 3  # reasons of a row
+_LETTERS = 32  # of a cell
+_BATCH = 20_000  # rows that are scored at a time
+
+
+@dataclass(frozen=True)
+class Typical:
+    """The typical cell of a column.
+
+    Attributes:
+        column: name of the column.
+        text: the cell, as it stands in the table; ``"empty"`` where most cells are.
+        first: number of the first feature that is made of the column.
+        features: the features that are made of the cell.
+    """
+
+    column: str
+    text: str
+    first: int
+    features: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A cell that puts a row where it is.
+
+    Examples:
+        >>> print(Reason("visits_last_month", "9", "2"))
+        visits_last_month = 9 (typically 2)
+    """
+
+    column: str
+    value: str
+    typical: str
+
+    def __str__(self) -> str:
+        empty = "is empty" if self.value == _EMPTY else f"= {self.value}"
+        return f"{self.column} {empty} (typically {self.typical})"
+
+
+_EMPTY = "empty"
+
+
+def typical_cells(columns: Mapping[str, Column], encodings: Sequence[Encoding]) -> tuple[Typical, ...]:
+    """Return the typical cell of each column of the labelled rows.
+
+    Args:
+        columns: the columns of these rows.
+        encodings: how they become features.
+
+    Examples:
+        >>> from ltr.data import TablePreparation
+        >>> table = {"age": ["31", "58", "40", "", "63"], "mode": ["bus", "car", "bus", "bus", "car"]}
+        >>> columns = {name: Column(name, cells) for name, cells in table.items()}
+        >>> encodings = TablePreparation().fit(table).encodings_
+        >>> [(one.column, one.text) for one in typical_cells(columns, encodings)]
+        [('age', '40'), ('mode', 'bus')]
+    """
+    found, at = [], 0
+    for one in encodings:
+        column = one.read(columns[one.column])
+        row = _typical_row(column, one)
+        features = one.features(column.take(np.array([row])))[0]
+        found.append(Typical(one.column, cell_text(column, row), at, tuple(features.tolist())))
+        at += len(one.names)
+    return tuple(found)
+
+
+def _typical_row(column: Column, encoding: Encoding) -> int:
+    """Return a row whose cell is the typical one."""
+    empty = np.flatnonzero(column.missing)
+    if 2 * len(empty) > len(column):
+        return int(empty[0])
+    if encoding.kind in ("number", "date"):
+        numbers = column.numbers if encoding.date is None else column.dates(encoding.date)
+        assert numbers is not None
+        known = np.flatnonzero(~np.isnan(numbers))
+        return int(known[np.argsort(numbers[known], kind="stable")[(len(known) - 1) // 2]])
+    text = max(column.counts, key=lambda text: (column.counts[text], text))
+    return int(np.flatnonzero(column.texts == text)[0])
+
+
+def cell_text(column: Column, row: int) -> str:
+    """Return a cell as it stands in the table, in one short line; ``"empty"`` where it is missing.
+
+    Examples:
+        >>> column = Column("dose", [0.30000000000000004, None])
+        >>> cell_text(column, 0), cell_text(column, 1)
+        ('0.3', 'empty')
+    """
+    text: str = column.texts[row]
+    if column.missing[row] or not text:
+        return _EMPTY
+    if len(text) > 12:
+        try:
+            text = f"{float(text):.6g}"
+        except ValueError:
+            text = text.removesuffix(" 00:00:00")
+    return shortened(" ".join(text.split()), _LETTERS).replace("…", "...")
+
+
+def effects(features: FloatArray, typical: Sequence[Typical], scores_of: Callable[[FloatArray], Any]) -> FloatArray:
+    """Return by how much the score of each row falls where the cell of each column is the typical one, (n, columns).
+
+    Args:
+        features: features of the rows, (n, d).
+        typical: the typical cell of each column.
+        scores_of: returns the scores of features, (m,).
+    """
+    n, found = len(features), np.zeros((len(features), len(typical)))
+    if n == 0 or not typical:
+        return found
+    own = np.asarray(scores_of(features))
+    waiting: list[tuple[int, IntArray, FloatArray]] = []
+
+    def score() -> None:
+        scores = np.asarray(scores_of(np.concatenate([changed for *_, changed in waiting])))
+        for column, rows, changed in waiting:
+            found[rows, column] = own[rows] - scores[: len(changed)]
+            scores = scores[len(changed) :]
+        waiting.clear()
+
+    for at, cell in enumerate(typical):
+        held = slice(cell.first, cell.first + len(cell.features))
+        rows = np.flatnonzero((features[:, held] != np.array(cell.features)).any(axis=1))
+        changed = features[rows].copy()
+        changed[:, held] = cell.features
+        if len(rows):
+            waiting.append((at, rows, changed))
+        if sum(len(some) for *_, some in waiting) > _BATCH:
+            score()
+    if waiting:
+        score()
+    return found
+
+
+def reasons_of(
+    effect: FloatArray, typical: Sequence[Typical], columns: Mapping[str, Column], row: int
+) -> tuple[Reason, ...]:
+    """Return the reasons of a row, the one with the largest effect first; none for cells that lower its score.
+
+    Args:
+        effect: effect of each column, (columns,).
+        typical: the typical cell of each column.
+        columns: the columns of the list.
+        row: number of the row in them.
+    """
+    least = 1e-9 * max(1.0, float(np.abs(effect).max(initial=0.0)))
+    order = np.argsort(-effect, kind="stable")[:_MOST]
+    return tuple(
+        Reason(typical[at].column, cell_text(columns[typical[at].column], row), typical[at].text)
+        for at in order
+        if effect[at] > least
+    )

@@ -1,0 +1,504 @@
+"""The page of ``ltr rank``: its numbers agree, files and frames give the same, and it reads well."""
+
+import json
+import re
+import tomllib
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ltr
+from ltr.answer import Answer, Evidence, as_html, as_text, effects, headline
+from ltr.answer.evidence import curve_visits, place_in_list
+from ltr.answer.page import number, percent
+from ltr.answer.reasons import Typical
+from trainers.cli import main
+from trainers.ranking import Ranking
+
+BANNED = re.compile(r"(?i)\b(n?dcg|gap|bound|base (order|rank)\w*|spread|auc|calibrat\w*|logit)\b")
+
+
+def table_of(n=700, seed=0, *, queries=None):
+    """Patients of whom those who fell often are ill; `note` is free text, `mode` has nothing to say."""
+    rng = np.random.default_rng(seed)
+    falls = rng.poisson(1.5, n)
+    frame = pd.DataFrame(
+        {
+            "patient": [f"P{at:04}" for at in rng.permutation(n)],
+            "falls": falls,
+            "age": rng.integers(40, 95, n).astype(float),
+            "mode": rng.choice(["bus", "car", "walk"], n),
+            "risk_score": (0.3 * falls + rng.normal(size=n)).round(3),
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "age"] = np.nan
+    if queries is not None:
+        frame["ward"] = np.repeat([f"w{at}" for at in range(queries)], n // queries)
+    frame["ill"] = np.where(rng.random(n) < 1 / (1 + np.exp(3.5 - 1.1 * falls)), "yes", "no")
+    return frame
+
+
+def ranked(**options):
+    table = table_of()
+    options = {"label": "ill", "visits": 40, "new": table[500:].drop(columns="ill"), "methods": ["logistic"]} | options
+    return ltr.rank(table[:500], **options)
+
+
+@pytest.fixture(scope="module")
+def ranking():
+    return ranked(today="risk_score")
+
+
+KINDS = {
+    "new": {"today": "risk_score"},
+    "own": {"new": None},
+    "more visits than rows": {"visits": 5000},
+}
+
+
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
+def test_the_numbers_of_a_page_agree(options):
+    found = ranked(**options)
+    answer, frame = found.answer, found.ranked
+    first = frame[frame["position"] <= answer.asked]
+    assert answer.visits == len(first) == min(answer.asked, answer.rows) == len(answer.entries)
+    assert answer.expected.value == pytest.approx(first["chance"].sum())
+    assert answer.expected.low <= answer.expected.value <= answer.expected.high
+    assert answer.chance == pytest.approx(answer.visits * frame["chance"].mean())
+    at = answer.curve.visits.index(answer.visits)
+    assert answer.curve.ranking[at] == pytest.approx(answer.expected.value)
+    assert answer.curve.chance[at] == pytest.approx(answer.chance)
+    if answer.today is not None:
+        assert answer.curve.today[at] == pytest.approx(answer.today.value)
+    assert answer.curve.visits[0] == answer.curve.ranking[0] == 0
+    for line in filter(None, (answer.curve.ranking, answer.curve.today, answer.curve.chance)):
+        assert all(np.diff(line) >= 0)
+    assert [entry.id for entry in answer.entries] == first["id"].tolist()
+    assert all(np.diff(frame["chance"]) <= 0)
+    assert answer.found.hits.value == pytest.approx(answer.found.precision.value * answer.found.visits)
+
+
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
+def test_an_answer_is_the_same_after_json(options):
+    answer = ranked(**options).answer
+    assert Answer.from_dict(json.loads(json.dumps(answer.to_dict(), allow_nan=False))) == answer
+
+
+@pytest.mark.parametrize("spoil", [{"format": "x"}, {"learned": None}, {"entries": [1]}, {"curve": {}}])
+def test_other_json_is_refused(ranking, spoil):
+    with pytest.raises(ValueError, match="not a page of ltr rank"):
+        Answer.from_dict({**ranking.answer.to_dict(), **spoil})
+
+
+def test_queries_get_as_many_visits_each():
+    table = table_of(600, queries=12)
+    found = ltr.rank(table[:400], label="ill", query="ward", visits=3, new=table[400:], methods=["ranknet"])
+    answer, frame = found.answer, found.ranked
+    assert (answer.queries, answer.visits, len(answer.entries)) == (4, 12, 12)
+    first = frame[frame["position"] <= 3]
+    assert answer.expected.value == pytest.approx(first["chance"].sum())
+    assert answer.chance == pytest.approx(sum(3 * part["chance"].mean() for _, part in frame.groupby("query")))
+    assert frame.groupby("query", sort=False)["position"].apply(list).tolist() == [list(range(1, 51))] * 4
+    assert "first 3 of each of 4 queries" in headline(answer)
+    assert "ward w8" in as_text(answer)
+    assert "ward w8" in as_html(answer)
+
+
+def test_the_column_that_decides_is_the_first_reason(ranking):
+    reasons = [entry.reasons[0].column for entry in ranking.answer.entries[:20]]
+    assert set(reasons) == {"falls"}
+    assert all(len(entry.reasons) <= 3 for entry in ranking.answer.entries)
+    one = ranking.answer.entries[0]
+    why = ranking.why(one.id)
+    assert why.index[0] == "falls"
+    assert why["value"].iloc[0] == one.reasons[0].value
+    assert why["chance"].iloc[0] == pytest.approx(one.chance)
+    assert (why["if typical"].iloc[0]) < one.chance
+    with pytest.raises(KeyError, match="which 0 rows have"):
+        ranking.why("nobody")
+
+
+def test_effects_are_those_of_scoring_the_changed_rows():
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(30, 4))
+    typical = [Typical("a", "", 0, (0.5,)), Typical("b", "", 1, (0.0, 1.0)), Typical("c", "", 3, (features[3, 3],))]
+
+    def scores_of(X):
+        return X[:, 0] * X[:, 1] + np.sin(X[:, 2]) - X[:, 3] ** 2
+
+    found = effects(features, typical, scores_of)
+    for column, cell in enumerate(typical):
+        changed = features.copy()
+        changed[:, cell.first : cell.first + len(cell.features)] = cell.features
+        assert found[:, column] == pytest.approx(scores_of(features) - scores_of(changed))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_found_is_what_counting_finds(seed):
+    rng = np.random.default_rng(seed)
+    n, visits = 60, int(rng.integers(1, 30))
+    lists = np.sort(rng.integers(0, 5, n)) if seed % 2 else None
+    lists = None if lists is None else np.unique(lists, return_inverse=True)[1]
+    labels, scores, today = rng.integers(0, 2, n).astype(float), rng.normal(size=(2, n)), rng.normal(size=n)
+    found = Evidence(labels, scores, lists, today=today).found(visits)
+
+    def caught(order):
+        groups = [np.arange(n)] if lists is None else [np.flatnonzero(lists == g) for g in range(lists.max() + 1)]
+        return sum(labels[rows[np.argsort(-order[rows])][:visits]].sum() for rows in groups)
+
+    groups = [np.arange(n)] if lists is None else [np.flatnonzero(lists == g) for g in range(lists.max() + 1)]
+    mean, taken = np.mean([caught(order) for order in scores]), sum(min(visits, len(rows)) for rows in groups)
+    assert found.hits.value == pytest.approx(mean)
+    assert found.today.value == pytest.approx(caught(today))
+    assert found.more.value == pytest.approx(mean - caught(today))
+    assert found.precision.value == pytest.approx(mean / taken)
+    assert found.recall.value == pytest.approx(mean / labels.sum())
+    assert found.lift.value == pytest.approx(mean / taken / labels.mean())
+    assert found.chance == pytest.approx(sum(min(visits, len(rows)) * labels[rows].mean() for rows in groups))
+    for interval in (found.hits, found.precision, found.recall, found.lift, found.today, found.more):
+        assert interval.low <= interval.value <= interval.high
+
+
+def test_rows_of_a_group_are_resampled_together():
+    rng = np.random.default_rng(0)
+    labels, scores = rng.integers(0, 2, 40).astype(float), rng.normal(size=(1, 40))
+    five = np.repeat(np.arange(40), 25)
+    alone, together = Evidence(labels, scores), Evidence(labels[five], scores[:, five], groups=five)
+    ignored = Evidence(labels[five], scores[:, five])
+    widths = [one.found(k).recall for one, k in ((alone, 10), (together, 250), (ignored, 250))]
+    lengths = [one.high - one.low for one in widths]
+    assert lengths[1] == pytest.approx(lengths[0], rel=0.3)
+    assert lengths[2] < 0.5 * lengths[0]
+
+
+def test_places_and_visits_of_curves():
+    assert place_in_list(np.array([1.0, 3.0, 2.0, 2.0]), None).tolist() == [4, 1, 2, 3]
+    assert place_in_list(np.array([1.0, 3.0, 2.0, 5.0]), np.array([1, 0, 1, 0])).tolist() == [2, 2, 1, 1]
+    for visits, most in ((1, 1), (7, 5), (200, 10_000), (3, 8)):
+        at = curve_visits(visits, most)
+        assert at[0] == 0
+        assert min(visits, most) in at
+        assert at[-1] <= most
+        assert len(at) <= 49
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_files_frames_and_shuffled_columns_give_the_same_page(tmp_path, monkeypatch, capsys, suffix):
+    table = table_of(400)
+    learned, new = table[:300], table[300:].drop(columns="ill")
+    separator = "," if suffix == ".csv" else "\t"
+    learned.to_csv(tmp_path / f"t{suffix}", index=False, sep=separator)
+    new[new.columns[::-1]].to_csv(tmp_path / f"n{suffix}", index=False, sep=separator)
+    options = {"label": "ill", "visits": 20, "today": "risk_score", "methods": ["logistic"]}
+    frames = ltr.rank(learned, new=new[new.columns[[3, 1, 2, 0, 4]]], **options).answer
+    files = ltr.rank(tmp_path / f"t{suffix}", new=tmp_path / f"n{suffix}", **options).answer
+    monkeypatch.chdir(tmp_path)
+    asked = [f"t{suffix}", "--label", "ill", "--visits", "20", "--today", "risk_score", "--methods", "logistic"]
+    assert main(["rank", *asked, "--new", f"n{suffix}", "-o", "out", "--json", "-q"]) == 0
+    command = Answer.from_dict(json.loads(capsys.readouterr().out))
+    assert command == files
+    for one, other in zip(frames.entries, files.entries, strict=True):
+        assert (one.id, one.row, one.reasons) == (other.id, other.row, other.reasons)
+        assert one.chance == pytest.approx(other.chance)
+    assert frames.expected == pytest.approx(files.expected)
+    assert headline(frames) == headline(files)
+
+
+class Checked(HTMLParser):
+    """Checks that elements are closed in order, and collects the text."""
+
+    VOID = ("meta", "br", "wbr", "line", "polyline")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert name not in ("src", "href", "onload", "onclick"), value
+
+    def handle_startendtag(self, tag, attrs):
+        assert tag in self.VOID
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+
+def text_of(html):
+    parser = Checked()
+    parser.feed(html)
+    parser.close()
+    assert parser.open == []
+    return "".join(parser.text)
+
+
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
+def test_pages_are_well_formed_and_in_plain_words(options):
+    answer = ranked(**options).answer
+    page, part = as_html(answer), as_html(answer, whole=False)
+    assert page.startswith("<!DOCTYPE html>")
+    assert "width=device-width" in page
+    assert "http" not in page
+    assert "<script" not in page
+    assert not part.startswith("<!DOCTYPE")
+    for shown in (text_of(page), text_of(part), as_text(answer)):
+        assert BANNED.findall(shown) == []
+        assert "nan" not in shown.lower().replace("nancy", "")
+        assert headline(answer).split()[-1] in " ".join(shown.split())
+    assert BANNED.findall(page) == []  # its names of styles are read aloud by nobody, but by people who look
+
+
+def test_what_tables_hold_is_no_html():
+    table = table_of(300).rename(columns={"falls": "<b>falls</b> & more"})
+    table["mode"] = table["mode"].replace("walk", "<script>alert(1)</script>")
+    page = as_html(ltr.rank(table, label="ill", visits=30, methods=["logistic"]).answer)
+    assert "<b>falls" not in page
+    assert "<script" not in page
+    assert "<b>falls</b> & more" in text_of(page)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+@pytest.mark.parametrize("long", [False, True])
+def test_lines_hold_the_width(width, long):
+    table = table_of(300)
+    if long:
+        table = table.rename(columns={"falls": "number_of_falls_at_home_or_anywhere_else_in_the_last_twelve_months"})
+        table["patient"] = [f"{name} of the house by the river" for name in table["patient"]]
+        table["mode"] = table["mode"] + " or something much longer than one would ever write into a cell"
+    answer = ltr.rank(table, label="ill", visits=25, today="risk_score", methods=["logistic"]).answer
+    text = as_text(answer, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.isascii()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (0.04, "0"), (9.94, "9.9"), (9.96, "10"), (12345.6, "12,346"), (1.0, "1")]
+)
+def test_numbers_are_short(value, text):
+    assert number(value).replace("0.0", "0") == text
+
+
+def test_shares_are_short():
+    assert [percent(one) for one in (0.0, 0.004, 0.0199, 0.5, 1.0)] == ["0 %", "0.4 %", "2.0 %", "50 %", "100 %"]
+
+
+def changed(change):
+    table = table_of(400)
+    return change(table)
+
+
+def with_leak(table):
+    table["cost_of_treatment"] = np.where(table["ill"] == "yes", 100.0, 0.0) + np.arange(len(table)) % 7
+    return table
+
+
+def with_repeats(table):
+    return pd.concat([table, table[:7]], ignore_index=True)
+
+
+def with_few_hits(table):
+    table["ill"] = ["yes", "no"] * 8 + ["no"] * (len(table) - 16)
+    return table
+
+
+def with_inverse_today(table):
+    table["risk_score"] = -table["falls"] + 0.01 * np.arange(len(table))
+    return table
+
+
+def with_perfect_today(table):
+    rng = np.random.default_rng(0)
+    table["risk_score"] = (table["ill"] == "yes") + rng.normal(size=len(table)) * 0.6
+    return table
+
+
+WARNINGS = {
+    "leak": (with_leak, {}, "cost_of_treatment alone tells hits"),
+    "repeats": (with_repeats, {}, "8 rows repeat other ones"),
+    "few hits": (with_few_hits, {}, "Only 8 of the 400 labelled rows are hits"),
+    "today is inverse": (with_inverse_today, {"today": "risk_score"}, "with the other sign"),
+    "today may be better": (with_perfect_today, {"today": "risk_score", "simplicity": None}, "risk_score"),
+    "own rows": (lambda table: table, {}, "No new rows were given"),
+    "too many visits": (lambda table: table, {"visits": 999}, "999 visits are more than the 400 rows"),
+}
+
+
+@pytest.mark.parametrize(("change", "options", "warning"), WARNINGS.values(), ids=WARNINGS)
+def test_warnings(change, options, warning):
+    options = {"visits": 30, "methods": ["logistic"], **options}
+    options.pop("simplicity", None)
+    answer = ltr.rank(changed(change), label="ill", **options).answer
+    assert any(warning in one for one in (*answer.learned.warnings, *answer.warnings, headline(answer)))
+
+
+def test_new_values_are_named():
+    table = table_of(400)
+    new = table[300:].copy()
+    new.loc[new.index[:5], "mode"] = "ship"
+    answer = ltr.rank(table[:300], label="ill", visits=10, new=new, methods=["logistic"]).answer
+    assert any("'ship' in 5 rows" in one for one in answer.warnings)
+
+
+def test_rows_without_a_label_are_the_list(tmp_path):
+    table = table_of(400)
+    table.loc[table.index[::4], "ill"] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for data in (table, tmp_path / "t.csv"):
+        found = ltr.rank(data, label="ill", visits=10, methods=["logistic"])
+        assert (found.answer.listed, found.answer.rows, found.answer.learned.rows) == ("unlabelled", 100, 300)
+        assert set(found.ranked["row"]) == set(range(1, 401, 4))
+        names = dict(zip(range(1, 401), table["patient"], strict=True))
+        assert [names[row] for row in found.ranked["row"]] == found.ranked["id"].tolist()
+        assert not any("left out" in note and "label" in note for note in found.answer.learned.notes)
+
+
+def test_names_of_rows():
+    table = table_of(300).drop(columns="patient")
+    plain = ltr.rank(table, label="ill", visits=5, methods=["logistic"])
+    assert plain.answer.learned.id is None
+    assert [entry.id for entry in plain.answer.entries] == [str(entry.row) for entry in plain.answer.entries]
+    named = table.set_axis([f"row {at}" for at in range(300)])
+    by_index = ltr.rank(named, label="ill", visits=5, methods=["logistic"])
+    assert [entry.id for entry in by_index.answer.entries] == [
+        f"row {entry.row - 1}" for entry in by_index.answer.entries
+    ]
+    numbers = table[["falls", "age", "risk_score"]].fillna(60).assign(case=range(1000, 1300), ill=table["ill"] == "yes")
+    by_number = ltr.rank(numbers, label="ill", visits=5, methods=["logistic"], id="case")
+    assert [entry.id for entry in by_number.answer.entries] == [f"{999 + e.row}" for e in by_number.answer.entries]
+    assert "case" not in {cell.column for cell in by_number.answer.learned.typical}
+
+
+def test_a_folder_ranks_other_rows_as_the_ranking_did(ranking, tmp_path):
+    folder = ranking.save(tmp_path / "out")
+    assert {path.name for path in folder.iterdir()} == {
+        "page.html", "page.json", "list.csv", "ranker.json", "evidence.npz", "config.toml",
+    }  # fmt: skip
+    loaded = Ranking.load(folder)
+    assert loaded.answer == ranking.answer
+    others = table_of(120, seed=5).drop(columns="ill")
+    assert loaded.rank(others, visits=9).answer == ranking.rank(others, visits=9).answer
+    rows = pd.read_csv(folder / "list.csv")
+    assert rows.columns[:2].tolist() == ["position", "chance"]
+    assert rows["patient"].tolist() == ranking.ranked["id"].tolist()
+    assert rows["position"].tolist() == list(range(1, 201))
+    for spoilt in ("page.json", "ranker.json", "evidence.npz"):
+        (folder / spoilt).write_bytes(b"{}")
+        with pytest.raises(ValueError, match=spoilt):
+            Ranking.load(folder)
+        ranking.save(folder)
+
+
+def test_the_config_repeats_the_page(tmp_path, monkeypatch, capsys):
+    table = table_of(400)
+    table.loc[300:, "ill"] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    asked = ["--visits", "20", "--today", "risk_score", "--methods", "logistic", "--drop", "mode", "--seed", "3"]
+    assert main(["rank", "t.csv", "--label", "ill", *asked]) == 0
+    first = capsys.readouterr()
+    assert "page in runs/t-rank/page.html" in first.err
+    folder = tmp_path / "runs" / "t-rank"
+    config = tomllib.loads((folder / "config.toml").read_text())
+    assert config["answer"] == {"visits": 20, "today": "risk_score", "methods": ["logistic"]}
+    assert (config["data"]["drop"], config["seed"]) == (["mode"], 3)
+    before = (folder / "page.json").read_bytes()
+    monkeypatch.chdir(tmp_path.parent)  # paths are those of the file's folder
+    assert main(["rank", str(folder / "config.toml"), "-o", str(folder), "-q"]) == 0
+    assert (folder / "page.json").read_bytes() == before
+    assert main(["rank", str(folder)]) == 0
+    again = capsys.readouterr().out
+    assert headline(Answer.from_dict(json.loads(before)))[:40] in again
+    table[:50].drop(columns="ill").to_csv(tmp_path / "new.csv", index=False)
+    assert main(["rank", str(folder), "--new", str(tmp_path / "new.csv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 50
+
+
+def test_the_config_runs(tmp_path, monkeypatch, capsys):
+    table_of(300).to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    assert main(["rank", "t.csv", "--label", "ill", "--visits", "20", "--methods", "logistic", "-q", "-o", "out"]) == 0
+    capsys.readouterr()
+    quick = ["surrogate.losses=[]", "baselines.methods=logistic_regression", "exact.enabled=false"]
+    assert main(["run", "out/config.toml", *quick, "-q"]) == 0
+    assert "logistic_regression" in capsys.readouterr().out
+
+
+MISTAKES = {
+    "columns": (
+        ["--label", "il", "--visits", "5", "--today", "risk"],
+        ["no label column 'il'", "today's scores 'risk'"],
+    ),
+    "visits": (["--label", "ill"], ["--visits K"]),
+    "today is text": (["--label", "ill", "--visits", "5", "--today", "mode"], ["today's scores must be numbers"]),
+    "today is the label": (["--label", "ill", "--visits", "5", "--today", "ill"], ["neither dropped nor the label"]),
+    "labels": (["--label", "age", "--visits", "5"], ["column 'age': labels must"]),
+    "files": (
+        ["--label", "ill", "--visits", "5", "--new", "nwe.csv"],
+        ["nwe.csv: no such file (did you mean 'new.csv'?)"],
+    ),
+    "method": (["--label", "ill", "--visits", "5", "--methods", "logistik"], ["did you mean 'logistic'?"]),
+    "auto and others": (["--label", "ill", "--visits", "5", "--methods", "auto,forest"], ["must be auto alone"]),
+    "folder": (["--label", "ill", "--visits", "5", "-o", "."], ["holds other files"]),
+    "id": (["--label", "ill", "--visits", "5", "--id", "person"], ["no column of ids 'person'"]),
+    "new rows": (["--label", "ill", "--visits", "5", "--new", "bare.csv"], ["no feature column", "no column of ids"]),
+}
+
+
+@pytest.mark.parametrize(("arguments", "messages"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_one_message_before_anything_slow(tmp_path, monkeypatch, capsys, arguments, messages):
+    table = table_of(60)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_csv(tmp_path / "new.csv", index=False)
+    table[["mode"]].to_csv(tmp_path / "bare.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("importlib.import_module", lambda name: pytest.fail(f"imported {name}"))
+    assert main(["rank", "t.csv", *arguments]) == 2
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err.count("error:") == 1
+    for message in messages:
+        assert message in found.err
+
+
+def test_wrong_arguments_from_python():
+    table = table_of(60)
+    with pytest.raises(ValueError, match="new: must be a pandas or polars frame"):
+        ltr.rank(table, label="ill", visits=5, new=[1, 2])
+    with pytest.raises(ValueError, match="unknown key"):
+        ltr.rank(table, label="ill", visits=5, lable="ill")
+    with pytest.raises(ValueError, match=r"answer\.visits"):
+        ltr.rank(table, label="ill", visits=0)
+    with pytest.raises(ValueError, match="no label column"):
+        ltr.rank(table, label="il", visits=5)
+
+
+def test_a_notebook_shows_the_page_and_a_terminal_the_text(ranking):
+    assert ranking._repr_html_().startswith('<article class="ltr-page">')
+    assert repr(ranking).startswith(headline(ranking.answer)[:30])
+
+
+def test_times_are_ranked_by_earlier_rows(tmp_path, monkeypatch, capsys):
+    table = table_of(500)
+    table["month"] = [f"2024-{1 + at * 12 // 500:02}" for at in range(500)]
+    new = table[400:].drop(columns="ill")
+    found = ltr.rank(table[:400], label="ill", visits=10, time="month", new=new, methods=["logistic"])
+    assert len(found.evidence.labels) < 400
+    assert np.isfinite(found.evidence.scores).all()
+    assert (found.answer.learned.time, found.answer.learned.rows) == ("month", 400)
+    assert "by fits to earlier rows only" in " ".join(as_text(found.answer).split())
+    own = ltr.rank(table[:400], label="ill", visits=10, time="month", methods=["logistic"])
+    assert own.answer.rows == len(own.evidence.labels) == len(own.ranked)
+    assert own.ranked["row"].min() == 401 - len(own.evidence.labels)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    asked = ["--label", "ill", "--visits", "5", "--time", "month", "--methods", "logistic", "--json", "-q"]
+    assert main(["rank", "t.csv", *asked]) == 0
+    assert json.loads(capsys.readouterr().out)["learned"]["time"] == "month"

@@ -1,0 +1,615 @@
+"""The command ``ltr rank`` and `ltr.rank`: from a table and a number of visits to the page of a list.
+
+`read_given` reads and checks everything, and reports all that is wrong at once, before anything is imported that takes
+seconds. `rank_given` fits the methods, and a `Ranking` is what comes of it: the page, the ranked rows and the fitted
+ranker, which ranks further tables.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.checks import nearest
+from ltr.data import DataError, Reading, Table, TableError, read_raw_table
+from ltr.data.columns import Column
+from ltr.data.dataset import checked_queries
+from ltr.data.encoding import Encoding, encode, encodings_of, notes_on
+from ltr.data.kinds import LEFT_OUT, kind_of
+from ltr.data.labels import leaks
+from ltr.data.problems import Problem, listed, unknown
+from ltr.data.raw_table import table_of
+from ltr.data.table_files import read_columns, read_file, read_texts
+from trainers.config import Config
+from trainers.config.errors import ConfigError, Finding
+from trainers.files import RunError
+from trainers.task.data import FRAME, Part, repeated_rows, whole_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ltr.answer import Answer, Evidence, Learned, Rows
+    from ltr.rankers import AutoRanker
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+NEW = "new"
+"""Key of a frame with the rows to rank."""
+
+
+@dataclass(frozen=True, eq=False)
+class RawRows:
+    """Rows of a table as they are, to be ranked."""
+
+    listed: Any  # which rows they are: new, unlabelled or own
+    where: str  # path of their file, or name of the frame
+    columns: Mapping[str, Column]  # their cells
+    numbers: IntArray  # their numbers in the file, from 1
+    own: Callable[[], pd.DataFrame]  # returns all columns of these rows as the table has them
+    queries: NDArray[Any] | None = None  # the query of each row; None for one list
+
+    @property
+    def source(self) -> str:
+        """Name of their table."""
+        return name_of(self.where)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a ranking is made of, read and checked."""
+
+    config: Config
+    table: Table  # the labelled rows
+    own: Callable[[], pd.DataFrame]  # returns all columns of the whole table as it is
+    raw: RawRows | None  # the rows to rank; None for the labelled rows themselves
+    id: str | None  # column that names a row; None where rows go by their number
+    notes: tuple[str, ...] = ()
+
+
+def checked_name(stem: str) -> str:
+    """Return a name for a config that is made for a table.
+
+    Examples:
+        >>> checked_name("my patients (2)"), checked_name(".x")
+        ('my_patients_2_', 'table.x')
+    """
+    name = re.sub(r"[^\w.+-]+", "_", stem)
+    return name if name[:1] not in ("", ".", "-") else f"table{name}"
+
+
+def name_of(where: str) -> str:
+    """Return what a page calls a table."""
+    return "the data frame" if where == FRAME else Path(where).name
+
+
+def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None) -> Given:
+    """Read the table that a config describes, and the rows to rank.
+
+    Args:
+        config: the config.
+        frames: tables in memory: ``path`` is the table, ``new`` the rows to rank.
+
+    Raises:
+        ConfigError: a config that names no table, or no number of visits.
+        DataError: everything that keeps the tables from being used.
+    """
+    frames, answer, data = frames or {}, config.answer, config.data
+    if data.path is None or data.file_format == "svmlight":
+        rule = "must be a table: the page names rows and their columns"
+        raise ConfigError("ltr rank", [Finding("data.path", rule, data.path or data.name)])
+    path, frame = str(data.path), frames.get("path")
+    today = [] if answer.today is None else [answer.today]
+    numbers = tuple(dict.fromkeys([*data.numbers, *today]))
+    features = None if data.features is None else tuple(dict.fromkeys([*data.features, *today]))
+    roles = replace(data.roles, unlabelled=True, numbers=numbers, features=features)
+    if frame is not None:
+        table = table_of({name: frame[name] for name in frame}, FRAME, roles)
+    else:
+        table = read_raw_table(path, roles, data.reading)
+    problems = list(_of_answer(table, config, frame))
+    if problems or table.problems:
+        about = [f"{name!r}" for name in today if problems]  # said better already
+        kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
+        raise TableError(table.where, [*kept, *problems], given=table.given)
+    table, identity, notes = _without_ids(table, config)
+    given = Given(config, table, _own_of(path, frames.get("path")), None, identity, notes)
+    raw = _raw_rows(given, frames)
+    if raw is not None:
+        wanted = {name: kind for name, kind in table.kinds.items() if kind.name not in LEFT_OUT}
+        encodings = encodings_of(table.columns, wanted, table.y.astype(np.float64))[0]
+        _check_rows(raw, encodings, identity)
+    return replace(given, raw=raw)
+
+
+def _of_answer(table: Table, config: Config, frame: pd.DataFrame | None) -> Iterator[Problem]:
+    """Yield what is wrong with the columns and the number of visits that a page is asked for."""
+    answer = config.answer
+    if answer.visits is None:
+        yield Problem("the number of rows that you can visit is needed: --visits K, or answer.visits in a config")
+    asked = {"column of today's scores": answer.today, "column of ids": answer.id}
+    if absent := {what: name for what, name in asked.items() if name is not None and name not in table.columns}:
+        names = list(read_file(table.where).columns if frame is None else frame.columns)
+        for what, name in absent.items():
+            if name not in names:
+                yield unknown(what, name, names, hint=nearest(name, names))
+            elif name == answer.today:
+                yield Problem(f"column {name!r} has today's scores, so it must be neither dropped nor the label")
+    if answer.today in table.columns and table.kinds[answer.today].name != "number":
+        texts = table.columns[answer.today].texts_beside_numbers()
+        yield Problem(f"column {answer.today!r}: today's scores must be numbers, got {listed(texts) or 'none'}")
+
+
+def _without_ids(table: Table, config: Config) -> tuple[Table, str | None, tuple[str, ...]]:
+    """Return a table without columns that name rows, the one that names a row best, and notes.
+
+    The columns of a table of numbers alone are features as they are, unless they are ids by their values.
+    """
+    asked = {*config.data.numbers, *config.data.categories, *(config.data.features or ()), config.answer.today}
+    ids = [name for name, kind in table.kinds.items() if kind.name == "id"]
+    found = [name for name, one in table.columns.items() if table.plain and kind_of(one).name == "id"]
+    notes = []
+    named = config.answer.id
+    if dropped := [
+        name for name in dict.fromkeys([*found, *([named] if named in table.columns else [])]) if name not in asked
+    ]:
+        columns = {name: one for name, one in table.columns.items() if name not in dropped}
+        if columns:
+            kinds = {name: table.kinds[name] for name in columns}
+            others = [name for name in dropped if name != named and name not in ids]
+            notes += [f"left out as names of rows: {', '.join(map(repr, others))}"] if others else []
+            table = replace(table, columns=columns, kinds=kinds)
+            ids += dropped
+    return table, named or next(iter(ids), None), tuple(notes)
+
+
+def _own_of(path: str, frame: pd.DataFrame | None) -> Callable[[], pd.DataFrame]:
+    def own() -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame(read_texts(path) or read_columns(path)) if frame is None else frame
+
+    return own
+
+
+def _raw_rows(given: Given, frames: Mapping[str, pd.DataFrame]) -> RawRows | None:
+    """Return the rows to rank; None for the labelled rows themselves."""
+    config, table = given.config, given.table
+    query, reading = config.data.query, config.data.reading
+    plain = {name for name, kind in table.kinds.items() if kind.number is not None and kind.number.plain}
+    if NEW in frames or config.answer.new is not None:
+        return raw_new(config.answer.new, frames.get(NEW), query, reading, plain)
+    if table.rows is None:
+        return None
+    if "path" in frames:
+        cells: Mapping[str, Any] = {name: frames["path"][name] for name in frames["path"]}
+    else:
+        cells = read_file(str(config.data.path), reading, ids=query, numbers=plain).columns
+    size = len(next(iter(cells.values())))
+    left = np.setdiff1d(np.arange(size), table.rows)
+    columns = {name: Column(name, values, decimal=config.data.decimal).take(left) for name, values in cells.items()}
+    queries = None if query is None else np.asarray(cells[query])[left]
+    if query is None and table.queries is not None:
+        raise DataError(
+            f"{table.where}: rows without a label need a query column, not a file of sizes beside the table"
+        )
+    own = given.own
+    return RawRows("unlabelled", table.where, columns, left + 1, lambda: own().iloc[left], queries)
+
+
+def raw_new(
+    path: str | None, frame: pd.DataFrame | None, query: str | None, reading: Reading, plain: set[str]
+) -> RawRows:
+    """Read new rows to rank.
+
+    Args:
+        path: their file, where they are not in memory.
+        frame: the rows in memory; None for those in the file.
+        query: name of the column of queries; None for one list.
+        reading: how the table was read that was learned from.
+        plain: columns whose fields are numbers with a decimal point.
+
+    Raises:
+        DataError: a file that cannot be read, or without the column of queries.
+    """
+    where = FRAME if frame is not None else str(path)
+    if frame is not None:
+        cells: Mapping[str, Any] = {str(name): frame[name] for name in frame}
+    else:
+        file = read_file(where, reading, ids=query, numbers=plain)
+        if problems := file.problems_of([*plain, *filter(None, [query])]):
+            raise TableError(where, problems)
+        cells = file.columns
+    if query is not None and query not in cells:
+        raise TableError(where, [unknown("query column", query, cells)])
+    columns = {name: Column(name, values, decimal=reading.decimal) for name, values in cells.items()}
+    queries = None if query is None else np.asarray(cells[query])
+    if queries is not None:
+        checked_queries(queries, len(queries), f"{where}: column {query!r}")
+    n = len(next(iter(columns.values())))
+    return RawRows(NEW, where, columns, np.arange(1, n + 1), _own_of(where, frame), queries)
+
+
+def _check_rows(raw: RawRows, encodings: Sequence[Encoding], identity: str | None) -> FloatArray:
+    """Return the features of rows to rank, and report at once all that keeps them from being used."""
+    problems: list[Problem] = []
+    if identity is not None and identity not in raw.columns:
+        problems.append(unknown("column of ids", identity, raw.columns))
+    try:
+        features = encode(raw.columns, encodings, raw.where)
+    except TableError as error:
+        problems += error.problems
+    if problems:
+        raise TableError(raw.where, problems)
+    return features
+
+
+def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a Display)
+    """Fit the methods, and return the ranking.
+
+    Args:
+        given: what was read.
+        display: the `trainers.display.Display` that shows progress; None for none.
+
+    Raises:
+        DataError: rows in which there is nothing to learn.
+        RunError: methods that cannot be fitted.
+    """
+    import pandas as pd
+
+    from ltr.answer import Learned, method_sentence, typical_cells, warnings_of
+    from ltr.rankers import AutoRanker
+
+    config, table = given.config, given.table
+    part, preparation = whole_table(config.data, table)
+    names = preparation.get_feature_names_out().tolist()
+    kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
+    part = part.take(np.flatnonzero(kept))
+    today = config.answer.today
+    methods: Any = "auto" if config.answer.methods == ("auto",) else list(config.answer.methods)
+    ranker = AutoRanker(methods, today=today, simplicity=config.answer.simplicity, seed=config.seed)
+    progress = None
+    if display is not None:
+        hits = int((part.y > 0).sum())
+        display.note(f"{name_of(table.where)}: {len(part.y):,} rows with a label, {hits:,} of them hits")
+        display.begin("comparing methods", None)
+        progress = functools.partial(display.fitting, "comparing methods")
+    try:
+        ranker.fit(
+            pd.DataFrame(part.X, columns=names, copy=False),
+            part.y,
+            part.qid,
+            group=part.group,
+            time=None if part.times is None else part.times.numbers,
+            sample_weight=part.weight,
+            on_progress=progress,
+        )
+    except ValueError as error:
+        raise RunError(f"{table.where}: {error}") from None
+    ranker.prepare_with(preparation)
+    evidence, known = _evidence_of(ranker, part, None if table.weights is None else table.weights[kept], today)
+    ranker.calibration_ = evidence.calibration  # chances are those of rows as they are, whatever their weight in a fit
+    size = len(known) if given.raw is None else len(given.raw.numbers)
+    found = evidence.found(evidence.depth(int(config.answer.visits or 1), size), config.seed)
+    warnings = [*_about_columns(part.X, part.y, names), *_about_repeats(table)]
+    learned = Learned(
+        name_of(table.where),
+        hit_of(table),
+        len(part.y),
+        int((part.y > 0).sum()),
+        method_sentence(ranker.comparison_, today),
+        today,
+        found.more is not None and found.more.high < 0,
+        config.data.query,
+        config.data.time,
+        given.id,
+        typical_cells(table.columns, preparation.encodings_),
+        evidence.reliability(),
+        (*warnings_of(evidence, ranker.comparison_, found, today, "--group"), *warnings),
+        (*_notes_on(given), *_left_out(preparation.left_out_), *given.notes),
+    )
+    if given.raw is not None:
+        return ranking_of(config, ranker, evidence, learned, given.raw)
+    at = np.flatnonzero(kept)[known]
+    own, rows_in_file = given.own, table.in_file(at)
+    columns = {name: column.take(at) for name, column in table.columns.items()}
+    queries = None if table.queries is None else table.queries[at]
+    raw = RawRows("own", table.where, columns, rows_in_file + 1, lambda: own().iloc[rows_in_file], queries)
+    return ranking_of(config, ranker, evidence, learned, raw, part.X[known])
+
+
+def _evidence_of(
+    ranker: AutoRanker, part: Part, weights: FloatArray | None, today: str | None
+) -> tuple[Evidence, IntArray]:
+    """Return what the rows of a fit say about lists, and which of them do: with times, the first ones have no scores.
+
+    Args:
+        ranker: the fitted ranker.
+        part: the rows.
+        weights: their weights, without those of positives, (n,); None where all count alike.
+        today: name of the feature with today's scores.
+    """
+    from ltr.answer import Evidence
+    from ltr.data.similar import similar_rows
+
+    assert ranker.out_of_fold_ is not None
+    known = np.flatnonzero(~np.isnan(ranker.out_of_fold_[0]))
+    groups = part.group
+    if groups is None and ranker.comparison_.similar is not None:
+        groups = similar_rows(part.X)
+
+    def numbered(of: IntArray | None) -> IntArray | None:
+        return None if of is None else np.unique(of[known], return_inverse=True)[1]
+
+    names = ranker.feature_names_in_.tolist()
+    return Evidence(
+        part.y[known].astype(np.float64),
+        ranker.out_of_fold_[:, known],
+        numbered(part.qid),
+        numbered(groups),
+        None if weights is None else weights[known],
+        None if today is None else part.X[known, names.index(today)],
+    ), known
+
+
+def hit_of(table: Table) -> str:
+    """Return in words what a hit is."""
+    assert table.labels is not None
+    label = table.roles.label
+    if table.labels.positive is not None:
+        return f"{label} = {table.labels.positive}"
+    return f"{label} = 1" if table.y.max() <= 1 else f"{label} above 0"
+
+
+def _notes_on(given: Given) -> Iterator[str]:
+    """Yield how the table was read; that rows without a label are left out is not so where they are the list."""
+    listed_here = given.raw is not None and given.raw.listed == "unlabelled"
+    for note in given.table.notes:
+        if not (listed_here and note.endswith("without a label are left out")):
+            yield note
+
+
+def _left_out(reasons: Mapping[str, str]) -> list[str]:
+    """Return a note on columns that are not used."""
+    return [f"not used: {', '.join(f'{name} ({reason})' for name, reason in reasons.items())}"] if reasons else []
+
+
+def _about_columns(X: FloatArray, y: IntArray, names: Sequence[str]) -> list[str]:
+    """Return warnings about columns that give the label away."""
+    found = [name.removesuffix(" (filled in or not)").strip("'") for name, *_ in leaks(X, y, names)]
+    if not found:
+        return []
+    which = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if found[5:] else "")
+    return [
+        f"{which} alone {'tells' if len(found) == 1 else 'tell'} hits from the other rows almost without error. Is "
+        "that known before you act? If it is filled in afterwards, leave it out with --drop, or the list will "
+        "disappoint."
+    ]
+
+
+def _about_repeats(table: Table) -> list[str]:
+    if not (repeats := repeated_rows(table)):
+        return []
+    rows = "1 row repeats another one" if repeats == 1 else f"{repeats:,} rows repeat other ones"
+    return [
+        f"{rows} cell by cell: what is learned from one is then tested on the other, so take them out of the table."
+    ]
+
+
+def ranking_of(
+    config: Config,
+    ranker: AutoRanker,
+    evidence: Evidence,
+    learned: Learned,
+    raw: RawRows,
+    features: FloatArray | None = None,
+) -> Ranking:
+    """Return the ranking of some rows by a fitted ranker.
+
+    Args:
+        config: the config; `answer.visits` is the number of visits.
+        ranker: the ranker, with its preparation.
+        evidence: the labelled rows.
+        learned: what there is to say about them.
+        raw: the rows to rank.
+        features: their features; made from the rows by default.
+
+    Raises:
+        DataError: rows that cannot be used.
+    """
+    from ltr.answer import Rows, cell_text, make_answer
+
+    preparation = ranker.preparation_
+    assert preparation is not None
+    warnings: list[str] = []
+    if features is None:
+        features = _check_rows(raw, preparation.encodings_, learned.id)
+        warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, preparation.encodings_)]
+    names = [str(number) for number in raw.numbers]
+    if raw.where == FRAME and learned.id is None and not _counts_from_0(index := raw.own().index):
+        names = [str(name) for name in index]
+    if learned.id is not None:
+        own = raw.columns[learned.id] if learned.id in raw.columns else Column(learned.id, raw.own()[learned.id])
+        own = own.read_as("text")
+        names = [cell_text(own, row) for row in range(len(own))]
+    today = None
+    if learned.today is not None:
+        today = features[:, preparation.get_feature_names_out().tolist().index(learned.today)]
+    rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
+    assert config.answer.visits is not None
+    answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits)
+    return Ranking(answer, ranker, evidence, config, (rows, scores, raw))
+
+
+def _counts_from_0(index: pd.Index[Any]) -> bool:
+    return index.dtype.kind == "i" and bool((np.asarray(index) == np.arange(len(index))).all())
+
+
+@dataclass(eq=False, repr=False)
+class Ranking:
+    """A ranked list: its page, its rows, and the fitted ranker, which ranks further tables as they are.
+
+    Attributes:
+        answer: the page as plain data, see `ltr.answer.Answer`.
+        ranker: the fitted ranker, which takes frames of raw columns.
+        evidence: the labelled rows, with scores of fits that have not seen them.
+        config: the config that repeats it.
+
+    Examples:
+        >>> import pandas as pd, ltr
+        >>> rng = np.random.default_rng(0)
+        >>> table = pd.DataFrame({"age": rng.integers(20, 90, 300).astype(float), "visits": rng.poisson(2.0, 300)})
+        >>> table["ill"] = np.where(rng.random(300) < table["visits"] / 8, "yes", "no")
+        >>> ranking = ltr.rank(table[:200], label="ill", visits=10, new=table[200:], methods=["logistic"])
+        >>> ranking.answer.visits, len(ranking.ranked)
+        (10, 100)
+        >>> ranking.rank(table[250:]).answer.rows
+        50
+    """
+
+    answer: Answer
+    ranker: AutoRanker
+    evidence: Evidence
+    config: Config
+    _ranked: tuple[Rows, FloatArray, RawRows] | None = None  # the rows, their scores; None after `load`
+
+    def __repr__(self) -> str:
+        from ltr.answer import as_text
+
+        return as_text(self.answer).rstrip()
+
+    def _repr_html_(self) -> str:
+        from ltr.answer import as_html
+
+        return as_html(self.answer, whole=False, more="ranked")
+
+    @cached_property
+    def ranked(self) -> pd.DataFrame:
+        """All rows from the top of the list down: position, id, chance, score, row in the file, query, reasons."""
+        import pandas as pd
+
+        from ltr.answer.evidence import place_in_list
+
+        rows, scores, raw = self._known()
+        lists = None
+        if rows.queries is not None:
+            lists = pd.factorize(rows.queries)[0]
+        places = place_in_list(scores, lists)
+        order = np.lexsort((places,) if lists is None else (places, lists))
+        reasons = {entry.row: "; ".join(map(str, entry.reasons)) for entry in self.answer.entries}
+        found: dict[str, Any] = {} if rows.queries is None else {"query": rows.queries[order]}
+        found |= {"position": places[order], "id": [rows.names[row] for row in order]}
+        found["chance"] = self.evidence.calibration(scores)[order]
+        found["reasons"] = [reasons.get(int(rows.numbers[row]), "") for row in order]
+        found |= {"row": rows.numbers[order], "score": scores[order]}
+        index = raw.own().index[order] if raw.where == FRAME else rows.numbers[order]
+        return pd.DataFrame(found, index=pd.Index(index))
+
+    def rank(self, data: Any, visits: int | None = None) -> Ranking:  # noqa: ANN401 (a frame of any library)
+        """Return the ranking of other rows by the same fitted ranker.
+
+        Args:
+            data: a pandas or polars frame with the columns of the table as they are, or the path of a file.
+            visits: number of rows to visit; as before by default.
+
+        Raises:
+            DataError: rows that cannot be used.
+        """
+        from trainers.task.data import as_pandas
+
+        path = isinstance(data, str | Path)
+        encodings = self.ranker.preparation_.encodings_ if self.ranker.preparation_ is not None else ()
+        plain = {one.column for one in encodings if one.number is not None and one.number.plain}
+        options = self.config.data
+        raw = raw_new(
+            str(data) if path else None, None if path else as_pandas(data, NEW), options.query, options.reading, plain
+        )
+        config = self.config
+        if visits is not None:
+            answer = type(config.answer).model_validate({**config.answer.model_dump(), "visits": visits})
+            config = config.model_copy(update={"answer": answer})
+        return ranking_of(config, self.ranker, self.evidence, self.answer.learned, raw)
+
+    def why(self, row: object) -> pd.DataFrame:
+        """Return what puts a row where it is: each column, with the chance of a hit if its cell were typical.
+
+        Args:
+            row: the row's id, as the list has it.
+
+        Returns:
+            A frame by column, the strongest reason first: the ``value``, what is ``typical``, the ``chance`` of the row
+            and that ``if typical``.
+
+        Raises:
+            KeyError: no row, or more than one, has this id.
+        """
+        import pandas as pd
+
+        from ltr.answer import cell_text, effects
+
+        rows, _, _ = self._known()
+        at = [number for number, name in enumerate(rows.names) if name == str(row)]
+        if len(at) != 1:
+            have = ", ".join(rows.names[:5]) + (", ..." if len(rows.names) > 5 else "")
+            raise KeyError(f"id must be that of one row, got {row!r}, which {len(at)} rows have; ids are {have}")
+        typical = self.answer.learned.typical
+        features = rows.features[at]
+        own = float(self.ranker._scores(features)[0])
+        effect = effects(features, typical, self.ranker._scores)[0]
+        chance = self.evidence.calibration
+        order = np.argsort(-effect, kind="stable")
+        columns = rows.columns
+        return pd.DataFrame(
+            {
+                "value": [cell_text(columns[typical[one].column], at[0]) for one in order],
+                "typical": [typical[one].text for one in order],
+                "chance": float(chance([own])[0]),
+                "if typical": chance(own - effect[order]),
+            },
+            index=pd.Index([typical[one].column for one in order], name="column"),
+        )
+
+    def _known(self) -> tuple[Rows, FloatArray, RawRows]:
+        if self._ranked is None:
+            raise RunError("a ranking that was read from a folder has no rows: rank(table) ranks some again")
+        return self._ranked
+
+    @property
+    def rows(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The ranked rows, and all their columns as the table has them, both from the top of the list down."""
+        ranked, raw = self.ranked, self._known()[2]
+        at = np.searchsorted(raw.numbers, ranked["row"].to_numpy())
+        return ranked, raw.own().iloc[at]
+
+    def save(self, folder: str | Path, *, quote_formulas: bool = False) -> Path:
+        """Write the page, the list, the ranker and the config that repeats all of it into a folder, and return it.
+
+        Args:
+            folder: where to write; made where it is not there, and written over where it has an earlier page.
+            quote_formulas: put an apostrophe before texts of the list that spreadsheets would run as formulas.
+
+        Raises:
+            RunError: a folder with other files in it, or one that cannot be written to.
+        """
+        from trainers.ranking_files import write_ranking
+
+        return write_ranking(self, Path(folder), quote_formulas=quote_formulas)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Ranking:
+        """Return the ranking that `save` wrote, without the rows of its list: it ranks further ones.
+
+        Raises:
+            RunError: a folder without a page, or with files that are missing or damaged.
+        """
+        from trainers.ranking_files import read_ranking
+
+        return read_ranking(Path(folder))

@@ -1,0 +1,142 @@
+"""The folder of a ranking: its page, its list, the fitted ranker and the config that repeats it.
+
+::
+
+    runs/patients-rank/
+      page.html      the page, one file without anything from elsewhere
+      page.json      the same as data (`ltr.answer.Answer`)
+      list.csv       all rows from the top down: position, chance, reasons, then the table's own columns
+      ranker.json    the fitted ranker with its preparation (`ltr.rankers.Ranker.load`); with a network it is
+                     ranker.safetensors
+      evidence.npz   labels and out-of-fold scores of the labelled rows, from which the chances come
+      config.toml    `ltr rank` takes it and gives the same page, `ltr run` compares methods on a test set
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainers.config import Config, load_config
+from trainers.config.toml_text import dump_toml
+from trainers.csv_text import CsvText, csv_text
+from trainers.files import RunError, read_json, reading, remove_leftovers, write_atomic, write_json, writing
+from trainers.task.data import FRAME
+
+if TYPE_CHECKING:
+    from trainers.ranking import Ranking
+
+PAGE, CONFIG, EVIDENCE, LIST = "page.json", "config.toml", "evidence.npz", "list.csv"
+"""Names of files in the folder."""
+_RANKERS = ("ranker.json", "ranker.safetensors")
+_ADVICE = "give the command that wrote it again"
+
+
+def check_folder(folder: Path) -> None:
+    """Raise RunError where a folder holds other things than an earlier page."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"--output: {folder} is a file; give a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / PAGE).exists():
+        raise RunError(f"--output: {folder} holds other files and no page of ltr rank; give another folder")
+
+
+def write_ranking(
+    ranking: Ranking, folder: Path, *, quote_formulas: bool = False, note: Callable[[str], None] = lambda text: None
+) -> Path:
+    """Write a ranking into a folder, and return the folder.
+
+    Args:
+        ranking: the ranking.
+        folder: where to write.
+        quote_formulas: see `csv_text`.
+        note: called with what could not be written, and with a warning of formulas.
+
+    Raises:
+        RunError: a folder with other files in it, or one that cannot be written to.
+    """
+    from ltr.answer import as_html
+
+    check_folder(folder)
+    rows = list_csv(ranking, quote_formulas=quote_formulas)
+    with writing(folder, "--output"):
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder, ".*.tmp")
+        for name in _RANKERS:
+            (folder / name).unlink(missing_ok=True)
+        try:
+            ranking.ranker.save(folder / f"ranker{ranking.ranker.file_suffix}")
+        except TypeError as error:
+            note(f"the ranker cannot be written, so that the folder ranks no other rows: {error}")
+        write_atomic(folder / EVIDENCE, ranking.evidence.to_bytes())
+        write_atomic(folder / LIST, rows.text.encode())
+        write_atomic(folder / CONFIG, config_text(ranking.config, folder).encode())
+        write_atomic(folder / "page.html", as_html(ranking.answer).encode())
+        write_json(folder / PAGE, ranking.answer.to_dict())
+    if rows.formulas and not quote_formulas:
+        note(f"warning: {rows.warning}")
+    return folder
+
+
+def list_csv(ranking: Ranking, *, quote_formulas: bool = False) -> CsvText:
+    """Return all rows of a ranking as CSV, from the top of the list down, the column that names them before others."""
+    ranked, own = ranking.rows
+    ours: dict[str, list[Any]] = {} if "query" not in ranked else {"query": ranked["query"].tolist()}
+    ours["position"] = ranked["position"].tolist()
+    if ranking.answer.learned.id is None or ranking.answer.learned.id not in own:
+        ours["id"] = ranked["id"].tolist()
+    ours["chance"] = [f"{chance:.4f}" for chance in ranked["chance"]]
+    ours |= {"reasons": ranked["reasons"].tolist(), "row": ranked["row"].tolist()}
+    ours["score"] = list(map(repr, ranked["score"].tolist()))
+    if ranking.answer.learned.query in own:
+        ours.pop("query", None)
+    first = [name for name in (ranking.answer.learned.query, ranking.answer.learned.id) if name in own]
+    names = [*first, *(name for name in own if name not in first)]
+    cells = {str(name): own[name].astype(object).where(own[name].notna(), "").tolist() for name in names}
+    return csv_text(ours, cells, range(len(ranked)), quote_formulas=quote_formulas)
+
+
+_KEPT = ("visits", "today", "id", "new", "methods", "simplicity")
+
+
+def config_text(config: Config, folder: Path) -> str:
+    """Return the config that repeats a ranking, with paths relative to a folder."""
+    answer = config.answer.model_dump(include=set(_KEPT), exclude_defaults=True)
+    data = config.data.model_dump(exclude_defaults=True)
+    for section, keys in ((data, ("path",)), (answer, ("new",))):
+        for key in keys:
+            if section.get(key) not in (None, FRAME):
+                section[key] = os.path.relpath(Path(section[key]).absolute(), folder.absolute())
+    data.setdefault("unlabelled", "drop")
+    tree = {"name": config.name, "seed": config.seed, "data": data, "answer": answer}
+    memory = (
+        "" if config.data.path != FRAME else "# The table was a frame in memory: write it to a file and name that.\n"
+    )
+    head = "# ltr rank gives the same page again; ltr run compares methods on a test set. ltr options lists all keys.\n"
+    return f"{head}{memory}\n{dump_toml(tree)}"
+
+
+def read_ranking(folder: Path) -> Ranking:
+    """Return the ranking in a folder, without the rows of its list.
+
+    Raises:
+        RunError: a folder without a page, or with files that are missing or damaged.
+    """
+    from ltr.answer import Answer, Evidence
+    from ltr.rankers import AutoRanker
+    from trainers.ranking import Ranking
+
+    page = read_json(folder / PAGE, _ADVICE)
+    if page is None:
+        raise RunError(f"{folder}: has no page of ltr rank in it")
+    with reading(folder / PAGE, _ADVICE):
+        answer = Answer.from_dict(page)
+    with reading(folder / EVIDENCE, _ADVICE):
+        evidence = Evidence.read(folder / EVIDENCE)
+    file = next(filter(Path.exists, map(folder.joinpath, _RANKERS)), folder / _RANKERS[0])
+    with reading(file, _ADVICE):
+        ranker = AutoRanker.load(file)
+        if ranker.preparation_ is None:
+            raise ValueError("no preparation")
+    return Ranking(answer, ranker, evidence, load_config(folder / CONFIG))
