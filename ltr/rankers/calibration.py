@@ -5,8 +5,8 @@ hits that rows of such scores have. It is learnt from *out-of-fold* scores, whic
 the rows: on its own training rows a ranker looks better than it is.
 
 *Rule.* Isotonic regression where there are at least `ISOTONIC_FROM` hits and as many misses, Platt's sigmoid otherwise.
-The number is measured, on 528 training sets of 17 data sets with four kinds of models: log loss on other rows is least
-with 50 to 200, and the error of calibration falls with isotonic regression from about 30.
+The number is measured, with four kinds of models on 132 training sets from ten data sets: mean log loss on other rows
+is least for numbers from 50 to 200, and isotonic regression has the smaller error of calibration from about 20.
 
 *Isotonic regression* pools neighbouring scores into plateaus, within which the share of hits does not rise. A plateau
 of n rows with h hits gets the chance (h + r) / (n + 1), r the share of hits among all rows: one row of average chance
