@@ -372,16 +372,16 @@ class TwoStageRanker(Ranker):
         self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, used=used)
         if self.choice_ is not None:
             self._explain_choice()
-        if demands := exact._demands():
+        if demands := self._demands(of_base=False):
             refuse_violated(self, demands, "exact: the ranker of two stages", _LARGER_TOP)
         return self
 
-    def _demands(self) -> Demands | None:
-        """Return the demands that bind the base as well; None without any, or where the base orders no row."""
+    def _demands(self, *, of_base: bool = True) -> Demands | None:
+        """Return the demands that bind both stages; None without any, or `of_base` where the base orders no row."""
         exact = self._exact_stage()
         exact._take_names(self)
         demands = exact._demands()
-        alone = self.top_k is None and not self.choose and not self.base_score
+        alone = of_base and self.top_k is None and not self.choose and not self.base_score
         return demands if demands and not alone else None
 
     def _check_demands_of_base(self) -> None:
