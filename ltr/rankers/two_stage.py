@@ -48,7 +48,7 @@ from ltr.losses import RankingLoss, parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import BASE, SPREADS, Choice, InnerSplit, Shared, compare, inner_splits, parts_of, places
-from ltr.rankers.constrained import demands_stated
+from ltr.rankers.constrained import DEMANDS, demands_stated
 from ltr.rankers.demand_checks import promises, refuse_violated, used_columns
 from ltr.rankers.estimators import (
     EstimatorRanker,
@@ -398,8 +398,9 @@ class TwoStageRanker(Ranker):
     def _under_demands(self, base: Any, training: _Training) -> Any:  # noqa: ANN401 (any estimator)
         """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
 
-        These are `LogisticRegressionRanker`, a linear `SurrogateRanker` with a convex loss, and `EstimatorRanker`,
-        without constraints of their own; others are fitted as they are, and checked afterwards.
+        These are the rankers with parameters for them, such as `LogisticRegressionRanker`, a linear `SurrogateRanker`
+        with a convex loss, and `EstimatorRanker`, without constraints of their own; others are fitted as they are, and
+        checked afterwards.
 
         Raises:
             ValueError: a ranker that never satisfies any demand, before its fit.
@@ -411,7 +412,7 @@ class TwoStageRanker(Ranker):
             kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
             told = ", ".join(promises("other", demands))
             raise ValueError(f"base: {kind} cannot be fitted under constraints on columns ({told}){_OTHER_BASE}")
-        if isinstance(base, LogisticRegressionRanker | SurrogateRanker | EstimatorRanker) and not demands_stated(base):
+        if isinstance(base, Ranker) and all(hasattr(base, name) for name in DEMANDS) and not demands_stated(base):
             if self._exact_stage().integer is not None and len(demands.rows):  # they bind points for each unit
                 units = TopLists.of(training.features, training.lists, round_units=True).scale
                 demands = dataclasses.replace(demands, rows=demands.rows * units)
