@@ -31,6 +31,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, replace
@@ -41,6 +42,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, check_callable
@@ -380,7 +382,7 @@ class AutoRanker(Ranker):
         """Return the methods that are asked for, whatever is demanded of columns."""
         found: dict[str, Callable[[], Any]] = {}
         if self.today is not None:
-            found[TODAY] = functools.partial(self._column, self.today)
+            found[TODAY] = functools.partial(ScoreColumn, self.today)
         if isinstance(self.methods, str):
             if self.methods != "auto":
                 raise ValueError(f'methods must be "auto" or a list of methods, got {self.methods!r}')
@@ -403,11 +405,6 @@ class AutoRanker(Ranker):
                 name, at = f"{name.rsplit(' ', 1)[0]} {at}", at + 1
             found[name] = make
         return found
-
-    def _column(self, column: int | str) -> ScoreColumn:
-        score = ScoreColumn(column)
-        score._take_names(self)
-        return score
 
     def _scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
         total = np.full(len(features), self.intercept_)
@@ -543,7 +540,10 @@ class _Member:
             ranker.set_params(**demands.parameters)
         given: dict[str, Any] = {} if rows.weights is None else {"sample_weight": rows.weights}
         if isinstance(ranker, ScoreColumn):
-            pass
+            ranker.n_features_in_ = rows.features.shape[1]
+            if names is not None:
+                ranker.feature_names_in_ = np.array(names, dtype=object)
+            ranker._find_column()
         elif isinstance(ranker, EstimatorRanker) and not keep and not demands:
             ranker = fit_estimator(
                 ranker._unfitted(), rows.features, rows.labels, rows.lists, rows.weights, names=names
@@ -694,7 +694,9 @@ def _sample(train: IntArray, lists: IntArray | None, rng: np.random.Generator) -
 def _side_by_side(work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
     """Return the results of jobs as they come, done by as many threads as there are processors."""
     alone = functools.partial(threadpool_limits, 1)
-    with ThreadPoolExecutor(available_threads(), initializer=alone) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(available_threads(), initializer=alone) as pool:
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that ends early still ranks rows
+        warnings.filterwarnings("ignore", ".*sklearn.utils.parallel.delayed")  # forests within threads
         try:
             yield from pool.map(work, jobs)
         except BaseException:

@@ -1,0 +1,250 @@
+"""AutoRanker: scores out of fold, the blend and its weights, the rule, and what is deployed."""
+
+import cvxpy as cp
+import numpy as np
+import onnxruntime
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.linear_model import LogisticRegression
+
+from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker, check_demands
+from ltr.rankers.auto import BLEND, TODAY, _Rows, _weights
+
+FEW = ["logistic", "ranknet"]
+
+
+def _data(n=160, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, (X[:, 0] - 0.5 * X[:, 1] + rng.normal(size=n) > 0.4).astype(int)
+
+
+def _lists(seed=0, queries=30):
+    rng = np.random.default_rng(seed)
+    X, qid = rng.normal(size=(6 * queries, 3)), np.repeat(np.arange(queries), 6)
+    return X, np.clip(np.round(X[:, 0] + rng.normal(size=len(X))), 0, 2), qid
+
+
+class Spy(BaseEstimator):
+    """Scores a row 1 if its number, in column 0, was among the rows of the fit, else by column 1 / 1000."""
+
+    def fit(self, X, y):
+        self.seen_ = set(np.asarray(X)[:, 0].tolist())
+        return self
+
+    def predict(self, X):
+        X = np.asarray(X)
+        return np.array([1.0 if row[0] in self.seen_ else row[1] / 1000 for row in X])
+
+
+@pytest.mark.parametrize("kind", ["rows", "groups", "queries", "times"])
+def test_no_row_has_a_score_by_a_fit_that_has_seen_it_or_its_like(kind):
+    X, y = _data(120)
+    X[:, 0] = np.arange(120)
+    units = np.arange(120) // 4
+    given = {"groups": {"group": units}, "queries": {"qid": units}, "times": {"time": units}}.get(kind, {})
+    X[:, 0] = X[:, 0] if kind == "rows" else units  # a unit that was seen in part counts as seen
+    ranker = AutoRanker([Spy(), "ranknet"]).fit(X, y, **given)
+    scores = ranker.members_out_of_fold_[:, :, 0]
+    known = ~np.isnan(scores)
+    member = ranker._members["Spy"]
+    raw = scores * member.scale + member.center  # each fit has a scale of its own: only the ties of seen rows matter
+    assert known.all() == (kind != "times")
+    for repeat, row in zip(raw, known, strict=True):
+        assert len(np.unique(repeat[row])) > 0.5 * row.sum()  # rows that had been seen would all have one score
+
+
+def test_the_blend_has_the_least_loss_of_all_weights_that_are_not_negative():
+    rng = np.random.default_rng(1)
+    y = (rng.random(80) < 0.4).astype(float)
+    scores = np.column_stack([y + rng.normal(size=80), rng.normal(size=80), -y + rng.normal(size=80)])
+    weights = rng.uniform(0.5, 2, size=80)
+    rows = _Rows(np.empty((0, 0)), y, None, None, None, weights)
+    found, intercept = _weights(scores, rows)
+    w, b = cp.Variable(3, nonneg=True), cp.Variable()
+    margins = cp.multiply(2 * y - 1, scores @ w + b)
+    problem = cp.Problem(cp.Minimize(weights @ cp.logistic(-margins) + 0.5 * cp.sum_squares(w)))
+    problem.solve()
+    assert found == pytest.approx(w.value, abs=2e-3)
+    assert intercept == pytest.approx(float(b.value), abs=2e-3)
+    assert found[2] == 0
+
+
+def test_the_blend_of_lists_has_the_least_ranknet_loss():
+    rng = np.random.default_rng(2)
+    y, lists = np.array([1.0, 0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 1.0]), np.repeat([0, 1], 4)
+    scores = np.column_stack([y + rng.normal(size=8), rng.normal(size=8)])
+    found, _ = _weights(scores, _Rows(np.empty((0, 0)), y, lists, None, None, None))
+    w, losses = cp.Variable(2, nonneg=True), []
+    for number in (0, 1):
+        rows = np.flatnonzero(lists == number)
+        pairs = [(i, k) for i in rows for k in rows if y[i] > y[k]]
+        losses.append(sum(cp.logistic((scores[k] - scores[i]) @ w) for i, k in pairs) / len(pairs))
+    cp.Problem(cp.Minimize(8 * sum(losses) / 2 + 0.5 * cp.sum_squares(w))).solve()
+    assert found == pytest.approx(w.value, abs=2e-3)
+
+
+def test_the_weights_for_a_part_do_not_come_from_its_own_labels():
+    """Blocks in time: labels of the last block change no score out of fold."""
+    X, y = _data(180)
+    time = np.repeat(np.arange(18), 10)
+    other = y.copy()
+    other[time >= 15] = 1 - other[time >= 15]
+    columns = [ScoreColumn(0), ScoreColumn(1)]
+    one, two = (AutoRanker(columns, simplicity=-np.inf).fit(X, labels, time=time) for labels in (y, other))
+    assert np.array_equal(one.out_of_fold_, two.out_of_fold_, equal_nan=True)
+    assert one.weights_ != two.weights_
+
+
+def test_simplicity_moves_the_bar_from_the_blend_to_the_simplest_method():
+    X, y = _data()
+    fitted = {s: AutoRanker(FEW, simplicity=s).fit(X, y) for s in (-np.inf, np.inf)}
+    assert fitted[-np.inf].comparison_.chosen == BLEND
+    assert fitted[np.inf].comparison_.chosen == "logistic"
+    assert fitted[np.inf].weights_ == {"logistic": 1.0}
+    alone = LogisticRegressionRanker("auto").fit(X, y)
+    assert fitted[np.inf].order(X).tolist() == alone.order(X).tolist()
+
+
+def test_values_are_those_of_the_lists_out_of_fold():
+    X, y = _data()
+    ranker = AutoRanker(FEW, statistic="auc", simplicity=-np.inf).fit(X, y)
+    found = ranker.comparison_
+    assert list(found.values) == [*FEW, BLEND]
+    assert found.gains[BLEND] == 0
+    own = np.mean([ranker._mean_statistic(scores, y.astype(float), None) for scores in ranker.out_of_fold_])
+    assert found.values[BLEND] == pytest.approx(own)
+    assert found.values["logistic"] - found.values[BLEND] == pytest.approx(found.gains["logistic"])
+
+
+@pytest.mark.parametrize("methods", [FEW, ["boosting", "forest"], "auto"])
+def test_what_is_deployed_is_saved_exported_and_calibrated(methods, tmp_path):
+    X, y = _data(120)
+    ranker = AutoRanker(methods, simplicity=-np.inf).fit(X, y)
+    path = tmp_path / f"model{ranker.file_suffix}"
+    ranker.save(path)
+    read = Ranker.load(path)
+    assert np.array_equal(read.predict(X), ranker.predict(X))
+    assert np.array_equal(read.predict_proba(X), ranker.predict_proba(X))
+    assert str(read.comparison_) == str(ranker.comparison_)
+    assert read.out_of_fold_ is None
+    ranker.to_onnx(tmp_path / "model.onnx")
+    scores, chances = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(
+        ["score", "probability"], {"features": X}
+    )
+    assert scores == pytest.approx(ranker.predict(X), abs=1e-9)
+    assert chances == pytest.approx(ranker.predict_proba(X)[:, 1], abs=1e-9)
+
+
+def test_graded_lists_are_blended_and_saved(tmp_path):
+    X, y, qid = _lists()
+    ranker = AutoRanker(["ranknet", "forest"], normalize=True).fit(X, y, qid)
+    assert set(ranker.rankers_) == {"ranknet", "forest"}
+    assert ranker.score(X, y, qid) > 0.8
+    ranker.save(tmp_path / f"model{ranker.file_suffix}")
+    assert np.array_equal(Ranker.load(tmp_path / f"model{ranker.file_suffix}").predict(X), ranker.predict(X))
+
+
+def test_weights_of_one_change_nothing_and_weights_of_zero_leave_rows_out():
+    X, y = _data()
+    plain = AutoRanker(FEW).fit(X, y)
+    assert np.array_equal(AutoRanker(FEW).fit(X, y, sample_weight=np.ones(len(y))).predict(X), plain.predict(X))
+    weights = np.ones(len(y))
+    weights[::5] = 0
+    kept = weights > 0
+    one, two = AutoRanker(FEW).fit(X, y, sample_weight=weights), AutoRanker(FEW).fit(X[kept], y[kept])
+    assert np.array_equal(one.predict(X), two.predict(X))
+    assert np.array_equal(one.out_of_fold_[:, kept], two.out_of_fold_)
+    assert np.array_equal(one.out_of_fold_[0, ~kept], one.predict(X)[~kept])
+
+
+def test_todays_scores_are_a_method_that_learns_nothing():
+    X, y = _data()
+    X[:, 3] = 3 * y + X[:, 3] / 10
+    ranker = AutoRanker(FEW, today=3).fit(X, y)
+    assert list(ranker.rankers_) == [TODAY, *FEW]
+    assert isinstance(ranker.rankers_[TODAY], ScoreColumn)
+    assert max(ranker.comparison_.values, key=ranker.comparison_.values.get) in (TODAY, BLEND, *FEW)
+    assert ranker.comparison_.weights[TODAY] > 0
+
+
+@pytest.mark.parametrize(
+    "demands",
+    [
+        {"signs": {0: "-", 2: "+"}},
+        {"max_nonzeros": 2},
+        {"max_nonzeros": 2, "signs": {0: "+"}},
+        {"forbidden": [0]},
+        {"required": [3], "forbidden": [1]},
+        {"constraints": ["x0 >= 2*x2"]},
+    ],
+    ids=str,
+)
+def test_what_is_deployed_satisfies_the_demands(demands):
+    X, y = _data(140)
+    ranker = AutoRanker(**demands, simplicity=-np.inf).fit(X, y)
+    assert all(check.holds for check in check_demands(ranker))
+    scores = ranker.predict(X)
+    used = [j for j in range(4) if not np.array_equal(_moved(ranker, X, j, 5.0), scores)]
+    assert len(used) <= demands.get("max_nonzeros", 4)
+    assert not set(used) & set(demands.get("forbidden", ()))
+    assert set(demands.get("required", ())) <= set(used)
+    for j, sign in demands.get("signs", {}).items():
+        change = _moved(ranker, X, j, 1.0) - scores
+        assert (change >= 0).all() if sign == "+" else (change <= 0).all()
+
+
+def _moved(ranker, X, j, by):
+    Z = X.copy()
+    Z[:, j] += by
+    return ranker.predict(Z)
+
+
+def test_two_stages_learn_from_the_scores_that_auto_has_kept():
+    X, y = _data()
+    base = AutoRanker(FEW).fit(X, y)
+    ranker = TwoStageRanker(base, "dcg", 40).fit(X, y, base_is_fitted=True)
+    known = base.out_of_fold_.mean(axis=0)
+    assert ranker.threshold_ == np.sort(known)[-40]
+    assert ranker.choice_ is not None
+    if not ranker.choice_.reranks:
+        assert np.array_equal(ranker.training_scores(X), known)
+
+
+def test_progress_counts_every_fit_from_the_first_on():
+    seen = []
+    AutoRanker(FEW).fit(*_data(), on_progress=lambda done, total, what: seen.append((done, total, what)))
+    assert [done for done, _, _ in seen] == list(range(1, len(seen) + 1))
+    assert {total for _, total, _ in seen} == {2 * 16} == {len(seen)}
+    assert {what for _, _, what in seen} == set(FEW)
+
+
+def test_two_methods_of_one_name_are_told_apart():
+    X, y = _data()
+    ranker = AutoRanker([LogisticRegression(C=0.1), LogisticRegression(), ExtraTreesClassifier(20)]).fit(X, y)
+    assert list(ranker.rankers_) == ["LogisticRegression", "LogisticRegression 2", "ExtraTreesClassifier"]
+    assert clone(ranker).methods[0].C == 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": "best"}, 'methods must be "auto" or a list'),
+        ({"methods": []}, "at least one method"),
+        ({"methods": ["logistik"]}, "logistik"),
+        ({"methods": [LogisticRegression]}, "names or estimators"),
+        ({"simplicity": "much"}, "simplicity must be a number"),
+        ({"methods": ["forest"], "signs": {0: "+"}}, "forest cannot promise signs"),
+        ({"today": 9}, "index from 0 to 3"),
+        ({"signs": {0: "+"}, "forbidden": [9]}, "forbidden"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_fitted(options, message):
+    with pytest.raises(ValueError, match=message):
+        AutoRanker(**options).fit(*_data())
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(ValueError, match="needs at least two rows of each label"):
+        AutoRanker(FEW).fit([[0.0], [1.0], [2.0]], [0, 0, 1])
