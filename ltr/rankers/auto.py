@@ -28,9 +28,11 @@ they are listed.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import math
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -545,13 +547,14 @@ class _Member:
                 ranker.feature_names_in_ = np.array(names, dtype=object)
             ranker._find_column()
         elif isinstance(ranker, EstimatorRanker) and not keep and not demands:
-            ranker = fit_estimator(
-                ranker._unfitted(), rows.features, rows.labels, rows.lists, rows.weights, names=names
-            )
+            estimator = ranker._unfitted()
+            with _turn(estimator):
+                ranker = fit_estimator(estimator, rows.features, rows.labels, rows.lists, rows.weights, names=names)
         elif isinstance(ranker, SurrogateRanker):
             ranker.fit(rows.features, rows.labels, rows.lists, group=rows.groups, time=rows.times, **given)
         else:
-            ranker.fit(rows.features, rows.labels, rows.lists, **given)
+            with _turn(ranker):
+                ranker.fit(rows.features, rows.labels, rows.lists, **given)
         if isinstance(ranker, Ranker) and names is not None and not isinstance(ranker, ScoreColumn):
             ranker.name_features(names)
         kind = _kind_of_scores(ranker)
@@ -563,7 +566,8 @@ class _Member:
     def scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
         """Return the scores of rows on the common scale, (n,)."""
         names = getattr(self.ranker, "feature_names_in_", None)
-        own = scores_of(self.ranker, features, lists, None if names is None else list(names))
+        with _turn(self.ranker):
+            own = scores_of(self.ranker, features, lists, None if names is None else list(names))
         if self.share:
             chance = (_TREES * own + 0.5) / (_TREES + 1)
             return np.log(chance / (1 - chance))
@@ -589,6 +593,22 @@ class _Member:
         return cls(Ranker.from_state(state["ranker"]), state["share"], state["center"], state["scale"])
 
 
+_FORESTS = threading.Lock()
+
+
+def _turn(method: Any) -> contextlib.AbstractContextManager[Any]:  # noqa: ANN401 (any estimator)
+    """Return a context in which one forest of scikit-learn is fitted or scores rows at a time.
+
+    They have threads of their own, which change the filters of warnings of the whole process.
+    """
+    last, _ = last_step(method.estimator if isinstance(method, EstimatorRanker) else method)
+    return _FORESTS if _is_forest(last) else contextlib.nullcontext()
+
+
+def _is_forest(estimator: Any) -> bool:  # noqa: ANN401 (any estimator)
+    return type(estimator).__module__.startswith("sklearn.ensemble._forest")
+
+
 def _kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
     """Return what a method, not yet fitted, can promise about its columns, see `promises`."""
     if isinstance(method, LogisticRegressionRanker):
@@ -597,8 +617,7 @@ def _kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
         return "linear" if method.scorer == "linear" and parse_loss(method.loss).convex else "other"
     last, _ = last_step(method.estimator if isinstance(method, EstimatorRanker) else method)
     known = hasattr(last, "get_params") and {"monotonic_cst", "monotone_constraints"} & set(last.get_params())
-    forest = type(last).__module__.startswith("sklearn.ensemble._forest")
-    return "trees" if known and not forest else "other"
+    return "trees" if known and not _is_forest(last) else "other"
 
 
 def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)
@@ -610,7 +629,7 @@ def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)
     last, _ = last_step(ranker.estimator_ if isinstance(ranker, EstimatorRanker) else ranker)
     if not is_classifier(last):
         return "ranks"
-    return "share" if type(last).__module__.startswith("sklearn.ensemble._forest") else "log odds"
+    return "share" if _is_forest(last) else "log odds"
 
 
 def _automatic(rows: _Rows, seed: int) -> dict[str, Callable[[], Any]]:
@@ -633,6 +652,7 @@ def _by_name(rows: _Rows, seed: int) -> dict[str, Callable[[], Any]]:
         min_samples_leaf=3,
         max_features="sqrt",
         max_samples=None if n <= _MOST_ROWS else _MOST_ROWS,
+        n_jobs=available_threads(),
         random_state=seed,
     )
     boosting = getattr(ensemble, f"HistGradientBoosting{kind}")(
@@ -696,7 +716,6 @@ def _side_by_side(work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[A
     alone = functools.partial(threadpool_limits, 1)
     with warnings.catch_warnings(), ThreadPoolExecutor(available_threads(), initializer=alone) as pool:
         warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that ends early still ranks rows
-        warnings.filterwarnings("ignore", ".*sklearn.utils.parallel.delayed")  # forests within threads
         try:
             yield from pool.map(work, jobs)
         except BaseException:
