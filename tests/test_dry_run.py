@@ -124,7 +124,7 @@ def test_options_of_sections_and_keys(wanted, first, last, capsys):
     [
         ("exat", "no section or key of a config (did you mean 'exact'?)"),
         ("exact.margn", "(did you mean 'exact.margin'?)"),
-        ("zzz", "; sections are baselines, baselines.logistic_regression"),
+        ("zzz", "; sections are answer, baselines, baselines.auto"),
     ],
 )
 def test_misspelt_sections_get_the_nearest(wanted, message, capsys):
