@@ -159,7 +159,7 @@ def test_a_shell_completes_commands_files_keys_values_and_columns(workplace, mon
     from trainers.completion import complete
 
     (workplace / "runs" / "first").mkdir(parents=True)
-    assert {"run", "report"} == {word.strip() for word in completions("ltr r", workplace)}
+    assert {"run", "rank", "report"} == {word.strip() for word in completions("ltr r", workplace)}
 
     def found(line):
         got = []

@@ -97,12 +97,9 @@ def list_csv(ranking: Ranking, *, quote_formulas: bool = False) -> CsvText:
     return csv_text(ours, cells, range(len(ranked)), quote_formulas=quote_formulas)
 
 
-_KEPT = ("visits", "today", "id", "new", "methods", "simplicity")
-
-
 def config_text(config: Config, folder: Path) -> str:
     """Return the config that repeats a ranking, with paths relative to a folder."""
-    answer = config.answer.model_dump(include=set(_KEPT), exclude_defaults=True)
+    answer = config.answer.model_dump(exclude_defaults=True)
     data = config.data.model_dump(exclude_defaults=True)
     for section, keys in ((data, ("path",)), (answer, ("new",))):
         for key in keys:
@@ -110,6 +107,8 @@ def config_text(config: Config, folder: Path) -> str:
                 section[key] = os.path.relpath(Path(section[key]).absolute(), folder.absolute())
     data.setdefault("unlabelled", "drop")
     tree = {"name": config.name, "seed": config.seed, "data": data, "answer": answer}
+    if auto := config.baselines.auto.model_dump(exclude_defaults=True):
+        tree["baselines"] = {"auto": auto}
     memory = (
         "" if config.data.path != FRAME else "# The table was a frame in memory: write it to a file and name that.\n"
     )
