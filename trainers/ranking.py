@@ -299,8 +299,6 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     ranker.prepare_with(preparation)
     evidence, known = _evidence_of(ranker, part, None if table.weights is None else table.weights[kept], today)
     ranker.calibration_ = evidence.calibration  # chances are those of rows as they are, whatever their weight in a fit
-    size = len(known) if given.raw is None else len(given.raw.numbers)
-    found = evidence.found(evidence.depth(int(config.answer.visits or 1), size), config.seed)
     warnings = [*_about_columns(part.X, part.y, names), *_about_repeats(table)]
     learned = Learned(
         name_of(table.where),
@@ -309,13 +307,12 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
         int((part.y > 0).sum()),
         method_sentence(ranker.comparison_, today),
         today,
-        found.more is not None and found.more.high < 0,
         config.data.query,
         config.data.time,
         config.answer.id,
         typical_cells(table.columns, preparation.encodings_),
         evidence.reliability(),
-        (*warnings_of(evidence, ranker.comparison_, found, today, "--group"), *warnings),
+        (*warnings_of(evidence, ranker.comparison_, "--group"), *warnings),
         (*_notes_on(given), *_left_out({**dict.fromkeys(config.data.drop, "dropped"), **preparation.left_out_})),
     )
     if given.raw is not None:
