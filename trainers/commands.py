@@ -93,7 +93,8 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     from trainers.config.experiment import config_tree
     from trainers.config.toml_text import apply_overrides, make_absolute, merged
     from trainers.ranking import checked_name, read_given
-    from trainers.ranking_files import CONFIG, PAGE, check_folder
+    from trainers.ranking_files import CONFIG, check_folder
+    from trainers.run.folder import PAGE
 
     table: Path = arguments.table
     data = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight", "time")}
@@ -237,14 +238,12 @@ def rank(arguments: argparse.Namespace) -> int:
     from ltr.answer import as_text
     from trainers.display import Display
     from trainers.ranking import rank_given
-    from trainers.ranking_files import PAGE, read_json, read_ranking, write_ranking
+    from trainers.ranking_files import read_answer, read_ranking, write_ranking
 
     folder, given = arguments.given
     output: Path | None = arguments.output
     if folder is not None and arguments.new is None and arguments.visits is None:
-        from ltr.answer import Answer
-
-        ranking, answer = None, Answer.from_dict(read_json(folder / PAGE) or {})
+        ranking, answer = None, read_answer(folder)
     elif folder is not None:
         ranking = read_ranking(folder).rank(arguments.new or given.answer.new or given.data.path, arguments.visits)
         answer = ranking.answer
