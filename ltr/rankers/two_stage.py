@@ -45,7 +45,6 @@ from ltr.exact.largest_margin import NormName
 from ltr.losses import parse_loss
 from ltr.rankers.auto import AutoRanker
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, fit_to
-from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.choice import (
     BASE,
     FOLDS,
@@ -58,7 +57,7 @@ from ltr.rankers.choice import (
     folds_of,
     places,
 )
-from ltr.rankers.constrained import demands_stated
+from ltr.rankers.constrained import DEMANDS, demands_stated
 from ltr.rankers.demand_checks import promises, refuse_violated, used_columns
 from ltr.rankers.estimators import (
     EstimatorRanker,
@@ -275,16 +274,16 @@ class TwoStageRanker(Ranker):
         self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, used=used, search=search)
         if self.choice_ is not None:
             self._explain_choice()
-        if demands := exact._demands():
+        if demands := self._demands(of_base=False):
             refuse_violated(self, demands, "exact: the ranker of two stages", _LARGER_TOP)
         return self
 
-    def _demands(self) -> Demands | None:
-        """Return the demands that bind the base as well; None without any, or where the base orders no row."""
+    def _demands(self, *, of_base: bool = True) -> Demands | None:
+        """Return the demands that bind both stages; None without any, or `of_base` where the base orders no row."""
         exact = self._exact_stage()
         exact._take_names(self)
         demands = exact._demands()
-        alone = self.top_k is None and not self.choose and not self.base_score
+        alone = of_base and self.top_k is None and not self.choose and not self.base_score
         return demands if demands and not alone else None
 
     def _check_demands_of_base(self) -> None:
@@ -301,8 +300,9 @@ class TwoStageRanker(Ranker):
     def _under_demands(self, base: Any, training: _Training) -> Any:  # noqa: ANN401 (any estimator)
         """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
 
-        These are `LogisticRegressionRanker`, a linear `SurrogateRanker` with a convex loss, and `EstimatorRanker`,
-        without constraints of their own; others are fitted as they are, and checked afterwards.
+        These are the rankers with parameters for them, such as `LogisticRegressionRanker`, a linear `SurrogateRanker`
+        with a convex loss, and `EstimatorRanker`, without constraints of their own; others are fitted as they are, and
+        checked afterwards.
 
         Raises:
             ValueError: a ranker that never satisfies any demand, before its fit.
@@ -314,8 +314,7 @@ class TwoStageRanker(Ranker):
             kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
             told = ", ".join(promises("other", demands))
             raise ValueError(f"base: {kind} cannot be fitted under constraints on columns ({told}){_OTHER_BASE}")
-        bindable = LogisticRegressionRanker | SurrogateRanker | EstimatorRanker | AutoRanker
-        if isinstance(base, bindable) and not demands_stated(base):
+        if isinstance(base, Ranker) and all(hasattr(base, name) for name in DEMANDS) and not demands_stated(base):
             if self._exact_stage().integer is not None and len(demands.rows):  # they bind points for each unit
                 units = TopLists.of(training.features, training.lists, round_units=True).scale
                 demands = dataclasses.replace(demands, rows=demands.rows * units)

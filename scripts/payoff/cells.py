@@ -97,6 +97,13 @@ def parts_of(name: str, split: int | str) -> tuple[Dataset, Dataset]:
     return tuple(Dataset(name, data.X[at], data.y[at], data.feature_names, data.qid[at]) for at in halves)  # type: ignore[return-value]
 
 
+class FewColumns(TwoStageRanker):
+    """A ranker of two stages of which `max_nonzeros` limits the correction alone: the base has all columns."""
+
+    def _demands(self, *, of_base: bool = True) -> None:
+        return None
+
+
 def compute(data: str, split: int | str, base: str) -> Json:
     """Compute a cell on one thread.
 
@@ -120,7 +127,7 @@ def _compute(data: str, split: int | str, base: str) -> Json:
     def two_stages(seconds: float, max_nonzeros: int | None = None, **options: Any) -> TwoStageRanker:  # noqa: ANN401
         limits = Limits(time_limit=seconds)
         exact = ExactRanker(statistic, normalize=by_query, max_nonzeros=max_nonzeros, limits=limits)
-        return TwoStageRanker(BASES[base](by_query), exact, top_k, **{"choose": False, **options})
+        return FewColumns(BASES[base](by_query), exact, top_k, **{"choose": False, **options})
 
     def central(name: str) -> TwoStageRanker:
         return two_stages(SECONDS if name == TIMED else _NO_PROOF, base_score=True, spread=CENTRAL[name])

@@ -15,9 +15,9 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from ltr.exact import Limits
-from ltr.rankers import ExactRanker, TwoStageRanker
+from ltr.rankers import ExactRanker
 from ltr.rankers.choice import BASE, SPREADS, Choice
-from scripts.payoff.cells import SECONDS, STATISTIC, TOP_K, base_value, parts_of
+from scripts.payoff.cells import SECONDS, STATISTIC, TOP_K, FewColumns, base_value, parts_of
 from trainers.files import Json
 
 _INNER_SECONDS = 1.0  # of a search for few features on an inner split
@@ -70,7 +70,7 @@ class _Compared(Exception):  # noqa: N818 - a way out, not an error
     """Raised when the comparison is done: nothing else of the fit is needed."""
 
 
-class _Comparison(TwoStageRanker):
+class _Comparison(FewColumns):
     """The ranker that chooses, with all candidates."""
 
     @property
@@ -94,7 +94,7 @@ def compute(data: str, split: int) -> Json:
         values = {}
         for each in _EVERY:
             exact = each.exact(SECONDS if each.spread is None else _INNER_SECONDS)
-            ranker = TwoStageRanker("logistic", exact, each.top_k, choose=False, base_score=True, spread=each.spread)
+            ranker = FewColumns("logistic", exact, each.top_k, choose=False, base_score=True, spread=each.spread)
             values[each.name] = ranker.fit(train.X, train.y).score(test.X, test.y)
         values[BASE] = base_value(ranker, test)
     found = {"gains": dict(choice.gains), "deviations": dict(choice.deviations), "test": values}

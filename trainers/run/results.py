@@ -293,7 +293,7 @@ class Results:
 
     def first_rows(self) -> Columns:
         """Return headings and cells of the table on the first K rows of the test set, with the hits of training."""
-        columns: Columns = [("method", [row.method for row in self.rows])]
+        columns: Columns = [("method", self._names)]
         for part, name in (*(("test", name) for name in _FIRST_K), ("train", "hits")):
             values = [None if row.first_k is None else row.first_k[part][name] for row in self.rows]
             heading = name if part == "test" else f"{part} {name}"
@@ -315,7 +315,7 @@ class Results:
         """Return headings and cells; empty columns are left out."""
         rows = self.rows
         columns = [
-            ("method", [row.method for row in rows]),
+            ("method", self._names),
             ("convex loss", [number(row.loss, "{:.5g}") for row in rows]),
             ("distance to optimum", [number(row.excess, "{:.1e}") for row in rows]),
         ]
@@ -334,6 +334,28 @@ class Results:
         return [(heading, cells) for heading, cells in columns if any(cells)]
 
     @property
+    def recommended(self) -> str:
+        """The method that `ltr predict` and the others deploy: the exact stage, else auto; empty without both."""
+        names = [row.method for row in self.rows]
+        return next((name for name in (EXACT, AUTO) if name in names), "") if self.complete else ""
+
+    @property
+    def recommendation(self) -> str:
+        """The recommended method in a sentence; empty without one."""
+        if not (method := self.recommended):
+            return ""
+        kept = method == EXACT and self.choice is not None and not self.choice.reranks
+        order = f", which ranks as {self.base} does" if kept else ""
+        how = next((row.message for row in self.rows if row.method == AUTO), "") if self.base == AUTO else ""
+        return f"recommended: {method}{order}{f': {how}' if how else ''}"
+
+    @property
+    def _names(self) -> list[str]:
+        """The methods with the recommended one marked, for tables that have others to tell it from."""
+        mark = self.recommended if len(self.rows) > 1 else ""
+        return [f"{row.method} *" if row.method == mark else row.method for row in self.rows]
+
+    @property
     def choice(self) -> Choice | None:
         """Whether the exact stage expects to gain on new lists; None where it was not to choose."""
         found = next((row.choice for row in self.rows if row.choice is not None), None)
@@ -349,6 +371,8 @@ class Results:
     def caption(self) -> str:
         """Text under the table."""
         notes, best = [], "objective" if self.priced else "best on list"
+        if self.recommended and len(self.rows) > 1:
+            notes.append("*: recommended; ltr predict, export, explain and score use it")
         if self.top is not None:
             notes.append(f"list: {self.top} on the training set")
         if self.choice is not None:
@@ -432,7 +456,8 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
     """Return the tables and their texts for a terminal."""
     methods, *others = tables(results).items()
     return [
-        *([] if results.choice is None else [Text(str(results.choice), style="bold")]),
+        *([Text(results.recommendation, style="bold")] if results.recommendation else []),
+        *([] if results.choice is None else [Text(str(results.choice))]),
         *_shown(methods[1], f"run {results.name}", width),
         *([Text(results.caption, style="italic dim")] if results.caption else []),
         *(table for title, columns in others for table in _shown(columns, title, width)),
@@ -442,7 +467,7 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
 
 
 def _shown(columns: Columns, title: str, width: int) -> Iterator[Table]:
-    return stacked_tables(columns, title, width, left=("method", "status"), bold=EXACT)
+    return stacked_tables(columns, title, width, left=("method", "status"), bold=f"{EXACT} *")
 
 
 def markdown_tables(results: Results) -> dict[str, str]:
@@ -451,8 +476,9 @@ def markdown_tables(results: Results) -> dict[str, str]:
     for title, columns in tables(results).items():
         headings = [heading for heading, _ in columns]
         texts[title] = markdown_table(headings, zip(*(cells for _, cells in columns), strict=True))
-    if results.choice is not None:
-        texts["methods"] = f"**{results.choice}**\n\n{texts['methods']}"
+    first = [f"**{results.recommendation}**"] if results.recommendation else []
+    first += [] if results.choice is None else [str(results.choice)]
+    texts["methods"] = "\n\n".join([*first, texts["methods"]])
     lines = [*results.caption.splitlines(), *results.conclusions]
     texts["methods"] += "\n\n" + "".join(f"{line}\n\n" for line in lines)
     return texts | ({} if results.card is None else {CARD: results.card.to_markdown()})

@@ -14,7 +14,7 @@ from ltr.data.columns import Column
 from ltr.data.encoding import encode, encodings_in, notes_on
 from ltr.data.table_files import queries_beside, read_file
 from ltr.data.tables import ids_of
-from trainers.config import CARD, EXACT
+from trainers.config import AUTO, CARD, EXACT
 from trainers.files import Json, RunError, reading
 from trainers.run.folder import RunFolder
 
@@ -110,7 +110,7 @@ def _prepared_rows(
 
 
 def method_of(run: RunFolder, method: str | None) -> str:
-    """Return a method of the run that has a fitted ranker: its exact stage by default, or its only method.
+    """Return a method of the run that has a fitted ranker: by default its exact stage, else auto, or its only method.
 
     Raises:
         RunError: there is no such method, or no single one to choose.
@@ -123,8 +123,8 @@ def method_of(run: RunFolder, method: str | None) -> str:
     if not fitted:
         raise RunError(f"run: {run.path} holds no fitted ranker yet; finish it with `ltr run {run.config}`")
     if method is None:
-        if EXACT in fitted or len(fitted) == 1:
-            return EXACT if EXACT in fitted else fitted[0]
+        if len(fitted) == 1 or {EXACT, AUTO} & set(fitted):
+            return next((name for name in (EXACT, AUTO) if name in fitted), fitted[0])
         raise RunError(f"--method is required: {run.path} has no finished exact stage; fitted are {', '.join(fitted)}")
     if method not in fitted:
         raise RunError(f"--method must be one of {', '.join(fitted)}, got {method!r}")
