@@ -124,7 +124,7 @@ def test_options_of_sections_and_keys(wanted, first, last, capsys):
     [
         ("exat", "no section or key of a config (did you mean 'exact'?)"),
         ("exact.margn", "(did you mean 'exact.margin'?)"),
-        ("zzz", "; sections are baselines, baselines.logistic_regression"),
+        ("zzz", "; sections are answer, baselines, baselines.auto"),
     ],
 )
 def test_misspelt_sections_get_the_nearest(wanted, message, capsys):
@@ -159,7 +159,7 @@ def test_a_shell_completes_commands_files_keys_values_and_columns(workplace, mon
     from trainers.completion import complete
 
     (workplace / "runs" / "first").mkdir(parents=True)
-    assert {"run", "report"} == {word.strip() for word in completions("ltr r", workplace)}
+    assert {"run", "rank", "report"} == {word.strip() for word in completions("ltr r", workplace)}
 
     def found(line):
         got = []

@@ -407,7 +407,8 @@ def test_the_config_repeats_the_page(tmp_path, monkeypatch, capsys):
     assert "page in runs/t-rank/page.html" in first.err
     folder = tmp_path / "runs" / "t-rank"
     config = tomllib.loads((folder / "config.toml").read_text())
-    assert config["answer"] == {"visits": 20, "today": "risk_score", "methods": ["logistic"]}
+    assert config["answer"] == {"visits": 20, "id": "patient"}
+    assert config["baselines"]["auto"] == {"today": "risk_score", "methods": ["logistic"]}
     assert (config["data"]["drop"], config["seed"]) == (["mode"], 3)
     before = (folder / "page.json").read_bytes()
     monkeypatch.chdir(tmp_path.parent)  # paths are those of the file's folder
@@ -445,7 +446,6 @@ MISTAKES = {
         ["nwe.csv: no such file (did you mean 'new.csv'?)"],
     ),
     "method": (["--label", "ill", "--visits", "5", "--methods", "logistik"], ["did you mean 'logistic'?"]),
-    "auto and others": (["--label", "ill", "--visits", "5", "--methods", "auto,forest"], ["must be auto alone"]),
     "folder": (["--label", "ill", "--visits", "5", "-o", "."], ["holds other files"]),
     "id": (["--label", "ill", "--visits", "5", "--id", "person"], ["no column of ids 'person'"]),
     "new rows": (["--label", "ill", "--visits", "5", "--new", "bare.csv"], ["no feature column", "no column of ids"]),
@@ -502,3 +502,53 @@ def test_times_are_ranked_by_earlier_rows(tmp_path, monkeypatch, capsys):
     asked = ["--label", "ill", "--visits", "5", "--time", "month", "--methods", "logistic", "--json", "-q"]
     assert main(["rank", "t.csv", *asked]) == 0
     assert json.loads(capsys.readouterr().out)["learned"]["time"] == "month"
+
+
+def test_the_config_of_a_table_of_numbers_leaves_its_ids_out(tmp_path, monkeypatch, capsys):
+    table = table_of(300)[["falls", "age", "ill"]].fillna(60)
+    table.insert(0, "case", range(1, 301))
+    table["ill"] = (table["ill"] == "yes").astype(int)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    asked = ["--label", "ill", "--visits", "9", "--methods", "logistic", "-q"]
+    assert main(["rank", "t.csv", *asked, "-o", "out"]) == 0
+    config = tomllib.loads((tmp_path / "out" / "config.toml").read_text())
+    assert (config["answer"]["id"], config["data"]["drop"]) == ("case", ["case"])
+    before = (tmp_path / "out" / "page.json").read_bytes()
+    assert "not used: case (dropped)" in capsys.readouterr().out
+    assert main(["rank", "out/config.toml", "-o", "again", "-q"]) == 0
+    assert (tmp_path / "again" / "page.json").read_bytes() == before
+
+
+def test_weights_of_positives_leave_chances_alone():
+    plain, weighted = ranked().answer, ranked(positive_weight="balanced").answer
+    assert weighted.expected.value == pytest.approx(plain.expected.value, rel=0.2)
+    with_column = table_of()
+    with_column["weight"] = np.where(np.arange(700) % 10 == 0, 0.0, 1.0)
+    options = {"label": "ill", "visits": 40, "methods": ["logistic"], "weight": "weight"}
+    answer = ltr.rank(with_column, **options).answer
+    assert (answer.rows, answer.learned.rows) == (630, 630)
+    assert all((entry.row - 1) % 10 for entry in answer.entries)
+
+
+def test_grades_above_0_are_hits():
+    table = table_of(600, queries=30).drop(columns="patient")
+    table["grade"] = (table.pop("ill") == "yes") * np.minimum(2, table["falls"])
+    answer = ltr.rank(table[:400], label="grade", query="ward", visits=2, new=table[400:], methods=["ranknet"]).answer
+    assert answer.learned.hit == "grade above 0"
+    assert answer.learned.hits == int((table["grade"][:400] > 0).sum())
+    assert 0 < answer.expected.value <= answer.visits == 20
+
+
+def test_a_ranker_of_the_page_says_the_same_chances(ranking):
+    new = table_of()[500:].drop(columns="ill")
+    chances = ranking.ranker.predict_proba(new)[:, 1]
+    by_row = ranking.ranked.set_index("row")["chance"].sort_index()
+    assert by_row.to_numpy() == pytest.approx(chances)
+
+
+def test_predict_says_what_takes_the_folder_of_a_page(ranking, tmp_path, capsys):
+    folder = ranking.save(tmp_path / "out")
+    table_of(20).to_csv(tmp_path / "new.csv", index=False)
+    assert main(["predict", str(folder), str(tmp_path / "new.csv")]) == 2
+    assert f"ltr rank {folder} --new" in capsys.readouterr().err

@@ -93,22 +93,29 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     from trainers.config.experiment import config_tree
     from trainers.config.toml_text import apply_overrides, make_absolute, merged
     from trainers.ranking import checked_name, read_given
-    from trainers.ranking_files import CONFIG, PAGE, check_folder
+    from trainers.ranking_files import CONFIG, check_folder
+    from trainers.run.folder import PAGE
 
     table: Path = arguments.table
     data = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight", "time")}
-    answer = {name: getattr(arguments, name) for name in ("visits", "today", "id", "methods")}
+    answer = {name: getattr(arguments, name) for name in ("visits", "id")}
+    auto = {name: getattr(arguments, name) for name in ("today", "methods")}
     data |= {"drop": arguments.drop or None}
     answer["new"] = None if arguments.new is None else str(arguments.new.absolute())
     given: dict[str, Any] = {
         "data": {name: value for name, value in data.items() if value is not None},
         "answer": {name: value for name, value in answer.items() if value is not None},
     }
+    given["baselines"] = {"auto": {name: value for name, value in auto.items() if value is not None}}
     given |= {} if arguments.seed is None else {"seed": arguments.seed}
     folder = table if (table / PAGE).is_file() else None
     if folder is not None:
         config = load_config(folder / CONFIG)
-        if sorted(given["answer"]) not in ([], ["new"], ["visits"], ["new", "visits"]) or given["data"]:
+        if (
+            sorted(given["answer"]) not in ([], ["new"], ["visits"], ["new", "visits"])
+            or given["data"]
+            or any(auto.values())
+        ):
             raise DataError(f"{folder}: has a fitted ranker, which goes with --new and --visits only")
         if arguments.output is not None:
             check_folder(arguments.output)
@@ -231,14 +238,12 @@ def rank(arguments: argparse.Namespace) -> int:
     from ltr.answer import as_text
     from trainers.display import Display
     from trainers.ranking import rank_given
-    from trainers.ranking_files import PAGE, read_json, read_ranking, write_ranking
+    from trainers.ranking_files import read_answer, read_ranking, write_ranking
 
     folder, given = arguments.given
     output: Path | None = arguments.output
     if folder is not None and arguments.new is None and arguments.visits is None:
-        from ltr.answer import Answer
-
-        ranking, answer = None, Answer.from_dict(read_json(folder / PAGE) or {})
+        ranking, answer = None, read_answer(folder)
     elif folder is not None:
         ranking = read_ranking(folder).rank(arguments.new or given.answer.new or given.data.path, arguments.visits)
         answer = ranking.answer
@@ -255,7 +260,9 @@ def rank(arguments: argparse.Namespace) -> int:
     else:
         width = min(Console().width, 100) if sys.stdout.isatty() else 80
         where = output if ranking is not None else folder
-        sys.stdout.write(as_text(answer, width, more="" if where is None else str(where / "list.csv")))
+        text = as_text(answer, width, more="" if where is None else str(where / "list.csv"))
+        encoding = sys.stdout.encoding or "utf-8"  # not all of a table's own words can be shown everywhere
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     if ranking is not None and output is not None:
         again = f"ltr rank {output / 'config.toml'}"
         note(f"page in {output / 'page.html'}, all rows in {output / 'list.csv'}; again: {again}")

@@ -195,7 +195,8 @@ def rank(
         group: column that tells which rows belong together, such as the patient.
         new: the rows to rank, a frame or the path of a file.
         id: column that names a row; found by its values, or the index of a frame, when left out.
-        methods: methods to compare, from the simplest on, as `ltr.rankers.AutoRanker` takes their names.
+        methods: methods to compare, from the simplest on, as `ltr.rankers.AutoRanker` takes their names;
+            ``"auto"`` takes those that suit the table.
         seed: seed of what is drawn at random.
         folder: folder to write page, list, ranker and config into; nothing is written when left out.
         progress: whether to show progress on stderr.
@@ -218,7 +219,8 @@ def rank(
     """
     given = {"label": label, "query": query, "group": group}
     keys = {**data_keys, **({} if time is None else {"time": time})}
-    answer: dict[str, Any] = {"visits": visits, "today": today, "id": id, "methods": methods}
+    answer: dict[str, Any] = {"visits": visits, "id": id}
+    auto = {"today": today, "methods": () if methods == "auto" else methods}
     path = isinstance(new, str | os.PathLike)
     answer[NEW] = str(Path(new).absolute()) if path else None
     tree, frames, source = _given({"data": keys}, data, None, given, {})
@@ -228,6 +230,7 @@ def rank(
             raise ConfigError("ltr.rank", [Finding("new", rule, type(new).__name__)])
         frames[NEW] = as_pandas(new, NEW)
     tree["answer"] = {key: value for key, value in answer.items() if value is not None}
+    tree["baselines"] = {"auto": {key: value for key, value in auto.items() if value}}
     tree |= {"seed": seed, "name": "ranking" if frames else checked_name(Path(str(data)).stem)}
     config = parse_config(tree, source=source if source != "config" else "ltr.rank")
     if "path" not in frames:

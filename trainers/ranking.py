@@ -28,7 +28,7 @@ from ltr.data.labels import leaks
 from ltr.data.problems import Problem, listed, unknown
 from ltr.data.raw_table import table_of
 from ltr.data.table_files import read_columns, read_file, read_texts
-from trainers.config import Config
+from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
 from trainers.task.data import FRAME, Part, repeated_rows, whole_table
@@ -71,8 +71,6 @@ class Given:
     table: Table  # the labelled rows
     own: Callable[[], pd.DataFrame]  # returns all columns of the whole table as it is
     raw: RawRows | None  # the rows to rank; None for the labelled rows themselves
-    id: str | None  # column that names a row; None where rows go by their number
-    notes: tuple[str, ...] = ()
 
 
 def checked_name(stem: str) -> str:
@@ -102,12 +100,12 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         ConfigError: a config that names no table, or no number of visits.
         DataError: everything that keeps the tables from being used.
     """
-    frames, answer, data = frames or {}, config.answer, config.data
+    frames, data = frames or {}, config.data
     if data.path is None or data.file_format == "svmlight":
         rule = "must be a table: the page names rows and their columns"
         raise ConfigError("ltr rank", [Finding("data.path", rule, data.path or data.name)])
     path, frame = str(data.path), frames.get("path")
-    today = [] if answer.today is None else [answer.today]
+    today = [] if config.baselines.auto.today is None else [config.baselines.auto.today]
     numbers = tuple(dict.fromkeys([*data.numbers, *today]))
     features = None if data.features is None else tuple(dict.fromkeys([*data.features, *today]))
     roles = replace(data.roles, unlabelled=True, numbers=numbers, features=features)
@@ -120,55 +118,58 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         about = [f"{name!r}" for name in today if problems]  # said better already
         kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
         raise TableError(table.where, [*kept, *problems], given=table.given)
-    table, identity, notes = _without_ids(table, config)
-    given = Given(config, table, _own_of(path, frames.get("path")), None, identity, notes)
+    table, config = _without_ids(table, config)
+    given = Given(config, table, _own_of(path, frames.get("path")), None)
     raw = _raw_rows(given, frames)
     if raw is not None:
         wanted = {name: kind for name, kind in table.kinds.items() if kind.name not in LEFT_OUT}
         encodings = encodings_of(table.columns, wanted, table.y.astype(np.float64))[0]
-        _check_rows(raw, encodings, identity)
+        _check_rows(raw, encodings, config.answer.id)
     return replace(given, raw=raw)
 
 
 def _of_answer(table: Table, config: Config, frame: pd.DataFrame | None) -> Iterator[Problem]:
     """Yield what is wrong with the columns and the number of visits that a page is asked for."""
-    answer = config.answer
+    answer, today = config.answer, config.baselines.auto.today
     if answer.visits is None:
         yield Problem("the number of rows that you can visit is needed: --visits K, or answer.visits in a config")
-    asked = {"column of today's scores": answer.today, "column of ids": answer.id}
+    asked = {"column of today's scores": today, "column of ids": answer.id}
     if absent := {what: name for what, name in asked.items() if name is not None and name not in table.columns}:
         names = list(read_file(table.where).columns if frame is None else frame.columns)
         for what, name in absent.items():
             if name not in names:
                 yield unknown(what, name, names, hint=nearest(name, names))
-            elif name == answer.today:
+            elif name == today:
                 yield Problem(f"column {name!r} has today's scores, so it must be neither dropped nor the label")
-    if answer.today in table.columns and table.kinds[answer.today].name != "number":
-        texts = table.columns[answer.today].texts_beside_numbers()
-        yield Problem(f"column {answer.today!r}: today's scores must be numbers, got {listed(texts) or 'none'}")
+    if today in table.columns and table.kinds[today].name != "number":
+        texts = table.columns[today].texts_beside_numbers()
+        yield Problem(f"column {today!r}: today's scores must be numbers, got {listed(texts) or 'none'}")
 
 
-def _without_ids(table: Table, config: Config) -> tuple[Table, str | None, tuple[str, ...]]:
-    """Return a table without columns that name rows, the one that names a row best, and notes.
+def _without_ids(table: Table, config: Config) -> tuple[Table, Config]:
+    """Return a table without the columns that name rows, and the config that leaves them out and has the best of them.
 
     The columns of a table of numbers alone are features as they are, unless they are ids by their values.
     """
-    asked = {*config.data.numbers, *config.data.categories, *(config.data.features or ()), config.answer.today}
-    ids = [name for name, kind in table.kinds.items() if kind.name == "id"]
+    asked = {*config.data.numbers, *config.data.categories, *(config.data.features or ()), config.baselines.auto.today}
     found = [name for name, one in table.columns.items() if table.plain and kind_of(one).name == "id"]
-    notes = []
     named = config.answer.id
-    if dropped := [
-        name for name in dict.fromkeys([*found, *([named] if named in table.columns else [])]) if name not in asked
-    ]:
-        columns = {name: one for name, one in table.columns.items() if name not in dropped}
-        if columns:
-            kinds = {name: table.kinds[name] for name in columns}
-            others = [name for name in dropped if name != named and name not in ids]
-            notes += [f"left out as names of rows: {', '.join(map(repr, others))}"] if others else []
-            table = replace(table, columns=columns, kinds=kinds)
-            ids += dropped
-    return table, named or next(iter(ids), None), tuple(notes)
+    dropped = [name for name in dict.fromkeys([*filter(None, [named]), *found]) if name in table.columns]
+    ids = [name for name, kind in table.kinds.items() if kind.name == "id"]
+    dropped = [name for name in dropped if name not in ids and (name == named or name not in asked)]
+    ids = [*dropped, *ids]
+    identity = named or next(iter(ids), None)
+    if not dropped or len(dropped) == len(table.columns):
+        return table, config if identity == named else _updated(config, "answer", id=identity)
+    columns = {name: one for name, one in table.columns.items() if name not in dropped}
+    table = replace(table, columns=columns, kinds={name: table.kinds[name] for name in columns})
+    left_out = tuple(dict.fromkeys([*config.data.drop, *dropped]))
+    return table, _updated(_updated(config, "data", drop=left_out), "answer", id=identity)
+
+
+def _updated(config: Config, section: str, **values: Any) -> Config:  # noqa: ANN401  (of any keys)
+    """Return a config with other values of a section, which are not checked."""
+    return config.model_copy(update={section: getattr(config, section).model_copy(update=values)})
 
 
 def _own_of(path: str, frame: pd.DataFrame | None) -> Callable[[], pd.DataFrame]:
@@ -267,15 +268,16 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
 
     from ltr.answer import Learned, method_sentence, typical_cells, warnings_of
     from ltr.rankers import AutoRanker
+    from trainers.methods import first_stage_ranker
 
     config, table = given.config, given.table
     part, preparation = whole_table(config.data, table)
     names = preparation.get_feature_names_out().tolist()
     kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
     part = part.take(np.flatnonzero(kept))
-    today = config.answer.today
-    methods: Any = "auto" if config.answer.methods == ("auto",) else list(config.answer.methods)
-    ranker = AutoRanker(methods, today=today, simplicity=config.answer.simplicity, seed=config.seed)
+    today = config.baselines.auto.today
+    ranker = first_stage_ranker(config, AUTO)
+    assert isinstance(ranker, AutoRanker)
     progress = None
     if display is not None:
         hits = int((part.y > 0).sum())
@@ -297,8 +299,6 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     ranker.prepare_with(preparation)
     evidence, known = _evidence_of(ranker, part, None if table.weights is None else table.weights[kept], today)
     ranker.calibration_ = evidence.calibration  # chances are those of rows as they are, whatever their weight in a fit
-    size = len(known) if given.raw is None else len(given.raw.numbers)
-    found = evidence.found(evidence.depth(int(config.answer.visits or 1), size), config.seed)
     warnings = [*_about_columns(part.X, part.y, names), *_about_repeats(table)]
     learned = Learned(
         name_of(table.where),
@@ -307,14 +307,13 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
         int((part.y > 0).sum()),
         method_sentence(ranker.comparison_, today),
         today,
-        found.more is not None and found.more.high < 0,
         config.data.query,
         config.data.time,
-        given.id,
+        config.answer.id,
         typical_cells(table.columns, preparation.encodings_),
         evidence.reliability(),
-        (*warnings_of(evidence, ranker.comparison_, found, today, "--group"), *warnings),
-        (*_notes_on(given), *_left_out(preparation.left_out_), *given.notes),
+        (*warnings_of(evidence, ranker.comparison_, "--group"), *warnings),
+        (*_notes_on(given), *_left_out({**dict.fromkeys(config.data.drop, "dropped"), **preparation.left_out_})),
     )
     if given.raw is not None:
         return ranking_of(config, ranker, evidence, learned, given.raw)

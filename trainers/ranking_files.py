@@ -23,12 +23,14 @@ from trainers.config import Config, load_config
 from trainers.config.toml_text import dump_toml
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import RunError, read_json, reading, remove_leftovers, write_atomic, write_json, writing
+from trainers.run.folder import PAGE
 from trainers.task.data import FRAME
 
 if TYPE_CHECKING:
+    from ltr.answer import Answer
     from trainers.ranking import Ranking
 
-PAGE, CONFIG, EVIDENCE, LIST = "page.json", "config.toml", "evidence.npz", "list.csv"
+CONFIG, EVIDENCE, LIST = "config.toml", "evidence.npz", "list.csv"
 """Names of files in the folder."""
 _RANKERS = ("ranker.json", "ranker.safetensors")
 _ADVICE = "give the command that wrote it again"
@@ -97,12 +99,9 @@ def list_csv(ranking: Ranking, *, quote_formulas: bool = False) -> CsvText:
     return csv_text(ours, cells, range(len(ranked)), quote_formulas=quote_formulas)
 
 
-_KEPT = ("visits", "today", "id", "new", "methods", "simplicity")
-
-
 def config_text(config: Config, folder: Path) -> str:
     """Return the config that repeats a ranking, with paths relative to a folder."""
-    answer = config.answer.model_dump(include=set(_KEPT), exclude_defaults=True)
+    answer = config.answer.model_dump(exclude_defaults=True)
     data = config.data.model_dump(exclude_defaults=True)
     for section, keys in ((data, ("path",)), (answer, ("new",))):
         for key in keys:
@@ -110,11 +109,28 @@ def config_text(config: Config, folder: Path) -> str:
                 section[key] = os.path.relpath(Path(section[key]).absolute(), folder.absolute())
     data.setdefault("unlabelled", "drop")
     tree = {"name": config.name, "seed": config.seed, "data": data, "answer": answer}
+    if auto := config.baselines.auto.model_dump(exclude_defaults=True):
+        tree["baselines"] = {"auto": auto}
     memory = (
         "" if config.data.path != FRAME else "# The table was a frame in memory: write it to a file and name that.\n"
     )
     head = "# ltr rank gives the same page again; ltr run compares methods on a test set. ltr options lists all keys.\n"
     return f"{head}{memory}\n{dump_toml(tree)}"
+
+
+def read_answer(folder: Path) -> Answer:
+    """Return the page in a folder.
+
+    Raises:
+        RunError: a folder without a page, or with a damaged one.
+    """
+    from ltr.answer import Answer
+
+    page = read_json(folder / PAGE, _ADVICE)
+    if page is None:
+        raise RunError(f"{folder}: has no page of ltr rank in it")
+    with reading(folder / PAGE, _ADVICE):
+        return Answer.from_dict(page)
 
 
 def read_ranking(folder: Path) -> Ranking:
@@ -123,15 +139,11 @@ def read_ranking(folder: Path) -> Ranking:
     Raises:
         RunError: a folder without a page, or with files that are missing or damaged.
     """
-    from ltr.answer import Answer, Evidence
+    from ltr.answer import Evidence
     from ltr.rankers import AutoRanker
     from trainers.ranking import Ranking
 
-    page = read_json(folder / PAGE, _ADVICE)
-    if page is None:
-        raise RunError(f"{folder}: has no page of ltr rank in it")
-    with reading(folder / PAGE, _ADVICE):
-        answer = Answer.from_dict(page)
+    answer = read_answer(folder)
     with reading(folder / EVIDENCE, _ADVICE):
         evidence = Evidence.read(folder / EVIDENCE)
     file = next(filter(Path.exists, map(folder.joinpath, _RANKERS)), folder / _RANKERS[0])

@@ -46,7 +46,6 @@ class Learned:
         hits: number of hits among them.
         method: how the list is ranked, in a sentence.
         today: name of the column of today's scores; None where there is none.
-        today_is_better: whether today's scores found more than the ranking, beyond chance.
         query: name of the column of queries; None for one list.
         time: name of the column of times; None where rows have none.
         id: name of the column that names a row; None where rows go by their number.
@@ -62,7 +61,6 @@ class Learned:
     hits: int
     method: str
     today: str | None = None
-    today_is_better: bool = False
     query: str | None = None
     time: str | None = None
     id: str | None = None
@@ -249,7 +247,7 @@ def make_answer(
         line = tuple(sums_by_visits(other(rows.today), places_today, at).tolist())
     first = np.flatnonzero(places <= visits)
     first = first[np.lexsort((places[first], first * 0 if lists is None else lists[first]))]
-    depth = evidence.depth(visits, len(scores))
+    found = evidence.found(evidence.depth(visits, len(scores)))
     answer = Answer(
         learned,
         rows.listed,
@@ -267,9 +265,9 @@ def make_answer(
             tuple(by_chance.tolist()),
             line,
         ),
-        evidence.found(depth),
+        found,
         tuple(_entries(ranker, learned, rows, first, places, scores, chances)),
-        (*_about_list(rows, visits, sizes), *rows.warnings),
+        (*_about_today(found, learned.today), *_about_list(rows, visits, sizes), *rows.warnings),
     )
     return answer, scores
 
@@ -293,6 +291,29 @@ def _entries(
         number, name = int(rows.numbers[row]), rows.names[row]
         found.append(Entry(int(places[row]), name, number, float(chances[row]), float(scores[row]), reasons, query))
     return found
+
+
+def _about_today(found: Found, today: str | None) -> list[str]:
+    """Return warnings about today's scores: that they are better than the ranking, or may be, or are upside down."""
+    notes: list[str] = []
+    if today is not None and found.more is not None and found.today is not None:
+        if found.more.high < 0:
+            notes.append(
+                f"{today} found more hits than this ranking among rows with known labels: {found.today.value:.0f} "
+                f"against {found.hits.value:.0f} in {found.visits} visits. Keep using {today}."
+            )
+        elif found.more.low <= 0:
+            notes.append(
+                f"Whether this ranking finds more than {today} is open: among rows with known labels the difference is "
+                f"{found.more.value:.0f} hits in {found.visits} visits (90 %: {found.more.low:.0f} to "
+                f"{found.more.high:.0f})."
+            )
+        if found.today.value < found.chance:
+            notes.append(
+                f"{today} finds fewer hits than chance where its largest values come first. If small values are the "
+                "urgent ones, give it with the other sign."
+            )
+    return notes
 
 
 def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
@@ -362,16 +383,12 @@ def method_sentence(comparison: Comparison, today: str | None = None) -> str:
     return f"Ranked by {chosen}; {said(near)}{alone} {'is' if len(near) == 1 else 'are'} within noise."
 
 
-def warnings_of(
-    evidence: Evidence, comparison: Comparison, found: Found, today: str | None, group_remedy: str
-) -> list[str]:
+def warnings_of(evidence: Evidence, comparison: Comparison, group_remedy: str) -> list[str]:
     """Return what to know about the labelled rows and the methods before acting on a list.
 
     Args:
         evidence: the labelled rows.
         comparison: the comparison of the methods.
-        found: what was found among the rows.
-        today: name of the column of today's scores.
         group_remedy: where a column of groups is named, such as ``"--group"``.
     """
     notes = []
@@ -380,23 +397,6 @@ def warnings_of(
             f"Only {hits} of the {len(evidence.labels)} labelled rows are hits: few to learn from, so every number "
             "here is rough."
         )
-    if today is not None and found.more is not None and found.today is not None:
-        if found.more.high < 0:
-            notes.append(
-                f"{today} found more hits than this ranking among rows with known labels: {found.today.value:.0f} "
-                f"against {found.hits.value:.0f} in {found.visits} visits. Keep using {today}."
-            )
-        elif found.more.low <= 0:
-            notes.append(
-                f"Whether this ranking finds more than {today} is open: among rows with known labels the difference is "
-                f"{found.more.value:.0f} hits in {found.visits} visits (90 %: {found.more.low:.0f} to "
-                f"{found.more.high:.0f})."
-            )
-        if found.today.value < found.chance:
-            notes.append(
-                f"{today} finds fewer hits than chance where its largest values come first. If small values are the "
-                "urgent ones, give it with the other sign."
-            )
     if comparison.rows is not None:
         notes.append(f"The table is large: methods were compared on fits to {comparison.rows:,} of its rows at a time.")
     if comparison.similar is not None:

@@ -158,7 +158,7 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
         )
 
     parts = [folded(f"{headline(answer)} {answer.learned.method}"), folded(_about(answer))]
-    if warnings := [*answer.learned.warnings, *answer.warnings]:
+    if warnings := [*answer.warnings, *answer.learned.warnings]:
         parts.append("\n".join(["Before you act:", *(folded(one, "- ", "  ") for one in warnings)]))
     parts.append("\n".join(_list_lines(answer, width, shown)))
     if (left := len(answer.entries) - shown) > 0:
@@ -232,7 +232,7 @@ def _html_parts(answer: Answer, more: str) -> Iterator[str]:
     yield f"<h1>{_broken(headline(answer))}</h1>"
     yield f"<p>{_broken(learned.method)}</p>"
     yield f"<p>{_broken(_about(answer))}</p>"
-    if warnings := [*learned.warnings, *answer.warnings]:
+    if warnings := [*answer.warnings, *learned.warnings]:
         items = "".join(f"<li>{_broken(one)}</li>" for one in warnings)
         yield f'<section class="care"><h2>Before you act</h2><ul>{items}</ul></section>'
     yield "<h2>Hits by visits</h2>"
@@ -282,7 +282,7 @@ def _html_entry(entry: Entry) -> str:
     return f"<tr>{cells}<td>{_broken(percent(entry.chance))}</td><td>{reasons}</td></tr>\n"
 
 
-_WIDTH, _HEIGHT, _LEFT, _BELOW, _ABOVE, _RIGHT = 360, 230, 40, 40, 10, 10
+_WIDTH, _HEIGHT, _LEFT, _BELOW, _ABOVE, _RIGHT = 360, 230, 40, 40, 10, 18
 
 
 def _svg(answer: Answer) -> str:
@@ -355,7 +355,7 @@ _STYLE = """
 .ltr-page .care h2 { margin: 0.6rem 0 0.2rem; font-size: 1rem; }
 .ltr-page ul { margin: 0.3rem 0; padding-left: 1.1rem; }
 .ltr-page figure { margin: 0; }
-.ltr-page .curve { width: 100%; height: auto; display: block; }
+.ltr-page .curve { width: 100%; max-width: 34rem; height: auto; display: block; }
 .ltr-page svg text { font-size: 12px; fill: var(--faint); stroke: none; }
 .ltr-page svg .right { text-anchor: end; }
 .ltr-page svg .middle { text-anchor: middle; }
@@ -375,12 +375,12 @@ _STYLE = """
 .ltr-page th, .ltr-page td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem 0.35rem 0; font-weight: 400;
   border: 0; border-bottom: 1px solid var(--line); background: none; color: inherit; }
 .ltr-page thead th { font-size: 0.875rem; color: var(--faint); }
-.ltr-page tbody th { font-weight: 600; min-width: 3.9rem; }
+.ltr-page tbody th { font-weight: 600; font-size: 0.9rem; min-width: 3.9rem; }
 .ltr-page .query th { padding-top: 1rem; }
 .ltr-page .list td:nth-child(1), .ltr-page .list td:nth-child(3), .ltr-page .list thead th { white-space: nowrap;
   overflow-wrap: normal; }
 .ltr-page .list td:nth-child(4) { font-size: 0.9rem; width: 60%; }
-.ltr-page .place { color: var(--faint); text-align: right; }
+.ltr-page .place { color: var(--faint); text-align: right; width: 1%; padding-right: 0.5rem; }
 .ltr-page details { border-top: 1px solid var(--line); margin-top: 1rem; padding-top: 0.5rem; }
 .ltr-page summary { cursor: pointer; font-weight: 600; }
 @media print { .ltr-page { max-width: none; } }

@@ -550,10 +550,27 @@ AUTO = "auto"
 _BASELINES = (AUTO, "logistic_regression", "rankboost")
 
 
+_RANKED = ("logistic", "rankboost", "boosting", "forest", "network")
+
+
+def _ranked(text: str) -> str:
+    """Return the name of a method as `ltr.rankers.AutoRanker` takes it."""
+    if text in _RANKED:
+        return text
+    if is_code(text):
+        return str(estimator_name(text))
+    try:
+        return _loss(text)
+    except ValueError:
+        hint = nearest(text, (*_RANKED, *sorted(_LOSSES)))
+        rule = f"must be {', '.join(_RANKED)}, a loss such as ranknet, or module:Class(option=value,...){hint}"
+        raise ValueError(rule) from None
+
+
 class AutoConfig(Section):
     """The methods that are compared out of fold and blended; the best of them, or the blend, is recommended."""
 
-    methods: Several[StrictStr] = option(
+    methods: Several[Annotated[StrictStr, AfterValidator(_ranked)]] = option(
         (),
         "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, other losses, "
         "and estimators as `module:Class(option=value,...)`; what suits the data when left out",
@@ -806,31 +823,11 @@ class StatisticsConfig(Section):
                 yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name, ()
 
 
-_RANKED = ("auto", "logistic", "rankboost", "boosting", "forest", "network")
-
-
-def _ranked(text: str) -> str:
-    """Return the name of a method as `ltr.rankers.AutoRanker` takes it."""
-    if text in _RANKED:
-        return text
-    if is_code(text):
-        return str(estimator_name(text))
-    try:
-        return _loss(text)
-    except ValueError:
-        hint = nearest(text, (*_RANKED, *sorted(_LOSSES)))
-        rule = f"must be {', '.join(_RANKED)}, a loss such as ranknet, or module:Class(option=value,...){hint}"
-        raise ValueError(rule) from None
-
-
 class AnswerConfig(Section):
     """The page that `ltr rank` makes: which rows to visit, and how many hits to expect."""
 
     visits: StrictInt | None = option(
         None, "number of rows to visit, of each query where there are queries; ltr rank needs it", ge=1, free=True
-    )
-    today: _Name = option(
-        None, "column of your table with the scores in use today, larger first, to compare with", free=True
     )
     id: _Name = option(None, "column of your table that names a row; found by its values when left out", free=True)
     new: _Name = option(
@@ -839,22 +836,6 @@ class AnswerConfig(Section):
         "if there are none all of its rows",
         free=True,
     )
-    methods: Several[Annotated[StrictStr, AfterValidator(_ranked)]] = option(
-        ("auto",), "methods to compare and blend, from the simplest on; auto takes those that suit the data", free=True
-    )
-    simplicity: float = option(
-        -1.0,
-        "by how many standard deviations a simpler method may do worse than the blend and still be taken; -1 asks it "
-        "to do better by one",
-        free=True,
-    )
-
-    def clashes(self) -> Iterator[Clash]:
-        """Refuse other methods beside auto."""
-        if "auto" in self.methods and len(self.methods) > 1:
-            yield "methods", "must be auto alone, or other methods", list(self.methods), ()
-        if self.id is not None and self.id == self.today:
-            yield "id", "must not be the column of today's scores", self.id, ("today",)
 
 
 _LOGGERS = ("tensorboard", "mlflow", "wandb")

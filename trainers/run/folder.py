@@ -59,6 +59,8 @@ from trainers.records import check_types, is_sweep
 if TYPE_CHECKING:
     from ltr.rankers import Ranker
 
+PAGE = "page.json"
+"""Name of the file of a ranking's page (`trainers.ranking_files`)."""
 # keys that say where to write, not what to compute: a run goes on when they change
 _FREE_KEYS = frozenset({"runs_dir", "data.cache"})
 
@@ -246,6 +248,8 @@ def find(text: str, is_one: Callable[[Path], bool], what: str, runs_dir: str | P
 
 def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
     """Find the run folder at a path, or of that name in the runs folder."""
+    if (Path(text) / PAGE).exists() and not RunFolder(Path(text)).begun:
+        raise RunError(f"{text}: is the page of a ranking: `ltr rank {text} --new TABLE` ranks other rows")
     return RunFolder(find(text, lambda path: RunFolder(path).begun, "run folder", runs_dir))
 
 
