@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from _bench import Json, Records, apart, command_line, parsed, peak, publish
 from _highs import HighsSolver
 from _lists import HIGH_DIMENSION, TINY, Case, cases, standard_cases
@@ -47,16 +46,13 @@ class Method(NamedTuple):
     own_model: bool = False  # its bound holds only for the weights that its model admits
 
 
-_DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 _METHODS = {
     "weight_space": Method(METHODS["weight_space"], "weight-space search", "#0072b2"),
-    "batches": Method(WeightSpaceSearch(device=_DEVICE, scip=False), f"weight-space search on {_DEVICE}", "#cc79a7"),
     "direct": Method(WeightSpaceSearch(scip=False), "weight-space search without SCIP", "#56b4e9"),
     "resolved": Method(METHODS["resolved"], "SCIP, strengthened model", "#e69f00"),
     "resolved_faithful": Method(METHODS["resolved_faithful"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
     "highs": Method(HighsSolver(), "HiGHS, the paper's model", "#777777", (1, 1.5), True),
 }
-_DEFAULT = [name for name in _METHODS if name != "batches"]
 _START = 2.0  # seconds of the local search that gives the warm start
 _GRACE = 300.0  # seconds beyond the limit after which a process is killed
 _STEP = 0.99  # the trace keeps a point when the gap falls to this share of the last one
@@ -262,16 +258,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--top", nargs="+", metavar="K", default=["50", "100", "150", "full"], help="lengths of lists")
     parser.add_argument("--high-dimension", action="store_true", help="the lists with 10 features and more instead")
     parser.add_argument("--limits", nargs="+", type=float, metavar="SECONDS", help="default 10 60 600, or 10 60")
-    parser.add_argument(
-        "--methods", nargs="+", choices=_METHODS, help=f"of {', '.join(_METHODS)} (default: all but batches)"
-    )
+    parser.add_argument("--methods", nargs="+", choices=_METHODS, help=f"of {', '.join(_METHODS)} (default: all)")
     parser.add_argument("--threads", type=int, default=available_threads(), help="for those that use several")
     parser.add_argument("--table-only", action="store_true", help="compute nothing")
     parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
     options = parsed(parser, measure, arguments)
     wide = options.high_dimension
     options.limits = sorted(options.limits or ([10.0, 60.0] if wide else [10.0, 60.0, 600.0]))
-    options.methods = options.methods or (["weight_space", "resolved_faithful"] if wide else _DEFAULT)
+    options.methods = options.methods or (["weight_space", "resolved_faithful"] if wide else list(_METHODS))
     results = Records(options.out / "results.jsonl", _KEY)
     try:
         if wide:

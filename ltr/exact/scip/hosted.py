@@ -72,7 +72,6 @@ def prove_in_scip(
     threads: int,
     coordinates: str | None = None,
     local_search: float = 0.0,
-    device: str | None = None,
     configure: Callable[[Model], object] | None = None,
 ) -> Ending:
     """Prove the value of a state's weights, or of better ones, in SCIP; see `Proof` for the arguments.
@@ -85,7 +84,7 @@ def prove_in_scip(
     relaxed = not _branches(state.problem)
     with Interrupts() as interrupts:
         interrupts.arm()
-        with Proof(state, threads, coordinates, local_search, device, relaxed=relaxed) as proof:
+        with Proof(state, threads, coordinates, local_search, relaxed=relaxed) as proof:
             interrupts.disarm()  # SCIP's callbacks arm it
             if proof.ending is not None:
                 return proof.ending

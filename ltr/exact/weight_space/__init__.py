@@ -5,7 +5,6 @@ module                 contents
 =====================  =================================================================================================
 `search`               the proof: rounds of cutoffs that fall step by step, at each of which every box is closed
 `pool`                 the pool of threads that closes boxes
-`batches`              the same on one device of torch, in batches
 `space`                the problem as compiled code reads it
 `supports`             sets of columns to search, where few may be used
 `coordinates`          the coordinates that are searched
@@ -63,9 +62,6 @@ class WeightSpaceSearch:
         scip: whether SCIP runs the proof (`ltr.exact.scip.hosted`). Without it, everything else is the same, but side
             constraints that link several weights can take far longer. Whole numbers and required columns, which the
             model in SCIP does not have, are always searched without it.
-        device: a device of torch with float64, such as ``"cuda"``, on which boxes are closed in batches of thousands;
-            experimental. None for the compiled search on the processor, which knows every problem and bounds boxes
-            better.
         configure: called with the `pyscipopt.Model` before SCIP solves it, to include event handlers or set limits.
 
     Raises:
@@ -76,7 +72,6 @@ class WeightSpaceSearch:
     coordinates: str | None = None
     local_search: float = 0.1
     scip: bool = True
-    device: str | None = None
     configure: Callable[[Any], object] | None = None
 
     def __post_init__(self) -> None:
@@ -86,11 +81,6 @@ class WeightSpaceSearch:
             one_of("coordinates", self.coordinates, SYSTEMS)
         if not 0 <= self.local_search < 1:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
-
-        if self.device is not None:
-            from ltr.exact.weight_space.batches import check_device
-
-            check_device(self.device)
         check_callable("configure", self.configure)
         if self.configure is not None and not self.scip:
             raise ValueError("configure is about SCIP's model: leave scip=True, got scip=False")
@@ -98,14 +88,9 @@ class WeightSpaceSearch:
     def check(self, problem: Problem) -> None:
         """Accept every problem with pairs, but adapted coordinates only where nothing is asked of single weights.
 
-        Constraints in SCIP's terms need SCIP, and real weights of which all may differ from 0. A device takes problems
-        that ask nothing of single weights.
+        Constraints in SCIP's terms need SCIP, and real weights of which all may differ from 0.
         """
         check_pairs(problem)
-        if self.device is not None:
-            from ltr.exact.weight_space.batches import check_problem
-
-            check_problem(problem)
         if problem.constraints is not None and not problem.constraints.linear:
             asked = {
                 "scip=False": not self.scip,
@@ -160,7 +145,7 @@ class WeightSpaceSearch:
             search_briefly()
         if state.closed(claimed=False):
             return Ending(Status.OPTIMAL, "the bound is attained")
-        options = state, threads, self.coordinates, share, self.device
+        options = state, threads, self.coordinates, share
         if self.scip and problem.integer is None and not problem.required:
             from ltr.exact.scip.hosted import prove_in_scip
 

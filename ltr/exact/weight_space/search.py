@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,9 +38,6 @@ from ltr.exact.weight_space.space import (
     spaces_of,
 )
 from ltr.exact.weight_space.supports import Sets
-
-if TYPE_CHECKING:
-    from ltr.exact.weight_space.batches import BatchPool
 
 _EARLY = 0.05  # share of its time that a round is to end before the limit
 _LEAST_ROOM = 0.3  # share of the time left that it may take all the same
@@ -107,14 +103,13 @@ def prove(
     threads: int,
     coordinates: str | None = None,
     local_search: float = 0.0,
-    device: str | None = None,
 ) -> Ending:
     """Prove the value of a state's weights, or of better ones, within its limits; see `Proof` for the arguments.
 
     Raises:
         Stopped: a limit of the state is reached.
     """
-    with Proof(state, threads, coordinates, local_search, device) as proof:
+    with Proof(state, threads, coordinates, local_search) as proof:
         while proof.ending is None:
             proof.begin()
             proof.close_all()
@@ -153,7 +148,6 @@ class Proof:
         threads: number of threads; fewer where memory does not suffice.
         coordinates: one of `SYSTEMS`; None for the adapted ones if they gain anything.
         local_search: share of the time in which one of the threads looks for better weights.
-        device: device of torch on which boxes are closed in batches; None for compiled code on the threads.
         relaxed: search the problem's relaxation (`Problem.relaxed`) first, if it has one.
 
     Raises:
@@ -166,7 +160,6 @@ class Proof:
         threads: int,
         coordinates: str | None = None,
         local_search: float = 0.0,
-        device: str | None = None,
         *,
         relaxed: bool = True,
     ) -> None:
@@ -174,7 +167,7 @@ class Proof:
             threads -= 1
         self.state, self.spent = state, 0
         self.ending: Ending | None = None
-        self._threads, self._coordinates, self._share, self._device = threads, coordinates, local_search, device
+        self._threads, self._coordinates, self._share = threads, coordinates, local_search
         self._searched_at, self._turn, self._pause, self._searched_from = state.seconds, 0, _PAUSE, state.value
         self._beside = SearchBeside(state)
         self._boxes = state.nodes  # without those of the present worker pool
@@ -251,20 +244,10 @@ class Proof:
 
     def _search_in(self, searchable: Searchable) -> None:
         self.searchable, self._subtrees = searchable, Subtrees(searchable)
-        self._workers: WorkerPool | BatchPool = self._pool_of(searchable)
+        self._workers = WorkerPool(searchable, self._threads, self._offer, self._settle)
         sides = self.problem.constraints
         self._workers.trusted = sides is None or sides.linear
         self._share_threads()
-
-    def _pool_of(self, searchable: Searchable) -> WorkerPool | BatchPool:
-        if self._device is None:
-            return WorkerPool(searchable, self._threads, self._offer, self._settle)
-        from ltr.exact.weight_space.batches import BatchPool, padded_bytes
-
-        if (needed := padded_bytes(searchable.space)) > self.state.memory.left:
-            takes = math.ceil(needed / MEGABYTE)
-            raise Stopped(Status.MEMORY_LIMIT, f"the pairs take about {takes} MB on a device: leave device=None")
-        return BatchPool(searchable, self._device, self._offer, self._settle)
 
     @property
     def _adaptable(self) -> bool:
