@@ -48,11 +48,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, check_callable
-from ltr.data.dataset import checked_queries
+from ltr.data.dataset import checked_queries, labels_agree
 from ltr.data.similar import similar_rows
 from ltr.demands import Column, Demands, Row
 from ltr.losses import parse_loss, ranknet_loss
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration
 from ltr.rankers.choice import Fold, compare, folds_of, places
@@ -65,6 +65,7 @@ from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
 
 if TYPE_CHECKING:
+    from ltr.exact import Limits, Solution
     from ltr.onnx_graph import OnnxGraph
     from ltr.rankers.demand_checks import RankerKind
 
@@ -424,6 +425,57 @@ class AutoRanker(Ranker):
         features = self._features(X)
         lists = None if qid is None else checked_queries(qid, len(features))[0]
         return {name: member.scores(features, lists) for name, member in self._members.items()}
+
+    def best_blend(
+        self,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        top_k: int | None = 50,
+        limits: Limits | None = None,
+    ) -> tuple[Solution, float] | None:
+        """Return the weights of the members with the largest statistic on the top of the list out of fold, proven.
+
+        They do no better on new rows than those that are deployed, which is why they are not (`docs/answer.md`). What
+        they tell is how much of the statistic any blend of these methods could have on this list.
+
+        Args:
+            y: the labels of the fit, (n,).
+            qid: the lists of the fit, (n,).
+            top_k: rows of each list to rerank; None takes all.
+            limits: limits of the search.
+
+        Returns:
+            The `Solution`, and the value of the deployed weights there. None where scores out of fold were not kept, a
+            single method is deployed, or the top holds a single label.
+
+        Examples:
+            >>> from sklearn.datasets import load_breast_cancer
+            >>> X, y = load_breast_cancer(return_X_y=True)
+            >>> ranker = AutoRanker(["logistic", "boosting"]).fit(X[::2, :5], 1 - y[::2])
+            >>> solution, own = ranker.best_blend(1 - y[::2], top_k=120)
+            >>> solution.status.value, bool(solution.value >= own)
+            ('optimal', True)
+        """
+        from ltr.rankers.exact import ExactRanker, cut
+
+        if self.members_out_of_fold_ is None or self.out_of_fold_ is None or len(self.weights_) < 2:
+            return None
+        scores, members = self.out_of_fold_.mean(axis=0), self.members_out_of_fold_.mean(axis=0)
+        labels, lists = labels_and_lists(y, qid, len(scores))
+        known = np.flatnonzero(~np.isnan(scores))
+        of_known = None if lists is None else np.unique(lists[known], return_inverse=True)[1]
+        top = known[scores[known] >= cut(scores[known], of_known, top_k)]
+        tops = None if lists is None else lists[top]
+        if labels_agree(labels[top], tops):
+            return None
+        signs: dict[str | int, str] = dict.fromkeys(range(members.shape[1]), "+")
+        exact = ExactRanker(self.statistic, gain=self.gain, normalize=self.normalize, signs=signs, limits=limits)
+        exact.fit(members[top], labels[top], tops)
+        solution, problem, found = exact.solution_, exact.problem_, exact._lists
+        assert solution is not None and problem is not None and found is not None  # noqa: PT018 (after a fit)
+        weights = np.array([self.weights_.get(name, 0.0) for name in self._members])
+        return solution, problem.statistic_value(problem.in_box(found.standardised(weights)))
 
     @property
     def linear_weights(self) -> FloatArray | None:

@@ -159,7 +159,7 @@ class TwoStageRanker(Ranker):
         "the others are ordered by base. Without a threshold these are the top_k largest base scores of each list"
     )
 
-    base: Any = "logistic"  # a name or any estimator
+    base: Any = "auto"  # a name or any estimator
     exact: str | RankStatistic | ExactRanker = "dcg"
     top_k: int | None = 50
     _: KW_ONLY

@@ -346,7 +346,8 @@ class Results:
             return ""
         kept = method == EXACT and self.choice is not None and not self.choice.reranks
         order = f", which ranks as {self.base} does" if kept else ""
-        how = next((row.message for row in self.rows if row.method == AUTO), "") if self.base == AUTO else ""
+        told = next((row.message for row in self.rows if row.method == AUTO), "") if self.base == AUTO else ""
+        how = told.partition(". ")[0]  # what is deployed, without what else there is to say
         return f"recommended: {method}{order}{f': {how}' if how else ''}"
 
     @property
