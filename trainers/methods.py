@@ -284,8 +284,8 @@ def _told(task: Task, ranker: AutoRanker) -> str:
     solution, own = found
     proven = "proven" if solution.status is Status.OPTIMAL else f"at most {solution.bound:.6g}"
     return (
-        f"{said}. On the {task.top}, out of fold, its weights reach {statistic} {own:.6g}; the best weights of a blend, "
-        f"which do no better on new rows, {solution.value:.6g} ({proven})"
+        f"{said}. On the {task.top}, out of fold, its weights reach {statistic} {own:.6g}; the best weights of a "
+        f"blend, which do no better on new rows, {solution.value:.6g} ({proven})"
     )
 
 
