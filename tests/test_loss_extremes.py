@@ -245,6 +245,9 @@ def _list_mle(loss, s, y, w):
 def _gains(loss, y):
     gains = 2**y - 1 if loss.gain == "exp2" else y
     weights = np.asarray(loss.statistic.weights(len(y))[::-1], dtype=np.longdouble)
+    kind, cutoff = loss.statistic.kind, loss.statistic.cutoff
+    gains = (y > 0).astype(gains.dtype) if kind.counts_hits else gains
+    weights = weights / {"top": cutoff, "positives": max(1, (y > 0).sum())}.get(kind.share_of, 1)
     return gains, weights, (np.sort(gains)[::-1] * weights).sum()
 
 

@@ -60,7 +60,7 @@ def _recorded(monkeypatch):
         ranked.append((np.floor(scores), features[:, 0]))
         return merged(self, scores, cuts, features, queries)
 
-    monkeypatch.setattr("ltr.rankers.two_stage._PartScores.on_the_scale_of", lambda self, own: self.scores)
+    monkeypatch.setattr("ltr.rankers.two_stage.PartScores.on_the_scale_of", lambda self, own: self.scores)
     monkeypatch.setattr(TwoStageRanker, "_fit_stage", recorded_stage)
     monkeypatch.setattr(TwoStageRanker, "_merged", recorded_merge)
     return learned, ranked

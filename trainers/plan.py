@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from trainers.config import CARD, EXACT, Config, free_keys
 from trainers.config.grids import Grid, GridConfig, Variant
-from trainers.config.sections import EARLIER
+from trainers.config.sections import BEFORE
 from trainers.config.toml_text import flat, unflat
 from trainers.files import Json
 
@@ -107,8 +107,8 @@ def _dumped(config: Config, *, set_only: bool) -> Json:
     """
     whole = flat(config.model_dump(mode="json"))
     kept = flat(config.model_dump(mode="json", exclude_defaults=True)) if set_only else whole
-    newer = {key: whole[key] for key in EARLIER if whole[key] != EARLIER[key]}
-    return unflat({key: value for key, value in kept.items() if key not in EARLIER} | newer)
+    newer = {key: whole[key] for key in BEFORE if whole[key] != BEFORE[key]}
+    return unflat({key: value for key, value in kept.items() if key not in BEFORE} | newer)
 
 
 def _section(config: Config, method: str) -> str:

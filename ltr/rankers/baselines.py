@@ -99,7 +99,7 @@ class LogisticRegressionRanker(Ranker):
         [0.0, 0.0]
     """
 
-    _FITTED = ("coef_", "intercept_", "center_", "C_", "n_iter_")
+    _FITTED = ("coef_", "intercept_", "center_", "n_iter_")
     _HOW = "score = intercept_ + sum over columns j of coef_[j] * x[j]"
 
     C: float | Literal["auto"] = 1e4

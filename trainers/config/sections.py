@@ -61,12 +61,9 @@ EARLIER: dict[str, Any] = {
     "data.date_format": None,
     "data.first_year": None,
     "data.unlabelled": None,
-    "surrogate.losses": ["ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"],
-    "baselines.methods": ["logistic_regression", "rankboost"],
     "baselines.auto.methods": [],
     "baselines.auto.today": None,
     "baselines.auto.simplicity": -1.0,
-    "exact.base": "logistic_regression",
     "exact.choose": False,
     "exact.base_score": False,
     "exact.spread": None,
@@ -92,6 +89,13 @@ EARLIER: dict[str, Any] = {
     "tracking.loggers": ["tensorboard"],
 }
 """Keys that are newer than version 0.1, with the values that stand for what it did; records leave these out."""
+BEFORE: dict[str, Any] = {
+    **EARLIER,
+    "surrogate.losses": ["ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"],
+    "baselines.methods": ["logistic_regression", "rankboost"],
+    "exact.base": "logistic_regression",
+}
+"""The same with keys whose defaults have changed; ids of results leave out what was so before."""
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
 
