@@ -144,8 +144,9 @@ def test_trees_score_as_their_model_wherever_they_are(name, model_of, tmp_path):
         np.testing.assert_array_equal(ranker.predict(X[:n]), scores[:n])
     for again in (copy.deepcopy(ranker), pickle.loads(pickle.dumps(ranker))):
         np.testing.assert_array_equal(again.predict(X), scores)
-    ranker.save(tmp_path / "model.json")
-    np.testing.assert_array_equal(Ranker.load(tmp_path / "model.json").predict(X), scores)
+    path = tmp_path / f"model{ranker.file_suffix}"
+    ranker.save(path)
+    np.testing.assert_array_equal(Ranker.load(path).predict(X), scores)
     ranker.to_onnx(tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     np.testing.assert_array_equal(session.run(["score"], {"features": X})[0], scores)

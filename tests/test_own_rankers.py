@@ -178,7 +178,7 @@ def test_a_name_has_one_spelling_and_a_short_form():
         ("own_rankers:Means(power=true)", "power must be spelled as in Python, True, got 'true'"),
         ("own_rankers:Means(power=1,power=2)", "each option once, got 'power=2'"),
         ("own_rankers:exact", "has the name 'exact', which is that of another method, or of a folder of the run"),
-        ("rankbost", "must be logistic_regression, rankboost, or module:Class(option=value,...)"),
+        ("rankbost", "must be auto, logistic_regression, rankboost, or module:Class(option=value,...)"),
         ("own_rankers:Means(" + ",".join(f"o{i}={i}" for i in range(40)) + ")", "has more than 100 letters"),
     ],
 )
@@ -214,7 +214,7 @@ def test_seeds_are_those_of_the_run_unless_they_are_given(on_path):
 
 
 def test_plain_configs_import_nothing_slow():
-    plain = "{'name': 'x', 'data': {'name': 'gaussians'}, 'exact': {'base': 'rankboost'}}"
+    plain = "{'name': 'x', 'data': {'name': 'gaussians'}, 'baselines': {'methods': ['rankboost']}}"
     program = f"from trainers.config import parse_config; parse_config({plain})"
     assert loaded_by(program, ["lightgbm", "xgboost", "sklearn", "torch"]) == []
 

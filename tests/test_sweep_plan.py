@@ -30,7 +30,8 @@ def ids(found, method=None):
 def test_ids_stay_what_they_are():
     """Files of finished sweeps are found by them: an id that changes throws their results away."""
     tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["hinge"], "l2": 0.1}}
-    tree |= {"exact": {"top_k": 20, "time_limit": 5.0, "choose": False}}
+    tree |= {"exact": {"top_k": 20, "time_limit": 5.0, "choose": False, "base": "logistic_regression"}}
+    tree["baselines"] = {"methods": ["logistic_regression", "rankboost"]}
     grid = Grid(GridConfig(experiments=("g.toml",), splits=1), (Variant({}, parse_config(tree)),))
     assert list(plan([grid], {"g": SHA}).cells) == [
         "g/0/hinge-9b2e8b09364b",
@@ -152,7 +153,13 @@ def test_an_exact_cell_is_another_on_a_base_of_other_options(tmp_path):
 )  # fmt: skip
 def test_keys_concern_methods(method, base, keys):
     config = parse_config(
-        {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["hinge"]}, "exact": {"base": base}}
+        {
+            "name": "g",
+            "data": {"name": "gaussians"},
+            "surrogate": {"losses": ["hinge"]},
+            "baselines": {"methods": ["rankboost"]},
+            "exact": {"base": base},
+        }
     )
     grid = Grid(GridConfig(experiments=("g.toml",), splits=1), (Variant({}, config),))
     (cell,) = [cell for cell in plan([grid], {"g": SHA}).cells.values() if cell.method == method]
@@ -197,6 +204,7 @@ def grids(draw):
         for name, values in itertools.product(names, itertools.product(*(VARIED[key] for key in varied))):
             choice = dict(zip(varied, values, strict=True))
             tree = {"name": name, "data": {"name": "gaussians"}, "surrogate": {"losses": list(LOSSES)}}
+            tree["baselines"] = {"methods": ["logistic_regression", "rankboost"]}
             for key, value in choice.items():
                 *sections, last = key.split(".")
                 table = tree

@@ -266,7 +266,7 @@ class Ranker(BaseEstimator):
             >>> y = rng.random(400) < 1 / (1 + np.exp(-2 * X[:, 0]))
             >>> ranker = LogisticRegressionRanker().fit(X, y).calibrate(X, y)
             >>> ranker.predict_proba([[-2.0, 0.0], [2.0, 0.0]])[:, 1].round(1).tolist()
-            [0.1, 0.9]
+            [0.0, 1.0]
         """
         if folds is not None:
             check_whole("folds", folds, 2, " or None")

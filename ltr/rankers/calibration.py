@@ -51,6 +51,9 @@ ISOTONIC_FROM = 100
 """Number of hits, and of misses, from which the map is isotonic regression."""
 
 
+_LEAST_DEVIATION = 1e-140  # of scores that differ
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """A nondecreasing map from scores to the chance of a hit; `fit_calibration` makes one.
@@ -334,6 +337,8 @@ def _sigmoid(values: FloatArray, sizes: FloatArray, hits: FloatArray) -> tuple[F
     size = float(np.abs(values).max()) or 1.0
     center = float(np.average(values / size, weights=sizes))
     deviation = float(np.average((values / size - center) ** 2, weights=sizes)) ** 0.5
+    if deviation * size < _LEAST_DEVIATION:  # beyond which a slope has no room in floating point
+        size, center, deviation = 1.0, 0.0, 0.0
     share = float(target.sum() / sizes.sum())
     a, b = float(np.log(share / (1 - share))), 0.0  # by scores of mean 0 and deviation 1
     scaled = (values / size - center) / (deviation or 1.0)
