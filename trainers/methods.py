@@ -346,13 +346,15 @@ def _fit_exact(
     note = ranker.note_ if choice is None or choice.reranks else ""  # it would say the choice again
     rule = "" if ranker.exact_.points_ is None else f"points: {ranker.exact_.rule(task.split.feature_names)}"
     if solution is not None and problem is not None:
+        quick = choice is not None and solution.status is Status.HEURISTIC
+        advice = "found by a quick search; exact.choose = false asks for the proof" if quick else solution.status.advice
         known = ranker.exact_.warm_starts_
         given = known[len(known) - len(weights) :]
         record |= {
             "status": solution.status.value,
             "seconds": solution.seconds if choice is None else seconds,
             "steps": solution.nodes,
-            "message": "; ".join(filter(None, (solution.status.advice, solution.message, note, rule))),
+            "message": "; ".join(filter(None, (advice, solution.message, note, rule))),
             "list": {
                 "n": problem.n,
                 "n_pos": int((problem.gains > 0).sum()),

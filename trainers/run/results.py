@@ -97,7 +97,8 @@ class Row:
         found = {f.name: record[f.name] for f in fields(cls) if f.name in record}
         found |= {"first_k": first_k, "periods": periods}
         bounds = to_json(record.get("list") or {})
-        found |= {name: bounds.get(name) for name in ("bound", "gap", "trivial_bound")}
+        if not (record.get("choice") and record["status"] == Status.HEURISTIC.value):  # else no proof was asked for
+            found |= {name: bounds.get(name) for name in ("bound", "gap", "trivial_bound")}
         top = bounds.get("reached", top)  # the list of an exact stage that corrects a base score is its own
         return cls(**found | {"top": top, "objective": bounds.get("value"), "message": record.get("message") or ""})
 
