@@ -131,7 +131,7 @@ class AutoRanker(Ranker):
     Args:
         methods: ``"auto"``, or a list of names as `make_ranker` takes them, and of estimators, from the simplest to the
             least simple. ``"auto"`` takes, for labels 0 and 1 in one list: ``logistic``, ``ranknet``, ``rankboost``,
-            ``boosting``, ``forest`` and from 1,000 rows ``network``; for graded labels and lists by query ``ranknet``,
+            ``boosting``, ``forest`` (extremely randomised trees) and from 1,000 rows ``network``; for graded labels and lists by query ``ranknet``,
             ``boosting`` (of LightGBM with the RankNet loss where it is installed), ``forest`` and from 100 lists a
             ``network``.
         today: column of X, by name or index, with the scores by which rows are ranked today; another method.
@@ -699,13 +699,14 @@ def _by_name(rows: _Rows, seed: int) -> dict[str, Callable[[], Any]]:
     from sklearn import ensemble
 
     n, kind = len(rows.labels), "Classifier" if rows.pointwise else "Regressor"
-    forest = getattr(ensemble, f"RandomForest{kind}")(
+    many: dict[str, Any] = {} if n <= _MOST_ROWS else {"bootstrap": True, "max_samples": _MOST_ROWS}
+    forest = getattr(ensemble, f"ExtraTrees{kind}")(
         _TREES if n <= 10_000 else 100,
         min_samples_leaf=3,
         max_features="sqrt",
-        max_samples=None if n <= _MOST_ROWS else _MOST_ROWS,
         n_jobs=available_threads(),
         random_state=seed,
+        **many,
     )
     boosting = getattr(ensemble, f"HistGradientBoosting{kind}")(
         learning_rate=0.06,
