@@ -72,10 +72,10 @@ BAD = [
     (
         "baselines.methods",
         ["rankbost"],
-        "baselines.methods[0]: must be logistic_regression, rankboost, or module:Class",
+        "baselines.methods[0]: must be auto, logistic_regression, rankboost, or module:Class",
     ),
     ("baselines.rankboost.thresholds", 0, 'baselines.rankboost.thresholds: must be an integer >= 1, or "all", got 0'),
-    ("exact.base", "svm", "exact.base: must be a method of this run (ranknet, hinge"),
+    ("exact.base", "svm", 'exact.base: must be a method of this run (auto), got "svm"'),
     ("exact.top_k", 1, 'exact.top_k: must be an integer >= 2, or "full", got 1'),
     ("exact.top_k", "all", 'exact.top_k: must be an integer >= 2, or "full", got "all"'),
     ("exact.top_k", True, 'exact.top_k: must be an integer >= 2, or "full", got true'),
@@ -183,7 +183,7 @@ def test_a_file_names_its_run_and_takes_overrides(tmp_path):
     assert config.exact.C == 0.001
     assert config.surrogate.losses == ("ranknet", "p_norm_push(p=4,inner=logistic)")
     assert config.exact.base == "p_norm_push(p=4,inner=logistic)"
-    assert config.methods == (*config.surrogate.losses, "logistic_regression", "rankboost", "exact")
+    assert config.methods == (*config.surrogate.losses, "auto", "exact")
     assert config.reported == ("dcg", "mrr")
     assert not config.tracking.figures
 
