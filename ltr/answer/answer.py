@@ -342,7 +342,7 @@ WORDS = {
     "ranknet": "RankNet",
     "rankboost": "RankBoost",
     "boosting": "boosted trees",
-    "forest": "a forest of randomised trees",
+    "forest": "a forest",
     "network": "a neural network",
 }
 """Methods by name, as a page calls them."""
@@ -359,7 +359,7 @@ def method_sentence(comparison: Comparison, today: str | None = None) -> str:
         >>> same = {"blend": 0.0, "forest": 0.1, "logistic": -0.5}
         >>> noise = dict.fromkeys(same, 0.2)
         >>> print(method_sentence(Comparison("blend", same, same, noise, {"forest": 0.6, "logistic": 0.4}, "dcg")))
-        Ranked by a blend of a forest of randomised trees and logistic regression; logistic regression alone is within noise.
+        Ranked by a blend of a forest and logistic regression; a forest alone is within noise.
     """
     words = {**WORDS, TODAY: today or TODAY}
 

@@ -131,9 +131,9 @@ class AutoRanker(Ranker):
     Args:
         methods: ``"auto"``, or a list of names as `make_ranker` takes them, and of estimators, from the simplest to the
             least simple. ``"auto"`` takes, for labels 0 and 1 in one list: ``logistic``, ``ranknet``, ``rankboost``,
-            ``boosting``, ``forest`` (extremely randomised trees) and from 1,000 rows ``network``; for graded labels and lists by query ``ranknet``,
-            ``boosting`` (of LightGBM with the RankNet loss where it is installed), ``forest`` and from 100 lists a
-            ``network``.
+            ``boosting``, ``forest`` (extremely randomised trees) and from 1,000 rows ``network``; for graded labels and
+            lists by query ``ranknet``, ``boosting`` (of LightGBM with the RankNet loss where it is installed),
+            ``forest`` and from 100 lists a ``network``.
         today: column of X, by name or index, with the scores by which rows are ranked today; another method.
         simplicity: by how many standard deviations of the difference a simpler method may do worse than the blend and
             still be taken; the default -1 asks it to do better by one, ``-inf`` always takes the blend.
