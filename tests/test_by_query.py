@@ -300,8 +300,7 @@ def graded(tmp_path, monkeypatch):
 def test_the_defaults_suit_a_graded_file(graded, capsys):
     assert main(["run", "letor.toml", "--quiet"]) == 0
     config = load_config("runs/letor/config.toml")
-    assert config.surrogate.losses == ("ranknet", "hinge", "exponential", "p_norm_push(p=2)")
-    assert config.baselines.methods == ("logistic_regression",)
+    assert (config.surrogate.losses, config.baselines.methods, config.base) == ((), ("auto",), "auto")
     assert config.statistics.report == ("dcg", "mrr")
     table = capsys.readouterr().out
     assert "test ndcg" in table
@@ -313,8 +312,8 @@ def test_the_defaults_suit_a_graded_file(graded, capsys):
 def test_the_defaults_suit_queries_of_two_classes():
     config = parse_config({"name": "x", "data": {"name": "gaussians"}})
     two = follow_labels(config, Labels(by_query=True, graded=False))
-    assert two.baselines.methods == ("logistic_regression",)
-    assert (two.surrogate, two.statistics) == (config.surrogate, config.statistics)
+    assert two.baselines.methods == ("auto",)
+    assert two == config
     assert follow_labels(config, Labels(by_query=False, graded=False)) == config
 
 
@@ -326,7 +325,7 @@ def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatc
     for key in ("surrogate.losses[0]", "statistics.report[0]", "baselines.methods"):
         assert f"  {key}: " in err
     assert main(["run", "letor.toml", "exact.base=rankboost"]) == 2
-    assert "exact.base: must be a method of this run by query (ranknet, hinge, " in capsys.readouterr().err
+    assert "exact.base: must be a method of this run (auto), got" in capsys.readouterr().err
     assert not (graded / "runs").exists()
 
 
@@ -345,13 +344,11 @@ def test_a_sweep_of_a_graded_file_needs_no_more_than_its_path(graded, capsys):
     with no_processes():
         assert main(["sweep", "sweep.toml", "-j", "1", "-q"]) == 0
     index = json.loads((graded / "runs" / "sweep" / "sweep.json").read_text())
-    assert {cell["method"] for cell in index["grids"][0]["cells"]} == {
-        "ranknet", "hinge", "exponential", "p_norm_push(p=2)", "logistic_regression", "exact",
-    }  # fmt: skip
+    assert {cell["method"] for cell in index["grids"][0]["cells"]} == {"auto", "exact"}
     (graded / "other.toml").write_text('[[grid]]\nexperiments = ["letor.toml"]\nmethods = ["rankboost"]\n')
     capsys.readouterr()
     assert main(["sweep", "other.toml", "-q"]) == 2
-    assert "must be methods of the experiments; with these labels ranknet, hinge" in capsys.readouterr().err
+    assert "must be methods of the experiments; they have auto, exact, got" in capsys.readouterr().err
 
 
 def test_all_of_it_is_said_at_once(tmp_path):

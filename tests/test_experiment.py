@@ -46,7 +46,7 @@ def config_for(folder, **sections):
         "runs_dir": str(folder),
         "data": {"name": "gaussians"},
         "surrogate": {"losses": ["ranknet", "p_norm_push(p=2)"], "max_steps": 6, "tolerance": 1e-15},
-        "baselines": {"rankboost": {"rounds": 5}},
+        "baselines": {"methods": ["logistic_regression", "rankboost"], "rankboost": {"rounds": 5}},
         "exact": {"choose": False, "top_k": 40, "method": "local_search", "time_limit": 0.2},
         "statistics": {"report": ["auc", "dcg@10"]},
         "tracking": {"figures": False},
@@ -67,9 +67,10 @@ def test_a_list_longer_than_the_data_is_the_full_one_and_said_to_be(tmp_path):
         exact={"top_k": 626, "time_limit": 0.1}, tracking={"tensorboard": False, "figures": False},
     )  # fmt: skip
     caption = run_experiment(config).caption.splitlines()
-    assert caption[0] == "list: full list of logistic_regression on the training set"
+    assert caption[0].startswith("*: recommended")
+    assert caption[1] == "list: full list of logistic_regression on the training set"
     rule = 'should be at most the 625 rows of the training set, or "full"'
-    assert caption[1] == f"exact.top_k: {rule}, got 626: all of them are reranked"
+    assert caption[2] == f"exact.top_k: {rule}, got 626: all of them are reranked"
 
 
 def test_a_fit_that_stalls_is_shown_as_stalled_and_does_not_warn(tmp_path, recwarn):

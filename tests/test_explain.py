@@ -205,7 +205,9 @@ def run(tmp_path_factory):
     config = folder / "config.toml"
     config.write_text(
         f'name = "explained"\nruns_dir = "{folder}"\n[data]\npath = "{folder}/table.csv"\nlabel = "ill"\n'
-        'drop = ["name"]\n[surrogate]\nlosses = ["hinge"]\n[exact]\ntop_k = 30\ntime_limit = 0.5\nchoose = false\n'
+        'drop = ["name"]\n[surrogate]\nlosses = ["hinge"]\n'
+        '[baselines]\nmethods = ["logistic_regression", "rankboost"]\n'
+        "[exact]\ntop_k = 30\ntime_limit = 0.5\nchoose = false\n"
         "[tracking]\ntensorboard = false\nfigures = false\n"
     )
     assert main(["run", str(config), "-q"]) == 0

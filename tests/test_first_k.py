@@ -54,7 +54,8 @@ def run(tmp_path_factory):
     config = folder / "config.toml"
     config.write_text(
         f'name = "first"\nruns_dir = "{folder}"\n[data]\npath = "{folder}/table.npz"\nlabel = "y"\n'
-        '[surrogate]\nlosses = ["hinge"]\n[exact]\ntop_k = 31\ntime_limit = 0.5\nchoose = false\n'
+        '[surrogate]\nlosses = ["hinge"]\n[baselines]\nmethods = ["logistic_regression", "rankboost"]\n'
+        "[exact]\ntop_k = 31\ntime_limit = 0.5\nchoose = false\n"
         "[tracking]\ntensorboard = false\nfigures = false\n"
     )
     assert main(["run", str(config), "-q"]) == 0

@@ -185,7 +185,7 @@ def test_the_gain_of_reranking_is_compared(tmp_path):
 
     results = ltr.experiment(
         {"surrogate.losses": [], "baselines.methods": []}, data=rows(600), label="fails",
-        exact={"base_score": "model", "top_k": "full", "time_limit": 0.5, "max_nonzeros": 1},
+        exact={"base_score": "model", "top_k": "full", "time_limit": 0.5},
     )  # fmt: skip
     assert results.choice.reranks
     found = results.outcome(rows(300))

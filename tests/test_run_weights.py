@@ -23,6 +23,7 @@ weight = "w"
 losses = ["ranknet(pairs=sum)", "p_norm_push(p=2)"]
 max_steps = 60
 [baselines]
+methods = ["logistic_regression", "rankboost"]
 rankboost.rounds = 5
 [exact]
 choose = false
