@@ -164,7 +164,7 @@ def test_a_base_with_constraints_of_its_own_keeps_them():
 def test_points_bind_rows_of_the_base_in_the_same_units():
     X, y, _ = frame()
     given = {"constraints": ["age >= 2*bmi"], "signs": {"sex": "-"}}
-    ranker = TwoStageRanker(exact=ExactRanker(integer=3, **given), top_k=60, choose=False).fit(X, y)
+    ranker = TwoStageRanker("logistic", ExactRanker(integer=3, **given), top_k=60, choose=False).fit(X, y)
     checks = check_demands(ranker)
     assert [check.holds for check in checks] == [True, True]
     for weights in (ranker.base_.coef_, ranker.coef_):
@@ -304,7 +304,8 @@ def test_experiments_in_python_deploy_only_what_satisfies(name, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     X, y, _ = frame(240)
     exact = {"choose": False, "top_k": 40, **DEMANDS[name]}
-    results = ltr.experiment(data=X.assign(y=y), label="y", exact=exact)
+    methods = {"methods": ["auto" if name == "signs" else "logistic_regression"]}
+    results = ltr.experiment(data=X.assign(y=y), label="y", exact=exact, baselines=methods)
     assert_deployed_satisfies(results.rankers["exact"], DEMANDS[name], X)
 
 

@@ -562,8 +562,10 @@ def test_verify_init_and_report_print_one_json_document(tmp_path, monkeypatch, c
     assert (said["written"], said["complete"], said["problems"]) == ("t.toml", True, [])
     assert main(["init", "t.csv", "--json"]) == 2  # the file is there already
     assert capsys.readouterr().out == ""
-    Path("s.toml").write_text('name = "s"\n[[grid]]\nexperiments = ["t.toml"]\nmethods = ["logistic_regression"]\n'
-                              '[grid.set]\nbaselines.methods = ["logistic_regression"]\n')
+    Path("s.toml").write_text(
+        'name = "s"\n[[grid]]\nexperiments = ["t.toml"]\nmethods = ["logistic_regression"]\n'
+        '[grid.set]\nbaselines.methods = ["logistic_regression"]\n'
+    )
     with no_processes():
         assert main(["sweep", "s.toml", "-q"]) == 0
     capsys.readouterr()

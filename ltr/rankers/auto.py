@@ -385,6 +385,7 @@ class AutoRanker(Ranker):
         """Return the methods that are asked for, whatever is demanded of columns."""
         found: dict[str, Callable[[], Any]] = {}
         if self.today is not None:
+            ScoreColumn(self.today)._take_names(self)  # a column that is not there is refused before anything is fitted
             found[TODAY] = functools.partial(ScoreColumn, self.today)
         if isinstance(self.methods, str):
             if self.methods != "auto":
