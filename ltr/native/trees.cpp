@@ -119,10 +119,11 @@ class Trees {
 }  // namespace
 
 void bind_trees(nb::module_& module) {
-  nb::class_<Trees>(module, "Trees",
-                    "Decision trees in one array of nodes. A row goes left where its feature is at most the threshold,\n"
-                    "or is missing and `missing_left` is set; a node with feature -1 is a leaf. Nodes come after their\n"
-                    "parents.")
+  nb::class_<Trees>(
+      module, "Trees",
+      "Decision trees in one array of nodes. A row goes left where its feature is at most the threshold,\n"
+      "or is missing and `missing_left` is set; a node with feature -1 is a leaf. Nodes come after their\n"
+      "parents.")
       .def(
           "__init__",
           [](Trees* self, Vector<std::int32_t> feature, Vector<double> threshold, Vector<std::uint8_t> missing_left,
@@ -146,7 +147,8 @@ void bind_trees(nb::module_& module) {
             }
           },
           nb::arg("rows"), nb::arg("start"), nb::arg("single"), nb::arg("sums").noconvert(),
-          "Write the sums of the leaf values of each row, over the trees in their order, in single or double precision.");
+          "Write the sums of the leaf values of each row, over the trees in their order, in single or double "
+          "precision.");
 }
 
 }  // namespace ltr
