@@ -86,3 +86,10 @@ def cache_of_the_tests(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LTR_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def few_fits(monkeypatch):
+    """Let `AutoRanker` divide the rows once, and grow small forests, for speed."""
+    monkeypatch.setattr("ltr.rankers.auto._TREES", 20)
+    monkeypatch.setattr("ltr.rankers.auto._repeats", lambda n: 1)

@@ -12,6 +12,7 @@ from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColum
 from ltr.rankers.auto import BLEND, TODAY, _Rows, _weights
 
 FEW = ["logistic", "ranknet"]
+pytestmark = pytest.mark.usefixtures("few_fits")
 
 
 def _data(n=160, d=4, seed=0):
@@ -216,7 +217,7 @@ def test_progress_counts_every_fit_from_the_first_on():
     seen = []
     AutoRanker(FEW).fit(*_data(), on_progress=lambda done, total, what: seen.append((done, total, what)))
     assert [done for done, _, _ in seen] == list(range(1, len(seen) + 1))
-    assert {total for _, total, _ in seen} == {2 * 16} == {len(seen)}
+    assert {total for _, total, _ in seen} == {2 * 6} == {len(seen)}
     assert {what for _, _, what in seen} == set(FEW)
 
 

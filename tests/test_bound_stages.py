@@ -24,6 +24,7 @@ from ltr.rankers.demand_checks import check_demands, monotone_boosting, promises
 from trainers.cli import main
 
 NAMES = ["age", "bmi", "income", "sex"]
+pytestmark = pytest.mark.usefixtures("few_fits")
 DEMANDS = {
     "signs": {"signs": {"bmi": "+", "sex": "-"}},
     "most": {"max_nonzeros": 2},

@@ -804,6 +804,7 @@ def pumps(folder):
     return path
 
 
+@pytest.mark.usefixtures("few_fits")
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_shipped_config_runs(path, tmp_path):
     quick = [

@@ -17,6 +17,7 @@ from ltr.answer.reasons import Typical
 from trainers.cli import main
 from trainers.ranking import Ranking
 
+pytestmark = pytest.mark.usefixtures("few_fits")
 BANNED = re.compile(r"(?i)\b(n?dcg|gap|bound|base (order|rank)\w*|spread|auc|calibrat\w*|logit)\b")
 
 
