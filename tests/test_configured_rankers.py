@@ -113,7 +113,7 @@ def test_threads_do_not_change_what_auto_finds():
 @pytest.mark.parametrize("norm", ["l2", "max"])
 def test_a_ranker_moved_afterwards_is_the_one_fitted_so(norm):
     data = gaussians(n=200)
-    plain = TwoStageRanker(top_k=30, choose=False).fit(data.X, data.y)
+    plain = TwoStageRanker("logistic", top_k=30, choose=False).fit(data.X, data.y)
     weights, note = plain.coef_.copy(), plain.note_
     moved = plain.recentred(norm)
     fitted = two_stage(top_k=30, recentre=norm).fit(data.X, data.y)
@@ -139,7 +139,7 @@ def test_a_ranker_is_moved_with_lists_by_query():
 
 def test_a_ranker_with_nothing_to_order_stays_where_it_is():
     X, y = np.arange(20.0)[:, None], (np.arange(20) > 9).astype(int)
-    plain = TwoStageRanker(top_k=5, choose=False).fit(X, y)
+    plain = TwoStageRanker("logistic", top_k=5, choose=False).fit(X, y)
     moved = plain.recentred()
     assert moved.coef_ is None
     assert moved.note_ == plain.note_
@@ -148,7 +148,7 @@ def test_a_ranker_with_nothing_to_order_stays_where_it_is():
 
 def test_what_cannot_be_moved(tmp_path):
     data = gaussians(n=200)
-    ranker = TwoStageRanker(top_k=20, choose=False).fit(data.X, data.y)
+    ranker = TwoStageRanker("logistic", top_k=20, choose=False).fit(data.X, data.y)
     with pytest.raises(ValueError, match="norm must be one of 'l2', 'max', got 'l1'"):
         ranker.recentred("l1")
     with pytest.raises(ValueError, match="recentred needs a fitted ranker"):

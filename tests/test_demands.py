@@ -92,7 +92,7 @@ def test_everything_wrong_is_told_at_once():
         "constraints: must be texts such as 'age >= 2*bmi', got 3",
         "forbidden: bmi is required",
     ]
-    for ranker in (ExactRanker(**wrong), TwoStageRanker(exact=ExactRanker(**wrong))):
+    for ranker in (ExactRanker(**wrong), TwoStageRanker("logistic", ExactRanker(**wrong))):
         with pytest.raises(ValueError, match="there is no column") as error:
             ranker.fit(X, y)
         assert set(str(error.value).split("\n")) == set(expected)

@@ -92,9 +92,9 @@ def test_a_surrogate_validates_by_whole_groups(monkeypatch):
 def test_a_query_in_two_groups_is_refused():
     X, y, _ = _patients(similar=False)
     with pytest.raises(DataError, match=r"group: all rows of a query must be in one group.*got 1 in row 2 and 0"):
-        TwoStageRanker().fit(X, y, np.arange(200) // 10, group=np.arange(200) % 2)
+        TwoStageRanker("logistic").fit(X, y, np.arange(200) // 10, group=np.arange(200) % 2)
     with pytest.raises(DataError, match=r"group: group ids must be one per row \(200\)"):
-        TwoStageRanker().fit(X, y, group=[1, 2])
+        TwoStageRanker("logistic").fit(X, y, group=[1, 2])
 
 
 def test_similar_rows_are_noticed():

@@ -117,7 +117,7 @@ def expected_to_fail(ranker):
         LogisticRegressionRanker(),
         RankBoostRanker(10),
         ExactRanker(limits=Limits(node_limit=200)),
-        TwoStageRanker(exact=ExactRanker(limits=Limits(node_limit=200)), choose=False),
+        TwoStageRanker("logistic", ExactRanker(limits=Limits(node_limit=200)), choose=False),
         TwoStageRanker(Ridge(), STAGE, top_k=10, choose=False),
         *examples(
             [],

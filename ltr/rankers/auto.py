@@ -58,6 +58,7 @@ from ltr.rankers.calibration import fit_calibration
 from ltr.rankers.choice import Fold, compare, folds_of, places
 from ltr.rankers.constrained import demands_of
 from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
+from ltr.rankers.foreign import rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName, gains_of
@@ -327,7 +328,9 @@ class AutoRanker(Ranker):
 
     def _on_few_columns(self, rows: _Rows, demands: Demands) -> Demands:
         """Return the demands with all columns forbidden that logistic regression under `max_nonzeros` does not use."""
-        ranker = _Member.fit(functools.partial(LogisticRegressionRanker, "auto"), rows, demands, names=None).ranker
+        ranker = _Member.fit(
+            functools.partial(LogisticRegressionRanker, "auto"), rows, demands, names=self._names
+        ).ranker
         others = tuple(np.flatnonzero(ranker.coef_ == 0).tolist())
         return replace(demands, forbidden=others, max_nonzeros=None)
 
@@ -603,11 +606,13 @@ class _Member:
             estimator = ranker._unfitted()
             with _turn(estimator):
                 ranker = fit_estimator(estimator, rows.features, rows.labels, rows.lists, rows.weights, names=names)
-        elif isinstance(ranker, SurrogateRanker):
-            ranker.fit(rows.features, rows.labels, rows.lists, group=rows.groups, time=rows.times, **given)
         else:
+            # messages about demands name columns
+            table = rows_to_fit(ranker, rows.features, names) if demands else rows.features
+            if isinstance(ranker, SurrogateRanker):
+                given |= {"group": rows.groups, "time": rows.times}
             with _turn(ranker):
-                ranker.fit(rows.features, rows.labels, rows.lists, **given)
+                ranker.fit(table, rows.labels, rows.lists, **given)
         if isinstance(ranker, Ranker) and names is not None and not isinstance(ranker, ScoreColumn):
             ranker.name_features(names)
         kind = _kind_of_scores(ranker)
