@@ -115,7 +115,7 @@ def test_weights_of_rows_count_like_copies():
 
 
 def test_columns_are_nearly_the_best_ones():
-    """Of 10 problems, 9 or more have the best set of 3 of 8 columns, and no loss is 5 % above the smallest."""
+    """In at least 9 of 10 problems the best 3 of 8 columns are found, and no loss is 5 % above the smallest."""
     excess = []
     for seed in range(10):
         rng = np.random.default_rng(seed)

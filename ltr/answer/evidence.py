@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.files import read_arrays
-from ltr.rankers.calibration import Calibration, fit_calibration
+from ltr.rankers.calibration import Calibration, fit_calibration_of_repeats
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -114,10 +114,7 @@ class Evidence:
         return None if self.today is None else self._calibrated(self.today[None])
 
     def _calibrated(self, scores: FloatArray) -> Calibration:
-        many = len(scores)
-        alone = np.arange(len(self.labels)) if self.groups is None else self.groups
-        weights = None if self.weights is None else np.tile(self.weights, many)
-        return fit_calibration(scores.ravel(), np.tile(self.labels, many), weights, np.tile(alone, many))
+        return fit_calibration_of_repeats(scores, self.labels, self.weights, self.groups)
 
     def expected(self, calibration: Calibration, scores: FloatArray) -> Interval:
         """Return how many hits to expect among rows to visit, whose scores are given, with its 90 % interval."""

@@ -54,7 +54,7 @@ from ltr.demands import Column, Demands, Row
 from ltr.losses import parse_loss, ranknet_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists
 from ltr.rankers.baselines import LogisticRegressionRanker
-from ltr.rankers.calibration import fit_calibration
+from ltr.rankers.calibration import fit_calibration_of_repeats
 from ltr.rankers.choice import Fold, compare, folds_of, places
 from ltr.rankers.constrained import demands_of
 from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
@@ -340,11 +340,9 @@ class AutoRanker(Ranker):
         known = ~np.isnan(self.out_of_fold_[0])
         if not (rows.labels[known] > 0).any() or (rows.labels[known] > 0).all():
             return
-        many = len(self.out_of_fold_)
-        own = np.arange(len(rows.labels)) if rows.groups is None else rows.groups
-        weights = None if rows.weights is None else np.tile(rows.weights[known], many)
-        labels, groups = np.tile(rows.labels[known], many), np.tile(own[known], many)
-        self.calibration_ = fit_calibration(self.out_of_fold_[:, known].ravel(), labels, weights, groups)
+        ranked = rows.take(np.flatnonzero(known))
+        scores = self.out_of_fold_[:, known]
+        self.calibration_ = fit_calibration_of_repeats(scores, ranked.labels, ranked.weights, ranked.groups)
 
     def _score_left_out(self, features: FloatArray, qid: ArrayLike | None, kept: NDArray[np.bool_]) -> None:
         """Add the scores of rows of weight 0, which no fit has seen, to those out of fold."""

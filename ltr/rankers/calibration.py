@@ -220,6 +220,25 @@ class Calibration:
 _ARRAYS = ("knots", "chances", "support")
 
 
+def fit_calibration_of_repeats(
+    scores: FloatArray, labels: FloatArray, weights: FloatArray | None, groups: IntArray | None
+) -> Calibration:
+    """Return the calibration by scores of the same rows from several divisions into folds.
+
+    Each row counts once, whatever the number of its scores.
+
+    Args:
+        scores: scores out of fold, (repeats, n).
+        labels: labels of the rows, (n,).
+        weights: weights of the rows, (n,); None where all count alike.
+        groups: group of each row, (n,); None where each is alone.
+    """
+    many = len(scores)
+    alone = np.arange(len(labels)) if groups is None else groups
+    of_all = None if weights is None else np.tile(weights, many)
+    return fit_calibration(scores.ravel(), np.tile(labels, many), of_all, np.tile(alone, many))
+
+
 def fit_calibration(
     scores: ArrayLike,
     labels: ArrayLike,

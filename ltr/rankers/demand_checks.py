@@ -17,9 +17,9 @@ column must be used by each score that orders rows.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,7 @@ from ltr.rankers.constrained import DEMANDS, demands_of
 from ltr.rankers.estimators import form_of
 from ltr.rankers.foreign import TreesRanker, places_by_name
 
-if TYPE_CHECKING:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-__all__ = ["DemandCheck", "check_demands", "monotone_boosting", "promises"]
+__all__ = ["DemandCheck", "check_demands", "promises"]
 
 RankerKind = Literal["linear", "trees", "other"]
 """Kinds of rankers by what they can promise: linear scores, trees with monotone constraints, everything else."""
@@ -75,49 +72,6 @@ def stated(demands: Demands) -> tuple[str, ...]:
         demands.max_nonzeros is not None,
     )
     return tuple(name for name, some in zip(DEMANDS, has, strict=True) if some)
-
-
-def monotone_boosting(
-    demands: Demands,
-    columns: Iterable[int] | None = None,
-    **options: Any,  # noqa: ANN401 (options of any type)
-) -> HistGradientBoostingClassifier:
-    """Return gradient boosting of scikit-learn whose scores never fall, or never rise, in the columns with a sign.
-
-    Args:
-        demands: signs of the columns; and columns that must not be used.
-        columns: columns that may be used; None for all but the forbidden ones. The classifier is to be fitted to
-            features in which all others are 0: trees never ask about a constant column.
-        options: options of the classifier.
-
-    Raises:
-        ValueError: columns that are forbidden, or more of them than may be used.
-
-    Examples:
-        >>> model = monotone_boosting(read_demands(3, signs={0: "+", 2: "-"}), max_iter=20)
-        >>> model.monotonic_cst.tolist(), model.max_iter
-        ([1, 0, -1], 20)
-    """
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    used = None if columns is None else set(map(int, columns))
-    if used is not None and (wrong := sorted(used & set(demands.forbidden))):
-        raise ValueError(f"columns must hold no forbidden column, got {wrong[0]}")
-    if used is not None and demands.max_nonzeros is not None and len(used) > demands.max_nonzeros:
-        raise ValueError(f"columns must be at most max_nonzeros = {demands.max_nonzeros}, got {len(used)}")
-    return HistGradientBoostingClassifier(monotonic_cst=demands.signs.astype(np.int64), **options)
-
-
-def without_others(X: FloatArray, columns: Iterable[int]) -> FloatArray:
-    """Return features in which all but these columns are 0.
-
-    Examples:
-        >>> without_others(np.array([[1.0, 2.0, 3.0]]), [1]).tolist()
-        [[0.0, 2.0, 0.0]]
-    """
-    kept = np.zeros(X.shape[1], dtype=bool)
-    kept[list(columns)] = True
-    return np.where(kept, X, 0.0)
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ class Results:
         """What each method reaches in each period of the test set: a pandas frame, with ``data.time`` only.
 
         Its columns are ``method``, ``period``, ``rows``, ``positives``, with K rows to act on ``k``, ``hits``,
-        ``precision``, ``recall`` and ``lift``, and the reported statistics. Each period is ranked as a list of its own,
+        ``precision``, ``recall`` and ``lift``, and the reported statistics. Each period is ranked as a separate list,
         with its share of the K rows to act on; with queries, K rows of each. There are at most 12 periods, each of
         whole moments.
         """
@@ -379,7 +379,7 @@ class Results:
             notes.append(f"list: {self.top} on the training set")
         if self.choice is not None:
             order = "by weights for new lists" if self.choice.reranks else f"as {self.base} does"
-            notes.append(f"{best}, bound: those of the best weights on the list; {EXACT} ranks {order}")
+            notes.append(f"{best}: that of the best weights known on the list; {EXACT} ranks {order}")
         if self.card is not None and self.card.ties == "average":
             notes.append(f"{CARD}: rows with equal totals count as in random order")
         notes += [self.note] if self.note else []

@@ -87,7 +87,7 @@ class Task:
         return {name: statistics_of(values, part, self.config, ties) for (name, part), values in sets}
 
     def by_period(self, scores: FloatArray, ties: Ties = "resolved") -> list[Json] | None:
-        """Return what a method's scores reach in each period of the test set, ranked as a list of its own.
+        """Return what a method's scores reach in each period of the test set, each ranked as a separate list.
 
         Args:
             scores: scores of the test set, (n,).
