@@ -512,7 +512,7 @@ def test_an_error_inside_scip_keeps_the_incumbent(monkeypatch):
 
     monkeypatch.setattr(ScipSolver, "build", broken)
     problem = hard_list()
-    solution = solve(problem, "resolved", Limits(time_limit=2))
+    solution = solve(problem, "resolved", Limits(time_limit=20))
     assert solution.status is Status.INEXACT
     assert "SCIP gave up: SCIP: error in LP solver!" in solution.message
     assert_sound(problem, solution)
