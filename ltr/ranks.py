@@ -17,7 +17,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ltr.checks import as_float, one_of
@@ -33,6 +35,7 @@ __all__ = [
     "rank_cv",
     "resolved_rank",
     "subrank",
+    "weighted_labels",
     "weights_at",
 ]
 
@@ -125,6 +128,21 @@ def gains_of(labels: Tensor, gain: GainName) -> Tensor:
     if not bool(torch.isfinite(gains).all()):
         raise ValueError(f"labels must be small enough for gain 'exp2' to be finite, got {float(labels.max()):g}")
     return gains
+
+
+def weighted_labels(
+    labels: NDArray[np.float64], weights: NDArray[np.float64] | None, gain: GainName
+) -> NDArray[np.float64]:
+    """Return labels whose gains are those of the given ones, times the weights of the rows; None means weights of 1.
+
+    Examples:
+        >>> weighted_labels(np.array([2.0, 1.0]), np.array([1.0, 3.0]), "exp2").tolist()
+        [2.0, 2.0]
+    """
+    if weights is None:
+        return labels
+    gains = gains_of(torch.from_numpy(labels), gain).numpy() * weights
+    return np.log2(1.0 + gains) if gain == "exp2" else gains
 
 
 def check_finite(values: Tensor, statistic: RankStatistic, labels: Tensor) -> None:

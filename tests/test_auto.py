@@ -9,7 +9,8 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 
 from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker, check_demands
-from ltr.rankers.auto import BLEND, TODAY, _Rows, _weights
+from ltr.rankers.auto import BLEND, TODAY, _weights
+from ltr.rankers.choice import Rows
 
 FEW = ["logistic", "ranknet"]
 pytestmark = pytest.mark.usefixtures("few_fits")
@@ -61,7 +62,7 @@ def test_the_blend_has_the_least_loss_of_all_weights_that_are_not_negative():
     y = (rng.random(80) < 0.4).astype(float)
     scores = np.column_stack([y + rng.normal(size=80), rng.normal(size=80), -y + rng.normal(size=80)])
     weights = rng.uniform(0.5, 2, size=80)
-    rows = _Rows(np.empty((0, 0)), y, None, None, None, weights)
+    rows = Rows(np.empty((0, 0)), y, weights=weights)
     found, intercept = _weights(scores, rows)
     w, b = cp.Variable(3, nonneg=True), cp.Variable()
     margins = cp.multiply(2 * y - 1, scores @ w + b)
@@ -76,7 +77,7 @@ def test_the_blend_of_lists_has_the_least_ranknet_loss():
     rng = np.random.default_rng(2)
     y, lists = np.array([1.0, 0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 1.0]), np.repeat([0, 1], 4)
     scores = np.column_stack([y + rng.normal(size=8), rng.normal(size=8)])
-    found, _ = _weights(scores, _Rows(np.empty((0, 0)), y, lists, None, None, None))
+    found, _ = _weights(scores, Rows(np.empty((0, 0)), y, lists))
     w, losses = cp.Variable(2, nonneg=True), []
     for number in (0, 1):
         rows = np.flatnonzero(lists == number)

@@ -55,13 +55,13 @@ from ltr.losses import parse_loss, ranknet_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration_of_repeats
-from ltr.rankers.choice import Fold, compare, folds_of, places
+from ltr.rankers.choice import Fold, Rows, compare, folds_of, places
 from ltr.rankers.constrained import demands_of
 from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.foreign import rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
-from ltr.ranks import GainName, gains_of
+from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
 
@@ -224,7 +224,7 @@ class AutoRanker(Ranker):
         alone = group is None and times is None and lists is None
         similar = similar_rows(features) if alone else None
         groups = groups if similar is None else similar
-        rows = _Rows(features, labels, lists, groups, times, weights)
+        rows = Rows(features, labels, lists, groups, times, weights)
         demands = demands_of(self)
         methods = self._methods(rows, demands)
         splits = folds_of(labels, lists, groups, times, self.seed, _repeats(len(labels)))
@@ -276,7 +276,7 @@ class AutoRanker(Ranker):
 
     def _blend(
         self,
-        rows: _Rows,
+        rows: Rows,
         names: list[str],
         members: Mapping[str, _Member],
         splits: Sequence[Fold],
@@ -295,11 +295,12 @@ class AutoRanker(Ranker):
             lists = None if rows.lists is None else rows.lists[here]
             orders = [crossed[split.repeat][here], *scores[here].T]
             results[split.name] = [places(order, lists).tolist() for order in orders]
+        labels = weighted_labels(rows.labels, rows.weights, self.gain)
         gains, deviations = compare(
-            results, splits, [BLEND, *names], rows.weighted(self.gain), rows.lists, rows.groups, measure, self.seed
+            results, splits, [BLEND, *names], labels, rows.lists, rows.groups, measure, self.seed
         )
         known = np.flatnonzero(~np.isnan(next(iter(held.values()))[:, 0]))
-        several = _Rows.joined([rows.take(known)] * len(held))
+        several = _repeated(rows.take(known), len(held))
         weights, intercept = _weights(np.concatenate([scores[known] for scores in held.values()]), several)
         better = (name for name in names if gains[name] >= -simplicity * deviations[name] and simplicity > -math.inf)
         chosen = next(better, BLEND)
@@ -326,7 +327,7 @@ class AutoRanker(Ranker):
             str(measure[0]),
         )
 
-    def _on_few_columns(self, rows: _Rows, demands: Demands) -> Demands:
+    def _on_few_columns(self, rows: Rows, demands: Demands) -> Demands:
         """Return the demands with all columns forbidden that logistic regression under `max_nonzeros` does not use."""
         ranker = _Member.fit(
             functools.partial(LogisticRegressionRanker, "auto"), rows, demands, names=self._names
@@ -334,7 +335,7 @@ class AutoRanker(Ranker):
         others = tuple(np.flatnonzero(ranker.coef_ == 0).tolist())
         return replace(demands, forbidden=others, max_nonzeros=None)
 
-    def _calibrate(self, rows: _Rows) -> None:
+    def _calibrate(self, rows: Rows) -> None:
         """Find the chances of a hit by the scores out of fold; labels that are all above 0 give none."""
         assert self.out_of_fold_ is not None
         known = ~np.isnan(self.out_of_fold_[0])
@@ -365,7 +366,7 @@ class AutoRanker(Ranker):
         """The fitted methods that the score is made of."""
         return [self._members[name].ranker for name in self.weights_]
 
-    def _methods(self, rows: _Rows, demands: Demands) -> dict[str, Callable[[], Any]]:
+    def _methods(self, rows: Rows, demands: Demands) -> dict[str, Callable[[], Any]]:
         """Return what makes each method, by name, from the simplest to the least simple.
 
         Raises:
@@ -382,7 +383,7 @@ class AutoRanker(Ranker):
             raise ValueError(f"methods: {name} cannot promise {', '.join(told)}; leave it out, or the constraint")
         return {name: make for name, make in found.items() if name not in refused}
 
-    def _any_methods(self, rows: _Rows) -> dict[str, Callable[[], Any]]:
+    def _any_methods(self, rows: Rows) -> dict[str, Callable[[], Any]]:
         """Return the methods that are asked for, whatever is demanded of columns."""
         found: dict[str, Callable[[], Any]] = {}
         if self.today is not None:
@@ -521,47 +522,6 @@ class AutoRanker(Ranker):
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows that a fit learns from."""
-
-    features: FloatArray  # (n, d)
-    labels: FloatArray  # (n,)
-    lists: IntArray | None  # list of each row, (n,); None for one list
-    groups: IntArray | None
-    times: IntArray | None
-    weights: FloatArray | None  # (n,); None where all count alike
-
-    def weighted(self, gain: GainName) -> FloatArray:
-        """Return labels whose gains are those of the rows, times their weights, (n,)."""
-        if self.weights is None:
-            return self.labels
-        gains = gains_of(torch.from_numpy(self.labels), gain).numpy() * self.weights
-        return np.log2(1.0 + gains) if gain == "exp2" else gains
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether these are labels 0 and 1 in one list."""
-        return self.lists is None and bool(np.isin(self.labels, (0, 1)).all())
-
-    def take(self, at: IntArray) -> _Rows:
-        """Return some of the rows, with their lists numbered from 0."""
-        lists = None if self.lists is None else np.unique(self.lists[at], return_inverse=True)[1]
-        groups, times = (None if numbers is None else numbers[at] for numbers in (self.groups, self.times))
-        weights = None if self.weights is None else self.weights[at]
-        return _Rows(self.features[at], self.labels[at], lists, groups, times, weights)
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Rows]) -> _Rows:
-        """Return rows one after the other, each weighing as much as if there were one part."""
-        first, many = parts[0], len(parts)
-        lists = None
-        if first.lists is not None:
-            lists = np.concatenate([first.lists + at * (first.lists.max() + 1) for at in range(many)])
-        weights = np.tile(np.ones(len(first.labels)) if first.weights is None else first.weights, many) / many
-        return cls(np.empty((0, 0)), np.tile(first.labels, many), lists, None, None, weights)
-
-
-@dataclass(frozen=True, eq=False)
 class _Member:
     """A fitted method, and the scale on which its scores are blended."""
 
@@ -574,7 +534,7 @@ class _Member:
     def fit(
         cls,
         make: Callable[[], Any],
-        rows: _Rows,
+        rows: Rows,
         demands: Demands,
         *,
         keep: bool = False,
@@ -688,7 +648,7 @@ def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)
     return "share" if _is_forest(last) else "log odds"
 
 
-def _automatic(rows: _Rows, seed: int) -> dict[str, Callable[[], Any]]:
+def _automatic(rows: Rows, seed: int) -> dict[str, Callable[[], Any]]:
     """Return the methods that go with these rows, from the simplest to the least simple."""
     known = _by_name(rows, seed)
     lists = 1 if rows.lists is None else int(rows.lists.max()) + 1
@@ -698,7 +658,7 @@ def _automatic(rows: _Rows, seed: int) -> dict[str, Callable[[], Any]]:
     return {name: known.get(name, functools.partial(make_ranker, name)) for name in names}
 
 
-def _by_name(rows: _Rows, seed: int) -> dict[str, Callable[[], Any]]:
+def _by_name(rows: Rows, seed: int) -> dict[str, Callable[[], Any]]:
     """Return the methods that are made to fit the rows, by name."""
     from sklearn import ensemble
 
@@ -780,7 +740,16 @@ def _side_by_side(work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[A
             raise
 
 
-def _weights(scores: FloatArray, rows: _Rows) -> tuple[FloatArray, float]:
+def _repeated(rows: Rows, times: int) -> Rows:
+    """Return the rows several times, one after the other, each weighing as much as if it were there once."""
+    n, lists = len(rows.labels), rows.lists
+    if lists is not None:
+        lists = np.concatenate([lists + at * (lists.max() + 1) for at in range(times)])
+    weights = np.tile(np.ones(n) if rows.weights is None else rows.weights, times) / times
+    return Rows(np.empty((0, 0)), np.tile(rows.labels, times), lists, weights=weights)
+
+
+def _weights(scores: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
     """Return the weights >= 0 of members, (m,), and the intercept, that minimise the loss of their blend.
 
     Args:

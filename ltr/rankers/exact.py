@@ -23,7 +23,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,7 +43,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.rankers.constrained import demands_of
-from ltr.ranks import GainName, gains_of
+from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
@@ -393,8 +392,7 @@ class ExactRanker(Ranker):
                 "sample_weight must be 1 where the label is 0, or 0 to leave the row out, because ranks count rows, "
                 f"got {weights[wrong][0]:g}"
             )
-        gains = gains_of(torch.from_numpy(labels), self.gain).numpy() * weights
-        return np.log2(1.0 + gains) if self.gain == "exp2" else gains
+        return weighted_labels(labels, weights, self.gain)
 
     def _find(
         self,

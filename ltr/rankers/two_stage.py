@@ -52,6 +52,7 @@ from ltr.rankers.choice import (
     Choice,
     Fold,
     PartScores,
+    Rows,
     Shared,
     compare,
     folds_of,
@@ -74,7 +75,7 @@ from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, su
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
-from ltr.ranks import GainName
+from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
 
@@ -224,8 +225,8 @@ class TwoStageRanker(Ranker):
         check_callable("on_choice", on_choice)
         data = self._weighted_data(X, y, qid, sample_weight, group, time)
         features, labels, lists, groups, times, weights = data
-        weighted = exact._weighted_labels(labels, weights)
-        training = _Training(features, labels, weighted, lists, groups, times, weights)
+        exact._weighted_labels(labels, weights)  # weights that the statistic cannot take are refused before any fit
+        training = Rows(features, labels, lists, groups, times, weights)
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
@@ -297,7 +298,7 @@ class TwoStageRanker(Ranker):
         columns = self.n_features_in_, self._names
         refuse_violated(self.base_, demands, f"base: {self._first_name}", _OTHER_BASE, columns)
 
-    def _under_demands(self, base: Any, training: _Training) -> Any:  # noqa: ANN401 (any estimator)
+    def _under_demands(self, base: Any, training: Rows) -> Any:  # noqa: ANN401 (any estimator)
         """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
 
         These are the rankers with parameters for them, such as `LogisticRegressionRanker`, a linear `SurrogateRanker`
@@ -375,7 +376,7 @@ class TwoStageRanker(Ranker):
         self,
         exact: ExactRanker,
         scores: FloatArray,
-        training: _Training,
+        training: Rows,
         starts: list[FloatArray],
         constraints: LinearConstraints | None,
         on_progress: Progress | None,
@@ -388,7 +389,8 @@ class TwoStageRanker(Ranker):
 
         Under `max_nonzeros` it may use only the columns `used` by the base, (d,).
         """
-        features, labels, lists = training.features, training.weighted, training.lists
+        features, lists = training.features, training.lists
+        labels = exact._weighted_labels(training.labels, training.weights)
         cuts = cut(scores, lists, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if lists is None else None
         top = scores >= cuts
@@ -415,7 +417,7 @@ class TwoStageRanker(Ranker):
         if exact.coef_ is None:
             exact.note_ = f"{_why_nothing(exact, top_labels, top_lists)}: the base ranking is kept"
 
-    def _out_of_fold(self, scores: FloatArray, training: _Training, seed: int, repeats: int = 2) -> FloatArray:
+    def _out_of_fold(self, scores: FloatArray, training: Rows, seed: int, repeats: int = 2) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
 
         An overfitted base looks better on its own training rows than it is, and a correction learnt from such scores
@@ -442,7 +444,7 @@ class TwoStageRanker(Ranker):
         known = base.out_of_fold_ if isinstance(base, AutoRanker) else None
         return None if known is None else known.mean(axis=0)
 
-    def _fit_part(self, training: _Training, seen: IntArray, seed: int) -> PartScores:
+    def _fit_part(self, training: Rows, seen: IntArray, seed: int) -> PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if training.known is not None:
             used = used_columns(self.base_, training.features.shape[1], self._names)
@@ -457,7 +459,7 @@ class TwoStageRanker(Ranker):
 
     def _compare(
         self,
-        training: _Training,
+        training: Rows,
         constraints: LinearConstraints | None,
         seed: int,
         results: MutableMapping[str, Any],
@@ -507,10 +509,11 @@ class TwoStageRanker(Ranker):
         names = [BASE, *self._candidates]
         linear = linear_weights_of(self.base_, training.features.shape[1], self._names) is not None
         measure = self._measure()
-        gains, deviations = compare(results, splits, names, training.weighted, lists, groups, measure, seed)
+        labels = weighted_labels(training.labels, training.weights, measure[1])
+        gains, deviations = compare(results, splits, names, labels, lists, groups, measure, seed)
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
 
-    def _inner_splits(self, training: _Training, seed: int) -> list[Fold]:
+    def _inner_splits(self, training: Rows, seed: int) -> list[Fold]:
         """Return the folds on which candidates are compared: with times, not those before which nothing is out of fold.
 
         A single fold is kept all the same; its corrections learn from the base's scores of its own training rows.
@@ -525,7 +528,7 @@ class TwoStageRanker(Ranker):
 
     def _rank_held_out(
         self,
-        training: _Training,
+        training: Rows,
         split: Fold,
         others: Sequence[Fold],
         without: Callable[[tuple[str, ...]], PartScores],
@@ -695,7 +698,7 @@ class TwoStageRanker(Ranker):
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         return self._exact_stage()._measure()
 
-    def _fit_base(self, training: _Training, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
+    def _fit_base(self, training: Rows, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
         """Return the base ranker, fitted; `qid` is what the caller gave for the lists, which routing asks for."""
         if isinstance(self.base, str) and self.base == "auto":
             statistic, gain, normalize = self._measure()
@@ -799,7 +802,7 @@ class TwoStageRanker(Ranker):
             return self._merged(known, self._cuts(known, lists), features, lists)
         own = scores_of(self.base_, features, lists, self._names)
         if self.coef_ is None:
-            training, scores = _Training(features, labels, labels, lists, groups, None, weights), own.copy()
+            training, scores = Rows(features, labels, lists, groups, None, weights), own.copy()
             for part in range(parts.max() + 1):
                 found = self._fit_part(training, np.flatnonzero(parts != part), 0).on_the_scale_of(own)
                 scores[parts == part] = found[parts == part]
@@ -918,37 +921,6 @@ class TwoStageRanker(Ranker):
         self.threshold_ = fitted["threshold"]
         choice = fitted.get("choice")  # which earlier files do not hold
         self.choice_ = None if choice is None else Choice.from_dict(choice)
-
-
-@dataclass(frozen=True, eq=False)
-class _Training:
-    """The rows that a ranker learns from, or some of them."""
-
-    features: FloatArray  # (n, d)
-    labels: FloatArray  # as they were given, which the base learns from, (n,)
-    weighted: FloatArray  # labels whose gains are those of `labels` times the weights, (n,)
-    lists: IntArray | None  # list of each row, (n,); None means that all rows are one list
-    groups: IntArray | None  # group of each row, (n,), with lists one of whole lists; None where each is alone
-    times: IntArray | None  # moment of each row, (n,), the same for all rows of a list; None where no order is known
-    weights: FloatArray | None  # weights of the rows, (n,); None where all count alike
-    known: FloatArray | None = None  # base scores out of fold, (n,), where the base has kept them
-
-    @property
-    def units(self) -> tuple[FloatArray, IntArray | None, IntArray | None, IntArray | None]:
-        """What `folds_of` divides the rows by: labels, lists, groups and times."""
-        return self.labels, self.lists, self.groups, self.times
-
-    def take(self, rows: NDArray[Any]) -> _Training:
-        """Return some of the rows, by number or by a mask, with their lists and groups numbered from 0."""
-        lists, groups = (
-            None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
-            for numbers in (self.lists, self.groups)
-        )
-        times, weights, known = (
-            None if array is None else array[rows] for array in (self.times, self.weights, self.known)
-        )
-        found = self.features[rows], self.labels[rows], self.weighted[rows]
-        return _Training(*found, lists, groups, times, weights, known)
 
 
 def _common(rows: Sequence[IntArray]) -> IntArray:
