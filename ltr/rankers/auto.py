@@ -20,7 +20,7 @@ rows, though they can be found and proven (`docs/answer.md`).
 *The comparison.* The statistic of each method's out-of-fold list is compared with that of the blend, whose weights for
 a part come from the other parts. The deviation of a difference is that under resampling (`ltr.rankers.choice`).
 
-*The rule.* Of the methods that do better than the blend by at least one standard deviation of the difference, take the
+*The rule.* Of the methods that do better than the blend by at least two standard deviations of the difference, take the
 simplest; if there is none, take the blend. `simplicity` moves that bar: with 1 a simpler method may do worse by one
 standard deviation, with ``inf`` the simplest method is always taken. Methods count as simpler in the order in which
 they are listed.
@@ -76,9 +76,10 @@ BLEND, TODAY = "blend", "today"
 """Names of the blend, and of the scores that are in use today."""
 
 _TREES = 300
-_ROWS_FOR_A_NETWORK, _LISTS_FOR_A_NETWORK = 1_000, 100
+_ROWS_FOR_A_NETWORK, _LISTS_FOR_A_NETWORK = 2_000, 100
 _MOST_ROWS = 20_000  # that a fit out of fold learns from
 _RIDGE = 1.0
+_PRICE_OF_NETWORK = 3.0  # of its squared weights, against the sum over rows of the loss
 
 
 @dataclass(frozen=True)
@@ -132,12 +133,12 @@ class AutoRanker(Ranker):
     Args:
         methods: ``"auto"``, or a list of names as `make_ranker` takes them, and of estimators, from the simplest to the
             least simple. ``"auto"`` takes, for labels 0 and 1 in one list: ``logistic``, ``ranknet``, ``rankboost``,
-            ``boosting``, ``forest`` (extremely randomised trees) and from 1,000 rows ``network``; for graded labels and
+            ``boosting``, ``forest`` (extremely randomised trees) and from 2,000 rows ``network``; for graded labels and
             lists by query ``ranknet``, ``boosting`` (of LightGBM with the RankNet loss where it is installed),
             ``forest`` and from 100 lists a ``network``.
         today: column of X, by name or index, with the scores by which rows are ranked today; another method.
         simplicity: by how many standard deviations of the difference a simpler method may do worse than the blend and
-            still be taken; the default -1 asks it to do better by one, ``-inf`` always takes the blend.
+            still be taken; the default -2 asks it to do better by two, ``-inf`` always takes the blend.
         seed: seed of the parts and of methods that draw at random.
         signs, required, forbidden, constraints, max_nonzeros: constraints on columns, as those of `ExactRanker`, which
             the deployed ranker satisfies. Methods that cannot promise them are not among those of ``"auto"``: under any
@@ -175,7 +176,7 @@ class AutoRanker(Ranker):
     methods: str | Sequence[Any] = "auto"
     _: KW_ONLY
     today: int | str | None = None
-    simplicity: float = -1.0
+    simplicity: float = -2.0
     seed: int = 0
     signs: Mapping[Column, str] | None = None
     required: Sequence[Column] = ()
@@ -681,6 +682,12 @@ def _by_name(rows: Rows, seed: int) -> dict[str, Callable[[], Any]]:
         early_stopping=False,
         random_state=seed,
     )
+    network = functools.partial(SurrogateRanker, scorer="mlp", seed=seed)
+    if rows.pointwise:  # all rows at once, which for one list is faster than mini-batches, and as good
+        whole = {"optimizer": "lbfgs", "max_steps": 100, "tolerance": 1e-4, "validation": 0.0}
+        network = functools.partial(
+            network, "logistic", hidden=(32,), scale="standardize", l2=_PRICE_OF_NETWORK / n, **whole
+        )
     if rows.lists is not None and importlib.util.find_spec("lightgbm") is not None:
         boosting = _boosted_lists(seed)
     return {
@@ -688,9 +695,7 @@ def _by_name(rows: Rows, seed: int) -> dict[str, Callable[[], Any]]:
         "ranknet": functools.partial(SurrogateRanker, l2=3e-3),
         "boosting": functools.partial(clone, boosting),
         "forest": functools.partial(clone, forest),
-        "network": functools.partial(
-            SurrogateRanker, "logistic" if rows.pointwise else "ranknet", scorer="mlp", seed=seed
-        ),
+        "network": network,
     }
 
 

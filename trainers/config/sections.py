@@ -63,7 +63,7 @@ EARLIER: dict[str, Any] = {
     "data.unlabelled": None,
     "baselines.auto.methods": [],
     "baselines.auto.today": None,
-    "baselines.auto.simplicity": -1.0,
+    "baselines.auto.simplicity": -2.0,
     "exact.choose": False,
     "exact.base_score": False,
     "exact.spread": None,
@@ -581,9 +581,9 @@ class AutoConfig(Section):
     )
     today: _Name = option(None, "column of the scores by which rows are ranked today, to compare with")
     simplicity: float = option(
-        -1.0,
+        -2.0,
         "by how many standard deviations of the difference a simpler method may do worse than the blend and still be "
-        "taken; -1 asks it to do better by one",
+        "taken; -2 asks it to do better by two",
     )
 
 
