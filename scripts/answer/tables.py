@@ -65,150 +65,110 @@ def _of_frame(features: pd.DataFrame, hits: NDArray[np.bool_] | pd.Series) -> Da
     return Dataset("", numbers.to_numpy(), np.asarray(hits, dtype=np.float64), list(map(str, numbers.columns)))
 
 
-def _top(values: pd.Series, share: float) -> NDArray[np.bool_]:
-    """Return whether values are in the top share, those equal to its least value included."""
-    return np.asarray(values >= values.quantile(1 - share, interpolation="higher"))
-
-
-def _statsmodels(path: str, separator: str = ",") -> pd.DataFrame:
-    package = importlib.util.find_spec("statsmodels")
+def _path(path: str) -> Path:
+    """Return a file inside the package statsmodels, or inside `LTR_DATA`."""
+    root, _, rest = path.partition("/")
+    if root != "statsmodels":
+        return Path(os.environ["LTR_DATA"]).expanduser() / path
+    package = importlib.util.find_spec(root)
     if package is None or not package.submodule_search_locations:
-        raise ImportError("statsmodels is not installed")
-    file = Path(package.submodule_search_locations[0]) / path
-    return pd.read_stata(file) if file.suffix == ".dta" else pd.read_csv(file, sep=separator)
+        raise ImportError(f"{path} is read from the package statsmodels, which is not installed")
+    return Path(package.submodule_search_locations[0]) / rest
 
 
-def _file(name: str, **options: str) -> pd.DataFrame:
-    return pd.read_csv(Path(os.environ["LTR_DATA"]).expanduser() / name, **options)
+def _read(path: str, hit: str, drop: str = "", skip: int = 0) -> Dataset:
+    """Return a table from a file.
 
-
-def _riskslim(name: str) -> Dataset:
-    frame = _file(f"riskslim/{name}_data.csv")
-    return _of_frame(frame.iloc[:, 1:], frame.iloc[:, 0] > 0)
-
-
-def _nhanes_rest() -> Dataset:
-    frame = _file("nhanes/NHANES.txt", sep="\t").dropna().iloc[600:]
-    return _of_frame(frame.drop(columns=["ID", "WT", "HT", "BMI", "OBESE"]), frame["OBESE"] == 1)
-
-
-def _births() -> Dataset:
-    frame = _statsmodels("treatment/tests/results/cataneo2.csv")
-    numbers = frame.drop(columns=["bweight", "mage2", "mmarried", "mbsmoke", "fbaby", "prenatal1", "lbweight"])
-    order = {"0 daily": 0, "1-5 daily": 1, "6-10 daily": 2, "11+ daily": 3}
-    return _of_frame(numbers.assign(msmoke=numbers["msmoke"].map(order)), frame["lbweight"] == 1)
-
-
-def _low_weight() -> Dataset:
-    frame = _statsmodels("genmod/tests/results/stata_lbw_glm.csv")
-    return _of_frame(frame.drop(columns=["id", "bwt", "low"]), frame["low"] == 1)
-
-
-def _wages() -> Dataset:
-    frame = _statsmodels("sandbox/regression/tests/griliches76.dta")
-    later = [name for name in frame.columns if name.endswith("80")]
-    return _of_frame(frame.drop(columns=[*later, "lw"]), _top(frame["lw"], 0.25))
-
-
-_ELDERLY = ("offer", "ssiratio", "age", "educyr", "medicaid", "female", "phylim", "actlim", "income", "totchr", "bh")
-
-
-def _elderly(label: str) -> Dataset:
-    frame = _statsmodels("sandbox/regression/tests/racd10data_with_transformed.csv")
-    if label == "private":
-        return _of_frame(frame[list(_ELDERLY)], frame["private"] == 1)
-    return _of_frame(frame[[*_ELDERLY, "private"]], _top(frame["docvis"], 0.1))
-
-
-def _autos() -> Dataset:
-    frame = _statsmodels("gam/tests/results/autos.csv").drop(columns=["loss", "make"]).dropna()
-    return _of_frame(frame.drop(columns="symbol"), frame["symbol"] >= 2)
-
-
-def _applying() -> Dataset:
-    frame = _statsmodels("miscmodels/tests/results/ologit_ucla.csv")
-    return _of_frame(frame.drop(columns="apply"), frame["apply"] != "unlikely")
-
-
-def _framing() -> Dataset:
-    frame = _statsmodels("stats/tests/results/framing.csv")
-    return _of_frame(frame.drop(columns=["Unnamed: 0", "cong_mesg"]), frame["cong_mesg"] == 1)
-
-
-def _students() -> Dataset:
-    frame = _statsmodels("multivariate/tests/results/mvreg.csv")
-    return _of_frame(frame.drop(columns="prog"), frame["prog"] == "academic")
-
-
-def _engel() -> Dataset:
-    frame = _statsmodels("datasets/engel/engel.csv")
-    return _of_frame(frame[["income"]], _top(frame["foodexp"], 0.25))
+    Args:
+        path: path of the file, see `_path`.
+        hit: whether a row is a hit, as pandas evaluates it; columns named in it are no features.
+        drop: names of further columns that are no features; rows with a missing value in the others are left out.
+        skip: number of rows without a missing value in any column, from the start, that are left out.
+    """
+    file = _path(path)
+    frame = (
+        pd.read_stata(file) if file.suffix == ".dta" else pd.read_csv(file, sep="\t" if file.suffix == ".txt" else ",")
+    )
+    frame = frame.dropna().iloc[skip:] if skip else frame
+    frame = frame.drop(columns=[*drop.split(), *(name for name in frame if name.startswith("Unnamed"))]).dropna()
+    return _of_frame(frame[[name for name in frame if name not in hit.split()]], frame.eval(hit, engine="python"))
 
 
 def _car() -> Dataset:
     """One row per traveller: the attributes of the four ways to travel, income and size of the party."""
-    frame = _statsmodels("datasets/modechoice/modechoice.csv", ";")
+    frame = pd.read_csv(_path("statsmodels/datasets/modechoice/modechoice.csv"), sep=";")
     wide = frame.pivot_table(index="individual", columns="mode", values=["ttme", "invc", "invt", "gc"])
     wide.columns = [f"{what}_{mode}" for what, mode in wide.columns]
     person = frame.groupby("individual")[["hinc", "psize"]].first()
-    car = frame[frame["mode"] == 4].set_index("individual")["choice"]
-    features = wide.loc[:, wide.nunique() > 1].join(person)
-    return _of_frame(features, car.loc[features.index] == 1)
+    return _of_frame(wide.loc[:, wide.nunique() > 1].join(person), frame.loc[frame["mode"] == 4, "choice"] == 1)
 
 
-def _digits(digit: int) -> Dataset:
+def _nines() -> Dataset:
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
-    return Dataset("", X, (y == digit).astype(float))
+    return Dataset("", X, (y == 9).astype(float))
 
 
-def _named(name: str, label: str, source: str) -> Table:
-    return Table(name, functools.partial(load, name), label, source, seen=True)
+_GENERATED, _SKLEARN, _STATSMODELS, _FILES = "generated", "scikit-learn", "statsmodels", "LTR_DATA"
+_NAMED = {
+    "gaussians": ("class 1", _GENERATED),
+    "roc_standin": ("class 1", _GENERATED),
+    "abalone19": ("19 rings", _FILES),
+    "uis": ("free of drugs", _FILES),
+    "travel": ("mode chosen", _STATSMODELS),
+    "nhanes": ("obese; first 600 complete rows", _FILES),
+    "pima": ("diabetes", _FILES),
+    "haberman": ("died", _FILES),
+    "polypharm": ("many drugs, in 2007", _FILES),
+    "glow500": ("fracture", _FILES),
+    "fair": ("affair", _STATSMODELS),
+    "fair_pt": ("affair", _STATSMODELS),
+    "anes96": ("vote for Dole", _STATSMODELS),
+    "randhie": ("8 or more visits to a doctor", _STATSMODELS),
+    "star98": ("share above the median in its top quarter", _STATSMODELS),
+    "breast_cancer": ("malignant", _SKLEARN),
+    "diabetes": ("progression in its top quarter", _SKLEARN),
+    "digits": ("digit 8, from 16 pixels", _SKLEARN),
+    "wine": ("class 1", _SKLEARN),
+}
 
 
-_SKLEARN, _STATSMODELS, _LTR_DATA = "scikit-learn", "statsmodels", "LTR_DATA"
-_GENERATED = "generated"
-_TESTS = "statsmodels, its tests"
+def _riskslim(file: str, label: str, hit: str, name: str = "") -> Table:
+    return Table(name or file, functools.partial(_read, f"riskslim/{file}_data.csv", f"{label} > 0"), hit, _FILES)
+
+
+def _package(name: str, path: str, hit: str, label: str, drop: str = "") -> Table:
+    source = f"{_STATSMODELS}: {Path(path).stem}"
+    return Table(name, functools.partial(_read, f"statsmodels/{path}", hit, drop), label, source)
+
+
+_OBESE = functools.partial(_read, "nhanes/NHANES.txt", "OBESE == 1", "ID WT HT BMI", 600)
+_ELDERLY = "sandbox/regression/tests/racd10data_with_transformed.csv"
+_SAME = "insured age2 linc physician nonphysician ldocvis ldocvisa docbin aget aget2 incomet"
+_BIRTHS = "bweight mage2 mmarried mbsmoke fbaby prenatal1"
+_LATER = "rns80 mrt80 smsa80 age80 s80 expr80 tenure80 lw80"
 
 TABLES: tuple[Table, ...] = (
-    _named("gaussians", "class 1", _GENERATED),
-    _named("roc_standin", "class 1", _GENERATED),
-    _named("abalone19", "19 rings", _LTR_DATA),
-    _named("uis", "free of drugs", _LTR_DATA),
-    _named("travel", "mode chosen", _STATSMODELS),
-    _named("nhanes", "obese; first 600 complete rows", _LTR_DATA),
-    _named("pima", "diabetes", _LTR_DATA),
-    _named("haberman", "died", _LTR_DATA),
-    _named("polypharm", "many drugs; 2007", _LTR_DATA),
-    _named("glow500", "fracture", _LTR_DATA),
-    _named("fair", "affair", _STATSMODELS),
-    _named("fair_pt", "affair", _STATSMODELS),
-    _named("anes96", "vote for Dole", _STATSMODELS),
-    _named("randhie", "8 or more visits to a doctor", _STATSMODELS),
-    _named("star98", "share above median in top quarter", _STATSMODELS),
-    _named("breast_cancer", "malignant", _SKLEARN),
-    _named("diabetes", "progression in top quarter", _SKLEARN),
-    _named("digits", "digit 8, of 16 pixels", _SKLEARN),
-    _named("wine", "class 1", _SKLEARN),
-    Table("adult", functools.partial(_riskslim, "adult"), "income above 50,000", _LTR_DATA),
-    Table("mushroom", functools.partial(_riskslim, "mushroom"), "poisonous", _LTR_DATA),
-    Table("mammo", functools.partial(_riskslim, "mammo"), "malignant", _LTR_DATA),
-    Table("biopsy", functools.partial(_riskslim, "breastcancer"), "malignant, 1 in its column Benign", _LTR_DATA),
-    Table("spambase", functools.partial(_riskslim, "spambase"), "spam", _LTR_DATA),
-    Table("nhanes_rest", _nhanes_rest, "obese; complete rows after the first 600", _LTR_DATA),
-    Table("digits_9", functools.partial(_digits, 9), "digit 9, of all pixels", _SKLEARN),
-    Table("births", _births, "low weight at birth", f"{_TESTS}: cataneo2"),
-    Table("low_weight", _low_weight, "low weight at birth", f"{_TESTS}: stata_lbw_glm"),
-    Table("wages", _wages, "wage in top quarter", f"{_TESTS}: griliches76"),
-    Table("insured", functools.partial(_elderly, "private"), "has private insurance", f"{_TESTS}: racd10data"),
-    Table("visits", functools.partial(_elderly, "docvis"), "visits in top tenth", f"{_TESTS}: racd10data"),
-    Table("autos", _autos, "insurance risk 2 or more", f"{_TESTS}: autos"),
-    Table("applying", _applying, "likely to apply", f"{_TESTS}: ologit_ucla"),
-    Table("framing", _framing, "wrote to congress", f"{_TESTS}: framing"),
-    Table("students", _students, "academic program", f"{_TESTS}: mvreg"),
-    Table("engel", _engel, "food expenditure in top quarter", _STATSMODELS),
-    Table("car", _car, "takes the car", f"{_STATSMODELS}, modechoice"),
+    *(Table(name, functools.partial(load, name), *facts, seen=True) for name, facts in _NAMED.items()),
+    _riskslim("adult", "Over50K", "income above 50,000"),
+    _riskslim("mushroom", "poisonous", "poisonous"),
+    _riskslim("mammo", "Malignant", "malignant"),
+    _riskslim("breastcancer", "Benign", "malignant (1 in the column Benign)", "biopsy"),
+    _riskslim("spambase", "Spam", "spam"),
+    Table("nhanes_rest", _OBESE, "obese; complete rows after the first 600", _FILES),
+    Table("digits_9", _nines, "digit 9, from all pixels", _SKLEARN, seen=True),  # the rows of digits
+    Table("car", _car, "takes the car", f"{_STATSMODELS}: modechoice", seen=True),  # the persons of travel
+    _package("births", "treatment/tests/results/cataneo2.csv", "lbweight == 1", "low weight at birth", _BIRTHS),
+    _package("low_weight", "genmod/tests/results/stata_lbw_glm.csv", "low == 1", "low weight at birth", "id bwt"),
+    _package("wages", "sandbox/regression/tests/griliches76.dta", "lw >= 5.99", "wage in its top quarter", _LATER),
+    _package("insured", _ELDERLY, "private == 1", "has private insurance", f"{_SAME} docvis"),
+    _package("visits", _ELDERLY, "docvis >= 15", "visits to a doctor in their top tenth", _SAME),
+    _package("autos", "gam/tests/results/autos.csv", "symbol >= 2", "insurance risk 2 or more", "loss make"),
+    _package("applying", "miscmodels/tests/results/ologit_ucla.csv", "apply != 'unlikely'", "likely to apply"),
+    _package("framing", "stats/tests/results/framing.csv", "cong_mesg == 1", "wrote to congress"),
+    _package("students", "multivariate/tests/results/mvreg.csv", "prog == 'academic'", "academic program"),
+    _package("engel", "datasets/engel/engel.csv", "foodexp >= 745", "expenditure on food in its top quarter"),
 )
 """Tables of which all rows are one list, with labels 0 and 1."""
 
@@ -227,23 +187,10 @@ def _travellers() -> Dataset:
     return Dataset("", data.X, data.y, data.feature_names, np.arange(data.n) // 4)
 
 
-def _letor(lists: int) -> Dataset:
-    """Return lists like those of web search: products and steps of features, effects of the query, noise."""
-    rng = np.random.default_rng(0)
-    sizes = rng.integers(10, 41, lists)
-    qid = np.repeat(np.arange(lists), sizes)
-    X = rng.normal(size=(len(qid), 20)) + 0.7 * rng.normal(size=(lists, 20))[qid]
-    X[:, 10:] = np.maximum(X[:, 10:], 0.0)
-    relevance = X[:, 0] + 0.8 * X[:, 1] * (X[:, 2] > 0) + X[:, 3] * X[:, 4] + np.tanh(2 * X[:, 10]) + 0.3 * X[:, 5]
-    relevance += 1.2 * rng.normal(size=len(qid)) + rng.normal(size=lists)[qid]
-    return Dataset("", X, np.searchsorted([1.0, 2.2, 3.3, 4.5], relevance).astype(float), qid=qid)
-
-
 LISTS: tuple[Table, ...] = (
-    Table("lightgbm_lambdarank", _both_parts, "grades 0 to 4", _LTR_DATA, seen=True),
-    Table("travellers", _travellers, "mode chosen", f"{_STATSMODELS}, modechoice"),
+    Table("lightgbm_lambdarank", _both_parts, "grades 0 to 4", _FILES, seen=True),
+    Table("travellers", _travellers, "mode chosen", f"{_STATSMODELS}: modechoice"),
     Table("grouped", functools.partial(load, "grouped"), "grades 0 to 4", _GENERATED),
-    Table("letor", functools.partial(_letor, 200), "grades 0 to 4", _GENERATED),
 )
 """Tables with lists by query."""
 
