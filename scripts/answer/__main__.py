@@ -54,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if parts > 1 and hasattr(os, "sched_setaffinity"):
         processors = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {processors[part % len(processors)]})
-    if absent := rankers.not_installed():
-        print(f"left out, as these packages are not installed: {', '.join(absent)}", flush=True)
+    if absent := rankers.left_out():
+        print(f"left out, because their packages are not installed: {', '.join(absent)}", flush=True)
     pairs = [(split, table) for split in options.splits for table in options.tables][part::parts]
     wanted = [{"table": t, "split": s, "ranker": ranker} for s, t in pairs for ranker in rankers.rankers_of(t)]
     return _measure([request for request in wanted if not records[request]], records)

@@ -20,19 +20,18 @@ Among tied scores, measures are those to expect if ties are broken at random.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -51,7 +50,6 @@ SHARES = {"5%": 0.05, "10%": 0.1}
 MORE_TOPS = {"travel": {"50": 50}}
 """Further lengths at which hits are counted, by table."""
 TREES, ROUNDS, FOLDS = 500, 150, 5
-_RATES, _LEAVES, _DEPTHS = (0.03, 0.1), (4, 16), (2, 5)
 
 
 @dataclass(frozen=True)
@@ -59,23 +57,33 @@ class Peer:
     """A method with the grid from which cross-validation takes its options.
 
     Attributes:
-        make: makes the estimator from a seed and options.
-        grid: the options; a grid of one is not cross-validated.
-        package: the package that it needs.
+        package: the module of the class.
+        kind: name of the class.
+        fixed: options that are not chosen.
+        grid: values of each option that is chosen; without any nothing is cross-validated.
         lists: the argument of `fit` that says what the lists are: ``"group"`` (their sizes), ``"qid"`` or
             ``"group_id"``; None for a classifier.
-        cheaper: further options in cross-validation alone.
+        quick: further options in cross-validation alone.
     """
 
-    make: Callable[..., Any]
-    grid: Sequence[Json]
-    package: str = "sklearn"
+    package: str
+    kind: str
+    fixed: Json
+    grid: Mapping[str, Sequence[object]]
     lists: str | None = None
-    cheaper: Json = field(default_factory=dict)
+    quick: Json = field(default_factory=dict)
+
+    @property
+    def installed(self) -> bool:
+        """Whether the package can be imported."""
+        return importlib.util.find_spec(self.package.partition(".")[0]) is not None
 
     def fit(self, options: Json, train: Dataset, seed: int) -> Any:  # noqa: ANN401 (any estimator)
         """Return the estimator fitted to rows, which follow each other by list."""
-        model = self.make(seed, **options)
+        kind = getattr(importlib.import_module(self.package), self.kind)
+        model = kind(**{**self.fixed, **options}, random_state=seed)
+        if self.kind == "LogisticRegression":
+            model = make_pipeline(StandardScaler(), model)
         if self.lists is None:
             return model.fit(train.X, train.y)
         qid = np.zeros(train.n, dtype=np.int64) if train.qid is None else train.qid
@@ -84,107 +92,62 @@ class Peer:
 
     def tuned(self, train: Dataset, seed: int) -> tuple[Any, Json]:
         """Return the estimator with the best options of the grid, and these options."""
-        options = self.grid[0]
-        if len(self.grid) > 1:
+        every = [dict(zip(self.grid, chosen, strict=True)) for chosen in itertools.product(*self.grid.values())]
+        best = every[0]
+        if len(every) > 1:
             parts = [[_rows(train, at) for at in part] for part in _folds(train, seed)]
-            values = [
-                np.mean(
-                    [
-                        _quality(scores_of(self.fit(one | self.cheaper, learn, seed), held.X), held)
-                        for learn, held in parts
-                    ]
-                )
-                for one in self.grid
-            ]
-            options = self.grid[int(np.argmax(values))]
-        return self.fit(options, train, seed), options
+            values = []
+            for options in every:
+                models = [(self.fit(options | self.quick, learn, seed), held) for learn, held in parts]
+                values.append(np.mean([_quality(scores_of(model, held.X), held) for model, held in models]))
+            best = every[int(np.argmax(values))]
+        return self.fit(best, train, seed), best
 
 
-def _grid(**values: Sequence[object]) -> list[Json]:
-    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
-
-
-def _logistic(seed: int, C: float) -> Any:  # noqa: ANN401
-    return make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=2_000, random_state=seed))
-
-
-def _forest(seed: int, min_samples_leaf: int, trees: int = TREES) -> Any:  # noqa: ANN401
-    return RandomForestClassifier(trees, min_samples_leaf=min_samples_leaf, n_jobs=1, random_state=seed)
-
-
-def _histogram(seed: int, learning_rate: float, leaves: int) -> Any:  # noqa: ANN401
-    return HistGradientBoostingClassifier(
-        learning_rate=learning_rate,
-        max_iter=ROUNDS,
-        max_leaf_nodes=leaves,
-        min_samples_leaf=10,
-        l2_regularization=1.0,
-        early_stopping=False,
-        random_state=seed,
-    )
-
-
-def _lightgbm(kind: str) -> Callable[..., Any]:
-    def make(seed: int, learning_rate: float, leaves: int, truncation: int | None = None) -> Any:  # noqa: ANN401
-        import lightgbm
-
-        options: Json = {"n_estimators": ROUNDS, "learning_rate": learning_rate, "num_leaves": leaves}
-        options |= {"min_child_samples": 10, "reg_lambda": 1.0, "colsample_bytree": 0.8, "random_state": seed}
-        options |= {} if truncation is None else {"lambdarank_truncation_level": truncation}
-        return getattr(lightgbm, kind)(**options, n_jobs=1, verbose=-1)
-
-    return make
-
-
-def _xgboost(kind: str, **fixed: object) -> Callable[..., Any]:
-    def make(seed: int, learning_rate: float, depth: int) -> Any:  # noqa: ANN401
-        import xgboost
-
-        options: Json = {"n_estimators": ROUNDS, "learning_rate": learning_rate, "max_depth": depth}
-        options |= {"subsample": 0.8, "colsample_bytree": 0.8, "random_state": seed, "n_jobs": 1, **fixed}
-        return getattr(xgboost, kind)(**options)
-
-    return make
-
-
-def _catboost(kind: str, **fixed: object) -> Callable[..., Any]:
-    def make(seed: int, learning_rate: float, depth: int) -> Any:  # noqa: ANN401
-        import catboost
-
-        options: Json = {"iterations": ROUNDS, "learning_rate": learning_rate, "depth": depth, "random_seed": seed}
-        options |= {"thread_count": 1, "verbose": False, "allow_writing_files": False, **fixed}
-        return getattr(catboost, kind)(**options)
-
-    return make
-
-
-_BY_LEAVES = _grid(learning_rate=_RATES, leaves=_LEAVES)
-_BY_DEPTH = _grid(learning_rate=_RATES, depth=_DEPTHS)
-_LAMBDARANK = _lightgbm("LGBMRanker")
+_RATES: Json = {"learning_rate": [0.03, 0.1]}
+_LEAVES: Json = {**_RATES, "num_leaves": [4, 16]}
+_DEPTHS: Json = {**_RATES, "max_depth": [2, 5]}
+_CAT_DEPTHS: Json = {
+    "learning_rate": [0.05, 0.15],
+    "max_depth": [2, 5],
+}  # its trees are weaker: every level has one split
+_FOREST: Json = {"n_estimators": TREES, "n_jobs": 1}
+_HISTOGRAM: Json = {"max_iter": ROUNDS, "min_samples_leaf": 10, "l2_regularization": 1.0, "early_stopping": False}
+_LIGHTGBM: Json = {"n_estimators": ROUNDS, "n_jobs": 1, "verbose": -1}
+_LIGHTGBM |= {"min_child_samples": 10, "reg_lambda": 1.0, "colsample_bytree": 0.8}
+_XGBOOST: Json = {"n_estimators": ROUNDS, "n_jobs": 1, "subsample": 0.8, "colsample_bytree": 0.8}
+_CATBOOST: Json = {"n_estimators": ROUNDS, "thread_count": 1, "verbose": False, "allow_writing_files": False}
 
 PEERS: Mapping[str, Peer] = {
-    LOGISTIC: Peer(_logistic, _grid(C=[1.0])),
-    "logistic regression, chosen C": Peer(_logistic, _grid(C=[0.001, 0.01, 0.1, 1.0, 10.0, 100.0])),
-    "random forest": Peer(_forest, _grid(min_samples_leaf=[1, 5]), cheaper={"trees": 200}),
-    "HistGradientBoosting": Peer(_histogram, _BY_LEAVES),
-    "LightGBM": Peer(_lightgbm("LGBMClassifier"), _BY_LEAVES, "lightgbm"),
-    # one list of all rows, of which LightGBM takes at most 10,000; the pairs are those with one of the first rows
-    LISTWISE: Peer(
-        _LAMBDARANK, _grid(learning_rate=_RATES, leaves=_LEAVES, truncation=[30, 10_000]), "lightgbm", "group"
+    LOGISTIC: Peer("sklearn.linear_model", "LogisticRegression", {"max_iter": 2_000}, {"C": [1.0]}),
+    f"{LOGISTIC}, chosen C": Peer(
+        "sklearn.linear_model", "LogisticRegression", {"max_iter": 2_000}, {"C": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]}
     ),
-    "XGBoost": Peer(_xgboost("XGBClassifier"), _BY_DEPTH, "xgboost"),
-    "CatBoost": Peer(_catboost("CatBoostClassifier"), _grid(learning_rate=[0.05, 0.15], depth=_DEPTHS), "catboost"),
+    "random forest": Peer(
+        "sklearn.ensemble",
+        "RandomForestClassifier",
+        _FOREST,
+        {"min_samples_leaf": [1, 5]},
+        quick={"n_estimators": min(TREES, 200)},
+    ),
+    "HistGradientBoosting": Peer(
+        "sklearn.ensemble", "HistGradientBoostingClassifier", _HISTOGRAM, {**_RATES, "max_leaf_nodes": [4, 16]}
+    ),
+    "LightGBM": Peer("lightgbm", "LGBMClassifier", _LIGHTGBM, _LEAVES),
+    # one list of all rows, of which LightGBM takes at most 10,000; pairs have a row among the first of the truncation
+    LISTWISE: Peer(
+        "lightgbm", "LGBMRanker", _LIGHTGBM, {**_LEAVES, "lambdarank_truncation_level": [30, 10_000]}, "group"
+    ),
+    "XGBoost": Peer("xgboost", "XGBClassifier", _XGBOOST, _DEPTHS),
+    "CatBoost": Peer("catboost", "CatBoostClassifier", _CATBOOST, _CAT_DEPTHS),
 }
 """Methods for one list."""
 
 PEERS_OF_LISTS: Mapping[str, Peer] = {
-    LISTWISE: Peer(_LAMBDARANK, _BY_LEAVES, "lightgbm", "group"),
-    "XGBoost rank:ndcg": Peer(_xgboost("XGBRanker", objective="rank:ndcg"), _BY_DEPTH, "xgboost", "qid"),
+    LISTWISE: Peer("lightgbm", "LGBMRanker", _LIGHTGBM, _LEAVES, "group"),
+    "XGBoost rank:ndcg": Peer("xgboost", "XGBRanker", {**_XGBOOST, "objective": "rank:ndcg"}, _DEPTHS, "qid"),
     "CatBoost YetiRank": Peer(
-        _catboost("CatBoostRanker", loss_function="YetiRank"),
-        _grid(learning_rate=[0.05, 0.15], depth=_DEPTHS),
-        "catboost",
-        "group_id",
+        "catboost", "CatBoostRanker", {**_CATBOOST, "loss_function": "YetiRank"}, _CAT_DEPTHS, "group_id"
     ),
 }
 """Methods for lists by query."""
@@ -193,13 +156,12 @@ PEERS_OF_LISTS: Mapping[str, Peer] = {
 def rankers_of(table: str) -> list[str]:
     """Return the names of what is measured on a table, the baseline first, without those that are not installed."""
     peers = PEERS if BY_NAME[table] in TABLES else PEERS_OF_LISTS
-    return [*(name for name, peer in peers.items() if importlib.util.find_spec(peer.package) is not None), AUTO]
+    return [*(name for name, peer in peers.items() if peer.installed), AUTO]
 
 
-def not_installed() -> list[str]:
-    """Return the names of the packages without which some methods are left out."""
-    packages = {peer.package for peer in (*PEERS.values(), *PEERS_OF_LISTS.values())}
-    return sorted(name for name in packages if importlib.util.find_spec(name) is None)
+def left_out() -> list[str]:
+    """Return the names of the methods whose package is not installed."""
+    return [name for name, peer in {**PEERS, **PEERS_OF_LISTS}.items() if not peer.installed]
 
 
 def compute(table: str, split: int, ranker: str) -> Json:

@@ -123,7 +123,7 @@ def _about(records: Sequence[Json]) -> str:
         f"{splits[0]} to {splits[-1]}" if splits == [*range(splits[0], splits[-1] + 1)] else ", ".join(map(str, splits))
     )
     pairs = len({(one["table"], one["split"]) for one in records})
-    return f"{len(tables)} tables, splits {runs} ({pairs} pairs of table and split), commit {commits}."
+    return f"Tables: {len(tables)}; splits: {runs}; pairs of table and split: {pairs}; commit: {commits}."
 
 
 def _summary(records: Sequence[Json]) -> str:
