@@ -4,7 +4,6 @@
     python -m scripts.answer --splits 20-24 --tables travel,pima         # some tables
     python -m scripts.answer --splits 20-29 --part 0/2                   # half of the pairs, on one processor
     python -m scripts.answer report                                      # the tables in docs/answer.md
-    python -m scripts.answer tables                                      # the list of the tables
 
 Appends to ``docs/answer/results.jsonl`` as results come. A table, split and ranker that is there is not measured again,
 so that the same command goes on after an interruption. The parts of `--part` share no pair of table and split and may
@@ -22,17 +21,16 @@ from pathlib import Path
 
 from scripts._bench import Json, Records
 from scripts.answer import rankers, report
-from scripts.answer.tables import BY_NAME, facts
+from scripts.answer.tables import BY_NAME
 from trainers.provenance import origin
-from trainers.tables import markdown_table
 
 KEY = ("table", "split", "ranker")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure what is missing, write the report, or list the tables; return 1 where a measurement failed."""
+    """Measure what is missing, or write the tables of the page; return 1 where a measurement failed."""
     parser = argparse.ArgumentParser(description="Measure AutoRanker and the methods that analysts use.")
-    parser.add_argument("what", nargs="?", choices=["measure", "report", "tables"], default="measure")
+    parser.add_argument("what", nargs="?", choices=["measure", "report"], default="measure")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of answer.md (default: docs)")
     parser.add_argument("--splits", type=_splits, default=range(20, 30), help="N, or FIRST-LAST (default: 20-29)")
     parser.add_argument("--tables", type=_names, default=[*BY_NAME], help="names, divided by commas (default: all)")
@@ -40,9 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--part", type=_part, default=(0, 1), metavar="I/N", help="part I of N, from 0; on one processor"
     )
     options = parser.parse_args(argv)
-    if options.what == "tables":
-        print(markdown_table(["table", "rows", "columns", "hits", "a hit is", "from"], facts([*BY_NAME.values()])))
-        return 0
     path = options.docs / "answer" / "results.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     records = Records(path, KEY)

@@ -107,10 +107,7 @@ class Peer:
 _RATES: Json = {"learning_rate": [0.03, 0.1]}
 _LEAVES: Json = {**_RATES, "num_leaves": [4, 16]}
 _DEPTHS: Json = {**_RATES, "max_depth": [2, 5]}
-_CAT_DEPTHS: Json = {
-    "learning_rate": [0.05, 0.15],
-    "max_depth": [2, 5],
-}  # its trees are weaker: every level has one split
+_CAT_DEPTHS: Json = {"learning_rate": [0.05, 0.15], "max_depth": [2, 5]}  # one split per level: weaker trees
 _FOREST: Json = {"n_estimators": TREES, "n_jobs": 1}
 _HISTOGRAM: Json = {"max_iter": ROUNDS, "min_samples_leaf": 10, "l2_regularization": 1.0, "early_stopping": False}
 _LIGHTGBM: Json = {"n_estimators": ROUNDS, "n_jobs": 1, "verbose": -1}
