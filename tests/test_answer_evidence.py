@@ -55,8 +55,9 @@ def test_the_summary_says_what_the_records_show():
     own = row_of(text, rankers.AUTO)
     assert own[1] == "2"
     assert own[2].startswith("-1.50 [-5.00, +2.00]")  # (2 - 5) / 2
-    assert own[4:7] == ["-5.00 wine", "1 (1)", "1 (1)"]  # t = 2 / (0.1155 sqrt(1/4 + 1)) = 15 with three degrees
-    assert own[7].startswith("+1.00")
+    assert own[3] == "-1.50"
+    assert own[5:8] == ["-5.00 wine", "1 (1)", "1 (1)"]  # t = 2 / (0.1155 sqrt(1/4 + 1)) = 15 with three degrees
+    assert own[8].startswith("+1.00")
     assert row_of(text, report.BEST)[2].startswith("-1.00")  # b: 9.9
     assert row_of(text, "CatBoost")[2].startswith("+3.00")
 

@@ -123,13 +123,19 @@ def _summary(records: Sequence[Json]) -> str:
             for way in (-1, 1)
         ]
         new = dcg[[not BY_NAME[table].seen for table in dcg.index]]
-        cells = [str(len(dcg)), _with_interval(dcg), _with_interval(new), f"{dcg.min():+.2f} {dcg.idxmin()}"]
+        cells = [
+            str(len(dcg)),
+            _with_interval(dcg),
+            f"{dcg.median():+.2f}",
+            _with_interval(new),
+            f"{dcg.min():+.2f} {dcg.idxmin()}",
+        ]
         cells += [f"{ours} ({plain})" for ours, plain in counts]
         cells += [_with_interval(by_table[f"+{name}"].mean()) for name in _HITS]
         seconds = own["seconds"].mean()
         rows.append([str(ranker), *cells, "" if np.isnan(seconds) else f"{seconds:.1f}"])
     heads = [f"hits, first {share}" for share in SHARES]
-    header = ["ranking", "tables", "DCG, %", "DCG, %, new tables", "worst", "below", "above", *heads, "s"]
+    header = ["ranking", "tables", "DCG, %", "median", "DCG, %, new tables", "worst", "below", "above", *heads, "s"]
     return _about(records) + markdown_table(header, rows, left=1)
 
 
