@@ -1,0 +1,253 @@
+"""The methods that are compared, and what each does on one split of a table, one record of JSON.
+
+Every peer chooses its options by cross-validation in five parts, by average precision, or by NDCG@10 of lists. A record
+has these fields:
+
+==========================  ==========================================================================================
+`table`, `split`, `ranker`  what it is about
+`train`, `test`             rows and hits of the training set and of the test set
+`measures`                  on the test set: `dcg` (base 2, labels 0 and 1), `hits 5%`, `hits 10%`, for travel
+                            `hits 50`; with queries `ndcg@10` (gain 2^label - 1), a mean over lists with a hit
+`options`                   what cross-validation chose
+`values`, `chosen`          of `AutoRanker`: the mean statistic of each method out of fold, and the method deployed
+`members`                   of `AutoRanker`: the measures of each of its methods by itself
+`promised`                  of `AutoRanker`: for 5% and 10%, hits to expect, and least and largest by the 90% interval
+`seconds`, `commit`         processor seconds, and commit of the code, with "+" where it had been changed
+==========================  ==========================================================================================
+
+Among tied scores, measures are those to expect if ties are broken at random.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import itertools
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GroupKFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from ltr.data import Dataset
+from ltr.metrics import ndcg
+from ltr.rankers import AutoRanker
+from scripts._bench import Json
+from scripts.answer.tables import BY_NAME, TABLES
+
+FloatArray = NDArray[np.float64]
+AUTO, LOGISTIC, LISTWISE = "AutoRanker", "logistic regression", "LightGBM lambdarank"
+SHARES = {"5%": 0.05, "10%": 0.1}
+MORE_TOPS = {"travel": {"50": 50}}
+"""Further lengths at which hits are counted, by table."""
+TREES, ROUNDS, FOLDS = 500, 150, 5
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A method with the grid from which cross-validation takes its options.
+
+    Attributes:
+        package: the module of the class.
+        kind: name of the class.
+        fixed: options that are not chosen.
+        grid: values of each option that is chosen; without any nothing is cross-validated.
+        lists: the argument of `fit` that says what the lists are: ``"group"`` (their sizes), ``"qid"`` or
+            ``"group_id"``; None for a classifier.
+        quick: further options in cross-validation alone.
+    """
+
+    package: str
+    kind: str
+    fixed: Json
+    grid: Mapping[str, Sequence[object]]
+    lists: str | None = None
+    quick: Json = field(default_factory=dict)
+
+    @property
+    def installed(self) -> bool:
+        """Whether the package can be imported."""
+        return importlib.util.find_spec(self.package.partition(".")[0]) is not None
+
+    def fit(self, options: Json, train: Dataset, seed: int) -> Any:  # noqa: ANN401 (any estimator)
+        """Return the estimator fitted to rows, which follow each other by list."""
+        kind = getattr(importlib.import_module(self.package), self.kind)
+        model = kind(**{**self.fixed, **options}, random_state=seed)
+        if self.kind == "LogisticRegression":
+            model = make_pipeline(StandardScaler(), model)
+        if self.lists is None:
+            return model.fit(train.X, train.y)
+        qid = np.zeros(train.n, dtype=np.int64) if train.qid is None else train.qid
+        sizes = np.unique(qid, return_counts=True)[1]
+        return model.fit(train.X, train.y, **{self.lists: sizes if self.lists == "group" else qid})
+
+    def tuned(self, train: Dataset, seed: int) -> tuple[Any, Json]:
+        """Return the estimator with the best options of the grid, and these options."""
+        every = [dict(zip(self.grid, chosen, strict=True)) for chosen in itertools.product(*self.grid.values())]
+        best = every[0]
+        if len(every) > 1:
+            parts = [[_rows(train, at) for at in part] for part in _folds(train, seed)]
+            values = []
+            for options in every:
+                models = [(self.fit(options | self.quick, learn, seed), held) for learn, held in parts]
+                values.append(np.mean([_quality(scores_of(model, held.X), held) for model, held in models]))
+            best = every[int(np.argmax(values))]
+        return self.fit(best, train, seed), best
+
+
+_RATES: Json = {"learning_rate": [0.03, 0.1]}
+_LEAVES: Json = {**_RATES, "num_leaves": [4, 16]}
+_DEPTHS: Json = {**_RATES, "max_depth": [2, 5]}
+_CAT_DEPTHS: Json = {"learning_rate": [0.05, 0.15], "max_depth": [2, 5]}  # one split per level: weaker trees
+_FOREST: Json = {"n_estimators": TREES, "n_jobs": 1}
+_HISTOGRAM: Json = {"max_iter": ROUNDS, "min_samples_leaf": 10, "l2_regularization": 1.0, "early_stopping": False}
+_LIGHTGBM: Json = {"n_estimators": ROUNDS, "n_jobs": 1, "verbose": -1}
+_LIGHTGBM |= {"min_child_samples": 10, "reg_lambda": 1.0, "colsample_bytree": 0.8}
+_XGBOOST: Json = {"n_estimators": ROUNDS, "n_jobs": 1, "subsample": 0.8, "colsample_bytree": 0.8}
+_CATBOOST: Json = {"n_estimators": ROUNDS, "thread_count": 1, "verbose": False, "allow_writing_files": False}
+
+PEERS: Mapping[str, Peer] = {
+    LOGISTIC: Peer("sklearn.linear_model", "LogisticRegression", {"max_iter": 2_000}, {"C": [1.0]}),
+    f"{LOGISTIC}, chosen C": Peer(
+        "sklearn.linear_model", "LogisticRegression", {"max_iter": 2_000}, {"C": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]}
+    ),
+    "random forest": Peer(
+        "sklearn.ensemble",
+        "RandomForestClassifier",
+        _FOREST,
+        {"min_samples_leaf": [1, 5]},
+        quick={"n_estimators": min(TREES, 200)},
+    ),
+    "HistGradientBoosting": Peer(
+        "sklearn.ensemble", "HistGradientBoostingClassifier", _HISTOGRAM, {**_RATES, "max_leaf_nodes": [4, 16]}
+    ),
+    "LightGBM": Peer("lightgbm", "LGBMClassifier", _LIGHTGBM, _LEAVES),
+    # one list of all rows, of which LightGBM takes at most 10,000; pairs have a row among the first of the truncation
+    LISTWISE: Peer(
+        "lightgbm", "LGBMRanker", _LIGHTGBM, {**_LEAVES, "lambdarank_truncation_level": [30, 10_000]}, "group"
+    ),
+    "XGBoost": Peer("xgboost", "XGBClassifier", _XGBOOST, _DEPTHS),
+    "CatBoost": Peer("catboost", "CatBoostClassifier", _CATBOOST, _CAT_DEPTHS),
+}
+"""Methods for one list."""
+
+PEERS_OF_LISTS: Mapping[str, Peer] = {
+    LISTWISE: Peer("lightgbm", "LGBMRanker", _LIGHTGBM, _LEAVES, "group"),
+    "XGBoost rank:ndcg": Peer("xgboost", "XGBRanker", {**_XGBOOST, "objective": "rank:ndcg"}, _DEPTHS, "qid"),
+    "CatBoost YetiRank": Peer(
+        "catboost", "CatBoostRanker", {**_CATBOOST, "loss_function": "YetiRank"}, _CAT_DEPTHS, "group_id"
+    ),
+}
+"""Methods for lists by query."""
+
+
+def rankers_of(table: str) -> list[str]:
+    """Return the names of what is measured on a table, the baseline first, without those that are not installed."""
+    peers = PEERS if BY_NAME[table] in TABLES else PEERS_OF_LISTS
+    return [*(name for name, peer in peers.items() if peer.installed), AUTO]
+
+
+def left_out() -> list[str]:
+    """Return the names of the methods whose package is not installed."""
+    return [name for name, peer in {**PEERS, **PEERS_OF_LISTS}.items() if not peer.installed]
+
+
+def compute(table: str, split: int, ranker: str) -> Json:
+    """Return the record of a method on a split, computed on one thread where the method lets us choose.
+
+    Args:
+        table: name of a table.
+        split: seed of the split, and of the method.
+        ranker: one of `rankers_of(table)`.
+    """
+    train, test = BY_NAME[table].halves(split)
+    torch.set_num_threads(1)
+    started = time.process_time()
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # columns without names, classes that a fold does not have, ends of iterations
+        if ranker == AUTO:
+            found = _of_auto(train, test, split, table)
+        else:
+            model, options = (PEERS if train.qid is None else PEERS_OF_LISTS)[ranker].tuned(train, split)
+            found = {"measures": measures(scores_of(model, test.X), test, table), "options": options}
+    seconds = round(time.process_time() - started, 2)
+    sizes = {"train": [train.n, train.n_pos], "test": [test.n, test.n_pos]}
+    return {"table": table, "split": split, "ranker": ranker, **sizes, **found, "seconds": seconds}
+
+
+def _of_auto(train: Dataset, test: Dataset, seed: int, table: str) -> Json:
+    ranker = AutoRanker(seed=seed).fit(train.X, train.y, train.qid)
+    scores = ranker.decision_function(test.X)
+    members = ranker.scores_of_members(test.X, test.qid)
+    found: Json = {
+        "measures": measures(scores, test, table),
+        "chosen": ranker.comparison_.chosen,
+        "values": {name: round(value, 6) for name, value in ranker.comparison_.values.items()},
+        "members": {name: measures(own, test, table) for name, own in members.items()},
+    }
+    if test.qid is None:
+        first = np.sort(scores)[::-1]
+        promised = {name: ranker.calibration_.predictive_interval(first[:k]) for name, k in _lengths(test.n).items()}
+        found["promised"] = {name: [round(expected, 3), low, high] for name, (expected, low, high) in promised.items()}
+    return found
+
+
+def _lengths(n: int) -> dict[str, int]:
+    return {name: max(1, round(share * n)) for name, share in SHARES.items()}
+
+
+def measures(scores: FloatArray, test: Dataset, table: str = "") -> Json:
+    """Return the measures of an order of the test set, those to expect if ties are broken at random."""
+    if test.qid is not None:
+        return {"ndcg@10": _quality(scores, test)}
+    places = np.arange(test.n)
+    found = {"dcg": _expected(scores, test.y, 1 / np.log2(2 + places))}
+    for name, k in {**_lengths(test.n), **MORE_TOPS.get(table, {})}.items():
+        found[f"hits {name}"] = _expected(scores, test.y, places < k)
+    return found
+
+
+def _expected(scores: FloatArray, labels: FloatArray, weights: NDArray[Any]) -> float:
+    """Return the sum of the weights of the hits' places; tied rows share the weights of their places."""
+    order = np.argsort(-scores, kind="stable")
+    runs = np.unique(-scores[order], return_inverse=True)[1]
+    means = np.bincount(runs, weights) / np.bincount(runs)
+    return round(float(means[runs] @ (labels[order] > 0)), 6)
+
+
+def scores_of(model: Any, X: FloatArray) -> FloatArray:  # noqa: ANN401 (any estimator)
+    """Return the scores by which a fitted estimator ranks rows."""
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(X), dtype=np.float64)
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X)[:, 1], dtype=np.float64)
+    return np.asarray(model.predict(X), dtype=np.float64)
+
+
+def _folds(train: Dataset, seed: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    if train.qid is not None:
+        return list(GroupKFold(FOLDS, shuffle=True, random_state=seed).split(train.X, train.y, train.qid))
+    parts = max(2, min(FOLDS, train.n_pos, train.n - train.n_pos))
+    return list(StratifiedKFold(parts, shuffle=True, random_state=seed).split(train.X, train.y))
+
+
+def _rows(data: Dataset, at: NDArray[np.int64]) -> Dataset:
+    return Dataset(data.name, data.X[at], data.y[at], data.feature_names, None if data.qid is None else data.qid[at])
+
+
+def _quality(scores: FloatArray, held: Dataset) -> float:
+    """Return average precision, or NDCG@10 as a mean over the lists with a hit."""
+    if held.qid is None:
+        return float(average_precision_score(held.y, scores))
+    given = torch.from_numpy(scores), torch.from_numpy(np.asarray(held.y, dtype=np.float64))
+    found = ndcg(*given, qid=torch.from_numpy(held.qid), k=10, gain="exp2", ties="average")
+    return round(float(found.nanmean()), 6)

@@ -1,0 +1,188 @@
+"""The measurement of `docs/answer.md`: measures under ties, records that are not computed twice, and its tables."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from ltr.data import Dataset
+from ltr.rankers import AutoRanker
+from scripts.answer import __main__ as answer
+from scripts.answer import rankers, report, tables
+
+MARKERS = "".join(f"<!-- begin {name} -->\n<!-- end {name} -->\n" for name in report.texts([]))
+
+
+def record(table, split, ranker, dcg, hits=3.0, **more):
+    measures = {"dcg": dcg, "hits 5%": hits, "hits 10%": hits, "hits 50": hits}
+    facts = {"table": table, "split": split, "ranker": ranker, "measures": measures}
+    return facts | {"seconds": 1.0, "commit": "0123456789ab", **more}
+
+
+def made_up():
+    """AutoRanker: +2 % on average on pima, -5 % on wine; of its methods `b` is best out of fold, and worst by test."""
+    found = []
+    for split, way in enumerate((-1, 1, -1, 1)):
+        for table, gain in (("pima", 2.0 + 0.1 * way), ("wine", -5.0)):
+            values = {"a": 1.0, "b": 2.0, "blend": 3.0}
+            members = {"a": {"dcg": 10.1}, "b": {"dcg": 9.9}}
+            promised = {share: [3.5, 3, 4 + way] for share in rankers.SHARES}
+            own = {"members": members, "values": values, "promised": promised}
+            found.append(record(table, split, rankers.LOGISTIC, 10.0))
+            found.append(record(table, split, rankers.AUTO, 10.0 + gain / 10, hits=4.0, **own))
+            found.append(record(table, split, "CatBoost", 10.3))
+    return found
+
+
+def row_of(text, name):
+    (found,) = [line for line in text.splitlines() if line.startswith(f"| {name} |")]
+    return [part.strip() for part in found.strip("|").split("|")]
+
+
+def test_tied_rows_share_their_places():
+    test = Dataset("t", np.zeros((20, 1)), np.arange(20) < 2)
+    scores = np.r_[3.0, 1.0, 1.0, np.zeros(17)]  # the second hit is second or third
+    found = rankers.measures(scores, test)
+    assert found["dcg"] == pytest.approx(1 + (1 / np.log2(3) + 1 / np.log2(4)) / 2, abs=1e-6)
+    assert (found["hits 5%"], found["hits 10%"]) == (1.0, 1.5)
+    # all tied: hits are spread evenly
+    assert rankers.measures(np.zeros(20), test)["hits 10%"] == pytest.approx(2 * 2 / 20)
+
+
+def test_the_summary_says_what_the_records_show():
+    text = report.texts(made_up())["answer-summary"]
+    own = row_of(text, rankers.AUTO)
+    assert own[1] == "2"
+    assert own[2].startswith("-1.50 [-5.00, +2.00]")  # (2 - 5) / 2
+    assert own[3] == "-1.50"
+    assert own[5:8] == ["-5.00 wine", "1 (1)", "1 (1)"]  # t = 2 / (0.1155 sqrt(1/4 + 1)) = 15 with three degrees
+    assert own[8].startswith("+1.00")
+    assert row_of(text, report.BEST)[2].startswith("-1.00")  # b: 9.9
+    assert row_of(text, "CatBoost")[2].startswith("+3.00")
+
+
+def test_promises_are_counted():
+    text = report.texts(made_up())["answer-promises"]
+    # 4 hits came: within 3 to 5 in half of the splits, above 3 to 3 in the others
+    assert row_of(text, "5%")[1:4] == ["8", "3.50", "4.00"]
+    assert row_of(text, "5%")[5].startswith("50.0%")
+
+
+def test_the_corrected_test_finds_less():
+    values = np.array([1.0, 2.0, 3.0, 1.5, 2.5, 0.5])  # mean 1.75, deviation 0.935: t = 4.6 plain, 1.73 corrected
+    assert report.shown(values, 1, corrected=False)
+    assert not report.shown(values, 1, corrected=True)
+    assert report.shown(-values, -1, corrected=False)
+    assert not report.shown(values, -1, corrected=False)
+    assert not report.shown(values[:1], 1, corrected=False)
+
+
+def test_tables_are_whole_and_cut():
+    data = tables.BY_NAME["fair"].data()
+    assert (data.n, tables.BY_NAME["fair"].read().n) == (tables.MOST, 6366)
+    assert np.array_equal(data.X, tables.BY_NAME["fair"].data().X)
+    train, test = tables.BY_NAME["grouped"].halves(3)
+    assert (train.n_queries, test.n_queries, train.n + test.n) == (30, 30, 901)
+    assert len({table.name for table in (*tables.TABLES, *tables.LISTS)}) == len(tables.BY_NAME)
+
+
+@pytest.mark.parametrize("name", [table.name for table in tables.TABLES if table.source.startswith("statsmodels: ")])
+def test_tables_of_packages_are_read(name):
+    data = tables.BY_NAME[name].data()
+    assert data.n >= 150
+    assert 0.05 < data.n_pos / data.n < 0.6
+    assert np.isfinite(data.X).all()
+    assert np.ptp(data.X, axis=0).min() > 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("peers", ["PEERS", "PEERS_OF_LISTS"])
+def test_every_peer_ranks(peers):
+    """With two trees or steps each, on a table that is easy."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = (X[:, 0] > 0).astype(float)
+    data = Dataset("t", X, y, qid=np.arange(120) // 6 if peers == "PEERS_OF_LISTS" else None)
+    for name, peer in getattr(rankers, peers).items():
+        if peer.installed:
+            few = {key: 2 for key in ("n_estimators", "max_iter") if key in peer.fixed}
+            options = {key: values[-1] for key, values in peer.grid.items()} | few
+            scores = rankers.scores_of(peer.fit(options, data, 0), data.X)
+            assert rankers._quality(scores, data) > 0.8, name
+
+
+def test_results_are_measured_once_and_make_tables(tmp_path, monkeypatch, capsys):
+    few = rankers.Peer("sklearn.linear_model", "LogisticRegression", {}, {"C": [0.1, 1.0]})
+    lists = rankers.Peer("lightgbm", "LGBMRanker", {"n_estimators": 2, "verbose": -1}, {"num_leaves": [4]}, "group")
+    absent = rankers.Peer("no_such_package.core", "Ranker", {}, {})
+    monkeypatch.setattr(rankers, "PEERS", {rankers.LOGISTIC: few, "absent": absent})
+    monkeypatch.setattr(rankers, "PEERS_OF_LISTS", {rankers.LISTWISE: lists})
+    monkeypatch.setattr(rankers, "AutoRanker", lambda seed: AutoRanker(["ranknet", "logistic"], seed=seed))
+    (tmp_path / "answer.md").write_text(f"before\n{MARKERS}after\n")
+    arguments = ["--docs", str(tmp_path), "--splits", "3"]
+    assert answer.main([*arguments, "--tables", "wine"]) == 0
+    assert "left out, because their packages are not installed: absent" in capsys.readouterr().out
+    monkeypatch.setattr(rankers, "AutoRanker", lambda seed: AutoRanker(["ranknet"], seed=seed))
+    assert answer.main([*arguments, "--tables", "wine,grouped"]) == 0
+    assert "wine" not in capsys.readouterr().out
+    path = tmp_path / "answer" / "results.jsonl"
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    names = [rankers.LOGISTIC, rankers.AUTO, rankers.LISTWISE, rankers.AUTO]
+    assert [one["ranker"] for one in found] == names
+    assert found[0]["options"] in ({"C": 0.1}, {"C": 1.0})
+    own = found[1]
+    assert set(own["members"]) == {"ranknet", "logistic"}
+    assert set(own["values"]) == {"ranknet", "logistic", "blend"}
+    for low, high in ((p[1], p[2]) for p in own["promised"].values()):
+        assert 0 <= low <= high <= 9
+    assert own["measures"]["hits 5%"] <= 4  # of 89 rows
+    assert 0 < found[2]["measures"]["ndcg@10"] <= 1
+    assert answer.main(["report", "--docs", str(tmp_path)]) == 0
+    page = (tmp_path / "answer.md").read_text()
+    assert page.startswith("before\n")
+    assert page.endswith("after\n")
+    assert row_of(page, rankers.AUTO)[1] == "1"
+    assert not re.search(r"\bnan\b|None|[{}]", page)
+    capsys.readouterr()
+
+
+def test_parts_share_no_pair(tmp_path, monkeypatch):
+    asked = {0: set(), 1: set()}
+    for part, requests in asked.items():
+        monkeypatch.setattr(
+            answer, "_measure", lambda wanted, _, into=requests: into.update((r["table"], r["split"]) for r in wanted)
+        )
+        monkeypatch.setattr(answer.os, "sched_setaffinity", lambda *_: None, raising=False)
+        answer.main(["--docs", str(tmp_path), "--splits", "0-2", "--part", f"{part}/2"])
+    assert not asked[0] & asked[1]
+    assert len(asked[0] | asked[1]) == 3 * len(tables.BY_NAME)
+
+
+def test_a_failure_leaves_the_others(tmp_path, monkeypatch, capsys):
+    def compute(table, split, ranker):
+        if ranker == rankers.AUTO:
+            raise ValueError("no such rows")
+        return record(table, split, ranker, 1.0)
+
+    monkeypatch.setattr(rankers, "compute", compute)
+    assert answer.main(["--docs", str(tmp_path), "--splits", "0", "--tables", "wine"]) == 1
+    assert f"wine, 0, {rankers.AUTO}: failed, ValueError: no such rows" in capsys.readouterr().err
+    kept = [json.loads(line)["ranker"] for line in (tmp_path / "answer" / "results.jsonl").read_text().splitlines()]
+    assert kept[0] == rankers.LOGISTIC
+    assert rankers.AUTO not in kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--splits", "first"], "numbers >= 0, got 'first'"),
+        (["--splits", "5-3"], "numbers >= 0, got '5-3'"),
+        (["--tables", "pimma"], "unknown table 'pimma'"),
+        (["--part", "2/2"], "a part is I/N with 0 <= I < N, got '2/2'"),
+    ],
+)
+def test_bad_options_are_told(arguments, told, capsys):
+    with pytest.raises(SystemExit):
+        answer.main(arguments)
+    assert told in capsys.readouterr().err
