@@ -77,6 +77,7 @@ BASE = "base"
 
 _HALF_WIDTH = 1.645 * 2**0.5
 _RESAMPLES = 40  # of each repeat
+_ENTRIES = 1 << 19  # of resampled rows whose statistic is computed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -466,13 +467,11 @@ def _gains(
         members, numbers = np.unique(groups[first], return_inverse=True)
         sums = np.array([np.bincount(numbers, row - mean) for row, mean in zip(differences, means, strict=True)])
         return means, sums.std(axis=1, ddof=1) * len(members) ** 0.5 / differences.shape[1]
+    whole = np.array([float(_values(row, labels, measure)) for row in scores])
     drawn = _drawn(len(labels), groups, rng)
-    whole, resampled = [], []
-    for row in scores:
-        whole.append(float(_values(row, labels, measure)))
-        resampled.append(_values(row[drawn], labels[drawn], measure))
-    moved = np.array(resampled)
-    return np.array(whole) - whole[0], np.nanstd(moved - moved[0], axis=1, ddof=1)
+    pieces = np.array_split(drawn, min(len(drawn), 1 + drawn.size // _ENTRIES))
+    moved = np.array([np.concatenate([_values(row[at], labels[at], measure) for at in pieces]) for row in scores])
+    return whole - whole[0], np.nanstd(moved - moved[0], axis=1, ddof=1)
 
 
 def _drawn(n: int, groups: IntArray | None, rng: np.random.Generator) -> IntArray:
