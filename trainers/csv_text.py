@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ltr.data.forms import amount_of
 from ltr.data.table_files import is_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROWS = 10_000  # written at a time
 
 PREFIX = "ltr_"
 """Stands before the names of our columns where the table has one of these names."""
@@ -35,7 +41,7 @@ class CsvText:
 
 def csv_text(
     ours: Mapping[str, Sequence[Any]],
-    own: Mapping[str, Sequence[str]],
+    own: Mapping[str, Sequence[str] | pd.Series],
     order: Sequence[int],
     *,
     quote_formulas: bool = False,
@@ -51,20 +57,34 @@ def csv_text(
     """
     prefix = PREFIX if set(ours) & set(own) else ""
     names, columns = [*(prefix + name for name in ours), *own], [*ours.values(), *own.values()]
-    found = [
-        name
-        for name, column in zip(names, columns, strict=True)
-        if _is_formula(name) or any(isinstance(cell, str) and _is_formula(cell) for cell in column)
-    ]
+    named = list(zip(names, columns, strict=True))
+    formulas = set(filter(_is_formula, names))
 
-    def shown(cell: Any) -> Any:  # noqa: ANN401 (a cell of any type)
-        return f"'{cell}" if quote_formulas and isinstance(cell, str) and _is_formula(cell) else cell
+    def shown(name: str, cell: Any) -> Any:  # noqa: ANN401 (a cell of any type)
+        if not (isinstance(cell, str) and _is_formula(cell)):
+            return cell
+        formulas.add(name)
+        return f"'{cell}" if quote_formulas else cell
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(shown, names))
-    writer.writerows([shown(column[row]) for column in columns] for row in order)
+    writer.writerow(shown(name, name) for name in names)
+    for at in range(0, len(order), _ROWS):
+        rows = order[at : at + _ROWS]
+        part = [
+            [shown(name, cell) for cell in _cells(column, rows)] for name, column in zip(names, columns, strict=True)
+        ]
+        writer.writerows(zip(*part, strict=True))
+    found = [name for name in names if name in formulas]
     return CsvText(text.getvalue(), tuple(found))
+
+
+def _cells(column: Sequence[Any] | pd.Series, rows: Sequence[int]) -> list[Any]:
+    """Return some cells of a column; those that are missing are empty."""
+    if isinstance(column, Sequence):
+        return [column[row] for row in rows]
+    cells = column.iloc[list(rows)]
+    return cells.astype(object).where(cells.notna(), "").tolist()
 
 
 def _is_formula(text: str) -> bool:

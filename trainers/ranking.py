@@ -27,7 +27,7 @@ from ltr.data.kinds import LEFT_OUT, kind_of
 from ltr.data.labels import leaks
 from ltr.data.problems import Problem, listed, unknown
 from ltr.data.raw_table import table_of
-from ltr.data.table_files import read_columns, read_file, read_texts
+from ltr.data.table_files import read_file
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
@@ -176,7 +176,9 @@ def _own_of(path: str, frame: pd.DataFrame | None) -> Callable[[], pd.DataFrame]
     def own() -> pd.DataFrame:
         import pandas as pd
 
-        return pd.DataFrame(read_texts(path) or read_columns(path)) if frame is None else frame
+        if frame is not None:
+            return frame
+        return pd.DataFrame(read_file(path, as_text=True).columns)
 
     return own
 

@@ -95,7 +95,7 @@ def list_csv(ranking: Ranking, *, quote_formulas: bool = False) -> CsvText:
         ours.pop("query", None)
     first = [name for name in (ranking.answer.learned.query, ranking.answer.learned.id) if name in own]
     names = [*first, *(name for name in own if name not in first)]
-    cells = {str(name): own[name].astype(object).where(own[name].notna(), "").tolist() for name in names}
+    cells = {str(name): own[name] for name in names}
     return csv_text(ours, cells, range(len(ranked)), quote_formulas=quote_formulas)
 
 
