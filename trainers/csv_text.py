@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -71,9 +70,7 @@ def csv_text(
     writer.writerow(shown(name, name) for name in names)
     for at in range(0, len(order), _ROWS):
         rows = order[at : at + _ROWS]
-        part = [
-            [shown(name, cell) for cell in _cells(column, rows)] for name, column in zip(names, columns, strict=True)
-        ]
+        part = [[shown(name, cell) for cell in _cells(column, rows)] for name, column in named]
         writer.writerows(zip(*part, strict=True))
     found = [name for name in names if name in formulas]
     return CsvText(text.getvalue(), tuple(found))
