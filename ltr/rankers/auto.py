@@ -50,13 +50,13 @@ from threadpoolctl import threadpool_limits
 from ltr.checks import as_float, check_callable
 from ltr.data.dataset import checked_queries, labels_agree
 from ltr.data.similar import similar_rows
-from ltr.demands import Column, Demands, Row
+from ltr.demands import Demands
 from ltr.losses import parse_loss, ranknet_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration_of_repeats
 from ltr.rankers.choice import Fold, compare, folds_of, places
-from ltr.rankers.constrained import demands_of
+from ltr.rankers.constrained import Demanding
 from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.foreign import rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
@@ -126,7 +126,7 @@ class Comparison:
 
 
 @dataclass(eq=False, repr=False)
-class AutoRanker(Ranker):
+class AutoRanker(Demanding, Ranker):
     """Rank by whichever of several methods, or blend of them, ranks rows best that it has not seen.
 
     Args:
@@ -177,11 +177,6 @@ class AutoRanker(Ranker):
     today: int | str | None = None
     simplicity: float = -1.0
     seed: int = 0
-    signs: Mapping[Column, str] | None = None
-    required: Sequence[Column] = ()
-    forbidden: Sequence[Column] = ()
-    constraints: Sequence[Row] = ()
-    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -225,7 +220,7 @@ class AutoRanker(Ranker):
         similar = similar_rows(features) if alone else None
         groups = groups if similar is None else similar
         rows = _Rows(features, labels, lists, groups, times, weights)
-        demands = demands_of(self)
+        demands = self._demands()
         methods = self._methods(rows, demands)
         splits = folds_of(labels, lists, groups, times, self.seed, _repeats(len(labels)))
         if not splits:

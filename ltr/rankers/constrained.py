@@ -21,16 +21,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog, minimize, nnls
 
-from ltr.demands import Demands, read_demands
+from ltr.demands import Column, Demands, Row, read_demands
 from ltr.exact.constraints import LinearConstraints
 from ltr.exact.problem import LEAST_REQUIRED
 from ltr.fitting.smoothing import HuberHinge
@@ -38,10 +37,7 @@ from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
 from ltr.rankers.base import FloatArray, IntArray
 
-__all__ = ["DEMANDS", "LinearFit", "demands_of", "demands_stated", "fit_linear", "side_constraints_of"]
-
-DEMANDS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
-"""Parameters of rankers that state constraints on their weights."""
+__all__ = ["DEMANDS", "Demanding", "LinearFit", "fit_linear", "side_constraints_of"]
 
 _WIDTHS = (1.0, 0.1, 0.01, 0.001)  # of the smoothed hinge, one after the other
 _TRIED = 8  # exchanges of columns that are tried before the search ends
@@ -52,6 +48,32 @@ _PATTERNS = 10  # required columns without a demanded sign whose signs are enume
 _NOTHING = 1e-12  # weights below this share of the largest are rounding
 _SAFE = 1 + 1e-6  # by which required weights are larger than they must be, for rounding
 _OUT_OF_RANGE = 1e300  # the objective where scores leave the floating point range
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Demanding:
+    """The parameters by which a ranker states constraints on columns, see `ltr.demands.read_demands`."""
+
+    signs: Mapping[Column, str] | None = None
+    required: Sequence[Column] = ()
+    forbidden: Sequence[Column] = ()
+    constraints: Sequence[Row] = ()
+    max_nonzeros: int | None = None
+
+    def _demands(self) -> Demands:
+        """Return the constraints by column number, once the number and names of the columns are known."""
+        names = getattr(self, "feature_names_in_", None)
+        given = {name: getattr(self, name) for name in DEMANDS}
+        return read_demands(self.n_features_in_, None if names is None else list(map(str, names)), **given)  # type: ignore[attr-defined]
+
+    @property
+    def _demanding(self) -> bool:
+        """Whether any constraints are stated."""
+        return any(getattr(self, name) not in (None, (), [], {}) for name in DEMANDS)
+
+
+DEMANDS = tuple(field.name for field in fields(Demanding))
+"""Parameters of rankers that state constraints on columns."""
 
 
 @dataclass(frozen=True)
@@ -135,18 +157,6 @@ def fit_linear(
     free = most is None or most >= len(allowed)
     found = search.fit(allowed) if most is None or free else search.select(allowed, most)
     return search.with_required(found, allowed if free else None)
-
-
-def demands_of(ranker: Any) -> Demands:  # noqa: ANN401 (a ranker with these parameters)
-    """Return the demands that the parameters of a ranker state, once the number and names of its columns are known."""
-    names = getattr(ranker, "feature_names_in_", None)
-    given = {name: getattr(ranker, name) for name in DEMANDS}
-    return read_demands(ranker.n_features_in_, None if names is None else list(map(str, names)), **given)
-
-
-def demands_stated(ranker: Any) -> bool:  # noqa: ANN401
-    """Return whether a ranker, which may not be fitted yet, states any demands."""
-    return any(getattr(ranker, name) not in (None, (), [], {}) for name in DEMANDS)
 
 
 def side_constraints_of(demands: Demands) -> LinearConstraints | None:

@@ -28,7 +28,7 @@ from ltr.demands import Demands, read_demands
 from ltr.exact.constraints import LinearConstraints
 from ltr.rankers.base import FloatArray, Ranker
 from ltr.rankers.baselines import RankBoostRanker
-from ltr.rankers.constrained import DEMANDS, demands_of
+from ltr.rankers.constrained import DEMANDS, Demanding
 from ltr.rankers.estimators import form_of
 from ltr.rankers.foreign import TreesRanker, places_by_name
 
@@ -170,7 +170,7 @@ def check_weights(weights: FloatArray, demands: Demands, names: Sequence[str]) -
 def own_demands(ranker: Any) -> Demands:  # noqa: ANN401
     """Return the demands that a ranker was fitted under, those of the exact stage of a `TwoStageRanker`."""
     own = getattr(ranker, "exact_", ranker)
-    return demands_of(own) if hasattr(own, "max_nonzeros") else read_demands(ranker.n_features_in_)
+    return own._demands() if isinstance(own, Demanding) else read_demands(ranker.n_features_in_)
 
 
 def used_columns(ranker: Any, d: int, names: Sequence[str] | None) -> BoolArray | None:  # noqa: ANN401

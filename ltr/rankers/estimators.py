@@ -24,11 +24,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ltr.data.dataset import checked_queries
-from ltr.demands import Column, Demands, Row
+from ltr.demands import Demands
 from ltr.estimator_names import EstimatorName
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.rankers.baselines import LogisticRegressionRanker
-from ltr.rankers.constrained import demands_of
+from ltr.rankers.constrained import Demanding
 from ltr.rankers.foreign import known_names, named_rows, own_form, places_by_name, raw_scores, rows_to_fit
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
@@ -47,7 +47,7 @@ _MOST_COLUMNS = 1000  # up to which the weights of a pipeline are computed
 
 
 @dataclass(eq=False, repr=False)
-class EstimatorRanker(Ranker):
+class EstimatorRanker(Demanding, Ranker):
     """Rank by an estimator of another library, or a class of your own.
 
     It learns from the lists of a `qid` if its ``fit`` takes ``qid`` or ``group``. A linear model, also at the end of a
@@ -85,11 +85,6 @@ class EstimatorRanker(Ranker):
     estimator: Any = None
     _: KW_ONLY
     seed: int = 0
-    signs: Mapping[Column, str] | None = None
-    required: Sequence[Column] = ()
-    forbidden: Sequence[Column] = ()
-    constraints: Sequence[Row] = ()
-    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -120,7 +115,7 @@ class EstimatorRanker(Ranker):
         features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
         if weights is not None and (refused := weights_refused(estimator)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
-        demands = demands_of(self)
+        demands = self._demands()
         seen = _bound(estimator, demands, features, labels, weights, self._names) if demands else features
         try:
             self.estimator_: Any = fit_estimator(estimator, seen, labels, groups, weights, names=self._names)

@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.data.dataset import labels_agree
-from ltr.demands import Column, Demands, Row
+from ltr.demands import Demands
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
@@ -43,7 +43,7 @@ from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
-from ltr.rankers.constrained import demands_of
+from ltr.rankers.constrained import Demanding
 from ltr.ranks import GainName, gains_of
 from ltr.statistics import RankStatistic
 
@@ -96,7 +96,7 @@ class ReproducibleSearch:
 
 
 @dataclass(eq=False, repr=False)
-class ExactRanker(Ranker):
+class ExactRanker(Demanding, Ranker):
     """Rank by the linear scorer with the largest true rank statistic of the training lists, and a bound that proves it.
 
     ``max over w in [-1, 1]^d of  statistic(Z w, y) - C ||w||_0``, Z the standardised features: `ltr.exact.solve` for
@@ -175,11 +175,6 @@ class ExactRanker(Ranker):
     ties: RankName | Literal["average"] = "resolved"
     gain: GainName = "exp2"
     normalize: bool = False
-    max_nonzeros: int | None = None
-    signs: Mapping[Column, str] | None = None
-    required: Sequence[Column] = ()
-    forbidden: Sequence[Column] = ()
-    constraints: Sequence[Row] = ()
     integer: int | None = None
     method: str | Solver = "reproducible"
     limits: Limits | None = None
@@ -354,10 +349,6 @@ class ExactRanker(Ranker):
     @property
     def _ties(self) -> Ties:
         return "average" if self.ties == "average" else "resolved"
-
-    def _demands(self) -> Demands:
-        """Return what is demanded of the columns of a fit, whose number and names are known."""
-        return demands_of(self)
 
     def _checked_starts(
         self,

@@ -57,7 +57,7 @@ from ltr.rankers.choice import (
     folds_of,
     places,
 )
-from ltr.rankers.constrained import DEMANDS, demands_stated
+from ltr.rankers.constrained import Demanding
 from ltr.rankers.demand_checks import promises, refuse_violated, used_columns
 from ltr.rankers.estimators import (
     EstimatorRanker,
@@ -314,7 +314,7 @@ class TwoStageRanker(Ranker):
             kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
             told = ", ".join(promises("other", demands))
             raise ValueError(f"base: {kind} cannot be fitted under constraints on columns ({told}){_OTHER_BASE}")
-        if isinstance(base, Ranker) and all(hasattr(base, name) for name in DEMANDS) and not demands_stated(base):
+        if isinstance(base, Demanding) and isinstance(base, Ranker) and not base._demanding:
             if self._exact_stage().integer is not None and len(demands.rows):  # they bind points for each unit
                 units = TopLists.of(training.features, training.lists, round_units=True).scale
                 demands = dataclasses.replace(demands, rows=demands.rows * units)
