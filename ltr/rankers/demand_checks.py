@@ -26,11 +26,14 @@ from numpy.typing import NDArray
 
 from ltr.demands import Demands, read_demands
 from ltr.exact.constraints import LinearConstraints
+from ltr.losses import parse_loss
 from ltr.rankers.base import FloatArray, Ranker
-from ltr.rankers.baselines import RankBoostRanker
+from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.constrained import DEMANDS, Demanding
-from ltr.rankers.estimators import form_of
+from ltr.rankers.estimators import EstimatorRanker, form_of, last_step
 from ltr.rankers.foreign import TreesRanker, places_by_name
+from ltr.rankers.methods import ScoreColumn
+from ltr.rankers.surrogate import SurrogateRanker
 
 __all__ = ["DemandCheck", "check_demands", "promises"]
 
@@ -60,6 +63,43 @@ def promises(kind: RankerKind, demands: Demands) -> tuple[str, ...]:
     """
     kept = {"linear": DEMANDS, "trees": ("signs", "forbidden", "max_nonzeros"), "other": ()}[kind]
     return tuple(name for name in stated(demands) if name not in kept)
+
+
+def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
+    """Return the kind of a ranker or estimator that may not be fitted yet, see `promises`."""
+    if isinstance(method, LogisticRegressionRanker):
+        return "linear"
+    if isinstance(method, SurrogateRanker):
+        return "linear" if method.scorer == "linear" and parse_loss(method.loss).convex else "other"
+    last, _ = last_step(method._unfitted() if isinstance(method, EstimatorRanker) else method)
+    known = hasattr(last, "get_params") and {"monotonic_cst", "monotone_constraints"} & set(last.get_params())
+    return "trees" if known and not type(last).__module__.startswith("sklearn.ensemble._forest") else "other"
+
+
+def why_refused(method: Any, demands: Demands, table: Ranker, *, promise: bool = False) -> str:  # noqa: ANN401
+    """Return what is known against a ranker under demands before it is fitted, as the predicate of a sentence.
+
+    Args:
+        method: the ranker or estimator, not yet fitted.
+        demands: the demands.
+        table: a ranker that has the number and names of the columns.
+        promise: whether it must promise the demands; else it may turn out to satisfy them.
+
+    Returns:
+        An empty text where nothing is known, and for a `ScoreColumn` where it satisfies the demands.
+    """
+    if isinstance(method, ScoreColumn):
+        method._take_names(table)
+        return _against(method, demands, *_columns_of(table))
+    kind = kind_of(method)
+    refused = promises(kind, demands)
+    if promise:
+        return f"cannot promise {', '.join(refused)}" if refused else ""
+    if isinstance(method, SurrogateRanker) and kind == "other":
+        return f"cannot be fitted under constraints on columns ({', '.join(refused)})"
+    if len(demands.rows) and (kind == "trees" or isinstance(method, RankBoostRanker)):
+        return "has no weights, which linear rows bind"
+    return ""
 
 
 def stated(demands: Demands) -> tuple[str, ...]:
@@ -101,20 +141,19 @@ class _Score:
     never_falls: BoolArray  # whether it is known not to fall as each column rises, (d,)
     never_rises: BoolArray
     weights: FloatArray | None = None  # of a linear score, (d,)
-    more: str = ""  # why columns beyond those of the table may count
     units: FloatArray | float = 1.0  # of the columns, where rows bind points for each unit
 
     @classmethod
-    def linear(cls, name: str, weights: FloatArray, more: str = "") -> _Score:
-        return cls(name, weights != 0, weights >= 0, weights <= 0, weights, more)
+    def linear(cls, name: str, weights: FloatArray) -> _Score:
+        return cls(name, weights != 0, weights >= 0, weights <= 0, weights)
 
     def plus(self, other: _Score) -> _Score:
         """Return the sum of two scores."""
-        used, more = self.used | other.used, self.more or other.more
+        used = self.used | other.used
         if self.weights is not None and other.weights is not None:
-            return replace(_Score.linear(self.name, self.weights + other.weights, more), used=used)
+            return replace(_Score.linear(self.name, self.weights + other.weights), used=used)
         up, down = self.never_falls & other.never_falls, self.never_rises & other.never_rises
-        return _Score(self.name, used, up, down, None, more)
+        return _Score(self.name, used, up, down)
 
     def times(self, factor: float) -> _Score:
         """Return the score multiplied by a factor > 0."""
@@ -176,7 +215,7 @@ def own_demands(ranker: Any) -> Demands:  # noqa: ANN401
 def used_columns(ranker: Any, d: int, names: Sequence[str] | None) -> BoolArray | None:  # noqa: ANN401
     """Return which columns the scores of a ranker of one stage depend on, (d,); None where that is not known."""
     score = _score_of("", ranker, d, names)
-    return None if score is None or score.more else score.used
+    return None if score is None else score.used
 
 
 def refuse_violated(
@@ -195,10 +234,14 @@ def refuse_violated(
         remedy: what to do.
         columns: number and names of the columns that the ranker is given; None for its own.
     """
-    against = [check for check in _found(ranker, demands, *(columns or _columns_of(ranker))) if not check.holds]
-    if against:
-        told = "; ".join(f"{check.demand} ({check.how})" for check in against)
-        raise ValueError(f"{what} does not satisfy the constraints: {told}{remedy}")
+    if told := _against(ranker, demands, *(columns or _columns_of(ranker))):
+        raise ValueError(f"{what} {told}{remedy}")
+
+
+def _against(ranker: Any, demands: Demands, d: int, names: Sequence[str] | None) -> str:  # noqa: ANN401
+    """Return that a ranker does not satisfy demands, and which, as the predicate of a sentence; empty where it does."""
+    told = "; ".join(f"{check.demand} ({check.how})" for check in _found(ranker, demands, d, names) if not check.holds)
+    return f"does not satisfy the constraints: {told}" if told else ""
 
 
 def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
@@ -217,7 +260,6 @@ def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score 
 def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Score | None:  # noqa: ANN401
     """Return what is known of the score of a ranker of one stage."""
     from ltr.rankers.auto import AutoRanker
-    from ltr.rankers.methods import ScoreColumn
 
     if isinstance(base, AutoRanker) and base.linear_weights is None:
         parts = [_score_of(name, ranker, d, names) for ranker in base.deployed]
@@ -230,8 +272,7 @@ def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Sco
     places = places_by_name(base, names)
     places = np.arange(d) if places is None else places
     if isinstance(form, ScoreColumn):
-        more = "the columns behind the column of scores are not known"
-        return _Score.linear(name, np.eye(1, d, int(places[form.index_]))[0], more)
+        return _Score.linear(name, np.eye(1, d, int(places[form.index_]))[0])
     if (own := form.linear_weights) is not None:
         weights = np.zeros(d)
         weights[places] = own
@@ -293,10 +334,8 @@ def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str])
         used = np.flatnonzero(np.any([score.used for score in known], axis=0)) if known else np.empty(0, dtype=int)
         told = f"{len(used)} used" + (f": {', '.join(names[j] for j in used[:_SHOWN])}" if len(used) else "")
         told += ", ..." * (len(used) > _SHOWN) + " in both stages together" * (len(scores) > 1)
-        more = unknown or next((score.more for score in known if score.more), "")
-        checks.append(
-            DemandCheck(f"at most {most} column{'s' * (most != 1)}", len(used) <= most and not more, more or told)
-        )
+        holds = len(used) <= most and not unknown
+        checks.append(DemandCheck(f"at most {most} column{'s' * (most != 1)}", holds, unknown or told))
     return checks
 
 

@@ -13,7 +13,7 @@ import copy
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,12 +225,39 @@ def _bound(
         last.set_params(monotonic_cst=signs)
     elif demands.signs.any() and type(last).__module__.partition(".")[0] in ("lightgbm", "xgboost"):
         last.set_params(monotone_constraints=tuple(signs) if "xgboost" in type(last).__module__ else signs)
-    used = np.setdiff1d(np.arange(features.shape[1]), demands.forbidden)
-    if demands.max_nonzeros is not None:
-        linear = LogisticRegressionRanker(**demands.parameters).fit(features, labels, sample_weight=weights)
-        used = np.flatnonzero(linear.coef_)
-    kept = np.isin(np.arange(features.shape[1]), used)
-    return np.where(kept, features, 0.0)
+    unused = on_few_columns(demands, features, labels, weights, names).forbidden
+    return np.where(np.isin(np.arange(features.shape[1]), unused), 0.0, features)
+
+
+def on_few_columns(
+    demands: Demands,
+    features: FloatArray,
+    labels: FloatArray,
+    weights: FloatArray | None,
+    names: Sequence[str] | None,
+    taken: Sequence[int] = (),
+) -> Demands:
+    """Return demands without `max_nonzeros`: all columns are forbidden that a logistic regression under it leaves out.
+
+    Args:
+        demands: the demands; without `max_nonzeros` they are returned as they are.
+        features: (n, d).
+        labels: (n,).
+        weights: weights of the rows, (n,); None where all count alike.
+        names: names of the columns, for errors.
+        taken: columns that are used in any case, at most `max_nonzeros` of them.
+    """
+    if demands.max_nonzeros is None:
+        return demands
+    used, left = np.array(taken, dtype=np.int64), demands.max_nonzeros - len(taken)
+    if left > 0:
+        required = tuple(j for j in demands.required if j not in taken)
+        others = replace(demands, required=required, forbidden=(*demands.forbidden, *taken), max_nonzeros=left)
+        linear = LogisticRegressionRanker("auto", **others.parameters)
+        linear.fit(rows_to_fit(linear, features, names), labels, sample_weight=weights)
+        used = np.append(used, np.flatnonzero(linear.coef_))
+    unused = np.setdiff1d(np.arange(features.shape[1]), used)
+    return replace(demands, forbidden=tuple(unused.tolist()), max_nonzeros=None)
 
 
 def _told(error: Exception) -> str:
