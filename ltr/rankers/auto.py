@@ -363,7 +363,7 @@ class AutoRanker(Demanding, Ranker):
         found = self._any_methods(rows)
         if not demands:
             return found
-        told = {name: why_refused(make(), demands, self, promise=True) for name, make in found.items()}
+        told = {name: why_refused(make(), demands, self._names, promise=True) for name, make in found.items()}
         refused = {name: why for name, why in told.items() if why}
         # scores in use today may be there to be compared with only
         left_out = set(found) if self.methods == "auto" else {TODAY}
@@ -380,10 +380,12 @@ class AutoRanker(Demanding, Ranker):
         Columns of scores in `methods` are among the few. Today's scores are taken out of `methods` where their column
         is not.
         """
-        columns = {name: ranker for name, make in methods.items() if isinstance(ranker := make(), ScoreColumn)}
-        for ranker in columns.values():
-            ranker._take_names(self)
-        taken = sorted({ranker.index_ for name, ranker in columns.items() if name != TODAY or len(methods) == 1})
+        columns = {
+            name: ranker.place(self.n_features_in_, self._names)
+            for name, make in methods.items()
+            if isinstance(ranker := make(), ScoreColumn)
+        }
+        taken = sorted({at for name, at in columns.items() if name != TODAY or len(methods) == 1})
         most = demands.max_nonzeros
         if most is not None and len(taken) > most:
             raise ValueError(f"methods: at most max_nonzeros = {most} columns may be used, got {len(taken)} of scores")
@@ -392,7 +394,7 @@ class AutoRanker(Demanding, Ranker):
             return on_few_columns(demands, part.features, part.labels, part.weights, self._names, taken)
 
         whole = few(parts[0])
-        if most is not None and TODAY in columns and (at := columns[TODAY].index_) not in taken:
+        if most is not None and TODAY in columns and (at := columns[TODAY]) not in taken:
             if at in whole.forbidden:
                 del methods[TODAY]
             else:

@@ -22,14 +22,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog, minimize, nnls
 
-from ltr.demands import Column, Demands, Row, read_demands
+from ltr.demands import DEMANDS, Column, Demands, Row, read_demands
 from ltr.exact.constraints import LinearConstraints
 from ltr.exact.problem import LEAST_REQUIRED
 from ltr.fitting.smoothing import HuberHinge
@@ -37,7 +37,7 @@ from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
 from ltr.rankers.base import FloatArray, IntArray
 
-__all__ = ["DEMANDS", "Demanding", "LinearFit", "fit_linear", "side_constraints_of"]
+__all__ = ["Demanding", "LinearFit", "fit_linear", "side_constraints_of"]
 
 _WIDTHS = (1.0, 0.1, 0.01, 0.001)  # of the smoothed hinge, one after the other
 _TRIED = 8  # exchanges of columns that are tried before the search ends
@@ -70,10 +70,6 @@ class Demanding:
     def _demanding(self) -> bool:
         """Whether any constraints are stated."""
         return any(getattr(self, name) not in (None, (), [], {}) for name in DEMANDS)
-
-
-DEMANDS = tuple(field.name for field in fields(Demanding))
-"""Parameters of rankers that state constraints on columns."""
 
 
 @dataclass(frozen=True)

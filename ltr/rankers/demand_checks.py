@@ -24,15 +24,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.demands import Demands, read_demands
+from ltr.demands import DEMANDS, Demands, read_demands
 from ltr.exact.constraints import LinearConstraints
 from ltr.losses import parse_loss
 from ltr.rankers.base import FloatArray, Ranker
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
-from ltr.rankers.constrained import DEMANDS, Demanding
+from ltr.rankers.constrained import Demanding
 from ltr.rankers.estimators import EstimatorRanker, form_of, last_step
 from ltr.rankers.foreign import TreesRanker, places_by_name
-from ltr.rankers.methods import ScoreColumn
+from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
 
 __all__ = ["DemandCheck", "check_demands", "promises"]
@@ -41,6 +41,7 @@ RankerKind = Literal["linear", "trees", "other"]
 """Kinds of rankers by what they can promise: linear scores, trees with monotone constraints, everything else."""
 
 _SHOWN = 12  # columns that are named
+_KINDS: dict[str, RankerKind] = {"boosting": "trees", "forest": "other", "network": "other"}
 
 BoolArray = NDArray[np.bool_]
 
@@ -66,7 +67,9 @@ def promises(kind: RankerKind, demands: Demands) -> tuple[str, ...]:
 
 
 def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
-    """Return the kind of a ranker or estimator that may not be fitted yet, see `promises`."""
+    """Return the kind of a ranker or estimator, or of a method of `AutoRanker` by name, before its fit."""
+    if isinstance(method, str):
+        return _KINDS[method] if method in _KINDS else kind_of(make_ranker(method))
     if isinstance(method, LogisticRegressionRanker):
         return "linear"
     if isinstance(method, SurrogateRanker):
@@ -76,21 +79,32 @@ def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
     return "trees" if known and not type(last).__module__.startswith("sklearn.ensemble._forest") else "other"
 
 
-def why_refused(method: Any, demands: Demands, table: Ranker, *, promise: bool = False) -> str:  # noqa: ANN401
+def why_refused(
+    method: Any,  # noqa: ANN401
+    demands: Demands,
+    names: Sequence[str] | None,
+    *,
+    promise: bool = False,
+) -> str:
     """Return what is known against a ranker under demands before it is fitted, as the predicate of a sentence.
 
     Args:
         method: the ranker or estimator, not yet fitted.
         demands: the demands.
-        table: a ranker that has the number and names of the columns.
+        names: names of the columns; None where they have none.
         promise: whether it must promise the demands; else it may turn out to satisfy them.
 
     Returns:
         An empty text where nothing is known, and for a `ScoreColumn` where it satisfies the demands.
     """
     if isinstance(method, ScoreColumn):
-        method._take_names(table)
-        return _against(method, demands, *_columns_of(table))
+        d = len(demands.signs)
+        return _against([_Score.linear("", np.eye(1, d, method.place(d, names))[0])], demands, names)
+    if not isinstance(getattr(method, "methods", "auto"), str):  # an `AutoRanker`, which takes these alone
+        for one in method.methods:
+            if told := why_refused(one, demands, names, promise=True):
+                return f"has the method {one if isinstance(one, str) else type(one).__name__}, which {told}"
+        return ""
     kind = kind_of(method)
     refused = promises(kind, demands)
     if promise:
@@ -98,7 +112,8 @@ def why_refused(method: Any, demands: Demands, table: Ranker, *, promise: bool =
     if isinstance(method, SurrogateRanker) and kind == "other":
         return f"cannot be fitted under constraints on columns ({', '.join(refused)})"
     if len(demands.rows) and (kind == "trees" or isinstance(method, RankBoostRanker)):
-        return "has no weights, which linear rows bind"
+        told = "; ".join(f"{_row_text(row, _named(demands, names))} (it has no weights)" for row in demands.rows)
+        return f"does not satisfy the constraints: {told}"
     return ""
 
 
@@ -184,7 +199,7 @@ def check_demands(ranker: Any, demands: Demands | None = None, **given: Any) -> 
     d, names = _columns_of(ranker)
     if demands is None:
         demands = read_demands(d, names, **given) if given else own_demands(ranker)
-    return _found(ranker, demands, d, names)
+    return _checks(_scores_with_units(ranker, d, names), demands, names)
 
 
 def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
@@ -192,13 +207,13 @@ def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
     return ranker.n_features_in_, None if names is None else list(map(str, names))
 
 
-def _found(ranker: Any, demands: Demands, d: int, names: Sequence[str] | None) -> list[DemandCheck]:  # noqa: ANN401
+def _scores_with_units(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
+    """Return the scores that order rows, which bind points for each unit where the ranker has some."""
     units = getattr(getattr(ranker, "exact_", ranker), "units_", None)
-    scores = [
+    return [
         score if score is None or units is None else replace(score, units=units)
         for score in _scores_of(ranker, d, names)
     ]
-    return _checks(scores, demands, names if names is not None else [f"column {j}" for j in range(d)])
 
 
 def check_weights(weights: FloatArray, demands: Demands, names: Sequence[str]) -> list[DemandCheck]:
@@ -234,13 +249,15 @@ def refuse_violated(
         remedy: what to do.
         columns: number and names of the columns that the ranker is given; None for its own.
     """
-    if told := _against(ranker, demands, *(columns or _columns_of(ranker))):
+    d, names = columns or _columns_of(ranker)
+    if told := _against(_scores_with_units(ranker, d, names), demands, names):
         raise ValueError(f"{what} {told}{remedy}")
 
 
-def _against(ranker: Any, demands: Demands, d: int, names: Sequence[str] | None) -> str:  # noqa: ANN401
-    """Return that a ranker does not satisfy demands, and which, as the predicate of a sentence; empty where it does."""
-    told = "; ".join(f"{check.demand} ({check.how})" for check in _found(ranker, demands, d, names) if not check.holds)
+def _against(scores: list[_Score | None], demands: Demands, names: Sequence[str] | None) -> str:
+    """Return that scores do not satisfy demands, and which, as the predicate of a sentence; empty where they do."""
+    checks = _checks(scores, demands, names)
+    told = "; ".join(f"{check.demand} ({check.how})" for check in checks if not check.holds)
     return f"does not satisfy the constraints: {told}" if told else ""
 
 
@@ -307,8 +324,9 @@ def _monotone_of(form: Ranker) -> tuple[BoolArray, BoolArray, BoolArray] | None:
     return used, up, down
 
 
-def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str]) -> list[DemandCheck]:
+def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str] | None) -> list[DemandCheck]:
     """Return the checks of the scores that order rows."""
+    names = _named(demands, names)
     known = [score for score in scores if score is not None]
     unknown = "" if len(known) == len(scores) else "nothing is known of how its scores depend on the columns"
     checks: list[DemandCheck] = []
@@ -337,6 +355,10 @@ def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str])
         holds = len(used) <= most and not unknown
         checks.append(DemandCheck(f"at most {most} column{'s' * (most != 1)}", holds, unknown or told))
     return checks
+
+
+def _named(demands: Demands, names: Sequence[str] | None) -> Sequence[str]:
+    return [f"column {j}" for j in range(len(demands.signs))] if names is None else names
 
 
 def _how(score: _Score, j: int) -> str:

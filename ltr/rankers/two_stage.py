@@ -311,7 +311,7 @@ class TwoStageRanker(Ranker):
         """
         if (demands := self._demands()) is None:
             return base
-        if told := why_refused(base, demands, self):
+        if told := why_refused(base, demands, self._names):
             kind = base.kind if isinstance(base, EstimatorRanker) else type(base).__name__
             if isinstance(base, SurrogateRanker):
                 kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
