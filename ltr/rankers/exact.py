@@ -558,7 +558,7 @@ class ExactRanker(Demanding, Ranker):
         options |= {"required": required, "integer": self.integer}
         if free and (self.C > 0 or most is not None):
             options["free"] = free
-        if most is not None:
+        if most is not None and Z.shape[1] > len(free):
             options["max_nonzeros"] = min(most, Z.shape[1] - len(free))
         if statistic.kind.share_of_pairs and groups is not None:
             # AUC is the rank sum by the number of pairs, less a constant
