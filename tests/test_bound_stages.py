@@ -1,6 +1,7 @@
 """Constraints on columns bind what is deployed: every way in, every constraint, checked from the predictions too."""
 
 import json
+import re
 import tomllib
 
 import numpy as np
@@ -24,6 +25,7 @@ from ltr.rankers import (
     TwoStageRanker,
 )
 from ltr.rankers.demand_checks import check_demands, promises
+from ltr.rankers.methods import make_ranker
 from trainers.cli import main
 from trainers.config.errors import ConfigError
 from trainers.files import RunError
@@ -223,6 +225,7 @@ FEW = ["logistic", "ranknet"]
 WAYS = {
     "auto": lambda X, y, given, _: AutoRanker(**given, simplicity=-np.inf).fit(X, y),
     "auto beside today": lambda X, y, given, _: AutoRanker(FEW, today="bmi", **given, simplicity=-np.inf).fit(X, y),
+    "auto of a card": lambda X, y, given, _: AutoRanker(["ranknet", "card"], **given, simplicity=-np.inf).fit(X, y),
     "auto in two stages": lambda X, y, given, _: two_stages_of_auto(given).fit(X, y),
     "ltr.rank": lambda X, y, given, _: (
         ltr.rank(X.assign(y=y), label="y", visits=20, methods=FEW, price=False, **given).ranker
@@ -235,6 +238,10 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_what_auto_deploys_satisfies_however_it_is_asked_for(way, name, tmp_path, capsys):
     X, y, _ = frame(140)
+    if way == "auto of a card" and (refused := {"required", "constraints"} & set(DEMANDS[name])):
+        with pytest.raises(ValueError, match=f"methods: card cannot promise {refused.pop()}"):
+            WAYS[way](X, y, DEMANDS[name], tmp_path)
+        return
     assert_deployed_satisfies(WAYS[way](X, y, DEMANDS[name], tmp_path), DEMANDS[name], X)
 
 
@@ -251,6 +258,8 @@ def test_what_auto_deploys_satisfies_however_it_is_asked_for(way, name, tmp_path
 )
 def test_what_cannot_be_had_is_one_error(way, given, message, tmp_path, capsys):
     X, y, _ = frame(100)
+    if way == "auto of a card" and given.get("required"):
+        message = f"{message}|methods: card cannot promise required"
     if way == "ltr rank":
         with pytest.raises(AssertionError):
             ranked_by_command(X, y, given, tmp_path)
@@ -258,6 +267,33 @@ def test_what_cannot_be_had_is_one_error(way, given, message, tmp_path, capsys):
         return
     with pytest.raises((ValueError, RunError), match=message):
         WAYS[way](X, y, given, tmp_path)
+
+
+def test_a_card_of_features_ranks_as_the_card_does_wherever_it_is_read(tmp_path):
+    X, y, _ = frame()
+    X["sex"] = (X["sex"] > 0).astype(int)
+    for rows in (X, X.to_numpy()):
+        card = make_ranker("card").fit(rows, y)
+        own, scores = card.estimator_.predict(rows), card.predict(rows)
+        assert np.ptp(own - scores) == 0
+        card.save(tmp_path / "card.json")
+        assert np.array_equal(Ranker.load(tmp_path / "card.json").predict(rows), scores)
+        assert set(card.form_.features_.tolist()) <= set(range(4))
+    ranker = AutoRanker(["card", "logistic"], simplicity=np.inf).fit(X, y)
+    assert np.array_equal(ranker.order(X), make_ranker("card").fit(X, y).order(X))
+
+
+def test_a_run_by_query_states_the_price_of_constraints_on_auto(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text, X, qid = table(tmp_path, by_query=True)
+    text = text.replace('["ranknet"]', "[]").replace('["logistic_regression"]', '["auto"]')
+    (tmp_path / "small.toml").write_text(text + 'base = "auto"\nmax_nonzeros = 2\n')
+    assert main(["run", "small.toml", "baselines.auto.methods=ranknet,card"]) == 0
+    assert re.search(
+        r"test ndcg: 0\.\d+ -> 0\.\d+, \w+ .*by fitting auto under the constraints", capsys.readouterr().out
+    )
+    model = Ranker.load(tmp_path / "runs" / "small" / "exact" / "model.json")
+    assert_deployed_satisfies(model, {"max_nonzeros": 2}, X, qid)
 
 
 @pytest.mark.parametrize("choose", [False, True])

@@ -362,6 +362,7 @@ WORDS = {
     "boosting": "boosted trees",
     "forest": "a forest",
     "network": "a neural network",
+    "card": "a card of points",
 }
 """Methods by name, as a page calls them."""
 

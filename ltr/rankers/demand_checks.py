@@ -76,7 +76,9 @@ def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
         return "linear" if method.scorer == "linear" and parse_loss(method.loss).convex else "other"
     last, _ = last_step(method._unfitted() if isinstance(method, EstimatorRanker) else method)
     known = hasattr(last, "get_params") and {"monotonic_cst", "monotone_constraints"} & set(last.get_params())
-    return "trees" if known and not type(last).__module__.startswith("sklearn.ensemble._forest") else "other"
+    if known and not type(last).__module__.startswith("sklearn.ensemble._forest"):
+        return "trees"
+    return "trees" if getattr(last, "_SIGNED_THRESHOLDS", False) else "other"
 
 
 def why_refused(

@@ -226,6 +226,10 @@ def _bound(
     elif demands.signs.any() and type(last).__module__.partition(".")[0] in ("lightgbm", "xgboost"):
         last.set_params(monotone_constraints=tuple(signs) if "xgboost" in type(last).__module__ else signs)
     unused = on_few_columns(demands, features, labels, weights, names).forbidden
+    if getattr(last, "_SIGNED_THRESHOLDS", False):
+        own = [f"x{j}" for j in range(len(signs))] if names is None else names
+        used = np.setdiff1d(np.flatnonzero(np.ptp(features, axis=0)), unused)
+        last.set_params(signs={own[j]: "+" if signs[j] > 0 else "-" for j in used.tolist() if signs[j]})
     return np.where(np.isin(np.arange(features.shape[1]), unused), 0.0, features)
 
 
@@ -410,7 +414,8 @@ def scores_of(
     if (places := places_by_name(base, names)) is not None:
         features = np.ascontiguousarray(features[:, places])
     if isinstance(base, Ranker):
-        return base._scores(features, queries) if base._BY_LIST else base._scores(features)  # type: ignore[call-arg]
+        form = base._form()
+        return form._scores(features, queries) if form._BY_LIST else form._scores(features)  # type: ignore[call-arg]
     if (linear := _linear_form(base, features.shape[1])) is not None:
         return linear_scores(features, linear[0]) + linear[1]
     return _scores_by(base, features, names)
@@ -442,7 +447,7 @@ def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
     if isinstance(base, EstimatorRanker):
         return base._saved_form()
     if isinstance(base, Ranker):
-        return base
+        return base._form()
     d = getattr(base, "n_features_in_", None)
     form = own_form(base, None if d is None else _linear_form(base, d))
     if form is None:

@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ScoreColumn", "make_ranker", "names_estimator"]
 
+_CARD = "ltr.cards:CardRanker(max_questions=3)"  # which takes a fraction of a second to find
+
 
 def make_ranker(name: str, *, seed: int = 0) -> Ranker:
     """Return the ranker of that name with default parameters.
 
     Args:
-        name: ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, the name of a loss on which to train a
-            `SurrogateRanker`, such as ``"ranknet"`` or ``"p_norm_push(p=2)"``, or that of an estimator of another
-            library, such as ``"lightgbm:LGBMRanker(n_estimators=200)"``, for an `EstimatorRanker`.
+        name: ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, ``"card"`` for the best card of three
+            questions about features, the name of a loss on which to train a `SurrogateRanker`, such as ``"ranknet"`` or
+            ``"p_norm_push(p=2)"``, or that of an estimator of another library, such as
+            ``"lightgbm:LGBMRanker(n_estimators=200)"``, for an `EstimatorRanker`.
         seed: seed of a `SurrogateRanker`, or of an estimator that has none of its own.
 
     Raises:
@@ -47,13 +50,15 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
         return LogisticRegressionRanker()
     if name == "rankboost":
         return RankBoostRanker()
+    if name == "card":
+        return EstimatorRanker(_CARD)
     try:
         if names_estimator(name):
             EstimatorName.parse(name)
             return EstimatorRanker(name, seed=seed)
         parse_loss(name)
     except (TypeError, ValueError) as error:
-        rule = "logistic, rankboost, the name of a loss, or module:Class of an estimator"
+        rule = "logistic, rankboost, card, the name of a loss, or module:Class of an estimator"
         raise ValueError(f"ranker must be {rule}, got {name!r} ({error})") from None
     return SurrogateRanker(name, seed=seed)
 

@@ -555,7 +555,7 @@ AUTO = "auto"
 _BASELINES = (AUTO, "logistic_regression", "rankboost")
 
 
-_RANKED = ("logistic", "rankboost", "boosting", "forest", "network")
+_RANKED = ("logistic", "rankboost", "boosting", "forest", "network", "card")
 
 
 def _ranked(text: str) -> str:
@@ -577,8 +577,8 @@ class AutoConfig(Section):
 
     methods: Several[Annotated[StrictStr, AfterValidator(_ranked)]] = option(
         (),
-        "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, other losses, "
-        "and estimators as `module:Class(option=value,...)`; what suits the data when left out",
+        "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, card, other "
+        "losses, and estimators as `module:Class(option=value,...)`; what suits the data when left out",
     )
     today: _Name = option(None, "column of the scores by which rows are ranked today, to compare with")
     simplicity: float = option(
