@@ -359,6 +359,8 @@ class Unfitted:
         (AutoRanker([Unfitted(), ScoreColumn(0)], signs={0: "-"}), r"ScoreColumn does not satisfy.*column 0 -"),
         (AutoRanker([ScoreColumn(0), ScoreColumn(1)], max_nonzeros=1), "at most max_nonzeros = 1.*got 2 of scores"),
         (AutoRanker([], today=1, forbidden=[1]), "today does not satisfy the constraints: not column 1"),
+        (AutoRanker([Unfitted(), "logistic"], required=[0], constraints=["x0 = 0*x1"]), "Unfitted cannot promise requ"),
+        (TwoStageRanker(Unfitted(), ExactRanker(required=[0], constraints=["x0 = 0*x1"])), "leave no weights"),
         (TwoStageRanker(Unfitted(), ExactRanker(constraints=["x0 >= x1"])), "column 0 - column 1 >= 0 .it has no"),
         (TwoStageRanker(ScoreColumn(0), ExactRanker(forbidden=[0])), "base: ScoreColumn does not satisfy"),
     ],
@@ -502,6 +504,10 @@ def test_a_run_refuses_a_base_that_violates(tmp_path, monkeypatch, capsys):
         (
             ["baselines.methods=auto", "exact.base=auto", "baselines.auto.methods=forest", "exact.max_nonzeros=2"],
             "exact.base: has the method forest, which cannot promise max_nonzeros",
+        ),
+        (
+            ["exact.base=ranknet", "exact.required=age", 'exact.constraints=["age = 0*bmi"]'],
+            "exact.required: the other constraints leave no weights with which age can be used",
         ),
         (["exact.enabled=false", "exact.max_nonzeros=2"], "exact.max_nonzeros: goes with enabled = true only"),
         (['exact.signs=["+age", "-age"]'], "exact.signs: must give a column one sign"),

@@ -56,7 +56,7 @@ from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, label
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration_of_repeats
 from ltr.rankers.choice import Fold, compare, folds_of, places
-from ltr.rankers.constrained import Demanding
+from ltr.rankers.constrained import Demanding, check_possible
 from ltr.rankers.demand_checks import refuse_violated, why_refused
 from ltr.rankers.estimators import (
     EstimatorRanker,
@@ -150,7 +150,8 @@ class AutoRanker(Demanding, Ranker):
             the deployed ranker satisfies. Methods that cannot promise them are not among those of ``"auto"``: under any
             constraint ``logistic`` and ``ranknet`` remain, and ``boosting`` where there are no linear rows and no
             required columns. Under `max_nonzeros` each part takes the columns of its logistic regression for all
-            methods, so that a blend uses no more.
+            methods, so that a blend uses no more. `today` takes part where its column satisfies them, and is among
+            those columns.
         statistic, gain, normalize: what methods are compared by, and what `score` reports, see `Ranker`.
 
     Attributes:
@@ -229,6 +230,7 @@ class AutoRanker(Demanding, Ranker):
         rows = _Rows(features, labels, lists, groups, times, weights)
         demands = self._demands()
         methods = self._methods(rows, demands)
+        check_possible(demands, features, self._names)
         splits = folds_of(labels, lists, groups, times, self.seed, _repeats(len(labels)))
         if not splits:
             which = "two rows of each label" if lists is None else "two queries"

@@ -37,7 +37,7 @@ from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
 from ltr.rankers.base import FloatArray, IntArray
 
-__all__ = ["Demanding", "LinearFit", "fit_linear", "side_constraints_of"]
+__all__ = ["Demanding", "LinearFit", "check_possible", "fit_linear", "side_constraints_of"]
 
 _WIDTHS = (1.0, 0.1, 0.01, 0.001)  # of the smoothed hinge, one after the other
 _TRIED = 8  # exchanges of columns that are tried before the search ends
@@ -155,6 +155,37 @@ def fit_linear(
     return search.with_required(found, allowed if free else None)
 
 
+def check_possible(demands: Demands, X: FloatArray, names: Sequence[str] | None = None) -> None:
+    """Raise a ValueError where no weights of columns satisfy demands, which can be known before a fit.
+
+    Args:
+        demands: the demands.
+        X: the raw columns, (n, d).
+        names: names of the columns, for errors.
+
+    Examples:
+        >>> demands = read_demands(2, required=[0], constraints=["x0 = 0*x1"])
+        >>> check_possible(demands, np.array([[0.0, 1.0], [1.0, 0.0]]))
+        Traceback (most recent call last):
+        ...
+        ValueError: required: the other constraints leave no weights with which x0 can be used
+    """
+    needed, varying = list(demands.required), np.ptp(X, axis=0) > 0
+    if not needed:
+        return
+    cone = _Cone.of(demands, np.where(varying, X.std(axis=0), 1.0), names)
+    cone.check(varying)
+    allowed = np.flatnonzero(varying & ~np.isin(np.arange(len(varying)), demands.forbidden))
+    choices: list[tuple[float, ...]] = [(float(s),) if (s := cone.signs[j]) else (1.0, -1.0) for j in needed]
+    if sum(len(choice) > 1 for choice in choices) > _PATTERNS:  # too many to try them all
+        return
+    for pattern in itertools.product(*choices):
+        signs = dict(zip(needed, pattern, strict=True))
+        if cone.leaves(allowed, _at_least(signs, needed, allowed, len(varying)), signs):
+            return
+    raise cone.nothing_left()
+
+
 def side_constraints_of(demands: Demands) -> LinearConstraints | None:
     """Return signs and rows as side constraints on the weights of the raw columns; None where there are none."""
     rows = demands.inequalities
@@ -244,6 +275,19 @@ class _Cone:
     def check(self, varying: NDArray[np.bool_]) -> None:
         if constant := [self.names[j] for j in self.required if not varying[j]]:
             raise ValueError(f"required: {', '.join(constant)} cannot be used, for all rows have the same value")
+
+    def leaves(self, support: IntArray, more: FloatArray, signs: dict[int, float]) -> bool:
+        """Return whether weights of these columns exist that satisfy everything, with none of the required ones 0."""
+        G = self.inequalities(support, more)
+        gain = np.zeros(len(support))
+        gain[np.searchsorted(support, list(signs))] = list(signs.values())
+        found = linprog(-gain, A_ub=-G, b_ub=np.zeros(len(G)), bounds=(-1.0, 1.0))
+        return bool(found.success) and -found.fun > 1e-7
+
+    def nothing_left(self) -> ValueError:
+        """Return the error that required columns cannot be used."""
+        told = ", ".join(self.names[j] for j in self.required)
+        return ValueError(f"required: the other constraints leave no weights with which {told} can be used")
 
     def satisfied(self, u: FloatArray) -> bool:
         return self.exact is None or self.exact.satisfied(u / self.scale)
@@ -448,16 +492,15 @@ class _Search:
         if not needed or _large_enough(found.weights, needed):
             return found
         support = np.array(sorted({*needed, *found.used.tolist()})) if allowed is None else allowed
-        told = ", ".join(cone.names[j] for j in needed)
         for signs in self._signs(found, needed):
             more = _at_least(signs, needed, support, len(found.weights))
-            if self._exists(support, more, signs, needed):
+            if cone.leaves(support, more, signs):
                 fit = self.fit(support, more=more)
                 if not _large_enough(fit.weights, needed):
                     rule = "of all weights that the constraints allow, the loss is smallest where no column is used"
-                    raise ValueError(f"required: {told} cannot be used: {rule}")
+                    raise ValueError(f"required: {', '.join(cone.names[j] for j in needed)} cannot be used: {rule}")
                 return fit
-        raise ValueError(f"required: the other constraints leave no weights with which {told} can be used")
+        raise cone.nothing_left()
 
     def _signs(self, found: LinearFit, needed: list[int]) -> Iterator[dict[int, float]]:
         """Yield signs of the weights of required columns: those demanded, else those of the fit first."""
@@ -471,14 +514,6 @@ class _Search:
             choices = [choice[:1] for choice in choices]
         for signs in itertools.product(*choices):
             yield dict(zip(needed, signs, strict=True))
-
-    def _exists(self, support: IntArray, more: FloatArray, signs: dict[int, float], needed: list[int]) -> bool:
-        """Return whether weights of these columns exist that satisfy everything, with none of the required ones 0."""
-        G = self._cone.inequalities(support, more)
-        gain = np.zeros(len(support))
-        gain[np.searchsorted(support, needed)] = [signs[j] for j in needed]
-        found = linprog(-gain, A_ub=-G, b_ub=np.zeros(len(G)), bounds=(-1.0, 1.0))
-        return bool(found.success) and -found.fun > 1e-7
 
 
 def _objective_of(fit: LinearFit) -> float:

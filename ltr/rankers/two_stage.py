@@ -56,7 +56,7 @@ from ltr.rankers.choice import (
     folds_of,
     places,
 )
-from ltr.rankers.constrained import Demanding
+from ltr.rankers.constrained import Demanding, check_possible
 from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
 from ltr.rankers.estimators import (
     EstimatorRanker,
@@ -109,7 +109,8 @@ class TwoStageRanker(Ranker):
             statistic is also what `score` reports, of whole lists. Its constraints (``signs``, ``required``,
             ``forbidden``, ``constraints``, ``max_nonzeros``) bind the whole list, so the base must satisfy them as
             well: see `_under_demands` for what is fitted under them, and `ltr.rankers.demand_checks` for what is
-            accepted. With ``max_nonzeros`` the exact stage may use the base's columns only.
+            accepted. With ``max_nonzeros`` the exact stage may use the base's columns only, beside a column of scores one
+            column less than that.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
             (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
@@ -228,6 +229,8 @@ class TwoStageRanker(Ranker):
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
+        if exact.integer is None and (demands := self._demands()) is not None:
+            check_possible(demands, features, self._names)
         if base_is_fitted:
             if isinstance(self.base, str):
                 raise ValueError(f"base_is_fitted needs a ranker object as base, got base={self.base!r}")
@@ -273,8 +276,8 @@ class TwoStageRanker(Ranker):
         self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, used=used, search=search)
         if self.choice_ is not None:
             self._explain_choice()
-        if demands := self._demands(of_base=False):
-            refuse_violated(self, demands, "exact: the ranker of two stages", _LARGER_TOP)
+        if bound := self._demands(of_base=False):
+            refuse_violated(self, bound, "exact: the ranker of two stages", _LARGER_TOP)
         return self
 
     def _demands(self, *, of_base: bool = True) -> Demands | None:

@@ -172,13 +172,20 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Iterable
 
 
 def _findings_of_base(config: Config, split: Split) -> Iterator[Finding]:
-    """Yield a base that is known not to satisfy the constraints on columns before it is fitted."""
+    """Yield constraints on columns that nothing satisfies, or that the base is known not to satisfy before its fit."""
     if not config.exact.enabled or (config.base in config.baselines.estimators and not is_trusting()):
         return
+    from ltr.rankers.constrained import check_possible
     from ltr.rankers.demand_checks import why_refused
     from trainers.methods import binding_demands, first_stage_ranker
 
     if (demands := binding_demands(config, split.feature_names)) is None:
+        return
+    try:
+        if config.exact.integer is None:
+            check_possible(demands, split.train.X, split.feature_names)
+    except ValueError as error:
+        yield Finding("exact.required", str(error).removeprefix("required: "), list(config.exact.required))
         return
     base = first_stage_ranker(config, config.base, columns=split.feature_names)
     if told := why_refused(base, demands, split.feature_names):
