@@ -109,8 +109,8 @@ class TwoStageRanker(Ranker):
             statistic is also what `score` reports, of whole lists. Its constraints (``signs``, ``required``,
             ``forbidden``, ``constraints``, ``max_nonzeros``) bind the whole list, so the base must satisfy them as
             well: see `_under_demands` for what is fitted under them, and `ltr.rankers.demand_checks` for what is
-            accepted. With ``max_nonzeros`` the exact stage may use the base's columns only, beside a column of scores one
-            column less than that.
+            accepted. With ``max_nonzeros`` the exact stage may use the base's columns only; beside a column of scores,
+            one column less than that.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
             (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
