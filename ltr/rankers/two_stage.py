@@ -423,7 +423,9 @@ class TwoStageRanker(Ranker):
             taken=taken,
         )
         if exact.coef_ is None:
-            exact.note_ = f"{_why_nothing(exact, top_labels, top_lists)}: the base ranking is kept"
+            nothing = "max_nonzeros leaves the exact stage no column"
+            why = nothing if taken == exact.max_nonzeros else _why_nothing(exact, top_labels, top_lists)
+            exact.note_ = f"{why}: the base ranking is kept"
 
     def _out_of_fold(self, scores: FloatArray, training: _Training, seed: int, repeats: int = 2) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
