@@ -17,7 +17,7 @@ from ltr.demands import read_demands
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, RerankProblem
 from ltr.statistics import RankStatistic
-from trainers.config import Config
+from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, is_code
 from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
@@ -173,7 +173,9 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Iterable
 
 def _findings_of_base(config: Config, split: Split) -> Iterator[Finding]:
     """Yield constraints on columns that nothing satisfies, or that the base is known not to satisfy before its fit."""
-    if not config.exact.enabled or (config.base in config.baselines.estimators and not is_trusting()):
+    named = (config.base, *(config.baselines.auto.methods if config.base == AUTO else ()))
+    code = config.base in config.baselines.estimators or any(map(is_code, named))
+    if not config.exact.enabled or (code and not is_trusting()):
         return
     from ltr.rankers.constrained import check_possible
     from ltr.rankers.demand_checks import why_refused
