@@ -237,7 +237,7 @@ class AutoRanker(Demanding, Ranker):
             raise ValueError(f"methods are compared on rows held out, which needs at least {which} to split")
         rng = np.random.default_rng(self.seed)
         seen = [_sample(split.train, lists, rng) for split in splits]
-        bound = self._on_few_columns([rows, *map(rows.take, seen)], methods, demands)
+        bound = self._on_few_columns(rows, seen, methods, demands)
         names = list(methods)
         jobs = [(name, at) for name in names[::-1] for at in (-1, *range(len(splits)))]
         members: dict[str, _Member] = {}
@@ -375,33 +375,35 @@ class AutoRanker(Demanding, Ranker):
         return {name: make for name, make in found.items() if name not in refused}
 
     def _on_few_columns(
-        self, parts: Sequence[_Rows], methods: dict[str, Callable[[], Any]], demands: Demands
+        self, rows: _Rows, seen: Sequence[IntArray], methods: dict[str, Callable[[], Any]], demands: Demands
     ) -> list[Demands]:
         """Return the demands of fits to all rows and to parts of them, under `max_nonzeros` with few columns for each.
 
         Columns of scores in `methods` are among the few. Today's scores are taken out of `methods` where their column
         is not.
         """
+        if (most := demands.max_nonzeros) is None:
+            return [demands] * (1 + len(seen))
         columns = {
             name: ranker.place(self.n_features_in_, self._names)
             for name, make in methods.items()
             if isinstance(ranker := make(), ScoreColumn)
         }
         taken = sorted({at for name, at in columns.items() if name != TODAY or len(methods) == 1})
-        most = demands.max_nonzeros
-        if most is not None and len(taken) > most:
+        if len(taken) > most:
             raise ValueError(f"methods: at most max_nonzeros = {most} columns may be used, got {len(taken)} of scores")
 
-        def few(part: _Rows) -> Demands:
+        def few(at: IntArray | None) -> Demands:
+            part = rows if at is None else rows.take(at)
             return on_few_columns(demands, part.features, part.labels, part.weights, self._names, taken)
 
-        whole = few(parts[0])
-        if most is not None and TODAY in columns and (at := columns[TODAY]) not in taken:
+        whole = few(None)
+        if TODAY in columns and (at := columns[TODAY]) not in taken:
             if at in whole.forbidden:
                 del methods[TODAY]
             else:
                 taken = sorted({*taken, at})
-        return [whole, *_side_by_side(few, parts[1:])]
+        return [whole, *_side_by_side(few, seen)]
 
     def _any_methods(self, rows: _Rows) -> dict[str, Callable[[], Any]]:
         """Return the methods that are asked for, whatever is demanded of columns."""
