@@ -123,7 +123,9 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
         raise TableError(table.where, [*kept, *problems], given=table.given)
     table, config = _without_ids(table, config)
-    if findings := findings_of_columns(config, table.feature_names(slice(None)), [table]):
+    if any(config.exact.demands().values()) and (
+        findings := findings_of_columns(config, table.feature_names(slice(None)), [table])
+    ):
         raise ConfigError("ltr rank", findings)
     given = Given(config, table, _own_of(path, frames.get("path")), None)
     raw = _raw_rows(given, frames)
