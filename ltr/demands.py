@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import is_whole
+from ltr.data.encoding import features_of
 
-__all__ = ["Column", "Demands", "Row", "read_demands"]
+__all__ = ["DEMANDS", "Column", "Demands", "Row", "read_demands"]
 
 FloatArray = NDArray[np.float64]
 Column = str | int
 """A column by its name, or by its number from 0."""
 Row = str | Mapping[Column, float]
 """A linear row: a text such as ``"age >= 2*bmi"``, or the factors of a sum of weights that is at least 0."""
+
+DEMANDS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
+"""Arguments of `read_demands` that state demands, which are parameters of rankers, too."""
 
 _SIGNS = {"+": 1.0, "-": -1.0}
 _WORDS = (
@@ -80,6 +84,9 @@ def read_demands(
 ) -> Demands:
     """Return demands by column number.
 
+    Columns may be features that are made of the columns of a table (`ltr.data.encoding`). The name of a table's column
+    stands for its number, with or without a feature for missing values; where it is forbidden, for all of its features.
+
     Args:
         d: number of columns.
         names: their names; None where they have none.
@@ -102,6 +109,13 @@ def read_demands(
         ...
         ValueError: required: there is no column 'bni'; nearest is 'bmi'
         forbidden: there is no column 'agee'; nearest is 'age'
+        >>> features = ["age", "age is missing", "mode = bus", "mode = car"]
+        >>> read_demands(4, features, signs={"age": "+"}, forbidden=["mode"]).forbidden
+        (2, 3)
+        >>> read_demands(4, features, required=["mode"])
+        Traceback (most recent call last):
+        ...
+        ValueError: required: column 'mode' becomes 'mode = bus' and 'mode = car': name one of them
     """
     found: list[str] = []
 
@@ -120,8 +134,8 @@ def read_demands(
         elif at is not None:
             sign[at] = _SIGNS[text]
     needed, unused = (
-        [at for column in _listed(name, given, wrong) if (at := columns.find(name, column, wrong)) is not None]
-        for name, given in (("required", required), ("forbidden", forbidden))
+        [at for column in _listed(name, given, wrong) for at in columns.find_all(name, column, wrong, every=every)]
+        for name, given, every in (("required", required, False), ("forbidden", forbidden, True))
     )
     for at in sorted(set(needed) & set(unused)):
         wrong("forbidden", f"{columns.name(at)} is required", columns.name(at))
@@ -163,6 +177,11 @@ class _Columns:
         if isinstance(column, str) and self._names is not None:
             if column in self._words:
                 return self._words[column]
+            if made := features_of(column, self._names):
+                if not made[0].startswith((f"{column} = ", f"{column} is missing")):
+                    return self._words[made[0]]
+                wrong(argument, f"column {column!r} becomes {_quoted(made)}: name one of them", column)
+                return None
             wrong(argument, f"there is no column {column!r}{self._nearest(column)}", column)
         elif isinstance(column, str):
             wrong(argument, f"X has no column names: use a number from 0 to {self._d - 1}, got {column!r}", column)
@@ -171,10 +190,16 @@ class _Columns:
             wrong(argument, f"must be {have} from 0 to {self._d - 1}, got {column!r:.80}", column)
         return None
 
+    def find_all(self, argument: str, column: object, wrong: _Wrong, *, every: bool) -> list[int]:
+        """Return the number of a column, or those of `every` feature that is made of it; none after an error."""
+        if every and isinstance(column, str) and self._names is not None and (made := features_of(column, self._names)):
+            return [self._words[name] for name in made]
+        return [at for at in [self.find(argument, column, wrong)] if at is not None]
+
     def _nearest(self, word: str) -> str:
         near = difflib.get_close_matches(word, list(self._words), n=_MOST, cutoff=0.5)
         some = near or list(self._words)[:_MOST]
-        told = " and ".join(map(repr, some))
+        told = _quoted(some)
         return f"; nearest {'is' if len(near) == 1 else 'are'} {told}" if near else f"; columns are {told}, ..."
 
     def rows(self, given: object, wrong: _Wrong) -> list[FloatArray]:
@@ -238,6 +263,11 @@ class _Columns:
         if not factor:
             return []
         return [f"the number {factor:g} stands alone: only ratios of weights matter, so it must be 0"]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    shown = [*map(repr, names[:_MOST]), *["others"] * (len(names) > _MOST)]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _listed(name: str, given: object, wrong: _Wrong) -> list[Any]:

@@ -18,7 +18,6 @@ LAYERS = [
     ["ltr.calls"],
     [
         "ltr.clicks",
-        "ltr.demands",
         "ltr.estimator_names",
         "ltr.figures",
         "ltr.files",
@@ -33,7 +32,7 @@ LAYERS = [
     ],
     ["ltr.ranks"],
     ["ltr.metrics", "ltr.losses", "ltr.data", "ltr.exact"],
-    ["ltr.fitting", "ltr.convex", "ltr.onnx_graph", "ltr.gbdt", "ltr.xgboost_callback"],
+    ["ltr.fitting", "ltr.convex", "ltr.demands", "ltr.onnx_graph", "ltr.gbdt", "ltr.xgboost_callback"],
     ["ltr.rankers", "ltr.progress"],
     ["ltr.cards", "ltr.answer"],
     ["trainers"],

@@ -1,6 +1,8 @@
 """Constraints on columns bind what is deployed: every way in, every constraint, checked from the predictions too."""
 
 import json
+import re
+import tomllib
 
 import numpy as np
 import pandas as pd
@@ -9,8 +11,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import ltr
+from ltr.answer import as_html, as_text
 from ltr.demands import read_demands
 from ltr.rankers import (
+    AutoRanker,
     EstimatorRanker,
     ExactRanker,
     LogisticRegressionRanker,
@@ -21,7 +25,11 @@ from ltr.rankers import (
     TwoStageRanker,
 )
 from ltr.rankers.demand_checks import check_demands, promises
+from ltr.rankers.methods import make_ranker
 from trainers.cli import main
+from trainers.config.errors import ConfigError
+from trainers.files import RunError
+from trainers.ranking import Ranking
 
 NAMES = ["age", "bmi", "income", "sex"]
 pytestmark = pytest.mark.usefixtures("few_fits")
@@ -54,7 +62,12 @@ def assert_deployed_satisfies(ranker, given, X, qid=None):
     names = list(X.columns)
     demands = read_demands(len(names), names, **given)
     assert all(check.holds for check in check_demands(ranker, demands)), list(map(str, check_demands(ranker, demands)))
-    X, qid = X.iloc[:60], None if qid is None else qid[:60]
+    assert_predictions_satisfy(ranker, demands, X, qid)
+
+
+def assert_predictions_satisfy(ranker, demands, X, qid=None):
+    """Check demands from predictions: rows move as their cells do, and only columns that may be used matter."""
+    names, X, qid = list(X.columns), X.iloc[:60], None if qid is None else qid[:60]
     before, scores = places(ranker, X, qid), ranker.predict(X) if qid is None else ranker.predict(X, qid)
     rng, moving = np.random.default_rng(1), set()
     for j, name in enumerate(names):
@@ -117,7 +130,8 @@ def test_single_stages_satisfy_their_own(make, name):
         ("rankboost", {"constraints": ["age >= bmi"]}, r"age - bmi >= 0 \(it has no weights\)"),
         (HistGradientBoostingClassifier(max_iter=5), {"signs": {"bmi": "+"}}, r"bmi \+ \(a split lets it fall\)"),
         (LogisticRegression(), {"signs": {"sex": "-"}}, r"sex - \(weight "),
-        (ScoreColumn("income"), {"max_nonzeros": 2}, "the columns behind the column of scores are not known"),
+        (ScoreColumn("income"), {"forbidden": ["income"]}, r"not income \(weight 1\)"),
+        (ScoreColumn("income"), {"constraints": ["age >= income"]}, r"age - income >= 0 \(by -1\)"),
         (ScoreColumn("income"), {"required": ["age"]}, r"uses age \(weight 0\)"),
         (ScoreColumn("income"), {"signs": {"income": "-"}}, r"income - \(weight 1\)"),
         (SurrogateRanker(scorer="mlp"), {"forbidden": ["sex"]}, "the mlp network of ranknet cannot be fitted"),
@@ -190,6 +204,171 @@ def test_contradictions_are_one_error(base, given):
         with pytest.raises(ValueError, match=r"^(required|forbidden|signs): ") as error:
             TwoStageRanker(base, ExactRanker(**given), 10, choose=False).fit(X, y, lists)
         assert "\n" not in str(error.value)
+
+
+def ranked_by_command(X, y, given, folder):
+    X.assign(y=y).to_csv(folder / "table.csv", index=False)
+    options = [f"--signs={name}={sign}" for name, sign in given.get("signs", {}).items()]
+    for key in ("required", "forbidden", "constraints"):
+        options += [f"--{key}={value}" for value in given.get(key, ())]
+    options += [f"--max-nonzeros={given['max_nonzeros']}"] if "max_nonzeros" in given else []
+    options += ["--label=y", "--visits=20", "--methods=logistic,ranknet", "--no-price", "-q"]
+    assert main(["rank", str(folder / "table.csv"), *options, f"--output={folder / 'page'}"]) == 0
+    return Ranking.load(folder / "page").ranker
+
+
+def two_stages_of_auto(given):
+    return TwoStageRanker(AutoRanker(FEW), ExactRanker(**given), 40, choose=False)
+
+
+FEW = ["logistic", "ranknet"]
+WAYS = {
+    "auto": lambda X, y, given, _: AutoRanker(**given, simplicity=-np.inf).fit(X, y),
+    "auto beside today": lambda X, y, given, _: AutoRanker(FEW, today="bmi", **given, simplicity=-np.inf).fit(X, y),
+    "auto of a card": lambda X, y, given, _: AutoRanker(["ranknet", "card"], **given, simplicity=-np.inf).fit(X, y),
+    "auto in two stages": lambda X, y, given, _: two_stages_of_auto(given).fit(X, y),
+    "ltr.rank": lambda X, y, given, _: (
+        ltr.rank(X.assign(y=y), label="y", visits=20, methods=FEW, price=False, **given).ranker
+    ),
+    "ltr rank": ranked_by_command,
+}
+
+
+@pytest.mark.parametrize("name", DEMANDS)
+@pytest.mark.parametrize("way", WAYS)
+def test_what_auto_deploys_satisfies_however_it_is_asked_for(way, name, tmp_path, capsys):
+    X, y, _ = frame(140)
+    if way == "auto of a card" and (refused := {"required", "constraints"} & set(DEMANDS[name])):
+        with pytest.raises(ValueError, match=f"methods: card cannot promise {refused.pop()}"):
+            WAYS[way](X, y, DEMANDS[name], tmp_path)
+        return
+    assert_deployed_satisfies(WAYS[way](X, y, DEMANDS[name], tmp_path), DEMANDS[name], X)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"signs": {"agee": "+"}}, "signs: there is no column 'agee'; nearest is 'age'"),
+        ({"required": ["age"], "constraints": ["age = 0*bmi"]}, "required: the other constraints leave no weights"),
+        ({"required": ["age", "bmi"], "max_nonzeros": 1}, "required: at most max_nonzeros = 1 columns may be used"),
+        ({"forbidden": ["age"], "required": ["age"]}, "forbidden: age is required"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_had_is_one_error(way, given, message, tmp_path, capsys):
+    X, y, _ = frame(100)
+    if way == "auto of a card" and given.get("required"):
+        message = f"{message}|methods: card cannot promise required"
+    if way == "ltr rank":
+        with pytest.raises(AssertionError):
+            ranked_by_command(X, y, given, tmp_path)
+        assert message in " ".join(capsys.readouterr().err.split())
+        return
+    with pytest.raises((ValueError, RunError), match=message):
+        WAYS[way](X, y, given, tmp_path)
+
+
+def test_a_card_of_features_ranks_as_the_card_does_wherever_it_is_read(tmp_path):
+    X, y, _ = frame()
+    X["sex"] = (X["sex"] > 0).astype(int)
+    for rows in (X, X.to_numpy()):
+        card = make_ranker("card").fit(rows, y)
+        own, scores = card.estimator_.predict(rows), card.predict(rows)
+        assert np.ptp(own - scores) == 0
+        card.save(tmp_path / "card.json")
+        assert np.array_equal(Ranker.load(tmp_path / "card.json").predict(rows), scores)
+        assert set(card.form_.features_.tolist()) <= set(range(4))
+    ranker = AutoRanker(["card", "logistic"], simplicity=np.inf).fit(X, y)
+    assert np.array_equal(ranker.order(X), make_ranker("card").fit(X, y).order(X))
+
+
+def test_a_run_by_query_states_the_price_of_constraints_on_auto(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text, X, qid = table(tmp_path, by_query=True)
+    text = text.replace('["ranknet"]', "[]").replace('["logistic_regression"]', '["auto"]')
+    (tmp_path / "small.toml").write_text(text + 'base = "auto"\nmax_nonzeros = 2\n')
+    assert main(["run", "small.toml", "baselines.auto.methods=ranknet,card"]) == 0
+    assert re.search(
+        r"test ndcg: 0\.\d+ -> 0\.\d+, \w+ .*by fitting auto under the constraints", capsys.readouterr().out
+    )
+    model = Ranker.load(tmp_path / "runs" / "small" / "exact" / "model.json")
+    assert_deployed_satisfies(model, {"max_nonzeros": 2}, X, qid)
+
+
+@pytest.mark.parametrize("choose", [False, True])
+@pytest.mark.parametrize(
+    "given", [{"max_nonzeros": 1}, {"max_nonzeros": 3}, {"signs": {"age": "+"}}, {"forbidden": ["bmi"]}], ids=str
+)
+def test_a_column_of_scores_counts_as_the_column_it_is(given, choose):
+    X, y, _ = frame()
+    ranker = TwoStageRanker(ScoreColumn("age"), ExactRanker(**given), 60, choose=choose).fit(X, y)
+    assert_deployed_satisfies(ranker, given, X)
+    if not choose:
+        most = given.get("max_nonzeros", 4)
+        assert (ranker.coef_ is None) == (most == 1) == ("leaves the exact stage no column" in ranker.note_)
+        assert most == 1 or 0 < np.count_nonzero(ranker.coef_) <= most - 1
+
+
+def test_a_required_column_of_scores_is_used_by_a_correction_alone():
+    X, y, _ = frame()
+    given = {"required": ["age"]}
+    with pytest.raises(ValueError, match=r"^required: the exact stage.*cannot use its column.*base_score=True"):
+        TwoStageRanker(ScoreColumn("age"), ExactRanker(**given), 60, choose=False).fit(X, y)
+    ranker = TwoStageRanker(ScoreColumn("age"), ExactRanker(**given), 60, choose=False, base_score=True).fit(X, y)
+    assert_deployed_satisfies(ranker, given, X)
+
+
+@pytest.mark.parametrize(
+    ("today", "given", "among"),
+    [
+        ("age", {"max_nonzeros": 2}, True),
+        ("income", {"max_nonzeros": 2}, False),  # two other columns are better
+        ("income", {"max_nonzeros": 3, "signs": {"income": "+"}}, False),
+        ("age", {"signs": {"age": "+"}}, True),
+        ("bmi", {"signs": {"bmi": "-"}}, False),
+        ("age", {"required": ["bmi"]}, False),
+    ],
+    ids=str,
+)
+def test_todays_scores_are_a_method_where_their_column_satisfies(today, given, among):
+    X, y, _ = frame()
+    ranker = AutoRanker(["logistic"], today=today, **given, simplicity=-np.inf).fit(X, y)
+    assert ("today" in ranker.rankers_) == among
+    assert_deployed_satisfies(ranker, given, X)
+
+
+class Unfitted:
+    """An estimator that must not be fitted."""
+
+    def __init__(self, monotonic_cst=None):
+        self.monotonic_cst = monotonic_cst
+
+    def get_params(self, deep=True):
+        return {"monotonic_cst": self.monotonic_cst}
+
+    def fit(self, X, y):
+        raise AssertionError("was fitted")
+
+
+@pytest.mark.parametrize(
+    ("ranker", "message"),
+    [
+        (AutoRanker([Unfitted(), "logistic"], constraints=["x0 >= x1"]), "Unfitted cannot promise constraints"),
+        (AutoRanker([Unfitted(), "forest"], signs={0: "+"}), "forest cannot promise signs"),
+        (AutoRanker([Unfitted(), ScoreColumn(0)], signs={0: "-"}), r"ScoreColumn does not satisfy.*column 0 -"),
+        (AutoRanker([ScoreColumn(0), ScoreColumn(1)], max_nonzeros=1), "at most max_nonzeros = 1.*got 2 of scores"),
+        (AutoRanker([], today=1, forbidden=[1]), "today does not satisfy the constraints: not column 1"),
+        (AutoRanker([Unfitted(), "logistic"], required=[0], constraints=["x0 = 0*x1"]), "Unfitted cannot promise requ"),
+        (TwoStageRanker(Unfitted(), ExactRanker(required=[0], constraints=["x0 = 0*x1"])), "leave no weights"),
+        (TwoStageRanker(Unfitted(), ExactRanker(constraints=["x0 >= x1"])), "column 0 - column 1 >= 0 .it has no"),
+        (TwoStageRanker(ScoreColumn(0), ExactRanker(forbidden=[0])), "base: ScoreColumn does not satisfy"),
+    ],
+)
+def test_constraints_are_refused_before_anything_is_fitted(ranker, message):
+    X, y, _ = frame()
+    with pytest.raises(ValueError, match=message):
+        ranker.fit(X.to_numpy(), y)
 
 
 # --- checks ------------------------------------------------------------------------------------------------------
@@ -314,3 +493,101 @@ def test_a_run_refuses_a_base_that_violates(tmp_path, monkeypatch, capsys):
     error = " ".join(capsys.readouterr().err.split())
     assert "exact: base: RankBoostRanker does not satisfy the constraints: at most 2 columns" in error
     assert not (tmp_path / "runs" / "small" / "exact" / "model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["exact.base=rankboost", 'exact.constraints=["age >= bmi"]'], "exact.base: does not satisfy the constraints"),
+        (["exact.base=ranknet", "surrogate.scorer=mlp", "exact.max_nonzeros=2"], "exact.base: cannot be fitted under"),
+        (["exact.base_score=income", "exact.forbidden=income"], "exact.base_score: does not satisfy the constraints"),
+        (
+            ["baselines.methods=auto", "exact.base=auto", "baselines.auto.methods=forest", "exact.max_nonzeros=2"],
+            "exact.base: has the method forest, which cannot promise max_nonzeros",
+        ),
+        (
+            ["exact.base=ranknet", "exact.required=age", 'exact.constraints=["age = 0*bmi"]'],
+            "exact.required: the other constraints leave no weights with which age can be used",
+        ),
+        (["exact.enabled=false", "exact.max_nonzeros=2"], "exact.max_nonzeros: goes with enabled = true only"),
+        (['exact.signs=["+age", "-age"]'], "exact.signs: must give a column one sign"),
+    ],
+)
+def test_runs_refuse_before_they_fit_anything(overrides, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text, _, _ = table(tmp_path, by_query=False)
+    (tmp_path / "small.toml").write_text(text)
+    assert main(["run", "small.toml", *overrides]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "runs").exists()
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def patients(n=240, seed=0):
+    """A table with texts and missing values."""
+    X, y, _ = frame(n, seed)
+    rng = np.random.default_rng(seed)
+    y = (y + (rng.random(n) < 0.4) > 1).astype(int)
+    missing = rng.random(n) < 0.2
+    return X.assign(
+        age=X["age"].where(~missing).round(1),
+        mode=np.where(y == 1, rng.choice(["bus", "car"], n), rng.choice(["walk", "car"], n)),
+        ill=np.where(y == 1, "yes", "no"),
+    )
+
+
+def test_a_forbidden_column_has_no_influence_by_any_of_its_features():
+    table = patients()
+    ranking = ltr.rank(table, label="ill", visits=20, methods=FEW, forbidden=["age", "mode"], price=False)
+    scores = ranking.ranker.predict(table)
+    moved = table.assign(age=table["age"].sample(frac=1, random_state=0).to_numpy(), mode="car")
+    assert np.array_equal(ranking.ranker.predict(moved), scores)
+    assert not np.array_equal(ranking.ranker.predict(table.assign(bmi=0.0)), scores)
+
+
+def test_a_sign_binds_the_number_of_a_column_and_a_text_asks_for_its_features():
+    table = patients()
+    ranking = ltr.rank(table, label="ill", visits=20, methods=FEW, signs={"age": "-", "mode = walk": "+"}, price=False)
+    known = table[table["age"].notna()]
+    older = ranking.ranker.predict(known.assign(age=known["age"] + 20)) - ranking.ranker.predict(known)
+    assert (older <= 0).all()
+    walking = [ranking.ranker.predict(known.assign(mode=mode)) for mode in ("walk", ranking_reference(ranking))]
+    assert (walking[0] >= walking[1]).all()
+    with pytest.raises(ConfigError, match="column 'mode' becomes"):
+        ltr.rank(table, label="ill", visits=20, methods=FEW, signs={"mode": "+"})
+
+
+def ranking_reference(ranking):
+    return next(one.reference for one in ranking.ranker.preparation_.encodings_ if one.column == "mode")
+
+
+def test_the_page_says_that_constraints_hold_and_what_they_cost(tmp_path, capsys):
+    table, new = patients(), patients(100, seed=5).drop(columns="ill")
+    given = {"label": "ill", "visits": 20, "new": new, "methods": FEW}
+    free, bound = ltr.rank(table, **given), ltr.rank(table, **given, max_nonzeros=1)
+    assert bound.answer.unconstrained == free.answer.expected
+    assert free.answer.unconstrained is None
+    assert "at most 1 column (1 used: " in bound.answer.learned.constraints[0]
+    for page in (as_text(bound.answer, 200), as_html(bound.answer)):
+        assert "The constraints hold, which was checked" in page
+        assert "With at most 1 column expect" in page
+        assert "; without constraints" in page
+    assert bound.rank(new[:50]).answer.unconstrained == free.rank(new[:50]).answer.expected
+    assert ltr.rank(table, **given, max_nonzeros=1, price=False).answer.unconstrained is None
+    assert "constraints" not in as_text(free.answer)
+    folder = bound.save(tmp_path / "page")
+    assert ltr.answer.Answer.from_dict(json.loads((folder / "page.json").read_text())) == bound.answer
+    assert tomllib.loads((folder / "config.toml").read_text())["exact"] == {"max_nonzeros": 1}
+
+
+def test_the_config_of_a_page_repeats_its_constraints(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    patients().to_csv("table.csv", index=False)
+    asked = ["--label=ill", "--visits=20", "--methods=logistic", "--signs", "age=-", "bmi=+", "--forbidden=mode", "-q"]
+    assert main(["rank", "table.csv", *asked, "-o", "one"]) == 0
+    assert main(["rank", "one/config.toml", "-q", "-o", "two"]) == 0
+    assert (tmp_path / "one/list.csv").read_bytes() == (tmp_path / "two/list.csv").read_bytes()
+    assert main(["rank", "one", "--signs", "age=+"]) == 2
+    assert "--new and --visits only" in " ".join(capsys.readouterr().err.split())

@@ -370,7 +370,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         ),
         (
             lambda X, y: quick(base="rankbost").fit(X, y),
-            r"ranker must be logistic, rankboost, the name of a loss, or module:Class .* \(loss: unknown name",
+            r"ranker must be logistic, rankboost, card, the name of a loss, or module:Class .* \(loss: unknown name",
         ),
         (lambda X, y: quick(base=None).fit(X, y), "base must be a name or an estimator, got None"),
         (lambda X, y: quick(base=SurrogateRanker).fit(X, y), "base must be a name or an estimator, got <class"),

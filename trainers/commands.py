@@ -89,6 +89,7 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
 def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `rank` takes)
     """Return what is to be ranked: a table, or the folder of an earlier page with its config."""
     from ltr.data import DataError, TableError
+    from ltr.demands import DEMANDS
     from trainers.config import load_config, parse_config
     from trainers.config.experiment import config_tree
     from trainers.config.toml_text import apply_overrides, make_absolute, merged
@@ -98,7 +99,8 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
 
     table: Path = arguments.table
     data = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight", "time")}
-    answer = {name: getattr(arguments, name) for name in ("visits", "id")}
+    answer = {name: getattr(arguments, name) for name in ("visits", "id", "price")}
+    exact = {name: getattr(arguments, name) or None for name in DEMANDS}
     auto = {name: getattr(arguments, name) for name in ("today", "methods")}
     data |= {"drop": arguments.drop or None}
     answer["new"] = None if arguments.new is None else str(arguments.new.absolute())
@@ -107,6 +109,7 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
         "answer": {name: value for name, value in answer.items() if value is not None},
     }
     given["baselines"] = {"auto": {name: value for name, value in auto.items() if value is not None}}
+    given["exact"] = {name: value for name, value in exact.items() if value is not None}
     given |= {} if arguments.seed is None else {"seed": arguments.seed}
     folder = table if (table / PAGE).is_file() else None
     if folder is not None:
@@ -114,6 +117,7 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
         if (
             sorted(given["answer"]) not in ([], ["new"], ["visits"], ["new", "visits"])
             or given["data"]
+            or given["exact"]
             or any(auto.values())
         ):
             raise DataError(f"{folder}: has a fitted ranker, which goes with --new and --visits only")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as narwhals
 import numpy as np
 
+from ltr.demands import DEMANDS
 from trainers.config import Config, parse_config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.experiment import TUNE, config_tree
@@ -176,6 +177,12 @@ def rank(
     new: Any = None,  # noqa: ANN401
     id: str | None = None,  # noqa: A002  (the key's name)
     methods: str | Sequence[str] = "auto",
+    signs: Mapping[str, str] | None = None,
+    required: Sequence[str] = (),
+    forbidden: Sequence[str] = (),
+    constraints: Sequence[str] = (),
+    max_nonzeros: int | None = None,
+    price: bool | None = None,
     seed: int = 0,
     folder: str | os.PathLike[str] | None = None,
     progress: bool = False,
@@ -197,6 +204,14 @@ def rank(
         id: column that names a row; found by its values, or the index of a frame, when left out.
         methods: methods to compare, from the simplest on, as `ltr.rankers.AutoRanker` takes their names;
             ``"auto"`` takes those that suit the table.
+        signs: ``"+"`` or ``"-"`` for columns as which the score must not fall, or not rise.
+        required: columns that must be used.
+        forbidden: columns that must not be used, with their missing values and all texts of a text column.
+        constraints: linear rows on weights, such as ``"age >= 2*bmi"``: only linear methods are then compared.
+        max_nonzeros: most features to use. A text column has one for each of its values, of which `signs` and
+            `required` name one, such as ``"mode = car"``; a missing value is a feature, too.
+        price: whether to fit without these constraints, too, and state what they cost in hits; None does so up to
+            2,000 labelled rows.
         seed: seed of what is drawn at random.
         folder: folder to write page, list, ranker and config into; nothing is written when left out.
         progress: whether to show progress on stderr.
@@ -219,7 +234,8 @@ def rank(
     """
     given = {"label": label, "query": query, "group": group}
     keys = {**data_keys, **({} if time is None else {"time": time})}
-    answer: dict[str, Any] = {"visits": visits, "id": id}
+    answer: dict[str, Any] = {"visits": visits, "id": id, "price": price}
+    given_demands = (signs, required, forbidden, constraints, max_nonzeros)
     auto = {"today": today, "methods": () if methods == "auto" else methods}
     path = isinstance(new, str | os.PathLike)
     answer[NEW] = str(Path(new).absolute()) if path else None
@@ -231,6 +247,8 @@ def rank(
         frames[NEW] = as_pandas(new, NEW)
     tree["answer"] = {key: value for key, value in answer.items() if value is not None}
     tree["baselines"] = {"auto": {key: value for key, value in auto.items() if value}}
+    demands = dict(zip(DEMANDS, given_demands, strict=True))
+    tree["exact"] = {key: value for key, value in demands.items() if value is not None}
     tree |= {"seed": seed, "name": "ranking" if frames else checked_name(Path(str(data)).stem)}
     config = parse_config(tree, source=source if source != "config" else "ltr.rank")
     if "path" not in frames:

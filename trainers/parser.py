@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from ltr.checks import nearest
 from trainers import commands
-from trainers.arguments import file, seconds, shard, share, statistic, whole
+from trainers.arguments import file, seconds, shard, share, signed, statistic, whole
 from trainers.stopping import folded
 
 _DESCRIPTION = "Learning to rank: convex surrogates first, then an exact reranker of the top with a proof."
@@ -194,6 +194,16 @@ def parser_of_ltr() -> _Parser:
     methods = "methods to compare, with commas: logistic,forest (default: those that suit the table)"
     rank("--methods", metavar="NAMES", help=methods)
     rank("--seed", type=whole(0), metavar="N", help="seed of what is drawn at random (default 0)")
+    signs = "the score must not fall (+), or must not rise (-), as these columns rise"
+    rank("--signs", action="extend", nargs="+", default=[], type=signed, metavar="COLUMN=SIGN", help=signs)
+    for name, help_text in (("required", "columns that must be used"), ("forbidden", "columns that must not be used")):
+        rank(f"--{name}", action="extend", nargs="+", default=[], metavar="COLUMN", help=help_text)
+    linear = "linear rows on the weights of columns, as in 'age >= 2*bmi'"
+    rank("--constraints", action="extend", nargs="+", default=[], metavar="ROW", help=linear)
+    most = "most features to use; each value of a text column, and a missing value, is a feature"
+    rank("--max-nonzeros", type=whole(1), metavar="N", help=most)
+    price = "fit without constraints, too, and state what they cost in hits (default: up to 2,000 labelled rows)"
+    rank("--price", action=argparse.BooleanOptionalAction, help=price)
     rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")
     rank("--json", action="store_true", help="print JSON, as in page.json")
     rank("-q", "--quiet", action="store_true", help="only the page, no progress, notes and warnings")

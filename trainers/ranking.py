@@ -28,19 +28,23 @@ from ltr.data.labels import leaks
 from ltr.data.problems import Problem, listed, unknown
 from ltr.data.raw_table import table_of
 from ltr.data.table_files import read_file
+from ltr.demands import Demands, read_demands
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
 from trainers.task.data import FRAME, Part, repeated_rows, whole_table
+from trainers.task.options import findings_of_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ltr.answer import Answer, Evidence, Learned, Rows
-    from ltr.rankers import AutoRanker
+    from ltr.rankers import AutoRanker, DemandCheck
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+_PRICED = 2_000  # rows up to which the price of constraints is stated without being asked for
 
 NEW = "new"
 """Key of a frame with the rows to rank."""
@@ -119,6 +123,10 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
         raise TableError(table.where, [*kept, *problems], given=table.given)
     table, config = _without_ids(table, config)
+    if any(config.exact.demands().values()) and (
+        findings := findings_of_columns(config, table.feature_names(slice(None)), [table])
+    ):
+        raise ConfigError("ltr rank", findings)
     given = Given(config, table, _own_of(path, frames.get("path")), None)
     raw = _raw_rows(given, frames)
     if raw is not None:
@@ -269,7 +277,7 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     import pandas as pd
 
     from ltr.answer import Learned, method_sentence, typical_cells, warnings_of
-    from ltr.rankers import AutoRanker
+    from ltr.rankers import AutoRanker, check_demands
     from trainers.methods import first_stage_ranker
 
     config, table = given.config, given.table
@@ -277,30 +285,42 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     names = preparation.get_feature_names_out().tolist()
     kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
     part = part.take(np.flatnonzero(kept))
-    today = config.baselines.auto.today
-    ranker = first_stage_ranker(config, AUTO)
-    assert isinstance(ranker, AutoRanker)
-    progress = None
+    today, weights = config.baselines.auto.today, None if table.weights is None else table.weights[kept]
     if display is not None:
         hits = int((part.y > 0).sum())
         display.note(f"{name_of(table.where)}: {len(part.y):,} rows with a label, {hits:,} of them hits")
-        display.begin("comparing methods", None)
-        progress = functools.partial(display.fitting, "comparing methods")
-    try:
-        ranker.fit(
-            pd.DataFrame(part.X, columns=names, copy=False),
-            part.y,
-            part.qid,
-            group=part.group,
-            time=None if part.times is None else part.times.numbers,
-            sample_weight=part.weight,
-            on_progress=progress,
-        )
-    except ValueError as error:
-        raise RunError(f"{table.where}: {error}") from None
-    ranker.prepare_with(preparation)
-    evidence, known = _evidence_of(ranker, part, None if table.weights is None else table.weights[kept], today)
+
+    def fitted(demands: Demands | None, what: str) -> AutoRanker:
+        ranker = first_stage_ranker(config, AUTO)
+        assert isinstance(ranker, AutoRanker)
+        if demands is not None:
+            ranker.set_params(**demands.parameters)
+        progress = None
+        if display is not None:
+            display.begin(what, None)
+            progress = functools.partial(display.fitting, what)
+        try:
+            ranker.fit(
+                pd.DataFrame(part.X, columns=names, copy=False),
+                part.y,
+                part.qid,
+                group=part.group,
+                time=None if part.times is None else part.times.numbers,
+                sample_weight=part.weight,
+                on_progress=progress,
+            )
+        except ValueError as error:
+            raise RunError(f"{table.where}: {error}") from None
+        return ranker.prepare_with(preparation)
+
+    demands = read_demands(len(names), names, **config.exact.demands())
+    ranker = fitted(demands, "comparing methods")
+    evidence, known = _evidence_of(ranker, part, weights, today)
     ranker.calibration_ = evidence.calibration  # chances are those of rows as they are, whatever their weight in a fit
+    free, price = None, config.answer.price
+    if demands and (len(part.y) <= _PRICED if price is None else price):
+        without = fitted(None, "comparing methods without the constraints")
+        free = without, _evidence_of(without, part, weights, today)[0]
     warnings = [*_about_columns(part.X, part.y, names), *_about_repeats(table)]
     learned = Learned(
         name_of(table.where),
@@ -316,15 +336,24 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
         evidence.reliability(),
         (*warnings_of(evidence, ranker.comparison_, "--group"), *warnings),
         (*_notes_on(given), *_left_out({**dict.fromkeys(config.data.drop, "dropped"), **preparation.left_out_})),
+        tuple(map(_told, check_demands(ranker))),
     )
     if given.raw is not None:
-        return ranking_of(config, ranker, evidence, learned, given.raw)
+        return ranking_of(config, ranker, evidence, learned, given.raw, free=free)
     at = np.flatnonzero(kept)[known]
     own, rows_in_file = given.own, table.in_file(at)
     columns = {name: column.take(at) for name, column in table.columns.items()}
     queries = None if table.queries is None else table.queries[at]
     raw = RawRows("own", table.where, columns, rows_in_file + 1, lambda: own().iloc[rows_in_file], queries)
-    return ranking_of(config, ranker, evidence, learned, raw, part.X[known])
+    return ranking_of(config, ranker, evidence, learned, raw, part.X[known], free=free)
+
+
+def _told(check: DemandCheck) -> str:
+    """Return a constraint that holds in words, with the columns in use where their number is limited."""
+    column, _, sign = check.demand.rpartition(" ")
+    if sign in ("+", "-"):
+        return f"a larger {column} never ranks a row {'lower' if sign == '+' else 'higher'}"
+    return f"{check.demand} ({check.how})" if check.demand.startswith("at most ") else check.demand
 
 
 def _evidence_of(
@@ -412,6 +441,8 @@ def ranking_of(
     learned: Learned,
     raw: RawRows,
     features: FloatArray | None = None,
+    *,
+    free: tuple[AutoRanker, Evidence] | None = None,
 ) -> Ranking:
     """Return the ranking of some rows by a fitted ranker.
 
@@ -422,6 +453,7 @@ def ranking_of(
         learned: what there is to say about them.
         raw: the rows to rank.
         features: their features; made from the rows by default.
+        free: a ranker that was fitted without the constraints, and what its scores out of fold say; None for none.
 
     Raises:
         DataError: rows that cannot be used.
@@ -446,8 +478,8 @@ def ranking_of(
         today = features[:, preparation.get_feature_names_out().tolist().index(learned.today)]
     rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
     assert config.answer.visits is not None
-    answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits)
-    return Ranking(answer, ranker, evidence, config, (rows, scores, raw))
+    answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
+    return Ranking(answer, ranker, evidence, config, (rows, scores, raw), free)
 
 
 def _counts_from_0(index: pd.Index[Any]) -> bool:
@@ -481,6 +513,7 @@ class Ranking:
     evidence: Evidence
     config: Config
     _ranked: tuple[Rows, FloatArray, RawRows] | None = None  # the rows, their scores; None after `load`
+    _free: tuple[AutoRanker, Evidence] | None = None  # what the price of constraints comes from; None after `load`
 
     def __repr__(self) -> str:
         from ltr.answer import as_text
@@ -537,7 +570,7 @@ class Ranking:
         if visits is not None:
             answer = type(config.answer).model_validate({**config.answer.model_dump(), "visits": visits})
             config = config.model_copy(update={"answer": answer})
-        return ranking_of(config, self.ranker, self.evidence, self.answer.learned, raw)
+        return ranking_of(config, self.ranker, self.evidence, self.answer.learned, raw, free=self._free)
 
     def why(self, row: object) -> pd.DataFrame:
         """Return what puts a row where it is: each column, with the chance of a hit if its cell were typical.

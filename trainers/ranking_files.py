@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ltr.demands import DEMANDS
 from trainers.config import Config, load_config
 from trainers.config.toml_text import dump_toml
 from trainers.csv_text import CsvText, csv_text
@@ -111,6 +112,8 @@ def config_text(config: Config, folder: Path) -> str:
     tree = {"name": config.name, "seed": config.seed, "data": data, "answer": answer}
     if auto := config.baselines.auto.model_dump(exclude_defaults=True):
         tree["baselines"] = {"auto": auto}
+    if exact := config.exact.model_dump(exclude_defaults=True, include=set(DEMANDS)):
+        tree["exact"] = exact
     memory = (
         "" if config.data.path != FRAME else "# The table was a frame in memory: write it to a file and name that.\n"
     )

@@ -53,6 +53,7 @@ class Learned:
         reliability: how the chances agree with the labels.
         warnings: what to know before acting on a list.
         notes: how the table was read, and what was left out.
+        constraints: constraints on columns that the ranking was shown to satisfy, in words.
     """
 
     table: str
@@ -68,6 +69,7 @@ class Learned:
     reliability: tuple[Bin, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ class Answer:
         found: what was found among the labelled rows.
         entries: the rows to visit, list after list from the top.
         warnings: what to know about these rows before acting on the list.
+        unconstrained: hits to expect by a ranking without the constraints; None where that is not known.
     """
 
     learned: Learned
@@ -138,6 +141,7 @@ class Answer:
     found: Found
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...] = ()
+    unconstrained: Interval | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON."""
@@ -158,10 +162,10 @@ class Answer:
             learned, found = dict(values["learned"]), values["found"]
             cells = [Typical(**{**one, "features": tuple(one["features"])}) for one in learned["typical"]]
             learned |= {"typical": tuple(cells), "reliability": tuple(Bin(**one) for one in learned["reliability"])}
-            learned |= {name: tuple(learned[name]) for name in ("warnings", "notes")}
+            learned |= {name: tuple(learned[name]) for name in ("warnings", "notes", "constraints")}
             values["learned"] = Learned(**learned)
             values["found"] = Found(**{name: _interval(value) for name, value in found.items()})
-            values |= {name: _interval(values[name]) for name in ("expected", "today")}
+            values |= {name: _interval(values[name]) for name in ("expected", "today", "unconstrained")}
             curve: dict[str, Any] = {}
             for name, value in values["curve"].items():
                 curve[name] = value if value is None else tuple(value)
@@ -218,7 +222,12 @@ class Rows:
 
 
 def make_answer(
-    ranker: AutoRanker, evidence: Evidence, learned: Learned, rows: Rows, visits: int
+    ranker: AutoRanker,
+    evidence: Evidence,
+    learned: Learned,
+    rows: Rows,
+    visits: int,
+    free: tuple[AutoRanker, Evidence] | None = None,
 ) -> tuple[Answer, FloatArray]:
     """Return the answer for some rows, and the score of each of them, (m,).
 
@@ -228,11 +237,14 @@ def make_answer(
         learned: what there is to say about them.
         rows: the rows to rank; the labelled ones, in their order, where `listed` is ``"own"``.
         visits: number of rows to visit, of each query where there are queries.
+        free: a ranker without the constraints that `ranker` satisfies, and its evidence; None where there is none.
     """
-    own = rows.listed == "own"
     lists = None if rows.queries is None else np.unique(rows.queries, return_inverse=True)[1]
     lists = None if lists is None else _by_appearance(lists)
-    scores = evidence.scores.mean(axis=0) if own else ranker._placed(rows.features, lists)[0]
+    scores, unconstrained = _scores_of(ranker, evidence, rows, lists), None
+    if free is not None:
+        others = _scores_of(*free, rows, lists)
+        unconstrained = free[1].expected(free[1].calibration, others[place_in_list(others, lists) <= visits])
     calibration, other = evidence.calibration, evidence.calibration_of_today
     chances, places = calibration(scores), place_in_list(scores, lists)
     sizes = np.bincount(np.zeros(len(scores), dtype=np.int64) if lists is None else lists)
@@ -268,8 +280,14 @@ def make_answer(
         found,
         tuple(_entries(ranker, learned, rows, first, places, scores, chances)),
         (*_about_today(found, learned.today), *_about_list(rows, visits, sizes), *rows.warnings),
+        unconstrained,
     )
     return answer, scores
+
+
+def _scores_of(ranker: AutoRanker, evidence: Evidence, rows: Rows, lists: IntArray | None) -> FloatArray:
+    """Return the scores of rows, (m,), those out of fold of the labelled ones."""
+    return evidence.scores.mean(axis=0) if rows.listed == "own" else ranker._placed(rows.features, lists)[0]
 
 
 def _entries(
@@ -344,6 +362,7 @@ WORDS = {
     "boosting": "boosted trees",
     "forest": "a forest",
     "network": "a neural network",
+    "card": "a card of points",
 }
 """Methods by name, as a page calls them."""
 

@@ -70,6 +70,18 @@ def _about(answer: Answer) -> str:
     )
 
 
+def _constraints(answer: Answer) -> list[str]:
+    """Return that the constraints hold, and what they cost; nothing without any."""
+    if not (told := answer.learned.constraints):
+        return []
+    said = f"The constraints hold, which was checked on the fitted ranking: {'; '.join(told)}."
+    if (free := answer.unconstrained) is not None:
+        all_of_them = told[0].partition(" (")[0] if len(told) == 1 and told[0].startswith("at most ") else "them"
+        with_them = f"With {all_of_them} expect {_hits(answer.expected.value)}"
+        said += f" {with_them}; without constraints {number(free.value)}{_range(free)}."
+    return [said]
+
+
 def _record(answer: Answer) -> list[str]:
     """Return in sentences what was found among the labelled rows."""
     found, today = answer.found, answer.learned.today
@@ -157,7 +169,9 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
             textwrap.wrap(text, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
         )
 
-    parts = [folded(f"{headline(answer)} {answer.learned.method}"), folded(_about(answer))]
+    parts = [
+        folded(text) for text in (f"{headline(answer)} {answer.learned.method}", *_constraints(answer), _about(answer))
+    ]
     if warnings := [*answer.warnings, *answer.learned.warnings]:
         parts.append("\n".join(["Before you act:", *(folded(one, "- ", "  ") for one in warnings)]))
     parts.append("\n".join(_list_lines(answer, width, shown)))
@@ -231,7 +245,7 @@ def _html_parts(answer: Answer, more: str) -> Iterator[str]:
     learned = answer.learned
     yield f"<h1>{_broken(headline(answer))}</h1>"
     yield f"<p>{_broken(learned.method)}</p>"
-    yield f"<p>{_broken(_about(answer))}</p>"
+    yield from (f"<p>{_broken(text)}</p>" for text in (*_constraints(answer), _about(answer)))
     if warnings := [*answer.warnings, *learned.warnings]:
         items = "".join(f"<li>{_broken(one)}</li>" for one in warnings)
         yield f'<section class="care"><h2>Before you act</h2><ul>{items}</ul></section>'

@@ -24,7 +24,7 @@ from ltr.exact.solve import solve
 from ltr.exact.state import Limits
 from ltr.metrics.ranked import Ties as TiesOfMetric
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
-from ltr.rankers.baselines import LogisticRegressionRanker
+from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.explanation import Explanation
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -143,6 +143,7 @@ class CardRanker(Ranker):
     """
 
     _FITTED = ("card_", "questions_", "logistic_")
+    _SIGNED_THRESHOLDS = True
     _HOW = "score = the total of card_, which says how"
 
     statistic: RankStatistic | str = "auc"
@@ -393,6 +394,17 @@ class CardRanker(Ranker):
 
         return pd.DataFrame(dict(X)) if isinstance(X, Mapping) else X
 
+    def _form(self) -> RankBoostRanker:
+        form, asked = RankBoostRanker(), self.card_.questions
+        form._take_names(self)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        places = {name: j for j, name in enumerate(names)}
+        form.features_ = np.array([places[rule.column] for rule in asked], dtype=np.int64)
+        form.cuts_ = np.array([_cut(rule) for rule in asked], dtype=np.float64)
+        sides = np.array([-1.0 if rule.value == "0" else 1.0 for rule in asked])
+        form.alphas_, form.losses_ = sides * np.array(self.card_.points, dtype=np.float64), np.ones(1)
+        return form
+
     def _scores(self, features: FloatArray) -> FloatArray:
         return features @ self._points
 
@@ -460,6 +472,15 @@ def _answers_in(graph: OnnxGraph, rule: Question, number: bool) -> str:
         known = graph.texts_are(rule.column, [text_of(value) for value in rule.value])
         return graph.op("Not", graph.op("Or", graph.texts_missing(rule.column), known))
     return graph.texts_are(rule.column, [text_of(rule.value)])
+
+
+def _cut(rule: Question) -> float:
+    """Return the number above which the answer of a column of numbers is yes, or no where the question is = 0."""
+    if rule.operator == ">=":
+        return float(np.nextafter(as_float(rule.value), -np.inf))
+    if rule.operator == "=" and rule.value in ("0", "1"):
+        return 0.5
+    raise TypeError(f"a card of numbers scores features, got the question {rule.name!r}")
 
 
 def _ordered(rule: Question) -> bool:

@@ -41,6 +41,18 @@ _FOLDS = 5  # parts of the training set that get their mean labels from the othe
 _FEW = 10  # rows, below which values that are all new say nothing about how they are written
 
 
+def features_of(column: str, features: Sequence[str]) -> list[str]:
+    """Return those of the names of features that say that they are made of a column, its number first.
+
+    Examples:
+        >>> features_of("age", ["age", "sex = f", "age is missing"]), features_of("sex", ["age", "sex = f"])
+        (['age', 'age is missing'], ['sex = f'])
+    """
+    whole = {column, column + DAYS, column + _MEAN}
+    rest = [name for name in features if name == f"{column} is missing" or name.startswith(f"{column} = ")]
+    return [*(name for name in features if name in whole), *rest]
+
+
 @dataclass(frozen=True)
 class Encoding:
     """How a column becomes features.

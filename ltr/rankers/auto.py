@@ -50,14 +50,22 @@ from threadpoolctl import threadpool_limits
 from ltr.checks import as_float, check_callable
 from ltr.data.dataset import checked_queries, labels_agree
 from ltr.data.similar import similar_rows
-from ltr.demands import Column, Demands, Row
-from ltr.losses import parse_loss, ranknet_loss
+from ltr.demands import Demands
+from ltr.losses import ranknet_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration_of_repeats
 from ltr.rankers.choice import Fold, Rows, compare, folds_of, places
-from ltr.rankers.constrained import demands_of
-from ltr.rankers.estimators import EstimatorRanker, fit_estimator, last_step, linear_weights_of, scores_of
+from ltr.rankers.constrained import Demanding, check_possible
+from ltr.rankers.demand_checks import refuse_violated, why_refused
+from ltr.rankers.estimators import (
+    EstimatorRanker,
+    fit_estimator,
+    last_step,
+    linear_weights_of,
+    on_few_columns,
+    scores_of,
+)
 from ltr.rankers.foreign import rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
@@ -68,7 +76,6 @@ from ltr.threads import available_threads
 if TYPE_CHECKING:
     from ltr.exact import Limits, Solution
     from ltr.onnx_graph import OnnxGraph
-    from ltr.rankers.demand_checks import RankerKind
 
 __all__ = ["BLEND", "TODAY", "AutoRanker", "Comparison"]
 
@@ -127,7 +134,7 @@ class Comparison:
 
 
 @dataclass(eq=False, repr=False)
-class AutoRanker(Ranker):
+class AutoRanker(Demanding, Ranker):
     """Rank by whichever of several methods, or blend of them, ranks rows best that it has not seen.
 
     Args:
@@ -144,7 +151,8 @@ class AutoRanker(Ranker):
             the deployed ranker satisfies. Methods that cannot promise them are not among those of ``"auto"``: under any
             constraint ``logistic`` and ``ranknet`` remain, and ``boosting`` where there are no linear rows and no
             required columns. Under `max_nonzeros` each part takes the columns of its logistic regression for all
-            methods, so that a blend uses no more.
+            methods, so that a blend uses no more. `today` takes part where its column satisfies them, and is among
+            those columns.
         statistic, gain, normalize: what methods are compared by, and what `score` reports, see `Ranker`.
 
     Attributes:
@@ -178,11 +186,6 @@ class AutoRanker(Ranker):
     today: int | str | None = None
     simplicity: float = -2.0
     seed: int = 0
-    signs: Mapping[Column, str] | None = None
-    required: Sequence[Column] = ()
-    forbidden: Sequence[Column] = ()
-    constraints: Sequence[Row] = ()
-    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -226,26 +229,24 @@ class AutoRanker(Ranker):
         similar = similar_rows(features) if alone else None
         groups = groups if similar is None else similar
         rows = Rows(features, labels, lists, groups, times, weights)
-        demands = demands_of(self)
+        demands = self._demands()
         methods = self._methods(rows, demands)
+        check_possible(demands, features, self._names)
         splits = folds_of(labels, lists, groups, times, self.seed, _repeats(len(labels)))
         if not splits:
             which = "two rows of each label" if lists is None else "two queries"
             raise ValueError(f"methods are compared on rows held out, which needs at least {which} to split")
-        names = list(methods)
         rng = np.random.default_rng(self.seed)
         seen = [_sample(split.train, lists, rng) for split in splits]
-        bound: dict[int, Demands] = {}
-        if demands.max_nonzeros is not None:
-            parts = [(at, rows if at < 0 else rows.take(seen[at])) for at in (-1, *range(len(splits)))]
-            bound = dict(_side_by_side(lambda part: (part[0], self._on_few_columns(part[1], demands)), parts))
+        bound = self._on_few_columns(rows, seen, methods, demands)
+        names = list(methods)
         jobs = [(name, at) for name in names[::-1] for at in (-1, *range(len(splits)))]
         members: dict[str, _Member] = {}
         held = {repeat: np.full((len(labels), len(names)), np.nan) for repeat in sorted({one.repeat for one in splits})}
 
         def work(job: tuple[str, int]) -> tuple[str, int, Any]:
             name, at = job
-            under = bound.get(at, demands)
+            under = bound[at + 1]
             if at < 0:
                 return name, at, _Member.fit(methods[name], rows, under, keep=True, names=self._names)
             member = _Member.fit(methods[name], rows.take(seen[at]), under, keep=False, names=self._names)
@@ -267,8 +268,6 @@ class AutoRanker(Ranker):
             similar=None if similar is None else int(similar.max()) + 1,
         )
         if demands:
-            from ltr.rankers.demand_checks import refuse_violated
-
             refuse_violated(self, demands, f"the {found.chosen}")
         self._calibrate(rows)
         if sample_weight is not None and not (kept := np.asarray(sample_weight) > 0).all():
@@ -328,14 +327,6 @@ class AutoRanker(Ranker):
             str(measure[0]),
         )
 
-    def _on_few_columns(self, rows: Rows, demands: Demands) -> Demands:
-        """Return the demands with all columns forbidden that logistic regression under `max_nonzeros` does not use."""
-        ranker = _Member.fit(
-            functools.partial(LogisticRegressionRanker, "auto"), rows, demands, names=self._names
-        ).ranker
-        others = tuple(np.flatnonzero(ranker.coef_ == 0).tolist())
-        return replace(demands, forbidden=others, max_nonzeros=None)
-
     def _calibrate(self, rows: Rows) -> None:
         """Find the chances of a hit by the scores out of fold; labels that are all above 0 give none."""
         assert self.out_of_fold_ is not None
@@ -376,13 +367,45 @@ class AutoRanker(Ranker):
         found = self._any_methods(rows)
         if not demands:
             return found
-        from ltr.rankers.demand_checks import promises
-
-        refused = {name: told for name, make in found.items() if (told := promises(_kind_of(make()), demands))}
-        if self.methods != "auto" and refused:
-            name, told = next(iter(refused.items()))
-            raise ValueError(f"methods: {name} cannot promise {', '.join(told)}; leave it out, or the constraint")
+        told = {name: why_refused(make(), demands, self._names, promise=True) for name, make in found.items()}
+        refused = {name: why for name, why in told.items() if why}
+        # scores in use today may be there to be compared with only
+        left_out = set(found) if self.methods == "auto" else {TODAY}
+        for name, why in refused.items():
+            if name not in left_out or len(refused) == len(found):
+                raise ValueError(f"methods: {name} {why}; leave it out, or the constraint")
         return {name: make for name, make in found.items() if name not in refused}
+
+    def _on_few_columns(
+        self, rows: Rows, seen: Sequence[IntArray], methods: dict[str, Callable[[], Any]], demands: Demands
+    ) -> list[Demands]:
+        """Return the demands of fits to all rows and to parts of them, under `max_nonzeros` with few columns for each.
+
+        Columns of scores in `methods` are among the few. Today's scores are taken out of `methods` where their column
+        is not.
+        """
+        if (most := demands.max_nonzeros) is None:
+            return [demands] * (1 + len(seen))
+        columns = {
+            name: ranker.place(self.n_features_in_, self._names)
+            for name, make in methods.items()
+            if isinstance(ranker := make(), ScoreColumn)
+        }
+        taken = sorted({at for name, at in columns.items() if name != TODAY or len(methods) == 1})
+        if len(taken) > most:
+            raise ValueError(f"methods: at most max_nonzeros = {most} columns may be used, got {len(taken)} of scores")
+
+        def few(at: IntArray | None) -> Demands:
+            part = rows if at is None else rows.take(at)
+            return on_few_columns(demands, part.features, part.labels, part.weights, self._names, taken)
+
+        whole = few(None)
+        if TODAY in columns and (at := columns[TODAY]) not in taken:
+            if at in whole.forbidden:
+                del methods[TODAY]
+            else:
+                taken = sorted({*taken, at})
+        return [whole, *_side_by_side(few, seen)]
 
     def _any_methods(self, rows: Rows) -> dict[str, Callable[[], Any]]:
         """Return the methods that are asked for, whatever is demanded of columns."""
@@ -624,17 +647,6 @@ def _turn(method: Any) -> contextlib.AbstractContextManager[Any]:  # noqa: ANN40
 
 def _is_forest(estimator: Any) -> bool:  # noqa: ANN401 (any estimator)
     return type(estimator).__module__.startswith("sklearn.ensemble._forest")
-
-
-def _kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
-    """Return what a method, not yet fitted, can promise about its columns, see `promises`."""
-    if isinstance(method, LogisticRegressionRanker):
-        return "linear"
-    if isinstance(method, SurrogateRanker):
-        return "linear" if method.scorer == "linear" and parse_loss(method.loss).convex else "other"
-    last, _ = last_step(method.estimator if isinstance(method, EstimatorRanker) else method)
-    known = hasattr(last, "get_params") and {"monotonic_cst", "monotone_constraints"} & set(last.get_params())
-    return "trees" if known and not _is_forest(last) else "other"
 
 
 def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)

@@ -131,6 +131,7 @@ class Ranker(BaseEstimator):
     _LEARNS: ClassVar[bool] = True  # whether `fit` learns from the rows
     _FITTED: ClassVar[tuple[str, ...]] = ()
     _BY_LIST: ClassVar[bool] = False  # whether `_scores` takes the list of each row as well
+    _SIGNED_THRESHOLDS: ClassVar[bool] = False  # whether it adds up thresholds, which its `signs` bind by column name
     _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
 
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
@@ -217,6 +218,14 @@ class Ranker(BaseEstimator):
         """
         check_is_fitted(self)
         return getattr(self, "coef_", None)
+
+    def _form(self) -> Ranker:
+        """Return a ranker that scores features as this one does, for it may take tables as they are.
+
+        Raises:
+            TypeError: a ranker that asks for more than numbers.
+        """
+        return self
 
     def _scores(self, features: FloatArray) -> FloatArray:
         """Return the scores of rows that are checked already, (n,)."""

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,10 +41,9 @@ from sklearn.utils import ClassifierTags, Tags
 
 from ltr.checks import check_callable, check_number, check_whole, one_of
 from ltr.data.dataset import DataError, check_ranges
-from ltr.demands import Column, Row
 from ltr.losses import LogisticLoss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
-from ltr.rankers.constrained import demands_of, fit_linear
+from ltr.rankers.constrained import Demanding, fit_linear
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
@@ -61,7 +60,7 @@ _NOTHING = 1e-12
 
 
 @dataclass(eq=False, repr=False)
-class LogisticRegressionRanker(Ranker):
+class LogisticRegressionRanker(Demanding, Ranker):
     """Rank by the linear score of a logistic regression.
 
     ``min over w, b of  ||w||^2 / 2 + C sum_i log(1 + exp(-s_i (w·z_i + b)))``, s_i = +-1, z_i the standardised
@@ -106,11 +105,6 @@ class LogisticRegressionRanker(Ranker):
     standardize: bool = True
     max_iter: int = 10_000
     _: KW_ONLY
-    signs: Mapping[Column, str] | None = None
-    required: Sequence[Column] = ()
-    forbidden: Sequence[Column] = ()
-    constraints: Sequence[Row] = ()
-    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -150,7 +144,7 @@ class LogisticRegressionRanker(Ranker):
             deviation = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weights))
             # rounding leaves a tiny deviation in some constant columns, their range is 0
             scale = np.where(np.ptp(features, axis=0) > 0, deviation, math.inf)
-        positive, demands = labels > labels.min(), demands_of(self)
+        positive, demands = labels > labels.min(), self._demands()
         Z = (features - mean) / scale
         self.C_ = _strength(Z, positive.astype(np.int64), weights) if self.C == "auto" else float(self.C)
         if demands:

@@ -21,16 +21,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog, minimize, nnls
 
-from ltr.demands import Demands, read_demands
+from ltr.demands import DEMANDS, Column, Demands, Row, read_demands
 from ltr.exact.constraints import LinearConstraints
 from ltr.exact.problem import LEAST_REQUIRED
 from ltr.fitting.smoothing import HuberHinge
@@ -38,10 +37,7 @@ from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
 from ltr.rankers.base import FloatArray, IntArray
 
-__all__ = ["DEMANDS", "LinearFit", "demands_of", "demands_stated", "fit_linear", "side_constraints_of"]
-
-DEMANDS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
-"""Parameters of rankers that state constraints on their weights."""
+__all__ = ["Demanding", "LinearFit", "check_possible", "fit_linear", "side_constraints_of"]
 
 _WIDTHS = (1.0, 0.1, 0.01, 0.001)  # of the smoothed hinge, one after the other
 _TRIED = 8  # exchanges of columns that are tried before the search ends
@@ -52,6 +48,28 @@ _PATTERNS = 10  # required columns without a demanded sign whose signs are enume
 _NOTHING = 1e-12  # weights below this share of the largest are rounding
 _SAFE = 1 + 1e-6  # by which required weights are larger than they must be, for rounding
 _OUT_OF_RANGE = 1e300  # the objective where scores leave the floating point range
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Demanding:
+    """The parameters by which a ranker states constraints on columns, see `ltr.demands.read_demands`."""
+
+    signs: Mapping[Column, str] | None = None
+    required: Sequence[Column] = ()
+    forbidden: Sequence[Column] = ()
+    constraints: Sequence[Row] = ()
+    max_nonzeros: int | None = None
+
+    def _demands(self) -> Demands:
+        """Return the constraints by column number, once the number and names of the columns are known."""
+        names = getattr(self, "feature_names_in_", None)
+        given = {name: getattr(self, name) for name in DEMANDS}
+        return read_demands(self.n_features_in_, None if names is None else list(map(str, names)), **given)  # type: ignore[attr-defined]
+
+    @property
+    def _demanding(self) -> bool:
+        """Whether any constraints are stated."""
+        return any(getattr(self, name) not in (None, (), [], {}) for name in DEMANDS)
 
 
 @dataclass(frozen=True)
@@ -137,16 +155,35 @@ def fit_linear(
     return search.with_required(found, allowed if free else None)
 
 
-def demands_of(ranker: Any) -> Demands:  # noqa: ANN401 (a ranker with these parameters)
-    """Return the demands that the parameters of a ranker state, once the number and names of its columns are known."""
-    names = getattr(ranker, "feature_names_in_", None)
-    given = {name: getattr(ranker, name) for name in DEMANDS}
-    return read_demands(ranker.n_features_in_, None if names is None else list(map(str, names)), **given)
+def check_possible(demands: Demands, X: FloatArray, names: Sequence[str] | None = None) -> None:
+    """Raise a ValueError where no weights of columns satisfy demands, which can be known before a fit.
 
+    Args:
+        demands: the demands.
+        X: the raw columns, (n, d).
+        names: names of the columns, for errors.
 
-def demands_stated(ranker: Any) -> bool:  # noqa: ANN401
-    """Return whether a ranker, which may not be fitted yet, states any demands."""
-    return any(getattr(ranker, name) not in (None, (), [], {}) for name in DEMANDS)
+    Examples:
+        >>> demands = read_demands(2, required=[0], constraints=["x0 = 0*x1"])
+        >>> check_possible(demands, np.array([[0.0, 1.0], [1.0, 0.0]]))
+        Traceback (most recent call last):
+        ...
+        ValueError: required: the other constraints leave no weights with which x0 can be used
+    """
+    needed, varying = list(demands.required), np.ptp(X, axis=0) > 0
+    if not needed:
+        return
+    cone = _Cone.of(demands, np.where(varying, X.std(axis=0), 1.0), names)
+    cone.check(varying)
+    allowed = np.flatnonzero(varying & ~np.isin(np.arange(len(varying)), demands.forbidden))
+    choices: list[tuple[float, ...]] = [(float(s),) if (s := cone.signs[j]) else (1.0, -1.0) for j in needed]
+    if sum(len(choice) > 1 for choice in choices) > _PATTERNS:  # too many to try them all
+        return
+    for pattern in itertools.product(*choices):
+        signs = dict(zip(needed, pattern, strict=True))
+        if cone.leaves(allowed, _at_least(signs, needed, allowed, len(varying)), signs):
+            return
+    raise cone.nothing_left()
 
 
 def side_constraints_of(demands: Demands) -> LinearConstraints | None:
@@ -238,6 +275,19 @@ class _Cone:
     def check(self, varying: NDArray[np.bool_]) -> None:
         if constant := [self.names[j] for j in self.required if not varying[j]]:
             raise ValueError(f"required: {', '.join(constant)} cannot be used, for all rows have the same value")
+
+    def leaves(self, support: IntArray, more: FloatArray, signs: dict[int, float]) -> bool:
+        """Return whether weights of these columns exist that satisfy everything, with none of the required ones 0."""
+        G = self.inequalities(support, more)
+        gain = np.zeros(len(support))
+        gain[np.searchsorted(support, list(signs))] = list(signs.values())
+        found = linprog(-gain, A_ub=-G, b_ub=np.zeros(len(G)), bounds=(-1.0, 1.0))
+        return bool(found.success) and -found.fun > 1e-7
+
+    def nothing_left(self) -> ValueError:
+        """Return the error that required columns cannot be used."""
+        told = ", ".join(self.names[j] for j in self.required)
+        return ValueError(f"required: the other constraints leave no weights with which {told} can be used")
 
     def satisfied(self, u: FloatArray) -> bool:
         return self.exact is None or self.exact.satisfied(u / self.scale)
@@ -442,16 +492,15 @@ class _Search:
         if not needed or _large_enough(found.weights, needed):
             return found
         support = np.array(sorted({*needed, *found.used.tolist()})) if allowed is None else allowed
-        told = ", ".join(cone.names[j] for j in needed)
         for signs in self._signs(found, needed):
             more = _at_least(signs, needed, support, len(found.weights))
-            if self._exists(support, more, signs, needed):
+            if cone.leaves(support, more, signs):
                 fit = self.fit(support, more=more)
                 if not _large_enough(fit.weights, needed):
                     rule = "of all weights that the constraints allow, the loss is smallest where no column is used"
-                    raise ValueError(f"required: {told} cannot be used: {rule}")
+                    raise ValueError(f"required: {', '.join(cone.names[j] for j in needed)} cannot be used: {rule}")
                 return fit
-        raise ValueError(f"required: the other constraints leave no weights with which {told} can be used")
+        raise cone.nothing_left()
 
     def _signs(self, found: LinearFit, needed: list[int]) -> Iterator[dict[int, float]]:
         """Yield signs of the weights of required columns: those demanded, else those of the fit first."""
@@ -465,14 +514,6 @@ class _Search:
             choices = [choice[:1] for choice in choices]
         for signs in itertools.product(*choices):
             yield dict(zip(needed, signs, strict=True))
-
-    def _exists(self, support: IntArray, more: FloatArray, signs: dict[int, float], needed: list[int]) -> bool:
-        """Return whether weights of these columns exist that satisfy everything, with none of the required ones 0."""
-        G = self._cone.inequalities(support, more)
-        gain = np.zeros(len(support))
-        gain[np.searchsorted(support, needed)] = [signs[j] for j in needed]
-        found = linprog(-gain, A_ub=-G, b_ub=np.zeros(len(G)), bounds=(-1.0, 1.0))
-        return bool(found.success) and -found.fun > 1e-7
 
 
 def _objective_of(fit: LinearFit) -> float:

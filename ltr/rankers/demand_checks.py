@@ -24,13 +24,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.demands import Demands, read_demands
+from ltr.demands import DEMANDS, Demands, read_demands
 from ltr.exact.constraints import LinearConstraints
+from ltr.losses import parse_loss
 from ltr.rankers.base import FloatArray, Ranker
-from ltr.rankers.baselines import RankBoostRanker
-from ltr.rankers.constrained import DEMANDS, demands_of
-from ltr.rankers.estimators import form_of
+from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers.constrained import Demanding
+from ltr.rankers.estimators import EstimatorRanker, form_of, last_step
 from ltr.rankers.foreign import TreesRanker, places_by_name
+from ltr.rankers.methods import ScoreColumn, make_ranker
+from ltr.rankers.surrogate import SurrogateRanker
 
 __all__ = ["DemandCheck", "check_demands", "promises"]
 
@@ -38,6 +41,7 @@ RankerKind = Literal["linear", "trees", "other"]
 """Kinds of rankers by what they can promise: linear scores, trees with monotone constraints, everything else."""
 
 _SHOWN = 12  # columns that are named
+_KINDS: dict[str, RankerKind] = {"boosting": "trees", "forest": "other", "network": "other"}
 
 BoolArray = NDArray[np.bool_]
 
@@ -60,6 +64,59 @@ def promises(kind: RankerKind, demands: Demands) -> tuple[str, ...]:
     """
     kept = {"linear": DEMANDS, "trees": ("signs", "forbidden", "max_nonzeros"), "other": ()}[kind]
     return tuple(name for name in stated(demands) if name not in kept)
+
+
+def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
+    """Return the kind of a ranker or estimator, or of a method of `AutoRanker` by name, before its fit."""
+    if isinstance(method, str):
+        return _KINDS[method] if method in _KINDS else kind_of(make_ranker(method))
+    if isinstance(method, LogisticRegressionRanker):
+        return "linear"
+    if isinstance(method, SurrogateRanker):
+        return "linear" if method.scorer == "linear" and parse_loss(method.loss).convex else "other"
+    last, _ = last_step(method._unfitted() if isinstance(method, EstimatorRanker) else method)
+    known = hasattr(last, "get_params") and {"monotonic_cst", "monotone_constraints"} & set(last.get_params())
+    if known and not type(last).__module__.startswith("sklearn.ensemble._forest"):
+        return "trees"
+    return "trees" if getattr(last, "_SIGNED_THRESHOLDS", False) else "other"
+
+
+def why_refused(
+    method: Any,  # noqa: ANN401
+    demands: Demands,
+    names: Sequence[str] | None,
+    *,
+    promise: bool = False,
+) -> str:
+    """Return what is known against a ranker under demands before it is fitted, as the predicate of a sentence.
+
+    Args:
+        method: the ranker or estimator, not yet fitted.
+        demands: the demands.
+        names: names of the columns; None where they have none.
+        promise: whether it must promise the demands; else it may turn out to satisfy them.
+
+    Returns:
+        An empty text where nothing is known, and for a `ScoreColumn` where it satisfies the demands.
+    """
+    if isinstance(method, ScoreColumn):
+        d = len(demands.signs)
+        return _against([_Score.linear("", np.eye(1, d, method.place(d, names))[0])], demands, names)
+    if not isinstance(getattr(method, "methods", "auto"), str):  # an `AutoRanker`, which takes these alone
+        for one in method.methods:
+            if told := why_refused(one, demands, names, promise=True):
+                return f"has the method {one if isinstance(one, str) else type(one).__name__}, which {told}"
+        return ""
+    kind = kind_of(method)
+    refused = promises(kind, demands)
+    if promise:
+        return f"cannot promise {', '.join(refused)}" if refused else ""
+    if isinstance(method, SurrogateRanker) and kind == "other":
+        return f"cannot be fitted under constraints on columns ({', '.join(refused)})"
+    if len(demands.rows) and (kind == "trees" or isinstance(method, RankBoostRanker)):
+        told = "; ".join(f"{_row_text(row, _named(demands, names))} (it has no weights)" for row in demands.rows)
+        return f"does not satisfy the constraints: {told}"
+    return ""
 
 
 def stated(demands: Demands) -> tuple[str, ...]:
@@ -101,20 +158,19 @@ class _Score:
     never_falls: BoolArray  # whether it is known not to fall as each column rises, (d,)
     never_rises: BoolArray
     weights: FloatArray | None = None  # of a linear score, (d,)
-    more: str = ""  # why columns beyond those of the table may count
     units: FloatArray | float = 1.0  # of the columns, where rows bind points for each unit
 
     @classmethod
-    def linear(cls, name: str, weights: FloatArray, more: str = "") -> _Score:
-        return cls(name, weights != 0, weights >= 0, weights <= 0, weights, more)
+    def linear(cls, name: str, weights: FloatArray) -> _Score:
+        return cls(name, weights != 0, weights >= 0, weights <= 0, weights)
 
     def plus(self, other: _Score) -> _Score:
         """Return the sum of two scores."""
-        used, more = self.used | other.used, self.more or other.more
+        used = self.used | other.used
         if self.weights is not None and other.weights is not None:
-            return replace(_Score.linear(self.name, self.weights + other.weights, more), used=used)
+            return replace(_Score.linear(self.name, self.weights + other.weights), used=used)
         up, down = self.never_falls & other.never_falls, self.never_rises & other.never_rises
-        return _Score(self.name, used, up, down, None, more)
+        return _Score(self.name, used, up, down)
 
     def times(self, factor: float) -> _Score:
         """Return the score multiplied by a factor > 0."""
@@ -145,7 +201,7 @@ def check_demands(ranker: Any, demands: Demands | None = None, **given: Any) -> 
     d, names = _columns_of(ranker)
     if demands is None:
         demands = read_demands(d, names, **given) if given else own_demands(ranker)
-    return _found(ranker, demands, d, names)
+    return _checks(_scores_with_units(ranker, d, names), demands, names)
 
 
 def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
@@ -153,13 +209,13 @@ def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
     return ranker.n_features_in_, None if names is None else list(map(str, names))
 
 
-def _found(ranker: Any, demands: Demands, d: int, names: Sequence[str] | None) -> list[DemandCheck]:  # noqa: ANN401
+def _scores_with_units(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
+    """Return the scores that order rows, which bind points for each unit where the ranker has some."""
     units = getattr(getattr(ranker, "exact_", ranker), "units_", None)
-    scores = [
+    return [
         score if score is None or units is None else replace(score, units=units)
         for score in _scores_of(ranker, d, names)
     ]
-    return _checks(scores, demands, names if names is not None else [f"column {j}" for j in range(d)])
 
 
 def check_weights(weights: FloatArray, demands: Demands, names: Sequence[str]) -> list[DemandCheck]:
@@ -170,13 +226,13 @@ def check_weights(weights: FloatArray, demands: Demands, names: Sequence[str]) -
 def own_demands(ranker: Any) -> Demands:  # noqa: ANN401
     """Return the demands that a ranker was fitted under, those of the exact stage of a `TwoStageRanker`."""
     own = getattr(ranker, "exact_", ranker)
-    return demands_of(own) if hasattr(own, "max_nonzeros") else read_demands(ranker.n_features_in_)
+    return own._demands() if isinstance(own, Demanding) else read_demands(ranker.n_features_in_)
 
 
 def used_columns(ranker: Any, d: int, names: Sequence[str] | None) -> BoolArray | None:  # noqa: ANN401
     """Return which columns the scores of a ranker of one stage depend on, (d,); None where that is not known."""
     score = _score_of("", ranker, d, names)
-    return None if score is None or score.more else score.used
+    return None if score is None else score.used
 
 
 def refuse_violated(
@@ -195,10 +251,16 @@ def refuse_violated(
         remedy: what to do.
         columns: number and names of the columns that the ranker is given; None for its own.
     """
-    against = [check for check in _found(ranker, demands, *(columns or _columns_of(ranker))) if not check.holds]
-    if against:
-        told = "; ".join(f"{check.demand} ({check.how})" for check in against)
-        raise ValueError(f"{what} does not satisfy the constraints: {told}{remedy}")
+    d, names = columns or _columns_of(ranker)
+    if told := _against(_scores_with_units(ranker, d, names), demands, names):
+        raise ValueError(f"{what} {told}{remedy}")
+
+
+def _against(scores: list[_Score | None], demands: Demands, names: Sequence[str] | None) -> str:
+    """Return that scores do not satisfy demands, and which, as the predicate of a sentence; empty where they do."""
+    checks = _checks(scores, demands, names)
+    told = "; ".join(f"{check.demand} ({check.how})" for check in checks if not check.holds)
+    return f"does not satisfy the constraints: {told}" if told else ""
 
 
 def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
@@ -217,7 +279,6 @@ def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score 
 def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Score | None:  # noqa: ANN401
     """Return what is known of the score of a ranker of one stage."""
     from ltr.rankers.auto import AutoRanker
-    from ltr.rankers.methods import ScoreColumn
 
     if isinstance(base, AutoRanker) and base.linear_weights is None:
         parts = [_score_of(name, ranker, d, names) for ranker in base.deployed]
@@ -230,8 +291,7 @@ def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Sco
     places = places_by_name(base, names)
     places = np.arange(d) if places is None else places
     if isinstance(form, ScoreColumn):
-        more = "the columns behind the column of scores are not known"
-        return _Score.linear(name, np.eye(1, d, int(places[form.index_]))[0], more)
+        return _Score.linear(name, np.eye(1, d, int(places[form.index_]))[0])
     if (own := form.linear_weights) is not None:
         weights = np.zeros(d)
         weights[places] = own
@@ -266,8 +326,9 @@ def _monotone_of(form: Ranker) -> tuple[BoolArray, BoolArray, BoolArray] | None:
     return used, up, down
 
 
-def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str]) -> list[DemandCheck]:
+def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str] | None) -> list[DemandCheck]:
     """Return the checks of the scores that order rows."""
+    names = _named(demands, names)
     known = [score for score in scores if score is not None]
     unknown = "" if len(known) == len(scores) else "nothing is known of how its scores depend on the columns"
     checks: list[DemandCheck] = []
@@ -293,11 +354,13 @@ def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str])
         used = np.flatnonzero(np.any([score.used for score in known], axis=0)) if known else np.empty(0, dtype=int)
         told = f"{len(used)} used" + (f": {', '.join(names[j] for j in used[:_SHOWN])}" if len(used) else "")
         told += ", ..." * (len(used) > _SHOWN) + " in both stages together" * (len(scores) > 1)
-        more = unknown or next((score.more for score in known if score.more), "")
-        checks.append(
-            DemandCheck(f"at most {most} column{'s' * (most != 1)}", len(used) <= most and not more, more or told)
-        )
+        holds = len(used) <= most and not unknown
+        checks.append(DemandCheck(f"at most {most} column{'s' * (most != 1)}", holds, unknown or told))
     return checks
+
+
+def _named(demands: Demands, names: Sequence[str] | None) -> Sequence[str]:
+    return [f"column {j}" for j in range(len(demands.signs))] if names is None else names
 
 
 def _how(score: _Score, j: int) -> str:

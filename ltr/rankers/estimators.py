@@ -13,7 +13,7 @@ import copy
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ltr.data.dataset import checked_queries
-from ltr.demands import Column, Demands, Row
+from ltr.demands import Demands
 from ltr.estimator_names import EstimatorName
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.rankers.baselines import LogisticRegressionRanker
-from ltr.rankers.constrained import demands_of
+from ltr.rankers.constrained import Demanding
 from ltr.rankers.foreign import known_names, named_rows, own_form, places_by_name, raw_scores, rows_to_fit
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
@@ -47,7 +47,7 @@ _MOST_COLUMNS = 1000  # up to which the weights of a pipeline are computed
 
 
 @dataclass(eq=False, repr=False)
-class EstimatorRanker(Ranker):
+class EstimatorRanker(Demanding, Ranker):
     """Rank by an estimator of another library, or a class of your own.
 
     It learns from the lists of a `qid` if its ``fit`` takes ``qid`` or ``group``. A linear model, also at the end of a
@@ -85,11 +85,6 @@ class EstimatorRanker(Ranker):
     estimator: Any = None
     _: KW_ONLY
     seed: int = 0
-    signs: Mapping[Column, str] | None = None
-    required: Sequence[Column] = ()
-    forbidden: Sequence[Column] = ()
-    constraints: Sequence[Row] = ()
-    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -120,7 +115,7 @@ class EstimatorRanker(Ranker):
         features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
         if weights is not None and (refused := weights_refused(estimator)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
-        demands = demands_of(self)
+        demands = self._demands()
         seen = _bound(estimator, demands, features, labels, weights, self._names) if demands else features
         try:
             self.estimator_: Any = fit_estimator(estimator, seen, labels, groups, weights, names=self._names)
@@ -230,12 +225,43 @@ def _bound(
         last.set_params(monotonic_cst=signs)
     elif demands.signs.any() and type(last).__module__.partition(".")[0] in ("lightgbm", "xgboost"):
         last.set_params(monotone_constraints=tuple(signs) if "xgboost" in type(last).__module__ else signs)
-    used = np.setdiff1d(np.arange(features.shape[1]), demands.forbidden)
-    if demands.max_nonzeros is not None:
-        linear = LogisticRegressionRanker(**demands.parameters).fit(features, labels, sample_weight=weights)
-        used = np.flatnonzero(linear.coef_)
-    kept = np.isin(np.arange(features.shape[1]), used)
-    return np.where(kept, features, 0.0)
+    unused = on_few_columns(demands, features, labels, weights, names).forbidden
+    if getattr(last, "_SIGNED_THRESHOLDS", False):
+        own = [f"x{j}" for j in range(len(signs))] if names is None else names
+        used = np.setdiff1d(np.flatnonzero(np.ptp(features, axis=0)), unused)
+        last.set_params(signs={own[j]: "+" if signs[j] > 0 else "-" for j in used.tolist() if signs[j]})
+    return np.where(np.isin(np.arange(features.shape[1]), unused), 0.0, features)
+
+
+def on_few_columns(
+    demands: Demands,
+    features: FloatArray,
+    labels: FloatArray,
+    weights: FloatArray | None,
+    names: Sequence[str] | None,
+    taken: Sequence[int] = (),
+) -> Demands:
+    """Return demands without `max_nonzeros`: all columns are forbidden that a logistic regression under it leaves out.
+
+    Args:
+        demands: the demands; without `max_nonzeros` they are returned as they are.
+        features: (n, d).
+        labels: (n,).
+        weights: weights of the rows, (n,); None where all count alike.
+        names: names of the columns, for errors.
+        taken: columns that are used in any case, at most `max_nonzeros` of them.
+    """
+    if demands.max_nonzeros is None:
+        return demands
+    used, left = np.array(taken, dtype=np.int64), demands.max_nonzeros - len(taken)
+    if left > 0:
+        required = tuple(j for j in demands.required if j not in taken)
+        others = replace(demands, required=required, forbidden=(*demands.forbidden, *taken), max_nonzeros=left)
+        linear = LogisticRegressionRanker("auto", **others.parameters)
+        linear.fit(rows_to_fit(linear, features, names), labels, sample_weight=weights)
+        used = np.append(used, np.flatnonzero(linear.coef_))
+    unused = np.setdiff1d(np.arange(features.shape[1]), used)
+    return replace(demands, forbidden=tuple(unused.tolist()), max_nonzeros=None)
 
 
 def _told(error: Exception) -> str:
@@ -388,7 +414,8 @@ def scores_of(
     if (places := places_by_name(base, names)) is not None:
         features = np.ascontiguousarray(features[:, places])
     if isinstance(base, Ranker):
-        return base._scores(features, queries) if base._BY_LIST else base._scores(features)  # type: ignore[call-arg]
+        form = base._form()
+        return form._scores(features, queries) if form._BY_LIST else form._scores(features)  # type: ignore[call-arg]
     if (linear := _linear_form(base, features.shape[1])) is not None:
         return linear_scores(features, linear[0]) + linear[1]
     return _scores_by(base, features, names)
@@ -420,7 +447,7 @@ def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
     if isinstance(base, EstimatorRanker):
         return base._saved_form()
     if isinstance(base, Ranker):
-        return base
+        return base._form()
     d = getattr(base, "n_features_in_", None)
     form = own_form(base, None if d is None else _linear_form(base, d))
     if form is None:

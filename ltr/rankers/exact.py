@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
+from ltr.checks import as_numbers, as_sequence, check_callable, one_of
 from ltr.data.dataset import labels_agree
-from ltr.demands import Column, Demands, Row
+from ltr.demands import Demands
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
@@ -42,7 +42,7 @@ from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
-from ltr.rankers.constrained import demands_of
+from ltr.rankers.constrained import Demanding
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 
@@ -95,7 +95,7 @@ class ReproducibleSearch:
 
 
 @dataclass(eq=False, repr=False)
-class ExactRanker(Ranker):
+class ExactRanker(Demanding, Ranker):
     """Rank by the linear scorer with the largest true rank statistic of the training lists, and a bound that proves it.
 
     ``max over w in [-1, 1]^d of  statistic(Z w, y) - C ||w||_0``, Z the standardised features: `ltr.exact.solve` for
@@ -174,11 +174,6 @@ class ExactRanker(Ranker):
     ties: RankName | Literal["average"] = "resolved"
     gain: GainName = "exp2"
     normalize: bool = False
-    max_nonzeros: int | None = None
-    signs: Mapping[Column, str] | None = None
-    required: Sequence[Column] = ()
-    forbidden: Sequence[Column] = ()
-    constraints: Sequence[Row] = ()
     integer: int | None = None
     method: str | Solver = "reproducible"
     limits: Limits | None = None
@@ -354,10 +349,6 @@ class ExactRanker(Ranker):
     def _ties(self) -> Ties:
         return "average" if self.ties == "average" else "resolved"
 
-    def _demands(self) -> Demands:
-        """Return what is demanded of the columns of a fit, whose number and names are known."""
-        return demands_of(self)
-
     def _checked_starts(
         self,
         labels: FloatArray,
@@ -406,6 +397,7 @@ class ExactRanker(Ranker):
         spread: float | None = None,
         reach: float | None = None,
         search: Search = "proof",
+        taken: int = 0,
     ) -> None:
         """Solve the problem of these lists and set all attributes of a fit.
 
@@ -424,6 +416,7 @@ class ExactRanker(Ranker):
             reach: largest size of a weight relative to that of the base score; None for no limit.
             search: ``"proof"`` solves for the optimum and its bound; ``"quick"`` stops after a local search; ``"none"``
                 leaves out what central weights do not need.
+            taken: number of other columns that count for `max_nonzeros`, below it unless no column varies.
         """
         demands = self._demands()
         offset = len(lists.center) - self.n_features_in_  # 1 where the first column is a base score
@@ -438,8 +431,9 @@ class ExactRanker(Ranker):
         self.warm_starts_ = []
         if labels_agree(labels, groups) or not lists.varying.any():
             return
+        most = None if self.max_nonzeros is None else self.max_nonzeros - taken
         if self.ties == "average":
-            self._find_card(lists, labels, groups, constraints, demands, on_progress)
+            self._find_card(lists, labels, groups, constraints, demands, most, on_progress)
             return
         constraints = self._with_demands(constraints, demands, lists.scale[offset:])
         if based:
@@ -449,7 +443,7 @@ class ExactRanker(Ranker):
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
         free = (0,) if based and lists.varying[0] else ()
         required = np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, demands.required)).tolist()
-        self.problem_ = self._problem(lists.Z, labels, groups, constraints, free, required)
+        self.problem_ = self._problem(lists.Z, labels, groups, constraints, free, required, most)
         self.warm_starts_ = [lists.standardised(w) for w in starts]
         limits, sparse = self.limits or Limits(), self.C > 0 or self.max_nonzeros is not None
         if search != "none" or spread is None or sparse:
@@ -481,6 +475,7 @@ class ExactRanker(Ranker):
         groups: IntArray | None,
         constraints: LinearConstraints | None,
         demands: Demands,
+        most: int | None,
         on_progress: Progress | None,
     ) -> None:
         """Find the points whose statistic, ties by their mean, is the largest."""
@@ -488,10 +483,10 @@ class ExactRanker(Ranker):
         if constraints is not None or (groups is not None and len(np.unique(groups)) > 1):
             raise ValueError("ties: 'average' goes with one list and no side constraints")
         varying = np.flatnonzero(lists.varying)
-        if self.max_nonzeros is None and len(varying) > MOST_QUESTIONS:
+        if most is None and len(varying) > MOST_QUESTIONS:
             rule = f"max_nonzeros must be a number from 1 to {MOST_QUESTIONS} where ties='average'"
             raise ValueError(f"{rule} and more columns vary, got None with {len(varying)} columns")
-        most = min(self.max_nonzeros or len(varying), len(varying))
+        most = min(most or len(varying), len(varying))
         self.problem_ = CardProblem(
             _decimals(lists, self.integer * most),
             labels,
@@ -553,16 +548,16 @@ class ExactRanker(Ranker):
         constraints: LinearConstraints | None,
         free: tuple[int, ...],
         required: list[int],
+        most: int | None,
     ) -> RerankProblem:
-        """Return the problem of standardised features, of which those of `free` have no price."""
+        """Return the problem of standardised features, at most so many of them used; those of `free` have no price."""
         statistic, margin = RankStatistic.parse(self.statistic), self.margin * (self.integer or 1)
         options: dict[str, Any] = {"C": self.C, "margin": margin, "rank": self.ties, "constraints": constraints}
         options |= {"required": required, "integer": self.integer}
-        if free and (self.C > 0 or self.max_nonzeros is not None):
+        if free and (self.C > 0 or most is not None):
             options["free"] = free
-        if self.max_nonzeros is not None:
-            most = self.max_nonzeros
-            options["max_nonzeros"] = min(most, Z.shape[1] - len(free)) if is_whole(most) else most
+        if most is not None and Z.shape[1] > len(free):
+            options["max_nonzeros"] = min(most, Z.shape[1] - len(free))
         if statistic.kind.share_of_pairs and groups is not None:
             # AUC is the rank sum by the number of pairs, less a constant
             return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)

@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ScoreColumn", "make_ranker", "names_estimator"]
 
+_CARD = "ltr.cards:CardRanker(max_questions=3)"  # which takes a fraction of a second to find
+
 
 def make_ranker(name: str, *, seed: int = 0) -> Ranker:
     """Return the ranker of that name with default parameters.
 
     Args:
-        name: ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, the name of a loss on which to train a
-            `SurrogateRanker`, such as ``"ranknet"`` or ``"p_norm_push(p=2)"``, or that of an estimator of another
-            library, such as ``"lightgbm:LGBMRanker(n_estimators=200)"``, for an `EstimatorRanker`.
+        name: ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, ``"card"`` for the best card of three
+            questions about features, the name of a loss on which to train a `SurrogateRanker`, such as ``"ranknet"`` or
+            ``"p_norm_push(p=2)"``, or that of an estimator of another library, such as
+            ``"lightgbm:LGBMRanker(n_estimators=200)"``, for an `EstimatorRanker`.
         seed: seed of a `SurrogateRanker`, or of an estimator that has none of its own.
 
     Raises:
@@ -47,13 +50,15 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
         return LogisticRegressionRanker()
     if name == "rankboost":
         return RankBoostRanker()
+    if name == "card":
+        return EstimatorRanker(_CARD)
     try:
         if names_estimator(name):
             EstimatorName.parse(name)
             return EstimatorRanker(name, seed=seed)
         parse_loss(name)
     except (TypeError, ValueError) as error:
-        rule = "logistic, rankboost, the name of a loss, or module:Class of an estimator"
+        rule = "logistic, rankboost, card, the name of a loss, or module:Class of an estimator"
         raise ValueError(f"ranker must be {rule}, got {name!r} ({error})") from None
     return SurrogateRanker(name, seed=seed)
 
@@ -122,19 +127,21 @@ class ScoreColumn(Ranker):
         self._find_column()
 
     def _find_column(self) -> None:
-        names = getattr(self, "feature_names_in_", np.empty(0, dtype=object)).tolist()
+        names = getattr(self, "feature_names_in_", None)
+        self.index_ = self.place(self.n_features_in_, None if names is None else names.tolist())
+
+    def place(self, d: int, names: Sequence[str] | None = None) -> int:
+        """Return the index of the column among d columns, or ValueError where it is not one of them."""
         if isinstance(self.column, str):
-            if self.column not in names:
+            if names is None or self.column not in names:
                 have = (
                     f"the columns are {', '.join(map(str, names))}" if names else "X has no column names: use an index"
                 )
                 raise ValueError(f"column must be the name of a column of X, got {self.column!r}; {have:.300}")
-            self.index_ = names.index(self.column)
-        else:
-            if not is_whole(self.column) or not 0 <= self.column < self.n_features_in_:
-                rule = f"an index from 0 to {self.n_features_in_ - 1} or a column's name"
-                raise ValueError(f"column must be {rule}, got {self.column!r}")
-            self.index_ = int(self.column)
+            return list(names).index(self.column)
+        if not is_whole(self.column) or not 0 <= self.column < d:
+            raise ValueError(f"column must be an index from 0 to {d - 1} or a column's name, got {self.column!r}")
+        return int(self.column)
 
     def others(self, features: FloatArray, names: Sequence[str] | None = None) -> FloatArray:
         """Return the features with 0 in this column, so that it does not vary; `names` are those of the features."""

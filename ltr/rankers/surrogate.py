@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -19,13 +19,12 @@ from torch import nn
 
 from ltr.checks import as_sequence, check_callable, check_number, one_of
 from ltr.data.dataset import checked_labels, checked_queries
-from ltr.demands import Column, Row
 from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
 from ltr.fitting.fit import check_state
 from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists, linear_scores
-from ltr.rankers.constrained import demands_of, demands_stated, fit_linear
+from ltr.rankers.constrained import Demanding, fit_linear
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -60,7 +59,7 @@ _Scale = Standardize | Quantiles
 
 
 @dataclass(eq=False, repr=False)
-class SurrogateRanker(Ranker):
+class SurrogateRanker(Demanding, Ranker):
     """Rank by the scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the scaled features.
 
     The scorer f is linear, or a neural network. The scaling is learned in `fit` and stored with the model. Pairwise
@@ -159,11 +158,6 @@ class SurrogateRanker(Ranker):
     seed: int = 0
     device: DeviceName = "cpu"
     on_step: Callable[[Step, SurrogateRanker], None] | None = None
-    signs: Mapping[Column, str] | None = None
-    required: Sequence[Column] = ()
-    forbidden: Sequence[Column] = ()
-    constraints: Sequence[Row] = ()
-    max_nonzeros: int | None = None
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     normalize: bool = False
@@ -206,7 +200,7 @@ class SurrogateRanker(Ranker):
             ValueError: arguments against these rules; constraints on the weights that cannot be satisfied.
             FloatingPointError: an objective that is not finite.
         """
-        if demands_stated(self):
+        if self._demanding:
             return self._fit_under_demands(X, y, qid, group, sample_weight, resume)
         fit, scale = self._begin(X, y, qid, group, time, sample_weight, validation_set, resume)
         try:
@@ -254,7 +248,7 @@ class SurrogateRanker(Ranker):
             loss,
             scale(torch.from_numpy(features)).numpy(),
             labels,
-            demands_of(self),
+            self._demands(),
             scale.scale.numpy(),
             lists=groups,
             weights=weights,
@@ -519,7 +513,7 @@ class SurrogateRanker(Ranker):
         features = self._features(X)
         if self.fit_ is not None and self.fit_.weighted:
             raise ValueError("distance_to_optimum needs a fit without sample_weight, got one with weights")
-        if demands_of(self):
+        if self._demands():
             raise ValueError("distance_to_optimum needs a fit without constraints on the weights, got one with some")
         standardize, scorer = self._model
         if not isinstance(scorer, LinearScorer):

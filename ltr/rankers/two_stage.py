@@ -42,7 +42,6 @@ from ltr.data.similar import similar_rows
 from ltr.demands import Demands
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
-from ltr.losses import parse_loss
 from ltr.rankers.auto import AutoRanker
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, fit_to
 from ltr.rankers.choice import (
@@ -58,8 +57,8 @@ from ltr.rankers.choice import (
     folds_of,
     places,
 )
-from ltr.rankers.constrained import DEMANDS, demands_stated
-from ltr.rankers.demand_checks import promises, refuse_violated, used_columns
+from ltr.rankers.constrained import Demanding, check_possible
+from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
 from ltr.rankers.estimators import (
     EstimatorRanker,
     fit_estimator,
@@ -111,7 +110,8 @@ class TwoStageRanker(Ranker):
             statistic is also what `score` reports, of whole lists. Its constraints (``signs``, ``required``,
             ``forbidden``, ``constraints``, ``max_nonzeros``) bind the whole list, so the base must satisfy them as
             well: see `_under_demands` for what is fitted under them, and `ltr.rankers.demand_checks` for what is
-            accepted. With ``max_nonzeros`` the exact stage may use the base's columns only.
+            accepted. With ``max_nonzeros`` the exact stage may use the base's columns only; beside a column of scores,
+            one column less than that.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
             (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
@@ -230,6 +230,8 @@ class TwoStageRanker(Ranker):
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
+        if exact.integer is None and (demands := self._demands()) is not None:
+            check_possible(demands, features, self._names)
         if base_is_fitted:
             if isinstance(self.base, str):
                 raise ValueError(f"base_is_fitted needs a ranker object as base, got base={self.base!r}")
@@ -275,8 +277,8 @@ class TwoStageRanker(Ranker):
         self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, used=used, search=search)
         if self.choice_ is not None:
             self._explain_choice()
-        if demands := self._demands(of_base=False):
-            refuse_violated(self, demands, "exact: the ranker of two stages", _LARGER_TOP)
+        if bound := self._demands(of_base=False):
+            refuse_violated(self, bound, "exact: the ranker of two stages", _LARGER_TOP)
         return self
 
     def _demands(self, *, of_base: bool = True) -> Demands | None:
@@ -297,6 +299,9 @@ class TwoStageRanker(Ranker):
             demands = dataclasses.replace(demands, rows=demands.rows[:0])
         columns = self.n_features_in_, self._names
         refuse_violated(self.base_, demands, f"base: {self._first_name}", _OTHER_BASE, columns)
+        if isinstance(self.base_, ScoreColumn) and demands.required and not (self.choose or self.base_score):
+            told = "the exact stage, which replaces the base score at the top, cannot use its column"
+            raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
 
     def _under_demands(self, base: Any, training: Rows) -> Any:  # noqa: ANN401 (any estimator)
         """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
@@ -308,14 +313,14 @@ class TwoStageRanker(Ranker):
         Raises:
             ValueError: a ranker that never satisfies any demand, before its fit.
         """
-        demands = self._demands()
-        if demands is None or isinstance(base, ScoreColumn):
+        if (demands := self._demands()) is None:
             return base
-        if isinstance(base, SurrogateRanker) and (base.scorer != "linear" or not parse_loss(base.loss).convex):
-            kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
-            told = ", ".join(promises("other", demands))
-            raise ValueError(f"base: {kind} cannot be fitted under constraints on columns ({told}){_OTHER_BASE}")
-        if isinstance(base, Ranker) and all(hasattr(base, name) for name in DEMANDS) and not demands_stated(base):
+        if told := why_refused(base, demands, self._names):
+            kind = base.kind if isinstance(base, EstimatorRanker) else type(base).__name__
+            if isinstance(base, SurrogateRanker):
+                kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
+            raise ValueError(f"base: {kind} {told}{_OTHER_BASE}")
+        if isinstance(base, Demanding) and isinstance(base, Ranker) and not base._demanding:
             if self._exact_stage().integer is not None and len(demands.rows):  # they bind points for each unit
                 units = TopLists.of(training.features, training.lists, round_units=True).scale
                 demands = dataclasses.replace(demands, rows=demands.rows * units)
@@ -387,7 +392,8 @@ class TwoStageRanker(Ranker):
     ) -> None:
         """Cut the lists by the base scores of their rows and fit the exact stage to the tops.
 
-        Under `max_nonzeros` it may use only the columns `used` by the base, (d,).
+        Under `max_nonzeros` it may use only the columns `used` by the base, (d,); of a column of scores, which it
+        cannot use, one column less than that.
         """
         features, lists = training.features, training.lists
         labels = exact._weighted_labels(training.labels, training.weights)
@@ -401,8 +407,11 @@ class TwoStageRanker(Ranker):
             columns = np.column_stack([scores, columns])
         top_labels, top_lists = labels[top], None if lists is None else lists[top]
         tops = TopLists.of(columns[top], top_lists, round_units=exact.integer is not None)
+        taken = 0
         if used is not None and (demands := self._demands()) is not None and demands.max_nonzeros is not None:
-            tops = tops.without((np.flatnonzero(~used) + (self.choose or self.base_score)).tolist())
+            taken = int(isinstance(self.base_, ScoreColumn))
+            unused = ~used if taken == 0 else np.full(len(used), demands.max_nonzeros == 1)
+            tops = tops.without((np.flatnonzero(unused) + (self.choose or self.base_score)).tolist())
         exact._find(
             tops,
             top_labels,
@@ -413,9 +422,12 @@ class TwoStageRanker(Ranker):
             spread=spread,
             reach=self.reach,
             search=search,
+            taken=taken,
         )
         if exact.coef_ is None:
-            exact.note_ = f"{_why_nothing(exact, top_labels, top_lists)}: the base ranking is kept"
+            nothing = "max_nonzeros leaves the exact stage no column"
+            why = nothing if taken == exact.max_nonzeros else _why_nothing(exact, top_labels, top_lists)
+            exact.note_ = f"{why}: the base ranking is kept"
 
     def _out_of_fold(self, scores: FloatArray, training: Rows, seed: int, repeats: int = 2) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
@@ -709,10 +721,10 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"base must be a name or an estimator, got {self.base!r}")
         else:
             base = clone(self.base, safe=False)  # a copy of an object that is no estimator of scikit-learn
+        base = self._under_demands(base, training)
         if isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
             base._take_names(self)
             return base
-        base = self._under_demands(base, training)
         requested = None
         if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit

@@ -32,6 +32,7 @@ from ltr.calls import read_call, split_at_commas
 from ltr.checks import as_float, in_one_message, is_trusting, is_whole, nearest, without_spaces
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
+from ltr.demands import DEMANDS
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
@@ -554,7 +555,7 @@ AUTO = "auto"
 _BASELINES = (AUTO, "logistic_regression", "rankboost")
 
 
-_RANKED = ("logistic", "rankboost", "boosting", "forest", "network")
+_RANKED = ("logistic", "rankboost", "boosting", "forest", "network", "card")
 
 
 def _ranked(text: str) -> str:
@@ -576,8 +577,8 @@ class AutoConfig(Section):
 
     methods: Several[Annotated[StrictStr, AfterValidator(_ranked)]] = option(
         (),
-        "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, other losses, "
-        "and estimators as `module:Class(option=value,...)`; what suits the data when left out",
+        "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, card, other "
+        "losses, and estimators as `module:Class(option=value,...)`; what suits the data when left out",
     )
     today: _Name = option(None, "column of the scores by which rows are ranked today, to compare with")
     simplicity: float = option(
@@ -697,8 +698,7 @@ class ExactConfig(Section):
     def demands(self) -> dict[str, Any]:
         """Return what is demanded of the weights, as `ltr.demands.read_demands` takes it."""
         signs = {text[1:]: text[0] for text in self.signs}
-        names = ("required", "forbidden", "constraints", "max_nonzeros")
-        return {"signs": signs, **{name: getattr(self, name) for name in names}}
+        return {**{name: getattr(self, name) for name in DEMANDS}, "signs": signs}
 
     def limits(self, seed: int) -> Limits:
         """Return the limits of a solve; `seed` is that of the run, used where the section has none of its own."""
@@ -708,6 +708,12 @@ class ExactConfig(Section):
     def clashes(self) -> Iterator[Clash]:
         """Check what goes together: choice, base score and spread; rank weights and list; method and problem."""
         statistic = RankStatistic.parse(self.statistic)
+        rule = "goes with enabled = true only: it binds the exact stage and its base"
+        for name, value in self.demands().items():
+            if value and not self.enabled:
+                yield name, rule, value, ("enabled",)
+        if len(self.demands()["signs"]) < len(self.signs):
+            yield "signs", "must give a column one sign, not both", self.signs, ()
         if self.spread is not None and self.choose:
             yield "spread", "goes with choose = false only: the choice compares several", self.spread, ("choose",)
         elif self.spread is not None and self.base_score is False:
@@ -838,6 +844,12 @@ class AnswerConfig(Section):
         None,
         "table of the rows to rank, relative to the config file; rows of data.path without a label when left out, and "
         "if there are none all of its rows",
+        free=True,
+    )
+    price: bool | None = option(
+        None,
+        "whether to fit without the constraints of the exact section, too, and state what they cost in hits; when left "
+        "out up to 2,000 labelled rows",
         free=True,
     )
 

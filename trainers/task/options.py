@@ -17,7 +17,7 @@ from ltr.demands import read_demands
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, RerankProblem
 from ltr.statistics import RankStatistic
-from trainers.config import Config
+from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, is_code
 from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
@@ -49,7 +49,7 @@ def read_with_options(config: Config) -> Source:
 
     def more(table: Table, rows: IntArray | slice) -> list[Problem]:
         names = table.feature_names(rows, unclear=True)
-        return [Problem(str(finding)) for finding in _findings_of_columns(config, names, [table])]
+        return [Problem(str(finding)) for finding in findings_of_columns(config, names, [table])]
 
     return read_source(config.data, seed=config.seed, more=more)
 
@@ -83,7 +83,7 @@ def check_glimpsed(config: Config, known: Glimpsed) -> None:
     """
     config = follow_labels(config, known.labels)
     check_lists(config, known.labels)
-    if findings := _findings_of_columns(config, known.feature_names, known.tables):
+    if findings := findings_of_columns(config, known.feature_names, known.tables):
         raise ConfigError(_WITH_DATA, findings)
 
 
@@ -126,13 +126,14 @@ def check_columns(config: Config, split: Split) -> None:
     tables = list({id(table): table for table in split.tables or ()}.values())
     findings = [
         *_findings_of_weights(config, split.train),
-        *_findings_of_columns(config, split.feature_names, tables),
+        *findings_of_columns(config, split.feature_names, tables),
     ]
+    findings = findings or list(_findings_of_base(config, split))
     if findings:
         raise ConfigError(_WITH_DATA, findings)
 
 
-def _findings_of_columns(config: Config, columns: Sequence[str], tables: Iterable[Table]) -> list[Finding]:
+def findings_of_columns(config: Config, columns: Sequence[str], tables: Iterable[Table]) -> list[Finding]:
     """Return what the exact stage asks of columns that the data do not have, or not enough of.
 
     Args:
@@ -168,6 +169,31 @@ def _findings_of_columns(config: Config, columns: Sequence[str], tables: Iterabl
         on_error=lambda field, rule, value: findings.append(Finding(f"exact.{field}", rule, value)),
     )
     return findings
+
+
+def _findings_of_base(config: Config, split: Split) -> Iterator[Finding]:
+    """Yield constraints on columns that nothing satisfies, or that the base is known not to satisfy before its fit."""
+    named = (config.base, *(config.baselines.auto.methods if config.base == AUTO else ()))
+    code = config.base in config.baselines.estimators or any(map(is_code, named))
+    if not config.exact.enabled or (code and not is_trusting()):
+        return
+    from ltr.rankers.constrained import check_possible
+    from ltr.rankers.demand_checks import why_refused
+    from trainers.methods import binding_demands, first_stage_ranker
+
+    if (demands := binding_demands(config, split.feature_names)) is None:
+        return
+    try:
+        if config.exact.integer is None:
+            check_possible(demands, split.train.X, split.feature_names)
+    except ValueError as error:
+        yield Finding("exact.required", str(error).removeprefix("required: "), list(config.exact.required))
+        return
+    base = first_stage_ranker(config, config.base, columns=split.feature_names)
+    if told := why_refused(base, demands, split.feature_names):
+        key = "base" if config.exact.score_column is None else "base_score"
+        remedy = "logistic regression and a linear loss such as ranknet can be fitted under them"
+        yield Finding(f"exact.{key}", f"{told}: {remedy}", config.exact.score_column or config.base)
 
 
 def too_long(config: Config, split: Split) -> str:
