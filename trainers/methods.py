@@ -211,14 +211,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
             interrupted = True
     elif isinstance(ranker, AutoRanker):
         with quiet_surrogates():
-            ranker.fit(
-                train.X,
-                train.y,
-                qid=train.qid,
-                **units_of(train),
-                **weights_of(train),
-                on_progress=watch.fitting,
-            )
+            fit_auto(ranker, train, train.X, watch.fitting)
     else:
         ranker.fit(train.X, train.y, qid=train.qid, **weights_of(train))
     seconds = time.perf_counter() - started
@@ -251,6 +244,12 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     weights = ranker.linear_weights
     ranker.name_features(task.split.feature_names)
     return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
+
+
+def fit_auto(ranker: AutoRanker, train: Part, rows: Any, on_progress: Callable[[int, int, str], None] | None) -> None:  # noqa: ANN401
+    """Fit the comparison of methods to a training set; `rows` are its features, as an array or a frame."""
+    weights = {**weights_of(train), "calibration_weight": train.own_weight}
+    ranker.fit(rows, train.y, train.qid, **units_of(train), **weights, on_progress=on_progress)
 
 
 def _scores_of_base(task: Task, base: Ranker) -> Scores:

@@ -2,7 +2,7 @@
 
 `read_given` reads and checks everything, and reports all that is wrong at once, before anything is imported that takes
 seconds. `rank_given` fits the methods, and a `Ranking` is what comes of it: the page, the ranked rows and the fitted
-ranker, which ranks further tables.
+ranker, which ranks further tables. `trainers.run.page` makes the same of a run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ltr.answer import Answer, Evidence, Learned, Rows
-    from ltr.rankers import AutoRanker
+    from ltr.rankers import AutoRanker, Ranker
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -50,7 +50,7 @@ NEW = "new"
 class RawRows:
     """Rows of a table as they are, to be ranked."""
 
-    listed: Any  # which rows they are: new, unlabelled or own
+    listed: Any  # which rows they are: new, unlabelled, own or test
     where: str  # path of their file, or name of the frame
     columns: Mapping[str, Column]  # their cells
     numbers: IntArray  # their numbers in the file, from 1
@@ -113,26 +113,30 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         table = table_of({name: frame[name] for name in frame}, FRAME, roles)
     else:
         table = read_raw_table(path, roles, data.reading)
-    problems = list(_of_answer(table, config, frame))
+    problems = [] if config.answer.visits is not None else [Problem(_NO_VISITS)]
+    problems += problems_of_answer(table, config, frame)
     if problems or table.problems:
         about = [f"{name!r}" for name in today if problems]  # said better already
         kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
         raise TableError(table.where, [*kept, *problems], given=table.given)
     table, config = _without_ids(table, config)
+    if table.labels is not None and table.labels.positive is not None:
+        config = _updated(config, "data", positive=table.labels.positive)  # `ltr outcome` reads labels by it
     given = Given(config, table, _own_of(path, frames.get("path")), None)
-    raw = _raw_rows(given, frames)
+    raw = rows_to_rank(config, table, frames)
     if raw is not None:
         wanted = {name: kind for name, kind in table.kinds.items() if kind.name not in LEFT_OUT}
         encodings = encodings_of(table.columns, wanted, table.y.astype(np.float64))[0]
-        _check_rows(raw, encodings, config.answer.id)
+        check_rows(raw, encodings, config.answer.id)
     return replace(given, raw=raw)
 
 
-def _of_answer(table: Table, config: Config, frame: pd.DataFrame | None) -> Iterator[Problem]:
-    """Yield what is wrong with the columns and the number of visits that a page is asked for."""
+_NO_VISITS = "the number of rows that you can visit is needed: --visits K, or answer.visits in a config"
+
+
+def problems_of_answer(table: Table, config: Config, frame: pd.DataFrame | None = None) -> Iterator[Problem]:
+    """Yield what is wrong with the columns that a page is asked for."""
     answer, today = config.answer, config.baselines.auto.today
-    if answer.visits is None:
-        yield Problem("the number of rows that you can visit is needed: --visits K, or answer.visits in a config")
     asked = {"column of today's scores": today, "column of ids": answer.id}
     if absent := {what: name for what, name in asked.items() if name is not None and name not in table.columns}:
         names = list(read_file(table.where).columns if frame is None else frame.columns)
@@ -181,14 +185,20 @@ def _own_of(path: str, frame: pd.DataFrame | None) -> Callable[[], pd.DataFrame]
     return own
 
 
-def _raw_rows(given: Given, frames: Mapping[str, pd.DataFrame]) -> RawRows | None:
-    """Return the rows to rank; None for the labelled rows themselves."""
-    config, table = given.config, given.table
+def rows_to_rank(config: Config, table: Table | None, frames: Mapping[str, pd.DataFrame]) -> RawRows | None:
+    """Return the rows to rank: new ones, else those of the table without a label; None where there are none.
+
+    Args:
+        config: the config.
+        table: the labelled rows; None for data that are no table.
+        frames: tables in memory, by the key that would name their file.
+    """
     query, reading = config.data.query, config.data.reading
-    plain = {name for name, kind in table.kinds.items() if kind.number is not None and kind.number.plain}
+    kinds = {} if table is None else table.kinds
+    plain = {name for name, kind in kinds.items() if kind.number is not None and kind.number.plain}
     if NEW in frames or config.answer.new is not None:
         return raw_new(config.answer.new, frames.get(NEW), query, reading, plain)
-    if table.rows is None:
+    if table is None or table.rows is None:
         return None
     if "path" in frames:
         cells: Mapping[str, Any] = {name: frames["path"][name] for name in frames["path"]}
@@ -202,7 +212,7 @@ def _raw_rows(given: Given, frames: Mapping[str, pd.DataFrame]) -> RawRows | Non
         raise DataError(
             f"{table.where}: rows without a label need a query column, not a file of sizes beside the table"
         )
-    own = given.own
+    own = _own_of(str(config.data.path), frames.get("path"))
     return RawRows("unlabelled", table.where, columns, left + 1, lambda: own().iloc[left], queries)
 
 
@@ -239,7 +249,7 @@ def raw_new(
     return RawRows(NEW, where, columns, np.arange(1, n + 1), _own_of(where, frame), queries)
 
 
-def _check_rows(raw: RawRows, encodings: Sequence[Encoding], identity: str | None) -> FloatArray:
+def check_rows(raw: RawRows, encodings: Sequence[Encoding], identity: str | None) -> FloatArray:
     """Return the features of rows to rank, and report at once all that keeps them from being used."""
     problems: list[Problem] = []
     if identity is not None and identity not in raw.columns:
@@ -266,9 +276,8 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     """
     import pandas as pd
 
-    from ltr.answer import Learned, method_sentence, typical_cells, warnings_of
     from ltr.rankers import AutoRanker
-    from trainers.methods import first_stage_ranker
+    from trainers.methods import first_stage_ranker, fit_auto
 
     config, table = given.config, given.table
     part, preparation = whole_table(config.data, table)
@@ -285,36 +294,12 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
         display.begin("comparing methods", None)
         progress = functools.partial(display.fitting, "comparing methods")
     try:
-        ranker.fit(
-            pd.DataFrame(part.X, columns=names, copy=False),
-            part.y,
-            part.qid,
-            group=part.group,
-            time=None if part.times is None else part.times.numbers,
-            sample_weight=part.weight,
-            on_progress=progress,
-        )
+        fit_auto(ranker, part, pd.DataFrame(part.X, columns=names, copy=False), progress)
     except ValueError as error:
         raise RunError(f"{table.where}: {error}") from None
     ranker.prepare_with(preparation)
-    evidence, known = _evidence_of(ranker, part, None if table.weights is None else table.weights[kept], today)
-    ranker.calibration_ = evidence.calibration  # chances are those of rows as they are, whatever their weight in a fit
-    warnings = [*_about_columns(part.X, part.y, names), *_about_repeats(table)]
-    learned = Learned(
-        name_of(table.where),
-        hit_of(table),
-        len(part.y),
-        int((part.y > 0).sum()),
-        method_sentence(ranker.comparison_, today),
-        today,
-        config.data.query,
-        config.data.time,
-        config.answer.id,
-        typical_cells(table.columns, preparation.encodings_),
-        evidence.reliability(),
-        (*warnings_of(evidence, ranker.comparison_, "--group"), *warnings),
-        (*_notes_on(given), *_left_out({**dict.fromkeys(config.data.drop, "dropped"), **preparation.left_out_})),
-    )
+    evidence, known = _evidence_of(ranker, part, today)
+    learned = learned_from(config, ranker, evidence, table, part)
     if given.raw is not None:
         return ranking_of(config, ranker, evidence, learned, given.raw)
     at = np.flatnonzero(kept)[known]
@@ -325,15 +310,77 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     return ranking_of(config, ranker, evidence, learned, raw, part.X[known])
 
 
-def _evidence_of(
-    ranker: AutoRanker, part: Part, weights: FloatArray | None, today: str | None
-) -> tuple[Evidence, IntArray]:
+def learned_from(
+    config: Config,
+    ranker: Ranker,
+    evidence: Evidence,
+    table: Table | None,
+    part: Part,
+    method: str = AUTO,
+    *,
+    test: Part | None = None,
+) -> Learned:
+    """Return what there is to say about the labelled rows and the ranker.
+
+    Args:
+        config: the config.
+        ranker: the ranker, fitted, with its preparation.
+        evidence: labelled rows with scores of fits that have not seen them.
+        table: the table that the rows are from; None for data that are no table.
+        part: the rows that it was fitted to.
+        method: name of its method, of two stages that of the first.
+        test: the rows of `evidence`, where these are a test set; else they are of `part`.
+    """
+    from ltr.answer import Learned, ranked_by, typical_cells, warnings_of
+
+    encodings, names = ranker_encodings(ranker), ranker.feature_names_in_.tolist()
+    if table is None:
+        columns = {name: Column(name, part.X[:, at]) for at, name in enumerate(names)}
+        where, hit, notes, warnings = str(config.data.name or config.data.path), "a label above 0", [], []
+    else:
+        columns, where, hit = table.columns, table.where, hit_of(table)
+        unlabelled = config.answer.new is None and table.rows is not None  # which then are the list
+        notes = [one for one in table.notes if not (unlabelled and one.endswith("without a label are left out"))]
+        left_out = {} if ranker.preparation_ is None else ranker.preparation_.left_out_
+        notes += _left_out({**dict.fromkeys(config.data.drop, "dropped"), **left_out})
+        warnings = _about_repeats(table)
+    labels = part.y if test is None else np.concatenate([part.y, test.y])
+    first = getattr(ranker, "base_", ranker)
+    return Learned(
+        name_of(where),
+        hit,
+        len(labels),
+        int((labels > 0).sum()),
+        ranked_by(ranker, method, config.baselines.auto.today),
+        None if evidence.today is None else config.baselines.auto.today,
+        None if evidence.lists is None else config.data.query or "query",
+        config.data.time,
+        config.answer.id,
+        typical_cells(columns, encodings),
+        evidence.reliability(),
+        (
+            *warnings_of(evidence, getattr(first, "comparison_", None), tested=test is not None),
+            *_about_columns(part.X, part.y, names),
+            *warnings,
+        ),
+        tuple(notes),
+        test is not None,
+    )
+
+
+def ranker_encodings(ranker: Ranker) -> tuple[Encoding, ...]:
+    """Return how columns become the features of a ranker: as they are, where it has no preparation."""
+    if ranker.preparation_ is not None:
+        return ranker.preparation_.encodings_
+    return tuple(Encoding(name, "number") for name in ranker.feature_names_in_)
+
+
+def _evidence_of(ranker: AutoRanker, part: Part, today: str | None) -> tuple[Evidence, IntArray]:
     """Return what the rows of a fit say about lists, and which of them do: with times, the first ones have no scores.
 
     Args:
         ranker: the fitted ranker.
         part: the rows.
-        weights: their weights, without those of positives, (n,); None where all count alike.
         today: name of the feature with today's scores.
     """
     from ltr.answer import Evidence
@@ -354,8 +401,9 @@ def _evidence_of(
         ranker.out_of_fold_[:, known],
         numbered(part.qid),
         numbered(groups),
-        None if weights is None else weights[known],
+        None if part.own_weight is None else part.own_weight[known],
         None if today is None else part.X[known, names.index(today)],
+        ranker.calibration_,
     ), known
 
 
@@ -366,14 +414,6 @@ def hit_of(table: Table) -> str:
     if table.labels.positive is not None:
         return f"{label} = {table.labels.positive}"
     return f"{label} = 1" if table.y.max() <= 1 else f"{label} above 0"
-
-
-def _notes_on(given: Given) -> Iterator[str]:
-    """Yield how the table was read; that rows without a label are left out is not so where they are the list."""
-    listed_here = given.raw is not None and given.raw.listed == "unlabelled"
-    for note in given.table.notes:
-        if not (listed_here and note.endswith("without a label are left out")):
-            yield note
 
 
 def _left_out(reasons: Mapping[str, str]) -> list[str]:
@@ -389,8 +429,8 @@ def _about_columns(X: FloatArray, y: IntArray, names: Sequence[str]) -> list[str
     which = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if found[5:] else "")
     return [
         f"{which} alone {'tells' if len(found) == 1 else 'tell'} hits from the other rows almost without error. Is "
-        "that known before you act? If it is filled in afterwards, leave it out with --drop, or the list will "
-        "disappoint."
+        "that known before you act? If it is filled in afterwards, leave it out with --drop, or data.drop in a config: "
+        "otherwise the list will disappoint."
     ]
 
 
@@ -405,7 +445,7 @@ def _about_repeats(table: Table) -> list[str]:
 
 def ranking_of(
     config: Config,
-    ranker: AutoRanker,
+    ranker: Ranker,
     evidence: Evidence,
     learned: Learned,
     raw: RawRows,
@@ -416,7 +456,7 @@ def ranking_of(
     Args:
         config: the config; `answer.visits` is the number of visits.
         ranker: the ranker, with its preparation.
-        evidence: the labelled rows.
+        evidence: labelled rows with scores of fits that have not seen them.
         learned: what there is to say about them.
         raw: the rows to rank.
         features: their features; made from the rows by default.
@@ -426,12 +466,10 @@ def ranking_of(
     """
     from ltr.answer import Rows, cell_text, make_answer
 
-    preparation = ranker.preparation_
-    assert preparation is not None
-    warnings: list[str] = []
+    encodings, warnings = ranker_encodings(ranker), list[str]()
     if features is None:
-        features = _check_rows(raw, preparation.encodings_, learned.id)
-        warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, preparation.encodings_)]
+        features = check_rows(raw, encodings, learned.id)
+        warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, encodings)]
     names = [str(number) for number in raw.numbers]
     if raw.where == FRAME and learned.id is None and not _counts_from_0(index := raw.own().index):
         names = [str(name) for name in index]
@@ -441,7 +479,7 @@ def ranking_of(
         names = [cell_text(own, row) for row in range(len(own))]
     today = None
     if learned.today is not None:
-        today = features[:, preparation.get_feature_names_out().tolist().index(learned.today)]
+        today = features[:, ranker.feature_names_in_.tolist().index(learned.today)]
     rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits)
@@ -475,7 +513,7 @@ class Ranking:
     """
 
     answer: Answer
-    ranker: AutoRanker
+    ranker: Ranker
     evidence: Evidence
     config: Config
     _ranked: tuple[Rows, FloatArray, RawRows] | None = None  # the rows, their scores; None after `load`
@@ -525,16 +563,15 @@ class Ranking:
         from trainers.task.data import as_pandas
 
         path = isinstance(data, str | Path)
-        encodings = self.ranker.preparation_.encodings_ if self.ranker.preparation_ is not None else ()
+        encodings = ranker_encodings(self.ranker)
         plain = {one.column for one in encodings if one.number is not None and one.number.plain}
         options = self.config.data
         raw = raw_new(
             str(data) if path else None, None if path else as_pandas(data, NEW), options.query, options.reading, plain
         )
-        config = self.config
-        if visits is not None:
-            answer = type(config.answer).model_validate({**config.answer.model_dump(), "visits": visits})
-            config = config.model_copy(update={"answer": answer})
+        visits = self.answer.asked if visits is None else visits
+        answer = type(self.config.answer).model_validate({**self.config.answer.model_dump(), "visits": visits})
+        config = self.config.model_copy(update={"answer": answer})
         return ranking_of(config, self.ranker, self.evidence, self.answer.learned, raw)
 
     def why(self, row: object) -> pd.DataFrame:
@@ -585,7 +622,8 @@ class Ranking:
     def rows(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The ranked rows, and all their columns as the table has them, both from the top of the list down."""
         ranked, raw = self.ranked, self._known()[2]
-        at = np.searchsorted(raw.numbers, ranked["row"].to_numpy())
+        order = np.argsort(raw.numbers)
+        at = order[np.searchsorted(raw.numbers, ranked["row"].to_numpy(), sorter=order)]
         return ranked, raw.own().iloc[at]
 
     def save(self, folder: str | Path, *, quote_formulas: bool = False) -> Path:

@@ -1,12 +1,12 @@
 """A ranked list as an answer: whom to visit, how many hits to expect, and why; `ltr.rank` makes it.
 
-`make_answer` puts together what a fitted `AutoRanker` and its labelled rows say about a list, as an `Answer` of plain
+`make_answer` puts together what a fitted ranker and labelled rows say about a list, as an `Answer` of plain
 data; `as_text` and `as_html` show it.
 """
 
 from __future__ import annotations
 
-from ltr.answer.answer import Answer, Curve, Entry, Learned, Rows, make_answer, method_sentence, warnings_of
+from ltr.answer.answer import Answer, Curve, Entry, Learned, Rows, make_answer, method_sentence, ranked_by, warnings_of
 from ltr.answer.evidence import Bin, Evidence, Found, Interval
 from ltr.answer.page import as_html, as_text, headline
 from ltr.answer.reasons import Reason, Typical, cell_text, effects, typical_cells
@@ -30,6 +30,7 @@ __all__ = [
     "headline",
     "make_answer",
     "method_sentence",
+    "ranked_by",
     "typical_cells",
     "warnings_of",
 ]

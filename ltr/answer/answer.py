@@ -22,6 +22,8 @@ from ltr.answer.evidence import (
 from ltr.answer.reasons import Reason, Typical, effects, reasons_of
 from ltr.data.columns import Column
 from ltr.rankers.auto import BLEND, TODAY, AutoRanker, Comparison
+from ltr.rankers.base import Ranker
+from ltr.rankers.two_stage import TwoStageRanker
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,8 +33,9 @@ _SCORED = 60_000  # rows that are scored for reasons, at most
 _FEW_HITS = 20
 _NAMED = 4  # methods that a sentence names
 
-Listed = Literal["new", "unlabelled", "own"]
-"""Which rows are listed: new ones, those of the table without a label, or the labelled ones by scores out of fold."""
+Listed = Literal["new", "unlabelled", "own", "test"]
+"""Which rows are listed: new ones, those of the table without a label, or labelled ones by scores that had not seen
+them, which are all of them or those of a test set."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Learned:
         reliability: how the chances agree with the labels.
         warnings: what to know before acting on a list.
         notes: how the table was read, and what was left out.
+        tested: whether the rows put to the test are a test set, which no fit has seen.
     """
 
     table: str
@@ -68,6 +72,7 @@ class Learned:
     reliability: tuple[Bin, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    tested: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,11 @@ class Answer:
     found: Found
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known which of the listed rows are hits."""
+        return self.listed in ("own", "test")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON."""
@@ -218,23 +228,23 @@ class Rows:
 
 
 def make_answer(
-    ranker: AutoRanker, evidence: Evidence, learned: Learned, rows: Rows, visits: int
+    ranker: Ranker, evidence: Evidence, learned: Learned, rows: Rows, visits: int
 ) -> tuple[Answer, FloatArray]:
     """Return the answer for some rows, and the score of each of them, (m,).
 
     Args:
         ranker: the fitted ranker.
-        evidence: the labelled rows that it was fitted to.
+        evidence: labelled rows with scores of fits that have not seen them.
         learned: what there is to say about them.
-        rows: the rows to rank; the labelled ones, in their order, where `listed` is ``"own"``.
+        rows: the rows to rank; those of `evidence`, in their order, where `listed` is ``"own"`` or ``"test"``.
         visits: number of rows to visit, of each query where there are queries.
     """
-    own = rows.listed == "own"
     lists = None if rows.queries is None else np.unique(rows.queries, return_inverse=True)[1]
     lists = None if lists is None else _by_appearance(lists)
+    own = rows.listed in ("own", "test")
     scores = evidence.scores.mean(axis=0) if own else ranker._placed(rows.features, lists)[0]
-    calibration, other = evidence.calibration, evidence.calibration_of_today
-    chances, places = calibration(scores), place_in_list(scores, lists)
+    other = evidence.calibration_of_today
+    chances, places = evidence.calibration(scores), place_in_list(scores, lists)
     sizes = np.bincount(np.zeros(len(scores), dtype=np.int64) if lists is None else lists)
     at = curve_visits(visits, int(sizes.max()))
     shares = np.bincount(np.zeros(len(scores), dtype=np.int64) if lists is None else lists, chances) / sizes
@@ -243,7 +253,8 @@ def make_answer(
     today = line = None
     if other is not None and rows.today is not None:
         places_today = place_in_list(rows.today, lists)
-        today = evidence.expected(other, rows.today[places_today <= visits])
+        taken = places_today <= visits
+        today = evidence.expected(rows.today[taken], None if lists is None else lists[taken], visits, today=True)
         line = tuple(sums_by_visits(other(rows.today), places_today, at).tolist())
     first = np.flatnonzero(places <= visits)
     first = first[np.lexsort((places[first], first * 0 if lists is None else lists[first]))]
@@ -256,7 +267,7 @@ def make_answer(
         None if lists is None else len(sizes),
         visits,
         int(planned.sum()),
-        evidence.expected(calibration, scores[first]),
+        evidence.expected(scores[first], None if lists is None else lists[first], visits),
         today,
         float((planned * shares).sum()),
         Curve(
@@ -273,7 +284,7 @@ def make_answer(
 
 
 def _entries(
-    ranker: AutoRanker,
+    ranker: Ranker,
     learned: Learned,
     rows: Rows,
     first: IntArray,
@@ -319,10 +330,11 @@ def _about_today(found: Found, today: str | None) -> list[str]:
 def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
     """Return warnings about the rows that are listed."""
     found = []
-    if rows.listed == "own":
+    if rows.listed in ("own", "test"):
+        which = "the labelled rows themselves" if rows.listed == "own" else "the rows of the test set"
         found.append(
-            "No new rows were given: the list has the labelled rows themselves, each by scores from fits that had not "
-            "seen it. Give new rows with --new."
+            f"No new rows were given: the list has {which}, each by scores from fits that had not seen it. Give new "
+            "rows with --new, or answer.new in a config."
         )
     if visits > sizes.max():
         which = "a query" if rows.queries is not None else rows.source
@@ -383,26 +395,44 @@ def method_sentence(comparison: Comparison, today: str | None = None) -> str:
     return f"Ranked by {chosen}; {said(near)}{alone} {'is' if len(near) == 1 else 'are'} within noise."
 
 
-def warnings_of(evidence: Evidence, comparison: Comparison, group_remedy: str) -> list[str]:
+def ranked_by(ranker: Ranker, name: str, today: str | None = None) -> str:
+    """Return how a fitted ranker of any kind ranks a list.
+
+    Args:
+        ranker: the ranker.
+        name: name of its method, of two stages that of the first.
+        today: name of the column of today's scores.
+    """
+    first = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
+    found = f"Ranked by {WORDS.get(name, name)}."
+    if isinstance(first, AutoRanker):
+        found = method_sentence(first.comparison_, today)
+    if isinstance(ranker, TwoStageRanker) and ranker.coef_ is not None:
+        which = "The list is" if ranker.top_k is None else f"Its first {ranker.top_k} rows are"
+        found += f" {which} then put in the order of a weighted sum of columns."
+    return found
+
+
+def warnings_of(evidence: Evidence, comparison: Comparison | None = None, *, tested: bool = False) -> list[str]:
     """Return what to know about the labelled rows and the methods before acting on a list.
 
     Args:
         evidence: the labelled rows.
-        comparison: the comparison of the methods.
-        group_remedy: where a column of groups is named, such as ``"--group"``.
+        comparison: the comparison of the methods; None where the ranker is of a single one.
+        tested: whether the rows are a test set.
     """
-    notes = []
+    notes, rows = [], "rows of the test set" if tested else "labelled rows"
     if (hits := int(evidence.hits.sum())) < _FEW_HITS:
-        notes.append(
-            f"Only {hits} of the {len(evidence.labels)} labelled rows are hits: few to learn from, so every number "
-            "here is rough."
-        )
+        why = "from which all chances here come, so every number" if tested else "few to learn from, so every number here"
+        notes.append(f"Only {hits} of the {len(evidence.labels)} {rows} are hits: {why} is rough.")
+    if comparison is None:
+        return notes
     if comparison.rows is not None:
         notes.append(f"The table is large: methods were compared on fits to {comparison.rows:,} of its rows at a time.")
     if comparison.similar is not None:
+        which = "rows that it learned from" if tested else f"{len(evidence.labels)} labelled rows"
         notes.append(
-            f"The {len(evidence.labels)} labelled rows come in about {comparison.similar} groups of similar rows, "
-            "which were kept together. If these are visits of one patient or the like, name their column with "
-            f"{group_remedy}."
+            f"The {which} come in about {comparison.similar} groups of similar rows, which were kept together. If "
+            "these are visits of one patient or the like, name their column with --group, or data.group in a config."
         )
     return notes

@@ -40,8 +40,8 @@ def headline(answer: Answer) -> str:
     first = (
         f"Visit the first {answer.asked} of each of {answer.queries:,} queries, {answer.visits:,} rows in all"
         if answer.queries is not None
-        else f"Visit {'these ' if answer.listed != 'own' else ''}{answer.visits:,}"
-        + (f" of {answer.rows:,} rows like these" if answer.listed == "own" else "")
+        else f"Visit {'' if answer.known else 'these '}{answer.visits:,}"
+        + (f" of {answer.rows:,} rows like these" if answer.known else "")
     )
     expected = answer.expected
     found = f"{first}: expect {_hits(expected.value)} (90 %: {number(expected.low)} to {number(expected.high)})."
@@ -63,6 +63,7 @@ def _about(answer: Answer) -> str:
         "new": f"The list has the {answer.rows:,} rows of {answer.source}.",
         "unlabelled": f"The list has the {answer.rows:,} rows of {answer.source} that have no label.",
         "own": f"The list has the {answer.rows:,} labelled rows.",
+        "test": f"The list has the {answer.rows:,} rows of the test set.",
     }[answer.listed]
     return (
         f"A hit is a row with {learned.hit}. There are {learned.rows:,} rows with a label in {learned.table}, and "
@@ -76,13 +77,15 @@ def _record(answer: Answer) -> list[str]:
     whom = (
         f"the first {found.visits} of each query"
         if answer.learned.query is not None
-        else f"the first {found.visits:,} of {answer.learned.rows:,} rows, as large a part as here,"
-        if answer.listed != "own"
-        else f"the first {found.visits:,} of {answer.learned.rows:,} rows"
+        else f"the first {found.visits:,} of {found.rows:,} rows{'' if answer.known else ', as large a part as here,'}"
     )
     seen = "that had not seen them" if answer.learned.time is None else "to earlier rows only"
+    tested = f"rows with known labels, ranked by fits {seen}"
+    if answer.learned.tested:
+        later = "" if answer.learned.time is None else "later "
+        tested = f"{found.rows:,} {later}rows of the test set, which nothing was learned from"
     said = [
-        f"Put to the test on the rows with known labels, ranked by fits {seen}: {whom} held "
+        f"Put to the test on the {tested}: {whom} held "
         f"{_hits(found.hits.value)}{_range(found.hits)}. {_share(found.precision)} of the visits were hits; they were "
         f"{_share(found.recall)} of all hits, and {found.lift.value:.1f} times as many as by chance "
         f"({found.lift.low:.1f} to {found.lift.high:.1f})."
