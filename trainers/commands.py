@@ -40,7 +40,7 @@ def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
     from trainers.task.options import read_at_once
 
     config = load_config(arguments.config, arguments.overrides)
-    config.data.check_files()
+    config.data.check_files([config.answer.new])
     config = check_config(config, fresh=arguments.fresh)
     return config, read_at_once(config) if is_first() else None
 
@@ -136,7 +136,7 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
 
 
 def find_run(arguments: argparse.Namespace) -> RunFolder:
-    """Return the folder of a run, for rows that are there."""
+    """Return the folder of a run, or for `ltr outcome` of a page, for rows that are there."""
     from ltr.data import DataError
     from ltr.files import missing_file
     from trainers.run.folder import find_run
@@ -144,7 +144,7 @@ def find_run(arguments: argparse.Namespace) -> RunFolder:
     data = getattr(arguments, "data", None)
     if data is not None and not data.is_file():
         raise DataError(f"{data}: {missing_file(data)}")
-    return find_run(arguments.run)
+    return find_run(arguments.run, page=arguments.command == "outcome")
 
 
 def check_rows(arguments: argparse.Namespace) -> tuple[RunFolder, Rows]:
@@ -209,6 +209,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from trainers.display import Display
+    from trainers.ranking_files import HTML
     from trainers.run.experiment import run_experiment
     from trainers.run.helpers import assist, is_helper, together
 
@@ -226,7 +227,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif results.rows:
         _print_table(results)
     if not arguments.quiet:
-        text = f"results in {config.folder}; curves: ltr board {config.runs_dir}"
+        page = f"page in {config.folder / HTML}; " if results.answer else ""
+        text = f"results in {config.folder}; {page}curves: ltr board {config.runs_dir}"
         console.print(text, highlight=False, soft_wrap=True)
     return 0 if results.complete else _interrupted(arguments, config.folder)
 

@@ -306,20 +306,20 @@ def parser_of_ltr() -> _Parser:
     outcome = add(
         commands.outcome,
         "outcome",
-        "compare what a run promised of new rows with what came",
-        "The rows have the run's features and a column that says what came; they are ranked as by ltr predict. Or, "
-        "with --predictions, they say what came of rows that were ranked before. Printed are the hits that the test "
-        "set promised of the first rows, with an interval, those that came, and the statistics of both sets.",
+        "compare what was promised of new rows with what came",
+        "The rows have the columns of the run's table, and one that says what came; they are ranked again. Or, with "
+        "--predictions, they say what came of rows that were ranked before. Printed are the hits that were promised of "
+        "the first rows, with an interval, those that came, and the statistics of the test set and of these rows.",
         *("trainers.run.outcome", *_DATA),
         early=commands.find_run,
     )
-    outcome("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    outcome("run", metavar="RUN", help="a run folder, the name of one in runs/, or the folder of ltr rank")
     outcome(
         "data", metavar="OUTCOMES", type=Path, help="a table with the label of each row, empty where it is not known"
     )
     outcome("--label", metavar="COLUMN", help="column that says what came (default: the label of the run)")
-    outcome("--first", type=whole(1), metavar="N", help="rows that were acted on (default: exact.top_k of the run)")
-    outcome("--predictions", type=Path, metavar="FILE", help="the CSV of ltr predict, to take the order from")
+    outcome("--first", type=whole(1), metavar="N", help="rows that were acted on (default: those of the page)")
+    outcome("--predictions", type=Path, metavar="FILE", help="the output of ltr predict, or list.csv: the order")
     by = "with --predictions: column of both files that says which row is which (default: row)"
     outcome("--by", metavar="COLUMN", help=by)
     outcome("--method", help="a method of the run; its exact stage by default")

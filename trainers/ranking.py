@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ltr.answer import Answer, Evidence, Learned, Rows
+    from ltr.data import TablePreparation
     from ltr.rankers import AutoRanker, Ranker
 
 FloatArray = NDArray[np.float64]
@@ -369,10 +370,13 @@ def learned_from(
 
 
 def ranker_encodings(ranker: Ranker) -> tuple[Encoding, ...]:
-    """Return how columns become the features of a ranker: as they are, where it has no preparation."""
-    if ranker.preparation_ is not None:
-        return ranker.preparation_.encodings_
-    return tuple(Encoding(name, "number") for name in ranker.feature_names_in_)
+    """Return how columns become the features of a ranker."""
+    return encodings_of_features(ranker.preparation_, ranker.feature_names_in_.tolist())
+
+
+def encodings_of_features(preparation: TablePreparation | None, names: Sequence[str]) -> tuple[Encoding, ...]:
+    """Return how columns become features; without a preparation the features with these names are the columns."""
+    return tuple(Encoding(name, "number") for name in names) if preparation is None else preparation.encodings_
 
 
 def _evidence_of(ranker: AutoRanker, part: Part, today: str | None) -> tuple[Evidence, IntArray]:

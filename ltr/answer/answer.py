@@ -421,10 +421,10 @@ def warnings_of(evidence: Evidence, comparison: Comparison | None = None, *, tes
         comparison: the comparison of the methods; None where the ranker is of a single one.
         tested: whether the rows are a test set.
     """
-    notes, rows = [], "rows of the test set" if tested else "labelled rows"
+    notes, rows = [], f"{len(evidence.labels)} {'rows of the test set' if tested else 'labelled rows'}"
     if (hits := int(evidence.hits.sum())) < _FEW_HITS:
-        why = "from which all chances here come, so every number" if tested else "few to learn from, so every number here"
-        notes.append(f"Only {hits} of the {len(evidence.labels)} {rows} are hits: {why} is rough.")
+        few = "all chances come from them" if tested else "few to learn from"
+        notes.append(f"Only {hits} of the {rows} are hits: {few}, so every number here is rough.")
     if comparison is None:
         return notes
     if comparison.rows is not None:

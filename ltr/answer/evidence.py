@@ -5,9 +5,9 @@ of each query. All numbers rest on scores out of fold: each row has its score fr
 
 *Expected hits.* A calibration maps out-of-fold scores to the chance of a hit (`ltr.rankers.calibration`). The first K
 rows of a list hold as many hits as their chances add up to; by chance it is K times the mean chance of all its rows.
-Their interval is that of the calibration. Rows of one query have more in common than their scores tell, so with queries
-the interval is at least as wide as the hits of whole queries vary: where those of the first K rows of q labelled queries
-differ from the sums of their chances by s in the root mean square, those of Q other queries have the variance
+Their interval is that of the calibration. Rows of one query have more in common than their scores tell, so with
+queries the interval is at least as wide as the hits of whole queries vary: where those of the first K rows of q
+labelled queries differ from the sums of their chances by s in the root mean square, those of Q others have the variance
 ``Q s^2 (1 + Q / q)``, of a normal distribution.
 
 *What was found.* The labelled rows themselves are ranked by their out-of-fold scores. Among the first K, precision is

@@ -28,6 +28,7 @@ from trainers.run.folder import open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.overview import write_overview
+from trainers.run.page import write_run_page
 from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
@@ -88,7 +89,7 @@ def run_experiment(
                         stop.check()
             finally:
                 # however the run ended, there is a table of what is finished
-                results = _results(context, records)
+                results = write_run_page(context, _results(context, records))
                 write_results(run, results)
                 write_overview(context, results)
     return results

@@ -19,6 +19,9 @@
       card/                 likewise; card.json  .csv  .md  .html  .png, certificate.json, and the rows of both sets in
                             ranked.csv
       results.csv  .md  .json
+      page.html  .json      whom to visit by the recommended ranker, and what to expect, as `ltr rank` writes them
+      list.csv              all rows of that list
+      evidence.npz          labels of the test set and the ranker's scores of it, from which the chances come
 """
 
 from __future__ import annotations
@@ -61,8 +64,8 @@ if TYPE_CHECKING:
 
 PAGE = "page.json"
 """Name of the file of a ranking's page (`trainers.ranking_files`)."""
-# keys that say where to write, not what to compute: a run goes on when they change
-_FREE_KEYS = frozenset({"runs_dir", "data.cache"})
+# keys that say what to write and where, not what to compute: a run goes on when they change
+_FREE_KEYS = frozenset({"runs_dir", "data.cache", "answer.visits", "answer.id", "answer.new"})
 
 
 MODELS = ("model.json", "model.safetensors", "model.pt")
@@ -246,11 +249,15 @@ def find(text: str, is_one: Callable[[Path], bool], what: str, runs_dir: str | P
     raise RunError(f"no {what} at {text} or {places[1]}{hint}")
 
 
-def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
-    """Find the run folder at a path, or of that name in the runs folder."""
-    if (Path(text) / PAGE).exists() and not RunFolder(Path(text)).begun:
+def find_run(text: str, runs_dir: str | Path = "runs", *, page: bool = False) -> RunFolder:
+    """Find the run folder at a path, or of that name in the runs folder; with `page` also that of `ltr rank`."""
+    if not page and (Path(text) / PAGE).exists() and not RunFolder(Path(text)).begun:
         raise RunError(f"{text}: is the page of a ranking: `ltr rank {text} --new TABLE` ranks other rows")
-    return RunFolder(find(text, lambda path: RunFolder(path).begun, "run folder", runs_dir))
+
+    def is_one(path: Path) -> bool:
+        return RunFolder(path).begun or (page and (path / PAGE).exists())
+
+    return RunFolder(find(text, is_one, "run folder", runs_dir))
 
 
 def find_sweep(text: str) -> Path:

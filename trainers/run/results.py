@@ -126,6 +126,7 @@ class Results:
     note: str = ""  # how to read the values, where that needs saying
     positives: int | None = None  # positives of the test set; None with queries
     by_query: bool = False  # whether rows belong to queries
+    answer: str = ""  # first sentence of the page; empty without one
     base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
     source: RunSource | None = field(default=None, compare=False)  # folder and data; None where a file was read
 
@@ -226,19 +227,21 @@ class Results:
                 are ranked, too: it is not known what came of them.
             label: column of the labels; by default that of the run.
             method: a method of the run; by default the one whose order counts, `last_stage`.
-            first: how many rows of the list were acted on; by default ``exact.top_k``, with queries of each.
+            first: how many rows of the list were acted on; by default those of the page, with queries of
+                each.
 
         Raises:
             DataError: a frame that lacks columns, or has other labels than the run.
             RunError: a method that is not finished.
         """
-        from trainers.run.outcome import came_of_file, came_of_frame, outcomes
+        from trainers.run.outcome import came_of_columns, came_of_file, outcomes
 
         run, chosen = self._source.run, self.last_stage if method is None else method
         if isinstance(frame, str | Path):
             came = came_of_file(run, Path(frame), label=label)
         else:
-            came = came_of_frame(run, self.rankers, as_pandas(frame, "outcomes"), label)
+            table = as_pandas(frame, "outcomes").reset_index(drop=True)
+            came = came_of_columns(run, {name: table[name] for name in table}, label, "frame")
         return outcomes(run, came, [chosen], first)[0]
 
     @property
@@ -339,6 +342,11 @@ class Results:
         """The method that `ltr predict` and the others deploy: the exact stage, else auto; empty without both."""
         names = [row.method for row in self.rows]
         return next((name for name in (EXACT, AUTO) if name in names), "") if self.complete else ""
+
+    @property
+    def deployed(self) -> str:
+        """The method that `ltr predict` takes: the recommended one, or the only one; empty where it has to be named."""
+        return self.recommended or (self.last_stage if len({row.method for row in self.rows}) == 1 else "")
 
     @property
     def recommendation(self) -> str:
@@ -459,6 +467,7 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
     methods, *others = tables(results).items()
     return [
         *([Text(results.recommendation, style="bold")] if results.recommendation else []),
+        *([Text(results.answer, style="bold")] if results.answer else []),
         *([] if results.choice is None else [Text(str(results.choice))]),
         *_shown(methods[1], f"run {results.name}", width),
         *([Text(results.caption, style="italic dim")] if results.caption else []),
@@ -478,7 +487,7 @@ def markdown_tables(results: Results) -> dict[str, str]:
     for title, columns in tables(results).items():
         headings = [heading for heading, _ in columns]
         texts[title] = markdown_table(headings, zip(*(cells for _, cells in columns), strict=True))
-    first = [f"**{results.recommendation}**"] if results.recommendation else []
+    first = [f"**{text}**" for text in (results.recommendation, results.answer) if text]
     first += [] if results.choice is None else [str(results.choice)]
     texts["methods"] = "\n\n".join([*first, texts["methods"]])
     lines = [*results.caption.splitlines(), *results.conclusions]
