@@ -8,7 +8,7 @@ rows of a list hold as many hits as their chances add up to; by chance it is K t
 Their interval is that of the calibration. Rows of one query have more in common than their scores tell, so with
 queries the interval is at least as wide as the hits of whole queries vary: where those of the first K rows of q
 labelled queries differ from the sums of their chances by s in the root mean square, those of Q others have the variance
-``Q s^2 (1 + Q / q)``, of a normal distribution.
+``Q s^2 (1 + Q / q)``, of Student's distribution with q - 1 degrees of freedom.
 
 *What was found.* The labelled rows themselves are ranked by their out-of-fold scores. Among the first K, precision is
 the share of hits, recall the share of all hits that are there, and lift the precision divided by the share of hits
@@ -19,6 +19,7 @@ of the rows (of the groups or queries, where there are any), which also are thos
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from ltr.files import read_arrays
 from ltr.rankers.calibration import Calibration, fit_calibration_of_repeats
@@ -35,7 +37,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _RESAMPLES = 200
-_LEVEL, _Z = 0.9, 1.645
+_LEVEL = 0.9
 _KNOTS = 48  # visits for which curves have a point
 
 
@@ -141,12 +143,13 @@ class Evidence:
         if lists is not None and self.lists is not None and len(scores):
             own = self.scores if not today or self.today is None else self.today[None]
             first = np.array([place_in_list(one, self.lists) <= visits for one in own])
-            beyond = first * (self.hits - calibration(own))
-            of_lists = np.array([np.bincount(self.lists, one) for one in beyond])
-            q, rows = of_lists.shape[1], first.sum() / of_lists.size
-            many = len(scores) / rows  # queries, of those that are visited in part that part
-            wide = _Z * float(np.sqrt(many * (of_lists**2).mean() * (1 + many / q)))
-            low, high = min(low, max(0.0, value - wide)), max(high, min(float(len(scores)), value + wide))
+            of_lists = [np.bincount(self.lists, one) for one in first * (self.hits - calibration(own))]
+            q, rows = len(of_lists[0]), first.sum() / len(own)
+            many = len(scores) * q / rows  # queries, of those that are visited in part that part
+            square = float(np.square(of_lists).sum()) / len(own) / max(1, q - 1)
+            wide = float(student.ppf((1 + _LEVEL) / 2, max(1, q - 1))) * math.sqrt(many * square * (1 + many / q))
+            low, high = min(low, max(0.0, math.floor(value - wide))), max(high, math.ceil(value + wide))
+            high = min(high, float(len(scores)))
         return Interval(value, low, high)
 
     def reliability(self, bins: int = 5) -> tuple[Bin, ...]:

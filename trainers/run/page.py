@@ -36,12 +36,13 @@ def write_run_page(context: Context, results: Results) -> Results:
     There is no page of an unfinished run, of one without a recommended ranker or a number of visits, and of a ranker
     that no file holds any more.
     """
-    method = results.deployed
+    deployed = results.deployed if results.complete else ""
+    method = deployed or results.last_stage
     scores = load_scores(context.run.method(method, make=False)) if method else None
     if scores is None:
         return results
     evidence = _evidence(context, scores.test)
-    ranking = _ranking(context, method, evidence) if results.complete and method != CARD else None
+    ranking = _ranking(context, method, evidence) if deployed not in ("", CARD) else None
     if ranking is None:
         write_atomic(context.run.path / EVIDENCE, evidence.to_bytes())
         return results
