@@ -12,8 +12,8 @@ from ltr.answer.evidence import place_in_list
 from ltr.data import DataError
 from trainers.cli import main
 from trainers.files import RunError
-from trainers.run.folder import RunFolder
-from trainers.run.outcome import _judged, evidence_of, labels_that_came
+from trainers.ranking_files import read_evidence
+from trainers.run.outcome import _judged, labels_that_came
 from trainers.task.measures import first_rows
 
 QUICK = {"surrogate.losses": ["ranknet"], "baselines.methods": ["logistic_regression"]}
@@ -183,7 +183,7 @@ def test_queries_promise_hits_of_each(by_query):
     ranked = by_query.rankers["ranknet"].rank(new, new["ward"])
     top = ranked.index[ranked["position"] <= 4]
     assert (found.visits, found.hits) == (80, (new.loc[top, "fails"] == "yes").sum())
-    evidence = evidence_of(RunFolder(by_query.folder), "ranknet")
+    evidence = read_evidence(by_query.folder, "ranknet")
     scores = ranked.loc[top, "score"].to_numpy()
     assert found.promise.value == pytest.approx(evidence.calibration.expected_hits(scores))
     assert set(found.statistics) == {"ndcg", "auc"}
@@ -310,6 +310,6 @@ def test_a_card_is_compared_as_well(tmp_path):
 
 def test_an_unfinished_method_promises_nothing(results):
     with pytest.raises(RunError, match="has not finished rankboost"):
-        evidence_of(RunFolder(results.folder), "rankboost")
-    with pytest.raises(RunError, match="--method must be one of exact, logistic_regression, ranknet"):
+        read_evidence(results.folder, "rankboost")
+    with pytest.raises(RunError, match="has not finished rankboost"):
         results.outcome(NEW, method="rankboost")

@@ -444,10 +444,19 @@ def explain(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from trainers.files import write_atomic, writing
-    from trainers.run.explain import chosen_rows, explain_rows, explanation_csv, picture_of, table_of, to_objects
+    from trainers.run.explain import (
+        chosen_rows,
+        explain_rows,
+        explanation_csv,
+        note_of,
+        picture_of,
+        table_of,
+        to_objects,
+    )
 
     folder, read = arguments.given
-    explanation = explain_rows(folder, arguments.data, arguments.method, rows=read, note=_noting(arguments))
+    options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
+    explanation = explain_rows(folder, arguments.data, arguments.method, **options)
     rows = chosen_rows(explanation, arguments.row)
     if arguments.json:
         _print_json(to_objects(explanation, rows))
@@ -455,8 +464,8 @@ def explain(arguments: argparse.Namespace) -> int:
         console = _stdout(Console)
         for row in rows:
             console.print(table_of(explanation, row, read.dates))
-        if explanation.note:
-            _noting(arguments)(explanation.note)
+        if note := note_of(explanation):
+            _noting(arguments)(note)
     if arguments.picture is not None:
         picture = picture_of(explanation, rows[0])
         with writing(arguments.picture, "--picture"):

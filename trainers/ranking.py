@@ -250,13 +250,15 @@ def raw_new(
     return RawRows(NEW, where, columns, np.arange(1, n + 1), _own_of(where, frame), queries)
 
 
-def check_rows(raw: RawRows, encodings: Sequence[Encoding], identity: str | None) -> FloatArray:
+def check_rows(
+    raw: RawRows, encodings: Sequence[Encoding], identity: str | None, *, new_values: bool = False
+) -> FloatArray:
     """Return the features of rows to rank, and report at once all that keeps them from being used."""
     problems: list[Problem] = []
     if identity is not None and identity not in raw.columns:
         problems.append(unknown("column of ids", identity, raw.columns))
     try:
-        features = encode(raw.columns, encodings, raw.where)
+        features = encode(raw.columns, encodings, raw.where, new_values=new_values)
     except TableError as error:
         problems += error.problems
     if problems:
@@ -472,7 +474,8 @@ def ranking_of(
 
     encodings, warnings = ranker_encodings(ranker), list[str]()
     if features is None:
-        features = check_rows(raw, encodings, learned.id)
+        new_values = ranker.preparation_ is not None and ranker.preparation_.new_values
+        features = check_rows(raw, encodings, learned.id, new_values=new_values)
         warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, encodings)]
     names = [str(number) for number in raw.numbers]
     if raw.where == FRAME and learned.id is None and not _counts_from_0(index := raw.own().index):
@@ -591,17 +594,22 @@ class Ranking:
         Raises:
             KeyError: no row, or more than one, has this id.
         """
-        import pandas as pd
-
-        from ltr.answer import cell_text, effects
-
         rows, _, _ = self._known()
         at = [number for number, name in enumerate(rows.names) if name == str(row)]
         if len(at) != 1:
             have = ", ".join(rows.names[:5]) + (", ..." if len(rows.names) > 5 else "")
             raise KeyError(f"id must be that of one row, got {row!r}, which {len(at)} rows have; ids are {have}")
+        return self.why_row(at[0])
+
+    def why_row(self, at: int) -> pd.DataFrame:
+        """Return what `why` does of the row with a number, from 0."""
+        import pandas as pd
+
+        from ltr.answer import cell_text, effects
+
+        rows = self._known()[0]
         typical = self.answer.learned.typical
-        features = rows.features[at]
+        features = rows.features[[at]]
         own = float(self.ranker._scores(features)[0])
         effect = effects(features, typical, self.ranker._scores)[0]
         chance = self.evidence.calibration
@@ -609,7 +617,7 @@ class Ranking:
         columns = rows.columns
         return pd.DataFrame(
             {
-                "value": [cell_text(columns[typical[one].column], at[0]) for one in order],
+                "value": [cell_text(columns[typical[one].column], at) for one in order],
                 "typical": [typical[one].text for one in order],
                 "chance": float(chance([own])[0]),
                 "if typical": chance(own - effect[order]),

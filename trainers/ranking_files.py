@@ -144,15 +144,19 @@ def read_answer(folder: Path) -> Answer:
         return Answer.from_dict(page)
 
 
-def read_ranking(folder: Path) -> Ranking:
+def read_ranking(folder: Path, method: str | None = None) -> Ranking:
     """Return the ranking in the folder of a ranking or of a run, without the rows of its list.
+
+    Args:
+        folder: the folder.
+        method: a method of the run, which then ranks in place of the one that the page is of.
 
     Raises:
         RunError: a folder without a page, or with files that are missing or damaged.
     """
     from trainers.ranking import Ranking
 
-    answer, ranker, evidence = read_answer(folder), read_ranker(folder), read_evidence(folder)
+    answer, ranker, evidence = read_answer(folder), read_ranker(folder, method), read_evidence(folder, method)
     if RunFolder(folder).begun:
         ranker.calibration_ = evidence.calibration
     else:  # the ranker has learned it from these rows
@@ -179,13 +183,21 @@ def read_ranker(folder: Path, method: str | None = None) -> Ranker:
     return ranker
 
 
-def read_evidence(folder: Path) -> Evidence:
-    """Return the labelled rows that the chances of a ranking or run come from.
+def read_evidence(folder: Path, method: str | None = None) -> Evidence:
+    """Return the labelled rows that the chances of a ranking, or of a method of a run, come from.
 
     Raises:
-        RunError: the file is missing or damaged.
+        RunError: a method that is not finished, or a file that is missing or damaged.
     """
     from ltr.answer import Evidence
+    from trainers.run.methods import load_scores
 
     with reading(folder / EVIDENCE, _ADVICE):
-        return Evidence.read(folder / EVIDENCE)
+        evidence = Evidence.read(folder / EVIDENCE)
+    run = RunFolder(folder)
+    if method is None or not run.begun:
+        return evidence
+    found = run.method(method, make=False)
+    if found.result() is None or (scores := load_scores(found)) is None:
+        raise RunError(f"run: {folder} has not finished {method}; continue with `ltr run {run.config}`")
+    return replace(evidence, scores=scores.test[None])

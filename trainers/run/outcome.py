@@ -29,10 +29,9 @@ from ltr.rankers import Choice, Ranker
 from ltr.statistics import RankStatistic
 from trainers.config import AUTO, EXACT, Config, load_config
 from trainers.csv_text import PREFIX
-from trainers.files import Json, RunError, reading, to_json
-from trainers.ranking_files import read_evidence, read_ranker, read_ranking
+from trainers.files import Json, reading, to_json
+from trainers.ranking_files import read_evidence, read_ranker
 from trainers.run.folder import RunFolder
-from trainers.run.methods import load_scores
 from trainers.run.page import visits_of
 from trainers.run.rows import method_of
 from trainers.tables import markdown_table, number
@@ -170,7 +169,8 @@ def outcomes(run: RunFolder, came: Came, methods: Sequence[str], first: int | No
     known = ~np.isnan(came.labels)
     found = []
     for method in methods:
-        scores, evidence, record = came.scores_of(method), evidence_of(run, method), _record(run, method)
+        evidence, record = read_evidence(run.path, method), _record(run, method)
+        scores = came.scores_of(method)
         visits, promise, hits, periods = 0, None, 0, []
         if k is not None:
             visits, promise, hits = _counted(evidence, came, scores, np.arange(n), min(k, n))
@@ -184,19 +184,6 @@ def outcomes(run: RunFolder, came: Came, methods: Sequence[str], first: int | No
         gain = _gain(run, record, config, method, came, part, known)
         found.append(Outcome(method, n, len(part.y), visits, promise, hits, statistics, gain, periods))
     return found
-
-
-def evidence_of(run: RunFolder, method: str) -> Evidence:
-    """Return the labelled rows that a promise comes from, with the scores of a method.
-
-    Raises:
-        RunError: the method is not finished, or the folder lacks what the promise is made from.
-    """
-    if not run.begun:
-        return read_ranking(run.path).evidence
-    if _record(run, method) is None or (scores := load_scores(run.method(method, make=False))) is None:
-        raise RunError(f"run: {run.path} has not finished {method}; continue with `ltr run {run.config}`")
-    return dataclasses.replace(read_evidence(run.path), scores=scores.test[None])
 
 
 def _record(run: RunFolder, method: str) -> Json | None:
