@@ -172,13 +172,18 @@ def check_eval(arguments: argparse.Namespace) -> tuple[Any, Any]:
     return read_run(arguments.run), read_qrels(arguments.qrels)
 
 
-def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults]:
-    """Return the folder or file of a sweep, and its results."""
-    from trainers.records import read_sweep
-    from trainers.run.folder import find_sweep
+def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults | RunFolder]:
+    """Return the folder or file of a sweep with its results, or the folder of a run."""
+    from trainers.files import RunError
+    from trainers.records import is_sweep, read_sweep
+    from trainers.run.folder import RunFolder, find_reported
 
-    sweep = find_sweep(arguments.runs)
-    return sweep, read_sweep(sweep)
+    found = find_reported(arguments.runs)
+    if is_sweep(found):
+        return found, read_sweep(found)
+    if arguments.reference is not None:
+        raise RunError(f"--reference: goes with sweeps, and {found} is one run")
+    return found, RunFolder(found)
 
 
 def check_board(arguments: argparse.Namespace) -> None:
@@ -356,14 +361,19 @@ def _interrupted(arguments: argparse.Namespace, folder: Path) -> int:
 
 
 def report(arguments: argparse.Namespace) -> int:
-    """Make tables and figures of a sweep."""
+    """Make tables and figures of a sweep or run."""
+    from trainers.ranking_files import read_answer
     from trainers.report.reference import read_reference
     from trainers.report.report import write_report
+    from trainers.run.folder import PAGE, RunFolder
 
-    sweep, results = arguments.given
-    folder = arguments.output or (sweep.parent if sweep.is_file() else sweep) / "report"
+    found, results = arguments.given
+    folder = arguments.output or (found.parent if found.is_file() else found) / "report"
     reference = None if arguments.reference is None else read_reference(arguments.reference)
     options = {"title": arguments.title, "reference": reference, "markdown": arguments.markdown}
+    if isinstance(results, RunFolder):
+        options["answer"] = read_answer(found) if (found / PAGE).exists() else None
+        results = _results_of(results)
     written = write_report(results, folder, **options)
     if arguments.json:
         _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
@@ -391,18 +401,22 @@ def board(arguments: argparse.Namespace) -> int:
 
 def show(arguments: argparse.Namespace) -> int:
     """Print the table of a run."""
-    from trainers.files import RunError
-    from trainers.run.results import read_results
-
-    folder: RunFolder = arguments.given
-    results = read_results(folder)
-    if results is None or not results.rows:
-        raise RunError(f"run: {folder.path} has no results yet; continue with `ltr run {folder.config}`")
+    results = _results_of(arguments.given)
     if arguments.json:
         _print_json(results.to_dict())
     else:
         _print_table(results)
     return 0
+
+
+def _results_of(folder: RunFolder) -> Results:
+    from trainers.files import RunError
+    from trainers.run.results import read_results
+
+    results = read_results(folder)
+    if results is None or not results.rows:
+        raise RunError(f"run: {folder.path} has no results yet; continue with `ltr run {folder.config}`")
+    return results
 
 
 def predict(arguments: argparse.Namespace) -> int:

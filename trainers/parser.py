@@ -240,13 +240,13 @@ def parser_of_ltr() -> _Parser:
     report = add(
         commands.report,
         "report",
-        "make tables and figures of a sweep, finished or not",
-        "It writes report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
-        "one file, for further reports and sweeps).",
+        "make tables and figures of a sweep or run, finished or not",
+        "It writes report.md and report.html (one file with everything in it); of a sweep also figures/ and "
+        "cells.jsonl (all results in one file, for further reports and sweeps).",
         "trainers.report.report",
         early=commands.check_report,
     )
-    report("runs", metavar="RUNS", help="a sweep's folder, the name of one in runs/, or a cells.jsonl")
+    report("runs", metavar="RUNS", help="folder of a sweep or run, its name in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
     report("--reference", metavar="CSV", type=Path, help="published values to compare with")
     report("--markdown", metavar="FILE", type=Path, help="write the Markdown here too, with links to DIR")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ltr.answer.answer import Answer, Curve, Entry, Learned, Rows, make_answer, method_sentence, ranked_by, warnings_of
 from ltr.answer.evidence import Bin, Evidence, Found, Interval
-from ltr.answer.page import as_html, as_text, headline
+from ltr.answer.page import as_html, as_text, curve_html, curve_table, headline
 from ltr.answer.reasons import Reason, Typical, cell_text, effects, typical_cells
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
     "as_html",
     "as_text",
     "cell_text",
+    "curve_html",
+    "curve_table",
     "effects",
     "headline",
     "make_answer",

@@ -124,8 +124,8 @@ def _reliability(answer: Answer) -> list[tuple[str, str, str]]:
 _RELIABILITY = ("chance said", "hits seen", "rows")
 
 
-def _curve(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return headings and rows of a short table of the curve."""
+def curve_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and rows of a short table of hits by visits."""
     curve = answer.curve
     each = "visits of each" if answer.queries is not None else "visits"
     wanted = [answer.asked * part for part in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)]
@@ -166,7 +166,7 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
     parts.append("\n".join(_list_lines(answer, width, shown)))
     if (left := len(answer.entries) - shown) > 0:
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
-    parts.append(_table("How many hits to expect by how many visits:", *_curve(answer), width))
+    parts.append(_table("How many hits to expect by how many visits:", *curve_table(answer), width))
     parts += [folded(text) for text in _record(answer)]
     parts.append(_table("How the chances held there:", _RELIABILITY, _reliability(answer), width))
     if answer.learned.notes:
@@ -217,8 +217,7 @@ def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> st
         whole: whether it is a file of its own; otherwise a part of another page, as in a notebook.
         more: where the rows are that are not shown.
     """
-    body = "\n".join(_html_parts(answer, more))
-    article = f'<article class="ltr-page">\n<style>{_STYLE}</style>\n{body}\n</article>'
+    article = _article("\n".join(_html_parts(answer, more)))
     if not whole:
         return article
     title = escape(f"{answer.learned.table}: whom to visit")
@@ -228,6 +227,15 @@ def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> st
         f"<title>{title}</title>\n<style>body {{ margin: 0; }} :root {{ color-scheme: light dark; }}</style>\n</head>\n"
         f"<body>\n<main>\n{article}\n</main>\n</body>\n</html>\n"
     )
+
+
+def curve_html(answer: Answer) -> str:
+    """Return the curve of hits by visits as a part of another HTML page."""
+    return _article(_svg(answer))
+
+
+def _article(body: str) -> str:
+    return f'<article class="ltr-page">\n<style>{_STYLE}</style>\n{body}\n</article>'
 
 
 def _html_parts(answer: Answer, more: str) -> Iterator[str]:
@@ -248,7 +256,7 @@ def _html_parts(answer: Answer, more: str) -> Iterator[str]:
     yield "<p>How the chances held there:</p>"
     yield _html_table(_RELIABILITY, _reliability(answer))
     yield "<p>How many hits to expect by how many visits:</p>"
-    yield _html_table(*_curve(answer))
+    yield _html_table(*curve_table(answer))
     yield "</details>"
     if learned.notes:
         items = "".join(f"<li>{_broken(one)}</li>" for one in learned.notes)

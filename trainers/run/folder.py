@@ -260,13 +260,9 @@ def find_run(text: str, runs_dir: str | Path = "runs", *, page: bool = False) ->
     return RunFolder(find(text, is_one, "run folder", runs_dir))
 
 
-def find_sweep(text: str) -> Path:
-    """Find a sweep's folder by its path or by its name in the runs folder, or a file of its results."""
-    places = (Path(text), Path("runs") / text)
-    for path in places:
-        if RunFolder(path).begun and not any(map(is_sweep, places)):
-            raise RunError(f"{path}: is one run, whose table `ltr show {path}` prints; ltr report takes sweeps")
-    return find(text, is_sweep, "sweep")
+def find_reported(text: str) -> Path:
+    """Find the folder of a sweep or run by its path or its name in the runs folder, or a file of a sweep's results."""
+    return find(text, _is_one, "run or sweep")
 
 
 def find_results(texts: Sequence[str]) -> list[Path]:
@@ -280,7 +276,7 @@ def find_results(texts: Sequence[str]) -> list[Path]:
                 advice = "`ltr run CONFIG` and `ltr sweep CONFIG` make some"
                 raise RunError(f"{text}: holds neither runs nor a sweep; {advice}")
         else:
-            several = [find(text, _is_one, "run or sweep")]
+            several = [find_reported(text)]
         for one in several:
             found.setdefault(one.resolve(), one)
     return list(found.values())
