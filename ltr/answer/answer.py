@@ -408,8 +408,8 @@ def ranked_by(ranker: Ranker, name: str, today: str | None = None) -> str:
     if isinstance(first, AutoRanker):
         found = method_sentence(first.comparison_, today)
     if isinstance(ranker, TwoStageRanker) and ranker.coef_ is not None:
-        which = "The list is" if ranker.top_k is None else f"Its first {ranker.top_k} rows are"
-        found += f" {which} then put in the order of a weighted sum of columns."
+        part = "list" if ranker.top_k is None else "top of the list"
+        found += f" The {part} is then put in the order of a weighted sum of columns."
     return found
 
 
