@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ltr.answer import Answer, Evidence, Learned, Rows
+    from ltr.answer.answer import Listed
     from ltr.data import TablePreparation
-    from ltr.rankers import AutoRanker, Ranker
+    from ltr.rankers import Ranker
+    from ltr.rankers.calibration import Calibration
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -51,7 +53,7 @@ NEW = "new"
 class RawRows:
     """Rows of a table as they are, to be ranked."""
 
-    listed: Any  # which rows they are: new, unlabelled, own or test
+    listed: Listed  # which rows they are
     where: str  # path of their file, or name of the frame
     columns: Mapping[str, Column]  # their cells
     numbers: IntArray  # their numbers in the file, from 1
@@ -247,7 +249,7 @@ def raw_new(
     if queries is not None:
         checked_queries(queries, len(queries), f"{where}: column {query!r}")
     n = len(next(iter(columns.values())))
-    return RawRows(NEW, where, columns, np.arange(1, n + 1), _own_of(where, frame), queries)
+    return RawRows("new", where, columns, np.arange(1, n + 1), _own_of(where, frame), queries)
 
 
 def check_rows(
@@ -279,6 +281,7 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     """
     import pandas as pd
 
+    from ltr.data.similar import similar_rows
     from ltr.rankers import AutoRanker
     from trainers.methods import first_stage_ranker, fit_auto
 
@@ -287,7 +290,6 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     names = preparation.get_feature_names_out().tolist()
     kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
     part = part.take(np.flatnonzero(kept))
-    today = config.baselines.auto.today
     ranker = first_stage_ranker(config, AUTO)
     assert isinstance(ranker, AutoRanker)
     progress = None
@@ -301,16 +303,51 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     except ValueError as error:
         raise RunError(f"{table.where}: {error}") from None
     ranker.prepare_with(preparation)
-    evidence, known = _evidence_of(ranker, part, today)
+    assert ranker.out_of_fold_ is not None
+    known = np.flatnonzero(~np.isnan(ranker.out_of_fold_[0]))  # with times, the first rows have no scores
+    if part.group is None and ranker.comparison_.similar is not None:
+        part = replace(part, group=similar_rows(part.X))
+    tested = part.take(known)
+    evidence = evidence_of(config, tested, names, ranker.out_of_fold_[:, known], ranker.calibration_)
     learned = learned_from(config, ranker, evidence, table, part)
     if given.raw is not None:
         return ranking_of(config, ranker, evidence, learned, given.raw)
-    at = np.flatnonzero(kept)[known]
-    own, rows_in_file = given.own, table.in_file(at)
-    columns = {name: column.take(at) for name, column in table.columns.items()}
-    queries = None if table.queries is None else table.queries[at]
-    raw = RawRows("own", table.where, columns, rows_in_file + 1, lambda: own().iloc[rows_in_file], queries)
-    return ranking_of(config, ranker, evidence, learned, raw, part.X[known])
+    return ranking_of(config, ranker, evidence, learned, labelled("own", table, tested.rows, given.own), tested.X)
+
+
+def labelled(listed: Listed, table: Table, rows: IntArray, own: Callable[[], pd.DataFrame]) -> RawRows:
+    """Return labelled rows of a table as rows to rank.
+
+    Args:
+        listed: which of them they are.
+        table: the table.
+        rows: their numbers among the labelled rows, from 0.
+        own: returns all rows of the table, with all columns as it has them.
+    """
+    in_file = table.in_file(rows)
+    columns = {name: column.take(rows) for name, column in table.columns.items()}
+    queries = None if table.queries is None else table.queries[rows]
+    return RawRows(listed, table.where, columns, in_file + 1, lambda: own().iloc[in_file], queries)
+
+
+def evidence_of(
+    config: Config, part: Part, names: Sequence[str], scores: FloatArray, known: Calibration | None = None
+) -> Evidence:
+    """Return labelled rows as what chances come from.
+
+    Args:
+        config: the config, which may name a column of today's scores.
+        part: the rows.
+        names: names of the features.
+        scores: scores of fits that have not seen them, (repeats, n).
+        known: the chance of a hit by score, where the ranker has learned it from these scores.
+    """
+    from ltr.answer import Evidence
+
+    today = config.baselines.auto.today
+    lists, groups = (None if of is None else np.unique(of, return_inverse=True)[1] for of in (part.qid, part.group))
+    of_today = None if today is None or today not in names else part.X.T[list(names).index(today)]
+    return Evidence(part.y.astype(np.float64), scores, lists, groups, part.own_weight, of_today, known)
 
 
 def learned_from(
@@ -379,38 +416,6 @@ def ranker_encodings(ranker: Ranker) -> tuple[Encoding, ...]:
 def encodings_of_features(preparation: TablePreparation | None, names: Sequence[str]) -> tuple[Encoding, ...]:
     """Return how columns become features; without a preparation the features with these names are the columns."""
     return tuple(Encoding(name, "number") for name in names) if preparation is None else preparation.encodings_
-
-
-def _evidence_of(ranker: AutoRanker, part: Part, today: str | None) -> tuple[Evidence, IntArray]:
-    """Return what the rows of a fit say about lists, and which of them do: with times, the first ones have no scores.
-
-    Args:
-        ranker: the fitted ranker.
-        part: the rows.
-        today: name of the feature with today's scores.
-    """
-    from ltr.answer import Evidence
-    from ltr.data.similar import similar_rows
-
-    assert ranker.out_of_fold_ is not None
-    known = np.flatnonzero(~np.isnan(ranker.out_of_fold_[0]))
-    groups = part.group
-    if groups is None and ranker.comparison_.similar is not None:
-        groups = similar_rows(part.X)
-
-    def numbered(of: IntArray | None) -> IntArray | None:
-        return None if of is None else np.unique(of[known], return_inverse=True)[1]
-
-    names = ranker.feature_names_in_.tolist()
-    return Evidence(
-        part.y[known].astype(np.float64),
-        ranker.out_of_fold_[:, known],
-        numbered(part.qid),
-        numbered(groups),
-        None if part.own_weight is None else part.own_weight[known],
-        None if today is None else part.X[known, names.index(today)],
-        ranker.calibration_,
-    ), known
 
 
 def hit_of(table: Table) -> str:

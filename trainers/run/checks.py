@@ -8,7 +8,7 @@ from ltr.checks import is_trusting
 from ltr.data import TableError
 from trainers.config import Config
 from trainers.ranking import check_rows, encodings_of_features, problems_of_answer, rows_to_rank
-from trainers.run.folder import as_begun, check_run
+from trainers.run.folder import check_run
 from trainers.task.data import Source, Split, glimpse, split_of
 from trainers.task.options import check_columns, check_lists, follow_labels, unset_following
 
@@ -24,7 +24,6 @@ def check_config(config: Config, *, fresh: bool = False) -> Config:
         ConfigError: the config differs from that of the run to continue, or does not go with data by query.
         RunError: the folder holds other files than those of a run, or a damaged config.
     """
-    config = as_begun(config, fresh=fresh)
     early = glimpse(config.data)
     check_lists(follow_labels(config, early), early)
     check_run(config, fresh=fresh, undecided=unset_following(config))

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from ltr.answer import Evidence, headline
 from ltr.data.columns import Column
 from trainers.config import CARD, EXACT, Config
 from trainers.files import write_atomic
-from trainers.ranking import Ranking, RawRows, learned_from, ranking_of, rows_to_rank
+from trainers.ranking import Ranking, RawRows, evidence_of, labelled, learned_from, ranking_of, rows_to_rank
 from trainers.ranking_files import EVIDENCE, write_page
 from trainers.run.methods import Context, load_scores
 from trainers.run.predict import ranker_of
 from trainers.run.results import Results
-from trainers.task.data import FloatArray, Split
+from trainers.task.data import Split
 from trainers.task.raw import test_rows
 
 
@@ -41,26 +39,14 @@ def write_run_page(context: Context, results: Results) -> Results:
     scores = load_scores(context.run.method(method, make=False)) if method else None
     if scores is None:
         return results
-    evidence = _evidence(context, scores.test)
+    split = context.split
+    evidence = evidence_of(context.config, split.test, split.feature_names, scores.test[None])
     ranking = _ranking(context, method, evidence) if deployed not in ("", CARD) else None
     if ranking is None:
         write_atomic(context.run.path / EVIDENCE, evidence.to_bytes())
         return results
     write_page(ranking, context.run.path)
     return replace(results, answer=headline(ranking.answer))
-
-
-def _evidence(context: Context, scores: FloatArray) -> Evidence:
-    """Return the test set with the scores of a method."""
-    test, today = context.split.test, context.config.baselines.auto.today
-    names = context.split.feature_names
-    return Evidence(
-        test.y.astype(np.float64),
-        scores[None],
-        test.qid,
-        None if test.group is None else np.unique(test.group, return_inverse=True)[1],
-        today=test.X[:, names.index(today)] if today in names else None,
-    )
 
 
 def _ranking(context: Context, method: str, evidence: Evidence) -> Ranking | None:
@@ -85,12 +71,8 @@ def _ranking(context: Context, method: str, evidence: Evidence) -> Ranking | Non
 def _test_rows(config: Config, split: Split) -> RawRows:
     """Return the rows of the test set as the list has them."""
     rows, test = test_rows(config.data, split), split.test
-    if split.tables is None:
-        columns = {name: Column(name, test.X[:, at]) for at, name in enumerate(split.feature_names)}
-        where, numbers, queries = str(config.data.name or config.data.path), test.rows, test.qid
-    else:
-        table = split.tables[1]
-        columns = {name: column.take(test.rows) for name, column in table.columns.items()}
-        where, numbers = table.where, table.in_file(test.rows)
-        queries = None if table.queries is None else table.queries[test.rows]
-    return RawRows("test", where, columns, numbers + 1, lambda: rows, queries)
+    if split.tables is not None:
+        return replace(labelled("test", split.tables[1], test.rows, lambda: rows), own=lambda: rows)
+    columns = {name: Column(name, test.X[:, at]) for at, name in enumerate(split.feature_names)}
+    where = str(config.data.name or config.data.path)
+    return RawRows("test", where, columns, test.rows + 1, lambda: rows, test.qid)
