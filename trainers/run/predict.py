@@ -83,11 +83,7 @@ def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = Fal
     """
     chosen = method_of(run, method)
     ranker = load_ranker(run.method(chosen))
-    if chosen == CARD and prepared:
-        return ranker
-    with reading(run.origin):  # models of earlier versions do not hold the names
-        ranker.name_features([str(name) for name in run.facts["data"]["features"]])
-    if prepared and run.preparation.exists():
+    if prepared and chosen != CARD and run.preparation.exists():
         with reading(run.preparation):
             ranker.prepare_with(TablePreparation.from_json(run.preparation.read_text(encoding="utf-8")))
     return ranker
