@@ -201,7 +201,7 @@ def test_queries_promise_hits_of_each(by_query):
     assert half.visits == 40
     assert half.promise.high - half.promise.low < found.promise.high - found.promise.low
     assert by_query.outcome(new, first=3).visits == 30
-    with pytest.raises(DataError, match="the query of each row in a column, as the table has 'ward'"):
+    with pytest.raises(DataError, match="the query of each row in a column 'ward'"):
         by_query.outcome(NEW)
 
 
@@ -260,8 +260,7 @@ def test_first_rows_of_lists_by_brute_force():
     ],
 )
 def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected):
-    facts = {"label": {"column": "y", "positive": positive}}
-    np.testing.assert_array_equal(labels_that_came({"y": cells}, facts, None, "t"), expected)
+    np.testing.assert_array_equal(labels_that_came({"y": cells}, "y", positive, "t"), expected)
 
 
 @pytest.mark.parametrize(
@@ -275,13 +274,12 @@ def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected
     ],
 )
 def test_labels_that_cannot_be_those_of_the_run_are_refused(cells, positive, message):
-    facts = {"label": {"column": "y", "positive": positive}}
     with pytest.raises(DataError, match=message):
-        labels_that_came({"y": cells}, facts, None, "t")
+        labels_that_came({"y": cells}, "y", positive, "t")
     with pytest.raises(DataError, match="no column 'z' that says what came"):
-        labels_that_came({"y": cells}, facts, "z", "t")
+        labels_that_came({"y": cells}, "z", positive, "t")
     with pytest.raises(DataError, match="name the column that says what came"):
-        labels_that_came({"y": cells}, {}, None, "t")
+        labels_that_came({"y": cells}, None, None, "t")
 
 
 def test_predictions_that_do_not_go_with_outcomes_are_refused(results, tmp_path, capsys):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,17 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.answer import Evidence, Interval
-from ltr.data import DataError, Reading, TableError, format_of
+from ltr.data import DataError, TableError, format_of
 from ltr.data.columns import Column, text_of
 from ltr.data.dataset import checked_queries
 from ltr.data.encoding import notes_on
 from ltr.data.table_files import read_file
 from ltr.data.times import Times, times_of
-from ltr.rankers import Choice, Ranker
+from ltr.rankers import Choice
 from ltr.statistics import RankStatistic
 from trainers.config import AUTO, EXACT, Config, load_config
 from trainers.csv_text import PREFIX
-from trainers.files import Json, reading, to_json
+from trainers.files import Json, to_json
 from trainers.ranking_files import read_evidence, read_ranker
 from trainers.run.folder import RunFolder
 from trainers.run.page import visits_of
@@ -39,9 +39,7 @@ from trainers.task.data import FloatArray, IntArray, Part
 from trainers.task.measures import first_rows, mean_share, share_name, statistics_of, sum_over_queries
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-_JOINED = "row"  # the column of `ltr predict` that says which row it was
+    pass
 
 
 @dataclass(frozen=True)
@@ -98,17 +96,9 @@ class Outcome:
         rows = [[name, *map(number, values)] for name, values in self.statistics.items()]
         parts.append(markdown_table(["statistic", "labelled rows", "these rows"], rows, left=1))
         if self.periods:
-            cells = [
-                [
-                    one["period"],
-                    *(f"{one[key]:.4g}" for key in ("rows", "visits", "expected")),
-                    f"{one['low']:.4g} to {one['high']:.4g}",
-                    str(one["hits"]),
-                ]
-                for one in self.periods
-            ]
-            headings = ["period", "rows", "visits", "promised hits", "90 %", "came"]
-            parts.append(markdown_table(headings, cells, left=1))
+            form = "{period}|{rows}|{visits}|{expected:.4g}|{low:.4g} to {high:.4g}|{hits}"
+            cells = [form.format(**one).split("|") for one in self.periods]
+            parts.append(markdown_table(["period", "rows", "visits", "promised hits", "90 %", "came"], cells, left=1))
         return "\n\n".join(parts)
 
 
@@ -164,31 +154,30 @@ def outcomes(run: RunFolder, came: Came, methods: Sequence[str], first: int | No
     Raises:
         RunError: a folder that lacks what it promised.
     """
-    config, labels = load_config(run.config), np.nan_to_num(came.labels).astype(np.int64)
-    k, n = visits_of(config) if first is None else first, len(labels)
-    known = ~np.isnan(came.labels)
-    found = []
+    config, n, known = load_config(run.config), len(came.labels), ~np.isnan(came.labels)
+    k, part, found = visits_of(config) if first is None else first, _part(came, known), []
     for method in methods:
-        evidence, record = read_evidence(run.path, method), _record(run, method)
-        scores = came.scores_of(method)
+        evidence, scores = read_evidence(run.path, method), came.scores_of(method)
         visits, promise, hits, periods = 0, None, 0, []
         if k is not None:
             visits, promise, hits = _counted(evidence, came, scores, np.arange(n), min(k, n))
             for period, rows in () if came.times is None else came.times.periods():
                 share = k if came.queries is not None else max(1, round(min(k, n) * len(rows) / n))
                 taken, expected, came_then = _counted(evidence, came, scores, rows, share)
-                counts: Json = {"period": period, "rows": len(rows), "visits": taken}
-                periods.append({**counts, **_named(expected), "hits": came_then})
-        part = Part(np.empty((int(known.sum()), 0)), labels[known], _numbered(came.queries, known))
-        statistics = _statistics(evidence, record, config, scores[known], part)
-        gain = _gain(run, record, config, method, came, part, known)
+                counts = {"period": period, "rows": len(rows), "visits": taken, **_named(expected), "hits": came_then}
+                periods.append(counts)
+        before = Part(np.empty((len(evidence.labels), 0)), evidence.labels.astype(np.int64), evidence.lists)
+        pairs = ((evidence.scores.mean(axis=0), before), (scores[known], part))
+        gain = _gain(run, config, came, part, known) if method == EXACT and run.begun and len(part.y) else None
+        statistics = _statistics(config, pairs)
         found.append(Outcome(method, n, len(part.y), visits, promise, hits, statistics, gain, periods))
     return found
 
 
-def _record(run: RunFolder, method: str) -> Json | None:
-    """Return the record of a finished method of a run; None for the page of a ranking."""
-    return run.method(method, make=False).result() if run.begun else None
+def _part(came: Came, known: NDArray[np.bool_]) -> Part:
+    """Return the rows of which it is known what came."""
+    labels = np.nan_to_num(came.labels).astype(np.int64)
+    return Part(np.empty((len(known), 0)), labels, came.queries).take(known).numbered()
 
 
 def _counted(
@@ -202,51 +191,30 @@ def _counted(
     return int(visited.sum()), promise, int((labels[visited] > 0).sum())
 
 
-def _numbered(queries: IntArray | None, rows: NDArray[Any]) -> IntArray | None:
-    return None if queries is None else np.unique(queries[rows], return_inverse=True)[1]
-
-
 def _statistics(
-    evidence: Evidence, record: Json | None, config: Config, scores: FloatArray, part: Part
+    config: Config, pairs: Sequence[tuple[FloatArray, Part]]
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Return the statistics of the labelled rows and of these, those that are sums also as shares of the best value."""
-    of_test = Part(np.empty((len(evidence.labels), 0)), evidence.labels.astype(np.int64), evidence.lists)
-    ranked = evidence.scores.mean(axis=0)
-    here = statistics_of(scores, part, config) if len(part.y) else {}
-    test = statistics_of(ranked, of_test, config) if record is None else record["test"]
-    found = {name: (test.get(name), here.get(name)) for name in test}
-    for name in list(found) if len(part.y) and part.qid is None else ():
-        if share_name(name) != name and RankStatistic.parse(name).length is None:
-            pairs = ((ranked, of_test), (scores, part))
-            values = [mean_share(order, rows, name, config.statistics) for order, rows in pairs]
-            found[share_name(name)] = (values[0], values[1])
-    return found
+    """Return the statistics of two lists, of sums also as shares of the best value; None where undefined."""
+    values = [statistics_of(scores, part, config) if len(part.y) else {} for scores, part in pairs]
+    for (scores, part), of_list in zip(pairs, values, strict=True):
+        for name in list(of_list) if part.qid is None else ():  # those of queries are such shares
+            if RankStatistic.parse(name).length is None:
+                of_list.setdefault(share_name(name), mean_share(scores, part, name, config.statistics))
+    return {name: (value, values[1].get(name)) for name, value in values[0].items()}
 
 
-def _gain(
-    run: RunFolder,
-    record: Json | None,
-    config: Config,
-    method: str,
-    came: Came,
-    part: Part,
-    known: NDArray[np.bool_],
-) -> dict[str, Any] | None:
+def _gain(run: RunFolder, config: Config, came: Came, part: Part, known: NDArray[np.bool_]) -> dict[str, Any] | None:
     """Return the gain of reranking that was promised of a list like the training list, and what came of it."""
-    if record is None or method != EXACT or not len(part.y):
+    made = (run.method(EXACT, make=False).result() or {}).get("choice")
+    if made is None or config.base not in run.fitted or not (choice := Choice.from_dict(made)).reranks:
         return None
-    if record.get("choice") is None or config.base not in run.fitted:
-        return None
-    choice = Choice.from_dict(record["choice"])
-    if not choice.reranks:
-        return None
-    values = [
+    after, before = (
         sum_over_queries(came.scores_of(name)[known], part.y, part.qid, choice.statistic, config.statistics)
         for name in (EXACT, config.base)
-    ]
+    )
     promise = {"expected": choice.expected, "low": choice.low, "high": choice.high}
-    came_of_it = (values[0] - values[1]) / part.n_queries
-    return {"statistic": choice.statistic, "base": config.base, **promise, "came": came_of_it}
+    gained = (after - before) / part.n_queries
+    return {"statistic": choice.statistic, "base": config.base, **promise, "came": gained}
 
 
 def came_of_file(
@@ -274,13 +242,47 @@ def came_of_file(
         DataError: a table that cannot be used.
         RunError: a run of other data, or a damaged one.
     """
-    facts, reading_of = _facts(run), load_config(run.config).data.reading
-    columns = _columns(data, facts, reading_of)
+    options, columns = load_config(run.config).data, []
+    for path in filter(None, (data, predictions)):
+        if format_of(path) == "svmlight":
+            raise DataError(f"{path}: outcomes are read from tables, in which a column says what came")
+        columns.append(read_file(path, options.reading, ids=options.query).columns)
     if predictions is None:
-        return came_of_columns(run, columns, label, str(data), new_values=new_values, note=note)
-    labels = labels_that_came(columns, facts, label, str(data))
-    ranked = _columns(predictions, facts, reading_of)
-    return _joined(columns, labels, data, ranked, predictions, by, facts, _dates(run), note)
+        return came_of_columns(run, columns[0], label, str(data), new_values=new_values, note=note)
+    labels = labels_that_came(columns[0], *_label_of(run, label), str(data))
+    prefix = PREFIX if f"{PREFIX}score" in columns[1] else ""  # which the names have where the table has one of them
+    if f"{prefix}score" not in columns[1]:
+        raise DataError(f"{predictions}: has no column 'score', as the output of `ltr predict` has")
+    own, keys = _keys(((data, columns[0]), (predictions, columns[1])), "row" if by is None else by)
+    if missing := len(set(own) - set(keys)):
+        note(f"{data}: {missing} of {len(labels)} rows are not among those of {predictions}, and are left out")
+    known = dict(zip(own, labels.tolist(), strict=True))
+    found, scores = np.array([known.get(key, np.nan) for key in keys]), Column("score", columns[1][f"{prefix}score"])
+    if np.isnan(found).all():
+        raise DataError(f"{data}: no row has a {by or 'row'!r} of {predictions}")
+    if (values := scores.numbers) is None or np.isnan(values).any():
+        raise DataError(f"{predictions}: column 'score' must hold a number in each row")
+    ids, times = _units(run, columns[1], f"{prefix}query", str(predictions))
+    return Came(found, ids, times, lambda method: values)
+
+
+def _keys(files: Sequence[tuple[Path, Mapping[str, Any]]], key: str) -> Iterator[list[str]]:
+    """Yield the text by which the rows of each file are known.
+
+    Raises:
+        DataError: a file without it, or with rows that have none of their own.
+    """
+    for path, have in files:
+        if key not in have:
+            shared = ", ".join(name for name in files[0][1] if name in files[1][1]) or "none"
+            rule = f"has no column {key!r} that says which row is which"
+            raise DataError(f"{path}: {rule}; columns of both files are: {shared}; name one by --by COLUMN")
+        texts = Column(key, have[key]).texts
+        known, counts = np.unique(texts.astype(str), return_counts=True)
+        if counts.max() > 1 or "" in known:
+            bad = "" if "" in known else known[np.argmax(counts)]
+            raise DataError(f"{path}: each row needs its own {key!r}, got {str(bad)!r} in several rows or none")
+        yield texts.tolist()
 
 
 def came_of_columns(
@@ -295,14 +297,8 @@ def came_of_columns(
     """Return what came of rows with the columns of the run's table; see `came_of_file`."""
     import pandas as pd
 
-    facts, note = _facts(run), functools.cache(note)  # of several methods, once
-    labels, given, ids = labels_that_came(columns, facts, label, where), None, None
-    if "queries" in facts:
-        query = str(facts.get("query"))
-        if query not in columns:
-            raise DataError(f"{where}: outcomes need the query of each row in a column, as the table has {query!r}")
-        given = np.asarray(columns[query])
-        ids = checked_queries(given, len(labels), f"column {query!r}")[0]
+    query, note = load_config(run.config).data.query, functools.cache(note)  # of several methods, once
+    ids, times = _units(run, columns, query, where)
     frame = pd.DataFrame(dict(columns))
 
     @functools.cache
@@ -314,31 +310,31 @@ def came_of_columns(
             for text in notes_on(cells, preparation.encodings_):
                 note(f"{where}: {text}")
         try:
-            return scores_in_order(ranker, frame, given)
+            ranked = ranker.rank(frame, None if ids is None else np.asarray(columns[str(query)])).sort_index()
         except TableError as error:
             raise TableError(where, error.problems) from None
+        return np.asarray(ranked["total" if "total" in ranked else "score"], dtype=np.float64)
 
-    return Came(labels, ids, _times(columns, facts, ids, _dates(run), where), scores_of)
-
-
-def scores_in_order(ranker: Ranker, table: pd.DataFrame, queries: NDArray[Any] | None) -> FloatArray:
-    """Return the scores of rows, (n,), as the list of a ranker has them."""
-    ranked = ranker.rank(table, queries).sort_index()
-    return np.asarray(ranked["total" if "total" in ranked else "score"], dtype=np.float64)
+    return Came(labels_that_came(columns, *_label_of(run, label), where), ids, times, scores_of)
 
 
-def labels_that_came(columns: Mapping[str, Any], facts: Json, label: str | None, where: str) -> FloatArray:
+def _label_of(run: RunFolder, label: str | None) -> tuple[str | None, str | None]:
+    """Return the column of labels, by default that of the run, and the text of the positives."""
+    data = load_config(run.config).data
+    own: Json = {"column": data.label, "positive": data.positive}
+    own = (run.facts["data"].get("label") or {}) if run.begun else own
+    return own.get("column") if label is None else label, own.get("positive")
+
+
+def labels_that_came(columns: Mapping[str, Any], name: str | None, positive: str | None, where: str) -> FloatArray:
     """Return the labels in a column of outcomes, read as those of the run were; NaN where there is none.
 
     Raises:
         DataError: no such column, other labels than the run's, or none at all.
     """
-    of_run = facts.get("label") or {}
-    name, positive = of_run.get("column") if label is None else label, of_run.get("positive")
-    if name is None:
-        raise DataError(f"{where}: name the column that says what came: --label COLUMN")
-    if name not in columns:
-        raise DataError(f"{where}: no column {name!r} that says what came; name it by --label COLUMN")
+    if name is None or name not in columns:
+        lacks = "" if name is None else f"no column {name!r} that says what came; "
+        raise DataError(f"{where}: {lacks}name the column that says what came: --label COLUMN")
     column = Column(name, columns[name])
     if column.missing.all():
         raise DataError(f"{where}: column {name!r} says of no row what came")
@@ -347,91 +343,31 @@ def labels_that_came(columns: Mapping[str, Any], facts: Json, label: str | None,
         if wrong:
             raise DataError(f"{where}: column {name!r} holds {wrong[0]!r}, which the run's table has as {positive!r}")
         return np.where(column.missing, np.nan, (column.texts == text_of(positive)).astype(np.float64))
-    values = column.numbers
-    good = None if values is None else column.missing | ((values >= 0) & (values == np.floor(values)))
-    if values is None or good is None or not good.all():
-        got = column.not_a_number[1] if values is None or good is None else f"{values[np.argmin(good)]:g}"
+    values = np.full(len(column), -1.0) if column.numbers is None else column.numbers
+    if (wrong_rows := ~column.missing & ~((values >= 0) & (values == np.floor(values)))).any():
+        got = column.not_a_number[1] if column.numbers is None else f"{values[np.argmax(wrong_rows)]:g}"
         rule = "labels as the run's: 0 and 1, or with queries whole numbers"
         raise DataError(f"{where}: column {name!r} must hold {rule}, got {got!r}")
     return values
 
 
-def _facts(run: RunFolder) -> Json:
-    """Return the facts of the data that a run learned from, or the page of a ranking."""
-    if run.begun:
-        with reading(run.origin):
-            return dict(run.facts["data"])
-    data = load_config(run.config).data
-    facts: Json = {"label": {"column": data.label, "positive": data.positive}, "time": data.time}
-    return facts if data.query is None else {**facts, "query": data.query, "queries": {}}
-
-
-def _dates(run: RunFolder) -> dict[str, Any]:
-    options = load_config(run.config).data
-    return {"date_format": options.date_format, "first_year": options.first_year}
-
-
-def _columns(path: Path, facts: Json, how: Reading) -> Mapping[str, Any]:
-    if format_of(path) == "svmlight":
-        raise DataError(f"{path}: outcomes are read from tables, in which a column says what came")
-    return read_file(path, how, ids=facts.get("query")).columns
-
-
-def _times(
-    columns: Mapping[str, Any], facts: Json, ids: IntArray | None, dates: Mapping[str, Any], where: str
-) -> Times | None:
-    """Return the times of rows, where they have the run's column of times."""
-    if (name := facts.get("time")) is None or name not in columns:
-        return None
-    times, problems = times_of(Column(name, columns[name]), ids, **dates)
-    if problems:
-        raise DataError(f"{where}: {problems[0].text}")
-    return times
-
-
-def _joined(
-    columns: Mapping[str, Any],
-    labels: FloatArray,
-    data: Path,
-    ranked: Mapping[str, Any],
-    predictions: Path,
-    by: str | None,
-    facts: Json,
-    dates: Mapping[str, Any],
-    note: Callable[[str], None],
-) -> Came:
-    """Return predicted rows with the labels of the outcomes that have the same key."""
-    key = _JOINED if by is None else by
-    for path, have in ((data, columns), (predictions, ranked)):
-        if key not in have:
-            shared = ", ".join(name for name in columns if name in ranked) or "none"
-            rule = f"has no column {key!r} that says which row is which"
-            raise DataError(f"{path}: {rule}; columns of both files are: {shared}; name one by --by COLUMN")
-    prefix = PREFIX if f"{PREFIX}score" in ranked else ""  # which the names have where the table has one of them
-    if f"{prefix}score" not in ranked:
-        raise DataError(f"{predictions}: has no column 'score', as the output of `ltr predict` has")
-    keys = []
-    for path, have in ((data, columns), (predictions, ranked)):
-        texts = Column(key, have[key]).texts
-        known, counts = np.unique(texts.astype(str), return_counts=True)
-        if counts.max() > 1 or "" in known:
-            bad = "" if "" in known else known[np.argmax(counts)]
-            raise DataError(f"{path}: each row needs its own {key!r}, got {str(bad)!r} in several rows or none")
-        keys.append(texts.tolist())
-    known_labels = dict(zip(keys[0], labels.tolist(), strict=True))
-    if missing := len(set(keys[0]) - set(keys[1])):
-        note(f"{data}: {missing} of {len(labels)} rows are not among those of {predictions}, and are left out")
-    found = np.array([known_labels.get(text, np.nan) for text in keys[1]])
-    if np.isnan(found).all():
-        raise DataError(f"{data}: no row has a {key!r} of {predictions}")
-    scores, ids = Column("score", ranked[f"{prefix}score"]).numbers, None
-    if scores is None or np.isnan(scores).any():
-        raise DataError(f"{predictions}: column 'score' must hold a number in each row")
-    if "queries" in facts:
-        if (query := f"{prefix}query") not in ranked:
-            raise DataError(f"{predictions}: has no column {query!r}, as the output of `ltr predict` has for this run")
-        ids = checked_queries(np.asarray(ranked[query]), len(found), f"column {query!r}")[0]
-    return Came(found, ids, _times(ranked, facts, ids, dates, str(predictions)), lambda method: scores)
+def _units(
+    run: RunFolder, columns: Mapping[str, Any], query: str | None, where: str
+) -> tuple[IntArray | None, Times | None]:
+    """Return the number of each row's query, where the run has queries, and its time, where the rows have one."""
+    options, ids, times = load_config(run.config).data, None, None
+    if "queries" in run.facts["data"] if run.begun else options.query is not None:
+        if query not in columns:
+            named = "" if query is None else f" {query!r}"
+            raise DataError(f"{where}: outcomes need the query of each row in a column{named}")
+        given = np.asarray(columns[str(query)])
+        ids = checked_queries(given, len(given), f"column {query!r}")[0]
+    if options.time in columns:
+        column = Column(str(options.time), columns[str(options.time)])
+        times, problems = times_of(column, ids, date_format=options.date_format, first_year=options.first_year)
+        if problems:
+            raise DataError(f"{where}: {problems[0].text}")
+    return ids, times
 
 
 def methods_of(run: RunFolder, method: str | None, *, every: bool = False) -> list[str]:
