@@ -80,16 +80,17 @@ def write_ranking(
 def write_page(
     ranking: Ranking, folder: Path, *, quote_formulas: bool = False, note: Callable[[str], None] = lambda text: None
 ) -> None:
-    """Write the page of a ranking, its list and the rows that the chances come from; see `write_ranking`."""
+    """Write the page of a ranking, the list of a table, and the rows that chances come from; see `write_ranking`."""
     from ltr.answer import as_html
 
-    rows = list_csv(ranking, quote_formulas=quote_formulas)
+    if ranking.ranker.preparation_ is not None:
+        rows = list_csv(ranking, quote_formulas=quote_formulas)
+        write_atomic(folder / LIST, rows.text.encode())
+        if rows.formulas and not quote_formulas:
+            note(f"warning: {rows.warning}")
     write_atomic(folder / EVIDENCE, ranking.evidence.to_bytes())
-    write_atomic(folder / LIST, rows.text.encode())
     write_atomic(folder / HTML, as_html(ranking.answer).encode())
     write_json(folder / PAGE, ranking.answer.to_dict())
-    if rows.formulas and not quote_formulas:
-        note(f"warning: {rows.warning}")
 
 
 def list_csv(ranking: Ranking, *, quote_formulas: bool = False) -> CsvText:

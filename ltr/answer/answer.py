@@ -28,6 +28,7 @@ from ltr.rankers.two_stage import TwoStageRanker
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+_LISTED = 10_000  # rows to visit that a page names, at most
 _REASONED = 1000  # rows that get reasons, at most
 _SCORED = 60_000  # rows that are scored for reasons, at most
 _FEW_HITS = 20
@@ -125,7 +126,7 @@ class Answer:
         chance: hits to expect by as many visits at random.
         curve: hits to expect by number of visits, of each query where there are queries.
         found: what was found among the labelled rows.
-        entries: the rows to visit, list after list from the top.
+        entries: the rows to visit, list after list from the top; the first 10,000 of them.
         warnings: what to know about these rows before acting on the list.
     """
 
@@ -277,7 +278,7 @@ def make_answer(
             line,
         ),
         found,
-        tuple(_entries(ranker, learned, rows, first, places, scores, chances)),
+        tuple(_entries(ranker, learned, rows, first[:_LISTED], places, scores, chances)),
         (*_about_today(found, learned.today), *_about_list(rows, visits, sizes), *rows.warnings),
     )
     return answer, scores
@@ -295,9 +296,10 @@ def _entries(
     """Return the rows to visit, the first ones with their reasons."""
     reasoned = first[: min(_REASONED, max(20, _SCORED // max(1, len(learned.typical))))]
     effect = effects(rows.features[reasoned], learned.typical, ranker._scores)
+    columns = {cell.column: rows.columns[cell.column].take(reasoned) for cell in learned.typical}
     found = []
     for at, row in enumerate(first):
-        reasons = reasons_of(effect[at], learned.typical, rows.columns, int(row)) if at < len(reasoned) else ()
+        reasons = reasons_of(effect[at], learned.typical, columns, at) if at < len(reasoned) else ()
         query = None if rows.queries is None else str(rows.queries[row])
         number, name = int(rows.numbers[row]), rows.names[row]
         found.append(Entry(int(places[row]), name, number, float(chances[row]), float(scores[row]), reasons, query))

@@ -164,7 +164,7 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
     if warnings := [*answer.warnings, *answer.learned.warnings]:
         parts.append("\n".join(["Before you act:", *(folded(one, "- ", "  ") for one in warnings)]))
     parts.append("\n".join(_list_lines(answer, width, shown)))
-    if (left := len(answer.entries) - shown) > 0:
+    if (left := answer.visits - shown) > 0:
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
     parts.append(_table("How many hits to expect by how many visits:", *curve_table(answer), width))
     parts += [folded(text) for text in _record(answer)]
@@ -249,7 +249,7 @@ def _html_parts(answer: Answer, more: str) -> Iterator[str]:
     yield "<h2>Hits by visits</h2>"
     yield _svg(answer)
     yield f"<h2>The list</h2>\n{_html_list(answer)}"
-    if (left := len(answer.entries) - _IN_HTML) > 0:
+    if (left := answer.visits - _IN_HTML) > 0:
         yield f"<p>{left:,} more rows are in {escape(more)}.</p>"
     yield "<details><summary>Put to the test</summary>"
     yield from (f"<p>{_broken(text)}</p>" for text in _record(answer))

@@ -20,7 +20,7 @@
                             ranked.csv
       results.csv  .md  .json
       page.html  .json      whom to visit by the recommended ranker, and what to expect, as `ltr rank` writes them
-      list.csv              all rows of that list
+      list.csv              all rows of that list, where the data are a table
       evidence.npz          labels of the test set and the ranker's scores of it, from which the chances come
 """
 
