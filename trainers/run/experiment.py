@@ -44,6 +44,7 @@ def run_experiment(
     display: Display | None = None,
     helpers: Helpers | None = None,
     source: Source | Split | None = None,
+    page: bool = True,
 ) -> Results:
     """Run the experiment of a config, or go on with it, in the folder ``runs_dir/name``.
 
@@ -56,6 +57,7 @@ def run_experiment(
         display: what the user sees; nothing by default.
         helpers: processes that help to train the surrogates; none by default.
         source: the data, if they have been read or even split.
+        page: whether to make the page of the recommended ranker, once all methods are finished.
 
     Raises:
         DataError: the data cannot be used.
@@ -89,8 +91,11 @@ def run_experiment(
                         stop.check()
             finally:
                 # however the run ended, there is a table of what is finished
-                results = write_run_page(context, _results(context, records))
+                results = _results(context, records)
                 write_results(run, results)
+                if page:
+                    results = write_run_page(context, results)
+                    write_results(run, results)
                 write_overview(context, results)
     return results
 

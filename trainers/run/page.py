@@ -13,7 +13,8 @@ from ltr.data.columns import Column
 from trainers.config import CARD, EXACT, Config
 from trainers.files import write_atomic
 from trainers.ranking import Ranking, RawRows, evidence_of, labelled, learned_from, ranking_of, rows_to_rank
-from trainers.ranking_files import EVIDENCE, write_page
+from trainers.ranking_files import EVIDENCE, HTML, LIST, write_page
+from trainers.run.folder import PAGE
 from trainers.run.methods import Context, load_scores
 from trainers.run.predict import ranker_of
 from trainers.run.results import Results
@@ -43,6 +44,8 @@ def write_run_page(context: Context, results: Results) -> Results:
     evidence = evidence_of(context.config, split.test, split.feature_names, scores.test[None])
     ranking = _ranking(context, method, evidence) if deployed not in ("", CARD) else None
     if ranking is None:
+        for name in (PAGE, HTML, LIST):  # of earlier options
+            (context.run.path / name).unlink(missing_ok=True)
         write_atomic(context.run.path / EVIDENCE, evidence.to_bytes())
         return results
     write_page(ranking, context.run.path)
@@ -53,9 +56,11 @@ def _ranking(context: Context, method: str, evidence: Evidence) -> Ranking | Non
     config, split, visits = context.config, context.split, visits_of(context.config)
     ranker = context.unsaved.get(method)
     if ranker is None and context.run.method(method, make=False).model.exists():
-        ranker = ranker_of(context.run, method, prepared=True)
+        ranker = ranker_of(context.run, method)
     if ranker is None or visits is None:
         return None
+    if split.preparation is not None:
+        ranker.prepare_with(split.preparation)
     table = None if split.tables is None else split.tables[0]
     ids = [] if table is None else [name for name, kind in table.kinds.items() if kind.name == "id"]
     answer = config.answer.model_copy(update={"visits": visits, "id": config.answer.id or next(iter(ids), None)})
