@@ -105,7 +105,7 @@ class MethodFolder:
         if result is None:
             return None
         with reading(self.record):
-            files = result["files"]
+            files = dict(result["files"])
             if not all((self.path / name).exists() for name in files):
                 return None
         for name, digest in files.items():
