@@ -488,6 +488,11 @@ def test_a_run_ranks_new_rows_as_its_ranker_does(runs, kind, tmp_path, capsys):
     assert (ranked["row"] - 1).tolist() == own.index.tolist()
     assert ranked["score"].tolist() == pytest.approx(own["score"].tolist())
     again = page.rank(new)
+    for at in (0, 7, 90):
+        why = again.why_row(at)
+        assert why["chance"].iloc[0] == pytest.approx(again.ranked.set_index("row").at[at + 1, "chance"])
+        same = why[why["value"] == why["typical"]]
+        assert same["if typical"].to_numpy() == pytest.approx(same["chance"].to_numpy())
     assert again.answer.expected == page.answer.expected
     assert again.ranked["chance"].to_numpy() == pytest.approx(ranked["chance"].to_numpy(), abs=1e-4)
     assert page.ranker.predict_proba(*_rows_of(new, kind))[own.index, 1] == pytest.approx(again.ranked["chance"])

@@ -297,7 +297,7 @@ def _compared(task: Task, ranker: AutoRanker) -> Json:
     """Return the statistics of each method that was compared, of the training rows out of fold, and the comparison."""
     assert ranker.members_out_of_fold_ is not None
     test, found = task.split.test, {}
-    for number, (name, scored) in enumerate(ranker.scores_of_members(test.X, test.qid).items()):
+    for number, (name, scored) in enumerate(ranker.scores_of_members(task.rows_of(test), test.qid).items()):
         scores = Scores(_ranked_last(ranker.members_out_of_fold_[:, :, number].mean(axis=0)), scored)
         found[name] = {**task.statistics(scores), "first_k": task.first_k(scores)}
     return {"methods": found, **dataclasses.asdict(ranker.comparison_)}

@@ -610,13 +610,15 @@ class Ranking:
         """Return what `why` does of the row with a number, from 0."""
         import pandas as pd
 
-        from ltr.answer import cell_text, effects
+        from ltr.answer import cell_text, effects, scorer_of
 
-        rows = self._known()[0]
+        rows, scores, _ = self._known()
         typical = self.answer.learned.typical
         features = rows.features[[at]]
-        own = float(self.ranker._scores(features)[0])
-        effect = effects(features, typical, self.ranker._scores)[0]
+        own = float(scores[at])
+        position = self.ranked.loc[self.ranked["row"] == rows.numbers[at], "position"].iloc[0]
+        top = position <= (getattr(self.ranker, "top_k", None) or position)
+        effect = effects(features, typical, scorer_of(self.ranker, top=bool(top)))[0]
         chance = self.evidence.calibration
         order = np.argsort(-effect, kind="stable")
         columns = rows.columns

@@ -6,7 +6,18 @@ data; `as_text` and `as_html` show it.
 
 from __future__ import annotations
 
-from ltr.answer.answer import Answer, Curve, Entry, Learned, Rows, make_answer, method_sentence, ranked_by, warnings_of
+from ltr.answer.answer import (
+    Answer,
+    Curve,
+    Entry,
+    Learned,
+    Rows,
+    make_answer,
+    method_sentence,
+    ranked_by,
+    scorer_of,
+    warnings_of,
+)
 from ltr.answer.evidence import Bin, Evidence, Found, Interval
 from ltr.answer.page import as_html, as_text, curve_html, curve_table, headline
 from ltr.answer.reasons import Reason, Typical, cell_text, effects, typical_cells
@@ -33,6 +44,7 @@ __all__ = [
     "make_answer",
     "method_sentence",
     "ranked_by",
+    "scorer_of",
     "typical_cells",
     "warnings_of",
 ]

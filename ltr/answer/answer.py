@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from ltr.answer.reasons import Reason, Typical, effects, reasons_of
 from ltr.data.columns import Column
 from ltr.rankers.auto import BLEND, TODAY, AutoRanker, Comparison
 from ltr.rankers.base import Ranker
+from ltr.rankers.estimators import scores_of
 from ltr.rankers.two_stage import TwoStageRanker
 
 FloatArray = NDArray[np.float64]
@@ -295,7 +296,7 @@ def _entries(
 ) -> list[Entry]:
     """Return the rows to visit, the first ones with their reasons."""
     reasoned = first[: min(_REASONED, max(20, _SCORED // max(1, len(learned.typical))))]
-    effect = effects(rows.features[reasoned], learned.typical, ranker._scores)
+    effect = effects(rows.features[reasoned], learned.typical, scorer_of(ranker))
     columns = {cell.column: rows.columns[cell.column].take(reasoned) for cell in learned.typical}
     found = []
     for at, row in enumerate(first):
@@ -304,6 +305,18 @@ def _entries(
         number, name = int(rows.numbers[row]), rows.names[row]
         found.append(Entry(int(places[row]), name, number, float(chances[row]), float(scores[row]), reasons, query))
     return found
+
+
+def scorer_of(ranker: Ranker, *, top: bool = True) -> Callable[[FloatArray], FloatArray]:
+    """Return what scores rows one by one, whatever else is in their list: those at its top, or the others."""
+    if not isinstance(ranker, TwoStageRanker) or ranker.threshold_ is not None:
+        return ranker._scores
+
+    def scores(features: FloatArray) -> FloatArray:
+        base = scores_of(ranker.base_, features, None, ranker._names)
+        return base if ranker.coef_ is None or not top else ranker.exact_._scores(features, base)
+
+    return scores
 
 
 def _about_today(found: Found, today: str | None) -> list[str]:
