@@ -250,3 +250,18 @@ def test_wrong_arguments_are_refused_before_anything_is_fitted(options, message)
 def test_too_few_rows_are_refused():
     with pytest.raises(ValueError, match="needs at least two rows of each label"):
         AutoRanker(FEW).fit([[0.0], [1.0], [2.0]], [0, 0, 1])
+
+
+def test_weights_of_hits_in_training_leave_chances_alone():
+    X, y = _data(300)
+    y = y * (np.arange(300) % 2)  # few hits
+    weights = np.where(y > 0, 10.0, 1.0)
+    fits = {
+        name: AutoRanker(["logistic"]).fit(X, y, sample_weight=weights, calibration_weight=own)
+        for name, own in {"as in training": None, "as they are": np.ones(300)}.items()
+    }
+    means = {name: ranker.predict_proba(X)[:, 1].mean() for name, ranker in fits.items()}
+    assert means["as they are"] == pytest.approx(y.mean(), abs=0.03)
+    assert means["as in training"] > y.mean() + 0.1
+    with pytest.raises(ValueError, match="calibration_weight must"):
+        AutoRanker(["logistic"]).fit(X, y, calibration_weight=np.ones(3))

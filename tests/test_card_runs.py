@@ -179,18 +179,6 @@ def test_a_card_does_not_go_with_queries(folder):
         run_experiment(parse_config(tree))
 
 
-def test_a_run_begun_before_there_were_cards_goes_on_without_one(folder):
-    config = config_of(folder, "before", **CARD_ALONE | {"surrogate": {"losses": ["ranknet"]}})
-    run_experiment(config)
-    text = (config.folder / "config.toml").read_text()
-    (config.folder / "config.toml").write_text(re.sub(r"\[card\]\n(.+\n)*\n", "", text))
-    assert run_experiment(config).complete
-    with pytest.raises(ConfigError, match=r"card\.enabled: was false in the run begun"):
-        run_experiment(
-            config_of(folder, "before", card={}, surrogate={"losses": ["ranknet"]}, exact={"enabled": False})
-        )
-
-
 def test_a_sweep_reports_its_cards(folder):
     Path(folder / "pumps.toml").write_text(
         f'[data]\npath = "{folder}/pumps.csv"\nlabel = "failed"\ndrop = ["pump"]\n[surrogate]\nlosses = []\n'

@@ -15,7 +15,6 @@ from tests.sweep_results import exact, record, sweep
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
-from trainers.config.toml_text import flat, read_toml
 from trainers.display import Display
 from trainers.plan import plan_of_run
 from trainers.report.page import Picture
@@ -114,9 +113,10 @@ def test_what_was_chosen_is_said_first_everywhere(folder, capsys):
     said = str(Choice.from_dict(record["choice"]))
     recommended = "recommended: exact, which ranks as logistic_regression does "
     assert main(["show", str(run)]) == 0
-    assert " ".join(capsys.readouterr().out.split()).startswith(recommended + said)
-    first = (run / "results.md").read_text().splitlines()[4:7]
-    assert first == [f"**{recommended.strip()}**", "", said]
+    answer = json.loads((run / "results.json").read_text())["answer"]
+    assert " ".join(capsys.readouterr().out.split()).startswith(f"{recommended}{answer} {said}")
+    first = (run / "results.md").read_text().splitlines()[4:9]
+    assert first == [f"**{recommended.strip()}**", "", f"**{answer}**", "", said]
     assert json.loads((run / "results.json").read_text())["choice"] == said
     expected = curves(run / "exact")["exact/expected_gain"]
     assert {value for _, value in expected} == {np.float32(record["choice"]["expected"])}
@@ -183,22 +183,6 @@ def test_base_scores_must_not_be_missing(tmp_path):
     with pytest.raises(ConfigError, match=r"1 row of .*table\.csv misses it, such as row 3") as error:
         run_experiment(config_in(tmp_path, "name=never", "exact.base_score=model_score"))
     assert str(error.value.findings[0]).startswith("exact.base_score: must have no missing values")
-
-
-def test_a_run_older_than_the_choice_goes_on_without_one(tmp_path):
-    """Its saved config lacks the keys, and its ids are those of exact.choose = false."""
-    (tmp_path / "table.csv").write_text(table())
-    (tmp_path / "small.toml").write_text(CONFIG)
-    first = run_experiment(config_in(tmp_path, "exact.choose=false"))
-    saved = tmp_path / "runs" / "small" / "config.toml"
-    older = [line for line in saved.read_text().splitlines() if not line.startswith(("choose", "base_score"))]
-    saved.write_text("\n".join(older) + "\n")
-    assert "exact.choose" not in flat(read_toml(saved))
-    for config in (config_in(tmp_path), load_config(saved)):
-        assert run_experiment(config) == first
-    with pytest.raises(ConfigError, match=r"exact\.choose: was false in the run begun"):
-        run_experiment(config_in(tmp_path, "exact.choose=true"))
-    assert not load_config(saved).exact.choose
 
 
 def test_a_choice_is_another_result():

@@ -125,7 +125,7 @@ def test_wrong_results_and_cards_are_refused_before_slow_imports(tmp_path):
     (tmp_path / "rows.csv").write_text("age\n1\n")
     (tmp_path / "empty").mkdir()
     commands = {
-        "report empty": "no sweep at empty or runs/empty",
+        "report empty": "no run or sweep at empty or runs/empty",
         "report card.json": "card.json: cannot be read or is damaged",
         "board empty": "empty: holds neither runs nor a sweep",
         "board none": "no run or sweep at none or runs/none",

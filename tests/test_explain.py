@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
+import ltr
 from ltr.cards import CardRanker
 from ltr.exact import Limits
 from ltr.rankers import (
@@ -25,6 +26,7 @@ from ltr.rankers import (
     TwoStageRanker,
 )
 from trainers.cli import main
+from trainers.ranking import Ranking
 from trainers.run.explain import explain_rows, table_of
 from trainers.run.folder import find_run
 from trainers.run.predict import predict_csv
@@ -243,6 +245,42 @@ def test_the_command_explains_rows_of_a_run(run, capsys, tmp_path):
             assert column["adds"] == float(table[str(one["row"])][f"ltr_{column['column']} adds"])
         assert table[str(one["row"])]["name"] == line["name"]
     assert paths["--picture"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_rows_of_a_blend_are_explained_by_chances_with_typical_cells(tmp_path, capsys):
+    X, y = rows(200)
+    X.assign(ill=y).to_csv(tmp_path / "table.csv", index=False)
+    new, _ = rows(12, seed=1)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    config = {"surrogate.losses": [], "baselines.methods": ["auto"], "tracking.loggers": []}
+    config |= {"baselines.auto.methods": ["logistic", "boosting"], "exact.time_limit": 0.3, "exact.top_k": 30}
+    results = ltr.experiment(config, data=tmp_path / "table.csv", label="ill", folder=tmp_path / "run")
+    capsys.readouterr()
+    command = ["explain", str(results.folder), str(tmp_path / "new.csv")]
+    assert main([*command, "--row", "3", "--json", "-o", str(tmp_path / "out.csv")]) == 0
+    found = json.loads(capsys.readouterr().out)[0]
+    ranking = Ranking.load(results.folder).rank(new)
+    why, place = ranking.why_row(2), ranking.ranked.set_index("row").loc[3]
+    assert (found["position"], found["chance"]) == (place["position"], pytest.approx(place["chance"]))
+    assert [one["column"] for one in found["columns"]] == why.index.tolist()
+    assert [one["chance_if_typical"] for one in found["columns"]] == pytest.approx(why["if typical"].tolist())
+    for one in found["columns"]:  # by scoring the changed row
+        typical = next(cell for cell in ranking.answer.learned.typical if cell.column == one["column"])
+        changed = new.iloc[[2]].assign(**{one["column"]: typical.features[0]})
+        chance = ranking.evidence.calibration(results.rankers["exact"].decision_function(changed))[0]
+        assert one["chance_if_typical"] == pytest.approx(chance)
+    table = pd.read_csv(tmp_path / "out.csv")
+    own = results.rankers["exact"].rank(new.reset_index(drop=True))
+    position = next(name for name in table if name.endswith("position"))
+    assert table[position].tolist() == list(range(1, 13))
+    assert (table[position.replace("position", "row")] - 1).tolist() == own.index.tolist()
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("chance if") == 3
+    assert "base score" not in printed.out
+    assert "no sum over columns" in printed.err
+    assert main([*command, "--picture", str(tmp_path / "p.png")]) == 2
+    assert "--picture: shows what columns add" in capsys.readouterr().err
 
 
 def test_dates_are_known_by_their_column_and_not_by_its_name(tmp_path, capsys):

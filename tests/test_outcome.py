@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 
 import ltr
+from ltr.answer import Answer, Evidence, Interval
+from ltr.answer.evidence import place_in_list
 from ltr.data import DataError
 from trainers.cli import main
 from trainers.files import RunError
-from trainers.run import outcome as module
-from trainers.run.folder import RunFolder
-from trainers.run.outcome import Promise, labels_that_came, promised
+from trainers.ranking_files import read_evidence
+from trainers.run.outcome import _judged, labels_that_came
 from trainers.task.measures import first_rows
 
 QUICK = {"surrogate.losses": ["ranknet"], "baselines.methods": ["logistic_regression"]}
@@ -39,9 +40,8 @@ def by_query(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "wards"
     frame = _frame(600).assign(ward=np.arange(600) // 12)
     exact = {"enabled": False, "top_k": 4}
-    return ltr.experiment(
-        QUICK, data=frame.drop(columns="week"), label="fails", query="ward", exact=exact, folder=folder
-    )
+    one = {**QUICK, "baselines.methods": []}
+    return ltr.experiment(one, data=frame.drop(columns="week"), label="fails", query="ward", exact=exact, folder=folder)
 
 
 NEW = _frame(200, range(13, 17), seed=1)
@@ -51,8 +51,8 @@ def test_hits_are_counted_as_the_list_has_them(results):
     found = results.outcome(NEW)
     ranked = results.rankers["exact"].rank(NEW)
     top = NEW.loc[ranked.index[:60], "fails"]
-    assert (found.rows, found.known, found.promise.visits, found.hits) == (200, 200, 60, (top == "yes").sum())
-    assert found.promise.low <= found.promise.expected <= found.promise.high
+    assert (found.rows, found.known, found.visits, found.hits) == (200, 200, 60, (top == "yes").sum())
+    assert found.promise.low <= found.promise.value <= found.promise.high
     test, here = found.statistics["auc"]
     assert test == results.table.loc["exact", "test auc"]
     y = (NEW["fails"] == "yes").to_numpy()
@@ -61,13 +61,13 @@ def test_hits_are_counted_as_the_list_has_them(results):
     assert found.statistics["ndcg"][0] == pytest.approx(
         results.table.loc["exact", "test dcg"] / (1 / np.log2(np.arange(2, 2 + results.positives))).sum()
     )
-    assert str(found).splitlines()[1].startswith(f"promised {found.promise.expected:.0f} hits of 60 (90 %: ")
+    assert str(found).splitlines()[1].startswith(f"promised {found.promise.value:.0f} hits of 60 (90 %: ")
     assert [one["period"] for one in found.periods] == [f"2024-W{week}" for week in range(13, 17)]
     for one in found.periods:
         rows = NEW.loc[ranked.index][(NEW["week"] == one["period"]).loc[ranked.index]]
         assert one["visits"] == round(60 * len(rows) / 200)
         assert one["hits"] == (rows["fails"].head(one["visits"]) == "yes").sum()
-    assert results.outcome(NEW, first=10).promise.visits == 10
+    assert results.outcome(NEW, first=10).visits == 10
     assert results.outcome(NEW, method="ranknet").method == "ranknet"
     assert results.outcome(NEW.drop(columns="week")).periods == []
 
@@ -86,11 +86,20 @@ def test_files_frames_and_predictions_say_the_same(results, tmp_path, capsys):
     expected = results.outcome(frame).to_dict()
     for one in (*found, results.outcome(new).to_dict()):
         assert one["text"] == expected["text"]
-        for part in ("promise", "hits", "periods", "statistics"):
+        for part in ("visits", "promise", "hits", "periods", "statistics"):
             assert json.dumps(one[part]) == json.dumps(expected[part])
     frame.assign(row=range(1, 201))[["row", "fails"]].to_csv(came, index=False)
     assert main(["outcome", run, str(came), "--predictions", str(ranked)]) == 0
     assert expected["text"] in capsys.readouterr().out
+
+
+def test_the_report_of_a_run_has_its_periods(results, capsys):
+    assert main(["report", str(results.folder)]) == 0
+    text = (results.folder / "report" / "report.md").read_text()
+    assert results.answer in text.split("## ")[0]
+    periods = dict(line.strip("| ").split(" | ")[:2] for line in text.split("## ")[0].splitlines() if "2024-W" in line)
+    frame = results.periods
+    assert periods == {one: str(n) for one, n in frame[frame["method"] == "exact"][["period", "rows"]].values}
 
 
 def test_all_methods_are_compared(results, tmp_path, capsys):
@@ -111,45 +120,70 @@ def test_rows_of_which_it_is_not_known_what_came_are_promised_nothing(results):
     ranked = results.rankers["exact"].rank(NEW)
     some.loc[ranked.index[20:], "fails"] = None
     found = results.outcome(some)
-    assert (found.rows, found.known, found.promise.visits) == (200, 20, 20)
+    assert (found.rows, found.known, found.visits) == (200, 20, 20)
     assert found.hits == (NEW.loc[ranked.index[:20], "fails"] == "yes").sum()
     assert "of 20 of which it is known what came" in str(found)
     nothing = some.copy()
     nothing.loc[ranked.index[:60], "fails"] = None
     nothing.loc[ranked.index[70], "fails"] = "no"
-    assert results.outcome(nothing).promise.visits == 0
-    assert results.outcome(nothing).promise.expected == 0
+    assert results.outcome(nothing).visits == 0
+    assert results.outcome(nothing).promise.value == 0
     assert results.outcome(nothing).statistics["auc"][1] is None
 
 
-def test_the_promise_is_kept_nine_times_in_ten(monkeypatch):
-    """Labels of test sets and new lists whose top has the same chance of a hit."""
+def test_the_promise_is_kept_nine_times_in_ten():
+    """New lists of rows whose chance follows from their score as that of the labelled rows does."""
     rng = np.random.default_rng(0)
     kept = []
-    for _ in range(1500):
-        chance = rng.uniform(0.05, 0.95)
-        first, rows = int(rng.integers(20, 80)), 200
-        m = round(first / rows * 400)
-        labels = np.concatenate([rng.random(m) < chance, rng.random(400 - m) < 0.05]).astype(int)
-        monkeypatch.setattr(module, "_test_labels", lambda run, method, labels=labels: labels)
-        promise = promised(None, "exact", first, rows, first)
-        hits = rng.binomial(first, chance)
-        kept.append(promise.low <= hits <= promise.high)
-        assert promise.expected == pytest.approx(first * (labels[:m].sum() + 0.5) / (m + 1))
-    assert 0.89 < np.mean(kept) < 0.96
+    for _ in range(400):
+        slope, level = rng.uniform(0.3, 2.0), rng.uniform(-2.0, 0.5)
+
+        def rows(n, slope=slope, level=level):
+            scores = rng.normal(size=n)
+            return scores, (rng.random(n) < 1 / (1 + np.exp(-level - slope * scores))).astype(float)
+
+        scores, labels = rows(400)
+        new, came = rows(200)
+        first = np.argsort(-new)[: rng.integers(20, 80)]
+        promise = Evidence(labels, scores[None]).expected(new[first])
+        kept.append(promise.low <= came[first].sum() <= promise.high)
+    assert 0.87 < np.mean(kept) < 0.97
 
 
-def test_the_promise_for_queries_is_kept_nine_times_in_ten(monkeypatch):
+def test_the_promise_for_queries_is_kept_nine_times_in_ten():
+    """Queries differ in how many of their first rows are hits, which no score tells."""
     rng = np.random.default_rng(0)
-    kept = []
-    for _ in range(1500):
-        chances = rng.beta(2, 3, size=60)
-        hits = rng.binomial(5, chances)
-        found = {"number": 40, "hits": hits[:40].mean(), "deviation": hits[:40].std()}
-        monkeypatch.setattr(module, "_first_k", lambda run, method, found=found: {"queries": found})
-        promise = promised(None, "exact", 5, 600, 100, lists=20)
-        kept.append(promise.low <= hits[40:].sum() <= promise.high)
-    assert 0.87 < np.mean(kept) < 0.93
+    kept, alone = [], []
+    for _ in range(300):
+        lists, scores = np.repeat(np.arange(60), 12), rng.normal(size=720)
+        labels = (rng.random(720) < 1 / (1 + np.exp(1 - scores - rng.normal(size=60)[lists]))).astype(float)
+        known, first = lists < 40, (lists >= 40) & (place_in_list(scores, lists) <= 5)
+        evidence = Evidence(labels[known], scores[None, known], lists[known])
+        promise, narrow = evidence.expected(scores[first], lists[first], 5), evidence.expected(scores[first])
+        kept.append(promise.low <= labels[first].sum() <= promise.high)
+        alone.append(narrow.low <= labels[first].sum() <= narrow.high)
+    assert 0.87 < np.mean(kept) < 0.95
+    assert np.mean(alone) < np.mean(kept) - 0.05
+
+
+def test_the_promise_is_that_of_the_page(results, by_query, tmp_path, capsys):
+    """A page of the same rows says it, that of a run and that of `ltr rank`."""
+    folder = tmp_path / "rank"
+    columns = {"label": "fails", "methods": ["logistic"], "visits": 60}
+    ranking = ltr.rank(_frame(600), time="week", new=NEW, folder=folder, **columns)
+    pages = {results.folder: NEW, by_query.folder: NEW.assign(ward=np.arange(200) // 10), folder: NEW}
+    for path, new in pages.items():
+        new.to_csv(tmp_path / "new.csv", index=False)
+        new.drop(columns="fails").to_csv(tmp_path / "rows.csv", index=False)
+        assert main(["rank", str(path), "--new", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "page"), "-q"]) == 0
+        answer = Answer.from_dict(json.loads((tmp_path / "page" / "page.json").read_text()))
+        capsys.readouterr()
+        assert main(["outcome", str(path), str(tmp_path / "new.csv"), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)[0]
+        assert found["visits"] == answer.visits
+        assert list(found["promise"].values()) == pytest.approx(list(answer.expected))
+        assert found["text"].splitlines()[1].startswith(f"promised {answer.expected.value:.0f} hits of {answer.visits}")
+    assert ranking.answer.expected == answer.expected
 
 
 def test_queries_promise_hits_of_each(by_query):
@@ -157,20 +191,17 @@ def test_queries_promise_hits_of_each(by_query):
     found = by_query.outcome(new)
     ranked = by_query.rankers["ranknet"].rank(new, new["ward"])
     top = ranked.index[ranked["position"] <= 4]
-    assert (found.promise.visits, found.hits) == (80, (new.loc[top, "fails"] == "yes").sum())
-    test = by_query.ranked
-    hits = [(rows["fails"].head(4) == "yes").sum() for _, rows in test.groupby("query")]
-    assert found.promise.expected == pytest.approx(20 * np.mean(hits))
-    spread = 1.645 * np.sqrt(20 * np.var(hits) * (1 + 20 / len(hits)))
-    assert found.promise.high - found.promise.expected == pytest.approx(spread)
+    assert (found.visits, found.hits) == (80, (new.loc[top, "fails"] == "yes").sum())
+    evidence = read_evidence(by_query.folder, "ranknet")
+    scores = ranked.loc[top, "score"].to_numpy()
+    assert found.promise.value == pytest.approx(evidence.calibration.expected_hits(scores))
     assert set(found.statistics) == {"ndcg", "auc"}
     new.loc[ranked.index[ranked["query"] >= 10], "fails"] = None
     half = by_query.outcome(new)
-    assert half.promise.visits == 40
-    assert half.promise.expected == pytest.approx(found.promise.expected / 2)
-    with pytest.raises(RunError, match="promises hits in the first 4 rows of each query only"):
-        by_query.outcome(new, first=3)
-    with pytest.raises(DataError, match="the query of each row in the column 'ward'"):
+    assert half.visits == 40
+    assert half.promise.high - half.promise.low < found.promise.high - found.promise.low
+    assert by_query.outcome(new, first=3).visits == 30
+    with pytest.raises(DataError, match="the query of each row in a column 'ward'"):
         by_query.outcome(NEW)
 
 
@@ -195,14 +226,14 @@ def test_the_gain_of_reranking_is_compared(tmp_path):
     lines = str(found).splitlines()
     assert lines[1].startswith(f"promised {results.choice.expected:+.3g} dcg (90 %: ")
     assert f"came {found.gain['came']:+.3g}" in lines[1]
-    assert results.outcome(rows(300), first=30).promise.visits == 30
+    assert results.outcome(rows(300), first=30).visits == 30
 
 
 @pytest.mark.parametrize(
     ("hits", "words"), [(5, "fewer than promised"), (6, "within the promise"), (12, "within the promise"), (13, "more")]
 )
 def test_promises_are_judged_in_words(hits, words):
-    assert Promise(20, 9.0, 6.0, 12.0).judge(hits).startswith(words)
+    assert _judged(Interval(9.0, 6.0, 12.0), hits).startswith(words)
 
 
 def test_first_rows_of_lists_by_brute_force():
@@ -229,8 +260,7 @@ def test_first_rows_of_lists_by_brute_force():
     ],
 )
 def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected):
-    facts = {"label": {"column": "y", "positive": positive}}
-    np.testing.assert_array_equal(labels_that_came({"y": cells}, facts, None, "t"), expected)
+    np.testing.assert_array_equal(labels_that_came({"y": cells}, "y", positive, "t"), expected)
 
 
 @pytest.mark.parametrize(
@@ -244,13 +274,12 @@ def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected
     ],
 )
 def test_labels_that_cannot_be_those_of_the_run_are_refused(cells, positive, message):
-    facts = {"label": {"column": "y", "positive": positive}}
     with pytest.raises(DataError, match=message):
-        labels_that_came({"y": cells}, facts, None, "t")
+        labels_that_came({"y": cells}, "y", positive, "t")
     with pytest.raises(DataError, match="no column 'z' that says what came"):
-        labels_that_came({"y": cells}, facts, "z", "t")
+        labels_that_came({"y": cells}, "z", positive, "t")
     with pytest.raises(DataError, match="name the column that says what came"):
-        labels_that_came({"y": cells}, {}, None, "t")
+        labels_that_came({"y": cells}, None, None, "t")
 
 
 def test_predictions_that_do_not_go_with_outcomes_are_refused(results, tmp_path, capsys):
@@ -281,13 +310,13 @@ def test_a_card_is_compared_as_well(tmp_path):
         folder=tmp_path / "card",
     )  # fmt: skip
     found = results.outcome(NEW)
-    assert (found.method, found.promise.visits) == ("card", 30)
+    assert (found.method, found.visits) == ("card", 30)
     NEW.to_csv(tmp_path / "new.csv", index=False)
     assert str(results.outcome(tmp_path / "new.csv")) == str(found)
 
 
 def test_an_unfinished_method_promises_nothing(results):
     with pytest.raises(RunError, match="has not finished rankboost"):
-        module._test_labels(RunFolder(results.folder), "rankboost")
-    with pytest.raises(KeyError):
+        read_evidence(results.folder, "rankboost")
+    with pytest.raises(RunError, match="has not finished rankboost"):
         results.outcome(NEW, method="rankboost")

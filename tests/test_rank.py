@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -431,6 +432,126 @@ def test_the_config_runs(tmp_path, monkeypatch, capsys):
     quick = ["surrogate.losses=[]", "baselines.methods=logistic_regression", "exact.enabled=false"]
     assert main(["run", "out/config.toml", *quick, "-q"]) == 0
     assert "logistic_regression" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Folders of runs on the first 500 rows of a table, whose other rows are new."""
+    folder = tmp_path_factory.mktemp("runs")
+    made = {}
+    for kind, table in (("one list", table_of()), ("queries", table_of(700, queries=35))):
+        table[:500].to_csv(folder / f"{kind}.csv", index=False)
+        table[500:].drop(columns="ill").to_csv(folder / f"{kind} new.csv", index=False)
+        config = {"surrogate.losses": ["ranknet"], "baselines.methods": ["auto"], "tracking.loggers": []}
+        config |= {"baselines.auto.methods": ["ranknet"], "baselines.auto.today": "risk_score"}
+        exact = {"top_k": 4, "time_limit": 0.3} if kind == "queries" else {"top_k": 40, "time_limit": 0.3}
+        query = {"query": "ward"} if kind == "queries" else {}
+        path = folder / kind.replace(" ", "-")
+        made[kind] = ltr.experiment(config, data=folder / f"{kind}.csv", label="ill", exact=exact, folder=path, **query)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["one list", "queries"])
+def test_a_run_has_the_page_too(runs, kind, capsys):
+    """The list is the test set, and what was found there is what the run's own table says."""
+    results = runs[kind]
+    folder, row = results.folder, next(row for row in results.rows if row.method == "exact")
+    answer = Answer.from_dict(json.loads((folder / "page.json").read_text()))
+    test = row.first_k["test"]
+    lists = answer.queries or 1
+    assert (answer.listed, answer.asked, answer.learned.rows) == ("test", 40 if lists == 1 else 4, 500)
+    assert answer.found.hits.value == pytest.approx(test["hits"] * lists)
+    assert answer.found.precision.value == pytest.approx(test["precision"])
+    assert answer.expected.value == pytest.approx(answer.found.hits.value, rel=0.25)
+    assert answer.today is not None
+    assert headline(answer) == results.answer
+    listed = pd.read_csv(folder / "list.csv")
+    first = listed[listed["position"] <= answer.asked]
+    assert len(listed) == answer.rows == answer.found.rows
+    assert (first["ill"] == "yes").sum() == answer.found.hits.value
+    assert [entry.id for entry in answer.entries] == first["patient"].tolist()
+    assert [entry.reasons[0].column for entry in answer.entries][:3] == ["falls"] * 3
+    for shown in (text_of((folder / "page.html").read_text()), as_text(answer)):
+        assert BANNED.findall(shown) == []
+        assert "rows of the test set" in shown
+    assert main(["show", str(folder)]) == 0
+    assert headline(answer) in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("kind", ["one list", "queries"])
+def test_a_run_ranks_new_rows_as_its_ranker_does(runs, kind, tmp_path, capsys):
+    results = runs[kind]
+    new = results.folder.parent / f"{kind} new.csv"
+    assert main(["rank", str(results.folder), "--new", str(new), "-o", str(tmp_path / "page"), "-q"]) == 0
+    page, own = Ranking.load(tmp_path / "page"), results.rankers["exact"].rank(*_rows_of(new, kind))
+    ranked = pd.read_csv(tmp_path / "page" / "list.csv")
+    assert (ranked["row"] - 1).tolist() == own.index.tolist()
+    assert ranked["score"].tolist() == pytest.approx(own["score"].tolist())
+    again = page.rank(new)
+    for at in (0, 7, 90):
+        why = again.why_row(at)
+        assert why["chance"].iloc[0] == pytest.approx(again.ranked.set_index("row").at[at + 1, "chance"])
+        same = why[why["value"] == why["typical"]]
+        assert same["if typical"].to_numpy() == pytest.approx(same["chance"].to_numpy())
+    assert again.answer.expected == page.answer.expected
+    assert again.ranked["chance"].to_numpy() == pytest.approx(ranked["chance"].to_numpy(), abs=1e-4)
+    assert page.ranker.predict_proba(*_rows_of(new, kind))[own.index, 1] == pytest.approx(again.ranked["chance"])
+
+
+def _rows_of(path, kind):
+    frame = pd.read_csv(path)
+    return (frame, frame["ward"]) if kind == "queries" else (frame,)
+
+
+def test_other_visits_and_rows_of_a_run_change_its_page_alone(runs, capsys):
+    folder = runs["one list"].folder
+    new = folder.parent / "one list new.csv"
+    before = (folder / "exact" / "result.json").read_bytes()
+    asked = ["run", str(folder / "config.toml"), "answer.visits=15", f'answer.new="{new}"', "-q"]
+    assert main(asked) == 0
+    assert "Visit these 15: expect " in " ".join(capsys.readouterr().out.split())
+    assert (folder / "exact" / "result.json").read_bytes() == before
+    answer = Answer.from_dict(json.loads((folder / "page.json").read_text()))
+    assert (answer.listed, answer.rows, len(answer.entries)) == ("new", 200, 15)
+    for key, message in (("answer.id=nobody", "no column of ids 'nobody'"), ("answer.new=none.csv", "none.csv")):
+        assert main([*asked, key]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_runs_without_a_page(tmp_path, capsys):
+    table = table_of(300)
+    several = {"surrogate.losses": ["ranknet", "hinge"], "baselines.methods": []}
+    for name, options in {"several": {"enabled": False}, "full": {"top_k": "full", "time_limit": 0.3}}.items():
+        config = several | ({} if name == "several" else {"exact.base": "hinge"})
+        results = ltr.experiment(config, data=table, label="ill", exact=options, folder=tmp_path / name)
+        assert results.answer == ""
+        assert not (tmp_path / name / "page.json").exists()
+        assert results.outcome(table, method="hinge", first=20).visits == 20
+    assert main(["report", str(tmp_path / "full")]) == 0
+    assert "recommended: exact" in (tmp_path / "full" / "report" / "report.md").read_text()
+
+
+def test_numbers_of_a_named_data_set_have_a_page(tmp_path):
+    config = {"data.name": "gaussians", "surrogate.losses": [], "baselines.methods": ["logistic_regression"]}
+    exact = {"top_k": 20, "time_limit": 0.5, "base": "logistic_regression"}
+    results = ltr.experiment(config, exact=exact, folder=tmp_path / "g")
+    answer = Answer.from_dict(json.loads((tmp_path / "g" / "page.json").read_text()))
+    assert (answer.listed, answer.visits) == ("test", 20)
+    assert answer.learned.method.startswith("Ranked by logistic regression.")
+    columns = {reason.column for entry in answer.entries for reason in entry.reasons}
+    assert columns <= set(results.rankers["exact"].feature_names_in_)
+
+
+def test_the_report_of_a_run_begins_with_its_page(runs, capsys):
+    folder = runs["queries"].folder
+    assert main(["report", str(folder), "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)
+    page, markdown = (Path(written[kind]).read_text() for kind in ("html", "markdown"))
+    answer = Answer.from_dict(json.loads((folder / "page.json").read_text()))
+    assert markdown.index(headline(answer)) < markdown.index("## Methods")
+    assert "| visits of each | hits |" in markdown
+    assert 'class="curve"' in page
+    assert headline(answer) in " ".join(page.split())
 
 
 MISTAKES = {

@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
@@ -355,54 +354,3 @@ def test_a_callback_does_not_keep_a_ranker_from_being_pickled(ranker):
         assert getattr(other, name) is None
         np.testing.assert_array_equal(other.decision_function(X), watched.decision_function(X))
     pickle.dumps(TwoStageRanker(watched, STAGE, 10, choose=False).fit(X, y))
-
-
-# files of the version before
-
-
-def earlier_states():
-    """What its `to_state` returned, and the scores of two rows (1, 2) and (3, 1)."""
-    vector = lambda *values: torch.tensor(values, dtype=torch.float64)  # noqa: E731
-    surrogate = {
-        "kind": "surrogate",
-        "fields": {"loss": "hinge", "scorer": "linear", "hidden": [64, 32], "l2": 1e-4, "optimizer": "lbfgs",
-                   "max_steps": 1000, "learning_rate": 0.01, "batch_size": None, "chunk_rows": None,
-                   "tolerance": 1e-8, "seed": 3, "device": "cpu"},
-        "standardize": {"mean": vector(1.0, 1.0), "scale": vector(2.0, 1.0)},
-        "scorer": {"weight": vector(1.0, -1.0), "bias": torch.tensor(0.5, dtype=torch.float64)},
-        "results": {"objective_": 0.25, "steps_": 7, "converged_": True},
-        "feature_names": ["a", "b"],
-    }  # fmt: skip
-    logistic = {"kind": "logistic_regression", "C": 2.0, "standardize": True, "max_iter": 100,
-                "weights": [1.0, -2.0], "bias": 0.5}  # fmt: skip
-    boosted = {"kind": "rankboost", "rounds": 2, "thresholds": None, "step": "exact", "d": 2, "features": [0, 1],
-               "cuts": [2.0, 1.5], "alphas": [1.0, 0.25], "losses": [1.0, 0.5, 0.4]}  # fmt: skip
-    options = {"statistic": "dcg@5", "top_k": 2, "C": 0.1, "margin": 1e-3, "rank": "subrank", "gain": "linear",
-               "method": "auto", "time_limit": 5.0, "gap": 0.0, "node_limit": None, "memory_limit": None,
-               "recentre": "l2", "seed": 4}  # fmt: skip
-    two_stage = {"options": options, "base": logistic, "n_features": 2, "threshold": 1.0,
-                 "weights": vector(2.0, 0.0), "center": vector(1.0, 0.0), "note": "as it was"}  # fmt: skip
-    return {
-        "linear": (SurrogateRanker, surrogate, [0.0 - 1.0 + 0.5, 1.0 + 0.5]),
-        "logistic": (LogisticRegressionRanker, logistic, [1 - 4 + 0.5, 3 - 2 + 0.5]),
-        "rankboost": (RankBoostRanker, boosted, [0.25, 1.0]),
-        "two stages": (TwoStageRanker, two_stage, [1 - 4 + 0.5, 1.0 + 2.0 + 2 * (3 - 1)]),
-    }
-
-
-@pytest.mark.parametrize("kind", earlier_states())
-def test_models_of_the_version_before_are_read(kind, tmp_path):
-    ranker, state, scores = earlier_states()[kind]
-    torch.save(state, tmp_path / "model.pt")
-    loaded = Ranker.load(tmp_path / "model.pt")
-    X = pd.DataFrame([[1.0, 2.0], [3.0, 1.0]], columns=["a", "b"]) if kind == "linear" else [[1.0, 2.0], [3.0, 1.0]]
-    assert type(loaded) is ranker
-    assert loaded.decision_function(X).tolist() == scores
-    loaded.save(tmp_path / "again.pt")
-    assert ranker.load(tmp_path / "again.pt").decision_function(X).tolist() == scores
-    if kind == "two stages":
-        assert (loaded.top_k, loaded.exact.C, loaded.exact.limits) == (2, 0.1, Limits(time_limit=5.0, seed=4))
-        assert loaded.exact.ties == "subrank"
-        assert loaded.note_ == "as it was"
-    if kind == "linear":
-        assert (loaded.loss, loaded.seed, loaded.n_iter_, loaded.converged_) == ("hinge", 3, 7, True)

@@ -30,7 +30,7 @@ from trainers.report.page import (
     to_markdown,
 )
 from trainers.report.report import advice, build_page, write_report
-from trainers.run.folder import find_sweep
+from trainers.run.folder import find_reported
 
 EVIL = "<script>alert('x')</script> & \"<b>\" *|*"
 
@@ -309,15 +309,19 @@ def failure(capsys, *arguments):
 
 def test_what_is_no_sweep_is_named_with_what_to_do(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert "no sweep at papr or runs/papr" in failure(capsys, "papr")
+    assert "no run or sweep at papr or runs/papr" in failure(capsys, "papr")
     folder_of(small(), tmp_path / "runs" / "paper")
-    assert "no sweep at papr or runs/papr (did you mean 'paper'?)" in failure(capsys, "papr")
+    assert "no run or sweep at papr or runs/papr (did you mean 'paper'?)" in failure(capsys, "papr")
     assert "; known are paper" in failure(capsys, "zzz")
     (tmp_path / "runs" / "pima").mkdir()
     (tmp_path / "runs" / "pima" / "config.toml").write_text("")
     (tmp_path / "runs" / "pima" / "run.json").write_text("{}")
     for text in ("pima", "runs/pima"):
-        assert "runs/pima: is one run, whose table `ltr show runs/pima` prints" in failure(capsys, text)
+        assert "runs/pima has no results yet" in failure(capsys, text)
+        (tmp_path / "r.csv").write_text("")
+        assert "--reference: goes with sweeps, and runs/pima is one run" in failure(
+            capsys, text, "--reference", "r.csv"
+        )
     assert "is a config; give the folder that was made with it, such as runs/all" in failure(capsys, "all.toml")
 
 
@@ -347,7 +351,7 @@ def test_a_sweep_is_found_by_path_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder_of(small(), tmp_path / "here")
     folder_of(small(), tmp_path / "runs" / "there")
-    assert str(find_sweep("here")) == "here"
-    assert str(find_sweep("there")) == "runs/there"
-    with pytest.raises(RunError, match="no sweep at neither"):
-        find_sweep("neither")
+    assert str(find_reported("here")) == "here"
+    assert str(find_reported("there")) == "runs/there"
+    with pytest.raises(RunError, match="no run or sweep at neither"):
+        find_reported("neither")

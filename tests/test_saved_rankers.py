@@ -79,19 +79,6 @@ def test_a_network_is_no_json(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_of_torch_by_the_version_before_are_read(tmp_path):
-    for name in ("linear", "mlp", "two stages"):
-        ranker, _ = fitted(name)
-        state = ranker.to_state()
-        del state["how"]
-        if name != "two stages":
-            assert state["ranker"] == "SurrogateRanker"
-            state["ranker"] = "LinearRanker"  # its name then
-        torch.save(state, tmp_path / "model.pt")
-        X = one_list(50, seed=5)[0]
-        np.testing.assert_array_equal(Ranker.load(tmp_path / "model.pt").predict(X), ranker.predict(X))
-
-
 def saved(tmp_path, name="logistic"):
     ranker, _ = fitted(name)
     path = tmp_path / f"model{ranker.file_suffix}"

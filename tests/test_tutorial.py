@@ -98,6 +98,9 @@ def test_one_command_prints_the_answer(here):
         first = [row["patient"] for row in csv.DictReader(file)][:10]
     assert sum(ill[patient] for patient in first) == 7
     assert first[0] == "P351"
+    command = next(command for command in SHOWN if command.startswith("ltr outcome runs/patients-rank"))
+    code, printed = run(command)
+    assert (code, printed.startswith(SHOWN[command].rstrip())) == (0, True)
 
 
 def test_the_proof_is_verified(here):
@@ -145,7 +148,7 @@ def test_a_choice_and_a_corrected_column_print_what_the_page_shows(here):
         code, printed = run(f"{command} -q")
         assert code == 0
         if "choose=false" not in command:
-            assert printed.splitlines()[:2] == SHOWN[command].splitlines()[:2]
+            assert printed.splitlines()[:3] == SHOWN[command].splitlines()[:3]
         shown, found = rows(SHOWN[command]), rows(printed)
         if "choose=false" in command:  # other weights may be as good: the other sets would tell
             shown["exact *"][:2] = found["exact *"][:2]

@@ -40,7 +40,7 @@ def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
     from trainers.task.options import read_at_once
 
     config = load_config(arguments.config, arguments.overrides)
-    config.data.check_files()
+    config.data.check_files([config.answer.new])
     config = check_config(config, fresh=arguments.fresh)
     return config, read_at_once(config) if is_first() else None
 
@@ -140,7 +140,7 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
 
 
 def find_run(arguments: argparse.Namespace) -> RunFolder:
-    """Return the folder of a run, for rows that are there."""
+    """Return the folder of a run, or for `ltr outcome` of a page, for rows that are there."""
     from ltr.data import DataError
     from ltr.files import missing_file
     from trainers.run.folder import find_run
@@ -148,7 +148,7 @@ def find_run(arguments: argparse.Namespace) -> RunFolder:
     data = getattr(arguments, "data", None)
     if data is not None and not data.is_file():
         raise DataError(f"{data}: {missing_file(data)}")
-    return find_run(arguments.run)
+    return find_run(arguments.run, page=arguments.command == "outcome")
 
 
 def check_rows(arguments: argparse.Namespace) -> tuple[RunFolder, Rows]:
@@ -176,13 +176,18 @@ def check_eval(arguments: argparse.Namespace) -> tuple[Any, Any]:
     return read_run(arguments.run), read_qrels(arguments.qrels)
 
 
-def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults]:
-    """Return the folder or file of a sweep, and its results."""
-    from trainers.records import read_sweep
-    from trainers.run.folder import find_sweep
+def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults | RunFolder]:
+    """Return the folder or file of a sweep with its results, or the folder of a run."""
+    from trainers.files import RunError
+    from trainers.records import is_sweep, read_sweep
+    from trainers.run.folder import RunFolder, find_reported
 
-    sweep = find_sweep(arguments.runs)
-    return sweep, read_sweep(sweep)
+    found = find_reported(arguments.runs)
+    if is_sweep(found):
+        return found, read_sweep(found)
+    if arguments.reference is not None:
+        raise RunError(f"--reference: goes with sweeps, and {found} is one run")
+    return found, RunFolder(found)
 
 
 def check_board(arguments: argparse.Namespace) -> None:
@@ -213,6 +218,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from trainers.display import Display
+    from trainers.ranking_files import HTML
     from trainers.run.experiment import run_experiment
     from trainers.run.helpers import assist, is_helper, together
 
@@ -230,7 +236,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif results.rows:
         _print_table(results)
     if not arguments.quiet:
-        text = f"results in {config.folder}; curves: ltr board {config.runs_dir}"
+        page = f"page in {config.folder / HTML}; " if results.answer else ""
+        text = f"results in {config.folder}; {page}curves: ltr board {config.runs_dir}"
         console.print(text, highlight=False, soft_wrap=True)
     return 0 if results.complete else _interrupted(arguments, config.folder)
 
@@ -358,14 +365,19 @@ def _interrupted(arguments: argparse.Namespace, folder: Path) -> int:
 
 
 def report(arguments: argparse.Namespace) -> int:
-    """Make tables and figures of a sweep."""
+    """Make tables and figures of a sweep or run."""
+    from trainers.ranking_files import read_answer
     from trainers.report.reference import read_reference
     from trainers.report.report import write_report
+    from trainers.run.folder import PAGE, RunFolder
 
-    sweep, results = arguments.given
-    folder = arguments.output or (sweep.parent if sweep.is_file() else sweep) / "report"
+    found, results = arguments.given
+    folder = arguments.output or (found.parent if found.is_file() else found) / "report"
     reference = None if arguments.reference is None else read_reference(arguments.reference)
     options = {"title": arguments.title, "reference": reference, "markdown": arguments.markdown}
+    if isinstance(results, RunFolder):
+        options["answer"] = read_answer(found) if (found / PAGE).exists() else None
+        results = _results_of(results)
     written = write_report(results, folder, **options)
     if arguments.json:
         _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
@@ -393,18 +405,22 @@ def board(arguments: argparse.Namespace) -> int:
 
 def show(arguments: argparse.Namespace) -> int:
     """Print the table of a run."""
-    from trainers.files import RunError
-    from trainers.run.results import read_results
-
-    folder: RunFolder = arguments.given
-    results = read_results(folder)
-    if results is None or not results.rows:
-        raise RunError(f"run: {folder.path} has no results yet; continue with `ltr run {folder.config}`")
+    results = _results_of(arguments.given)
     if arguments.json:
         _print_json(results.to_dict())
     else:
         _print_table(results)
     return 0
+
+
+def _results_of(folder: RunFolder) -> Results:
+    from trainers.files import RunError
+    from trainers.run.results import read_results
+
+    results = read_results(folder)
+    if results is None or not results.rows:
+        raise RunError(f"run: {folder.path} has no results yet; continue with `ltr run {folder.config}`")
+    return results
 
 
 def predict(arguments: argparse.Namespace) -> int:
@@ -446,10 +462,19 @@ def explain(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from trainers.files import write_atomic, writing
-    from trainers.run.explain import chosen_rows, explain_rows, explanation_csv, picture_of, table_of, to_objects
+    from trainers.run.explain import (
+        chosen_rows,
+        explain_rows,
+        explanation_csv,
+        note_of,
+        picture_of,
+        table_of,
+        to_objects,
+    )
 
     folder, read = arguments.given
-    explanation = explain_rows(folder, arguments.data, arguments.method, rows=read, note=_noting(arguments))
+    options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
+    explanation = explain_rows(folder, arguments.data, arguments.method, **options)
     rows = chosen_rows(explanation, arguments.row)
     if arguments.json:
         _print_json(to_objects(explanation, rows))
@@ -457,8 +482,8 @@ def explain(arguments: argparse.Namespace) -> int:
         console = _stdout(Console)
         for row in rows:
             console.print(table_of(explanation, row, read.dates))
-        if explanation.note:
-            _noting(arguments)(explanation.note)
+        if note := note_of(explanation):
+            _noting(arguments)(note)
     if arguments.picture is not None:
         picture = picture_of(explanation, rows[0])
         with writing(arguments.picture, "--picture"):

@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,6 +47,9 @@ from trainers.records import pack_labels, thinned
 from trainers.task.data import FloatArray, Part
 from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels, share_name
 from trainers.task.raw import not_asked, raw_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BASE_KEPT = "base order"
 """Status of an exact stage that had nothing to order: the base ranking is kept."""
@@ -211,14 +214,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
             interrupted = True
     elif isinstance(ranker, AutoRanker):
         with quiet_surrogates():
-            ranker.fit(
-                train.X,
-                train.y,
-                qid=train.qid,
-                **units_of(train),
-                **weights_of(train),
-                on_progress=watch.fitting,
-            )
+            fit_auto(ranker, train, task.rows_of(train), watch.fitting)
     else:
         ranker.fit(train.X, train.y, qid=train.qid, **weights_of(train))
     seconds = time.perf_counter() - started
@@ -251,6 +247,14 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     weights = ranker.linear_weights
     ranker.name_features(task.split.feature_names)
     return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
+
+
+def fit_auto(
+    ranker: AutoRanker, train: Part, rows: pd.DataFrame, on_progress: Callable[[int, int, str], None] | None = None
+) -> None:
+    """Fit the comparison of methods to a training set, whose features are the columns of `rows`."""
+    weights = {**weights_of(train), "calibration_weight": train.own_weight}
+    ranker.fit(rows, train.y, train.qid, **units_of(train), **weights, on_progress=on_progress)
 
 
 def _scores_of_base(task: Task, base: Ranker) -> Scores:
@@ -293,7 +297,7 @@ def _compared(task: Task, ranker: AutoRanker) -> Json:
     """Return the statistics of each method that was compared, of the training rows out of fold, and the comparison."""
     assert ranker.members_out_of_fold_ is not None
     test, found = task.split.test, {}
-    for number, (name, scored) in enumerate(ranker.scores_of_members(test.X, test.qid).items()):
+    for number, (name, scored) in enumerate(ranker.scores_of_members(task.rows_of(test), test.qid).items()):
         scores = Scores(_ranked_last(ranker.members_out_of_fold_[:, :, number].mean(axis=0)), scored)
         found[name] = {**task.statistics(scores), "first_k": task.first_k(scores)}
     return {"methods": found, **dataclasses.asdict(ranker.comparison_)}
@@ -315,7 +319,10 @@ def _fit_exact(
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         with quiet_surrogates():
             units = units_of(train) if isinstance(base, SurrogateRanker) else {}
-            base.fit(train.X, train.y, qid=train.qid, **units, **weights_of(train))
+            if isinstance(base, AutoRanker):
+                fit_auto(base, train, task.rows_of(train))
+            else:
+                base.fit(train.X, train.y, qid=train.qid, **units, **weights_of(train))
         base.name_features(task.split.feature_names)
     ranker = two_stage_ranker(task.config, base, threads=threads, columns=task.split.feature_names)
     wanted = RankStatistic.parse(task.config.exact.statistic).length

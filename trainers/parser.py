@@ -250,13 +250,13 @@ def parser_of_ltr() -> _Parser:
     report = add(
         commands.report,
         "report",
-        "make tables and figures of a sweep, finished or not",
-        "It writes report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
-        "one file, for further reports and sweeps).",
+        "make tables and figures of a sweep or run, finished or not",
+        "It writes report.md and report.html (one file with everything in it); of a sweep also figures/ and "
+        "cells.jsonl (all results in one file, for further reports and sweeps).",
         "trainers.report.report",
         early=commands.check_report,
     )
-    report("runs", metavar="RUNS", help="a sweep's folder, the name of one in runs/, or a cells.jsonl")
+    report("runs", metavar="RUNS", help="folder of a sweep or run, its name in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
     report("--reference", metavar="CSV", type=Path, help="published values to compare with")
     report("--markdown", metavar="FILE", type=Path, help="write the Markdown here too, with links to DIR")
@@ -316,20 +316,20 @@ def parser_of_ltr() -> _Parser:
     outcome = add(
         commands.outcome,
         "outcome",
-        "compare what a run promised of new rows with what came",
-        "The rows have the run's features and a column that says what came; they are ranked as by ltr predict. Or, "
-        "with --predictions, they say what came of rows that were ranked before. Printed are the hits that the test "
-        "set promised of the first rows, with an interval, those that came, and the statistics of both sets.",
+        "compare what was promised of new rows with what came",
+        "The rows have the columns of the run's table, and one that says what came; they are ranked again. Or, with "
+        "--predictions, they say what came of rows that were ranked before. Printed are the hits that were promised of "
+        "the first rows, with an interval, those that came, and the statistics of the test set and of these rows.",
         *("trainers.run.outcome", *_DATA),
         early=commands.find_run,
     )
-    outcome("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    outcome("run", metavar="RUN", help="a run folder, the name of one in runs/, or the folder of ltr rank")
     outcome(
         "data", metavar="OUTCOMES", type=Path, help="a table with the label of each row, empty where it is not known"
     )
     outcome("--label", metavar="COLUMN", help="column that says what came (default: the label of the run)")
-    outcome("--first", type=whole(1), metavar="N", help="rows that were acted on (default: exact.top_k of the run)")
-    outcome("--predictions", type=Path, metavar="FILE", help="the CSV of ltr predict, to take the order from")
+    outcome("--first", type=whole(1), metavar="N", help="rows that were acted on (default: those of the page)")
+    outcome("--predictions", type=Path, metavar="FILE", help="the output of ltr predict, or list.csv: the order")
     by = "with --predictions: column of both files that says which row is which (default: row)"
     outcome("--by", metavar="COLUMN", help=by)
     outcome("--method", help="a method of the run; its exact stage by default")

@@ -2,7 +2,7 @@
 
 `read_given` reads and checks everything, and reports all that is wrong at once, before anything is imported that takes
 seconds. `rank_given` fits the methods, and a `Ranking` is what comes of it: the page, the ranked rows and the fitted
-ranker, which ranks further tables.
+ranker, which ranks further tables. `trainers.run.page` makes the same of a run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ltr.answer import Answer, Evidence, Learned, Rows
-    from ltr.rankers import AutoRanker, DemandCheck
+    from ltr.answer.answer import Listed
+    from ltr.data import TablePreparation
+    from ltr.rankers import AutoRanker, DemandCheck, Ranker
+    from ltr.rankers.calibration import Calibration
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -54,7 +57,7 @@ NEW = "new"
 class RawRows:
     """Rows of a table as they are, to be ranked."""
 
-    listed: Any  # which rows they are: new, unlabelled or own
+    listed: Listed  # which rows they are
     where: str  # path of their file, or name of the frame
     columns: Mapping[str, Column]  # their cells
     numbers: IntArray  # their numbers in the file, from 1
@@ -117,7 +120,8 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         table = table_of({name: frame[name] for name in frame}, FRAME, roles)
     else:
         table = read_raw_table(path, roles, data.reading)
-    problems = list(_of_answer(table, config, frame))
+    problems = [] if config.answer.visits is not None else [Problem(_NO_VISITS)]
+    problems += problems_of_answer(table, config, frame)
     if problems or table.problems:
         about = [f"{name!r}" for name in today if problems]  # said better already
         kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
@@ -127,20 +131,23 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         findings := findings_of_columns(config, table.feature_names(slice(None)), [table])
     ):
         raise ConfigError("ltr rank", findings)
+    if table.labels is not None and table.labels.positive is not None:
+        config = _updated(config, "data", positive=table.labels.positive)  # `ltr outcome` reads labels by it
     given = Given(config, table, _own_of(path, frames.get("path")), None)
-    raw = _raw_rows(given, frames)
+    raw = rows_to_rank(config, table, frames)
     if raw is not None:
         wanted = {name: kind for name, kind in table.kinds.items() if kind.name not in LEFT_OUT}
         encodings = encodings_of(table.columns, wanted, table.y.astype(np.float64))[0]
-        _check_rows(raw, encodings, config.answer.id)
+        check_rows(raw, encodings, config.answer.id)
     return replace(given, raw=raw)
 
 
-def _of_answer(table: Table, config: Config, frame: pd.DataFrame | None) -> Iterator[Problem]:
-    """Yield what is wrong with the columns and the number of visits that a page is asked for."""
+_NO_VISITS = "the number of rows that you can visit is needed: --visits K, or answer.visits in a config"
+
+
+def problems_of_answer(table: Table, config: Config, frame: pd.DataFrame | None = None) -> Iterator[Problem]:
+    """Yield what is wrong with the columns that a page is asked for."""
     answer, today = config.answer, config.baselines.auto.today
-    if answer.visits is None:
-        yield Problem("the number of rows that you can visit is needed: --visits K, or answer.visits in a config")
     asked = {"column of today's scores": today, "column of ids": answer.id}
     if absent := {what: name for what, name in asked.items() if name is not None and name not in table.columns}:
         names = list(read_file(table.where).columns if frame is None else frame.columns)
@@ -191,14 +198,20 @@ def _own_of(path: str, frame: pd.DataFrame | None) -> Callable[[], pd.DataFrame]
     return own
 
 
-def _raw_rows(given: Given, frames: Mapping[str, pd.DataFrame]) -> RawRows | None:
-    """Return the rows to rank; None for the labelled rows themselves."""
-    config, table = given.config, given.table
+def rows_to_rank(config: Config, table: Table | None, frames: Mapping[str, pd.DataFrame]) -> RawRows | None:
+    """Return the rows to rank: new ones, else those of the table without a label; None where there are none.
+
+    Args:
+        config: the config.
+        table: the labelled rows; None for data that are no table.
+        frames: tables in memory, by the key that would name their file.
+    """
     query, reading = config.data.query, config.data.reading
-    plain = {name for name, kind in table.kinds.items() if kind.number is not None and kind.number.plain}
+    kinds = {} if table is None else table.kinds
+    plain = {name for name, kind in kinds.items() if kind.number is not None and kind.number.plain}
     if NEW in frames or config.answer.new is not None:
         return raw_new(config.answer.new, frames.get(NEW), query, reading, plain)
-    if table.rows is None:
+    if table is None or table.rows is None:
         return None
     if "path" in frames:
         cells: Mapping[str, Any] = {name: frames["path"][name] for name in frames["path"]}
@@ -212,7 +225,7 @@ def _raw_rows(given: Given, frames: Mapping[str, pd.DataFrame]) -> RawRows | Non
         raise DataError(
             f"{table.where}: rows without a label need a query column, not a file of sizes beside the table"
         )
-    own = given.own
+    own = _own_of(str(config.data.path), frames.get("path"))
     return RawRows("unlabelled", table.where, columns, left + 1, lambda: own().iloc[left], queries)
 
 
@@ -246,16 +259,18 @@ def raw_new(
     if queries is not None:
         checked_queries(queries, len(queries), f"{where}: column {query!r}")
     n = len(next(iter(columns.values())))
-    return RawRows(NEW, where, columns, np.arange(1, n + 1), _own_of(where, frame), queries)
+    return RawRows("new", where, columns, np.arange(1, n + 1), _own_of(where, frame), queries)
 
 
-def _check_rows(raw: RawRows, encodings: Sequence[Encoding], identity: str | None) -> FloatArray:
+def check_rows(
+    raw: RawRows, encodings: Sequence[Encoding], identity: str | None, *, new_values: bool = False
+) -> FloatArray:
     """Return the features of rows to rank, and report at once all that keeps them from being used."""
     problems: list[Problem] = []
     if identity is not None and identity not in raw.columns:
         problems.append(unknown("column of ids", identity, raw.columns))
     try:
-        features = encode(raw.columns, encodings, raw.where)
+        features = encode(raw.columns, encodings, raw.where, new_values=new_values)
     except TableError as error:
         problems += error.problems
     if problems:
@@ -276,16 +291,15 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     """
     import pandas as pd
 
-    from ltr.answer import Learned, method_sentence, typical_cells, warnings_of
-    from ltr.rankers import AutoRanker, check_demands
-    from trainers.methods import first_stage_ranker
+    from ltr.data.similar import similar_rows
+    from ltr.rankers import AutoRanker
+    from trainers.methods import first_stage_ranker, fit_auto
 
     config, table = given.config, given.table
     part, preparation = whole_table(config.data, table)
     names = preparation.get_feature_names_out().tolist()
     kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
     part = part.take(np.flatnonzero(kept))
-    today, weights = config.baselines.auto.today, None if table.weights is None else table.weights[kept]
     if display is not None:
         hits = int((part.y > 0).sum())
         display.note(f"{name_of(table.where)}: {len(part.y):,} rows with a label, {hits:,} of them hits")
@@ -300,52 +314,29 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
             display.begin(what, None)
             progress = functools.partial(display.fitting, what)
         try:
-            ranker.fit(
-                pd.DataFrame(part.X, columns=names, copy=False),
-                part.y,
-                part.qid,
-                group=part.group,
-                time=None if part.times is None else part.times.numbers,
-                sample_weight=part.weight,
-                on_progress=progress,
-            )
+            fit_auto(ranker, part, pd.DataFrame(part.X, columns=names, copy=False), progress)
         except ValueError as error:
             raise RunError(f"{table.where}: {error}") from None
         return ranker.prepare_with(preparation)
 
     demands = read_demands(len(names), names, **config.exact.demands())
     ranker = fitted(demands, "comparing methods")
-    evidence, known = _evidence_of(ranker, part, weights, today)
-    ranker.calibration_ = evidence.calibration  # chances are those of rows as they are, whatever their weight in a fit
+    assert ranker.out_of_fold_ is not None
+    known = np.flatnonzero(~np.isnan(ranker.out_of_fold_[0]))  # with times, the first rows have no scores
+    if part.group is None and ranker.comparison_.similar is not None:
+        part = replace(part, group=similar_rows(part.X))
+    tested = part.take(known)
+    evidence = evidence_of(config, tested, names, ranker.out_of_fold_[:, known], ranker.calibration_)
     free, price = None, config.answer.price
     if demands and (len(part.y) <= _PRICED if price is None else price):
         without = fitted(None, "comparing methods without the constraints")
-        free = without, _evidence_of(without, part, weights, today)[0]
-    warnings = [*_about_columns(part.X, part.y, names), *_about_repeats(table)]
-    learned = Learned(
-        name_of(table.where),
-        hit_of(table),
-        len(part.y),
-        int((part.y > 0).sum()),
-        method_sentence(ranker.comparison_, today),
-        today,
-        config.data.query,
-        config.data.time,
-        config.answer.id,
-        typical_cells(table.columns, preparation.encodings_),
-        evidence.reliability(),
-        (*warnings_of(evidence, ranker.comparison_, "--group"), *warnings),
-        (*_notes_on(given), *_left_out({**dict.fromkeys(config.data.drop, "dropped"), **preparation.left_out_})),
-        tuple(map(_told, check_demands(ranker))),
-    )
+        assert without.out_of_fold_ is not None
+        free = without, evidence_of(config, tested, names, without.out_of_fold_[:, known], without.calibration_)
+    learned = learned_from(config, ranker, evidence, table, part)
     if given.raw is not None:
         return ranking_of(config, ranker, evidence, learned, given.raw, free=free)
-    at = np.flatnonzero(kept)[known]
-    own, rows_in_file = given.own, table.in_file(at)
-    columns = {name: column.take(at) for name, column in table.columns.items()}
-    queries = None if table.queries is None else table.queries[at]
-    raw = RawRows("own", table.where, columns, rows_in_file + 1, lambda: own().iloc[rows_in_file], queries)
-    return ranking_of(config, ranker, evidence, learned, raw, part.X[known], free=free)
+    raw = labelled("own", table, tested.rows, given.own)
+    return ranking_of(config, ranker, evidence, learned, raw, tested.X, free=free)
 
 
 def _told(check: DemandCheck) -> str:
@@ -356,38 +347,109 @@ def _told(check: DemandCheck) -> str:
     return f"{check.demand} ({check.how})" if check.demand.startswith("at most ") else check.demand
 
 
-def _evidence_of(
-    ranker: AutoRanker, part: Part, weights: FloatArray | None, today: str | None
-) -> tuple[Evidence, IntArray]:
-    """Return what the rows of a fit say about lists, and which of them do: with times, the first ones have no scores.
+def labelled(listed: Listed, table: Table, rows: IntArray, own: Callable[[], pd.DataFrame]) -> RawRows:
+    """Return labelled rows of a table as rows to rank.
 
     Args:
-        ranker: the fitted ranker.
+        listed: which of them they are.
+        table: the table.
+        rows: their numbers among the labelled rows, from 0.
+        own: returns all rows of the table, with all columns as it has them.
+    """
+    in_file = table.in_file(rows)
+    columns = {name: column.take(rows) for name, column in table.columns.items()}
+    queries = None if table.queries is None else table.queries[rows]
+    return RawRows(listed, table.where, columns, in_file + 1, lambda: own().iloc[in_file], queries)
+
+
+def evidence_of(
+    config: Config, part: Part, names: Sequence[str], scores: FloatArray, known: Calibration | None = None
+) -> Evidence:
+    """Return labelled rows as what chances come from.
+
+    Args:
+        config: the config, which may name a column of today's scores.
         part: the rows.
-        weights: their weights, without those of positives, (n,); None where all count alike.
-        today: name of the feature with today's scores.
+        names: names of the features.
+        scores: scores of fits that have not seen them, (repeats, n).
+        known: the chance of a hit by score, where the ranker has learned it from these scores.
     """
     from ltr.answer import Evidence
-    from ltr.data.similar import similar_rows
 
-    assert ranker.out_of_fold_ is not None
-    known = np.flatnonzero(~np.isnan(ranker.out_of_fold_[0]))
-    groups = part.group
-    if groups is None and ranker.comparison_.similar is not None:
-        groups = similar_rows(part.X)
+    today = config.baselines.auto.today
+    lists, groups = (None if of is None else np.unique(of, return_inverse=True)[1] for of in (part.qid, part.group))
+    of_today = None if today is None or today not in names else part.X.T[list(names).index(today)]
+    return Evidence(part.y.astype(np.float64), scores, lists, groups, part.own_weight, of_today, known)
 
-    def numbered(of: IntArray | None) -> IntArray | None:
-        return None if of is None else np.unique(of[known], return_inverse=True)[1]
 
-    names = ranker.feature_names_in_.tolist()
-    return Evidence(
-        part.y[known].astype(np.float64),
-        ranker.out_of_fold_[:, known],
-        numbered(part.qid),
-        numbered(groups),
-        None if weights is None else weights[known],
-        None if today is None else part.X[known, names.index(today)],
-    ), known
+def learned_from(
+    config: Config,
+    ranker: Ranker,
+    evidence: Evidence,
+    table: Table | None,
+    part: Part,
+    method: str = AUTO,
+    *,
+    test: Part | None = None,
+) -> Learned:
+    """Return what there is to say about the labelled rows and the ranker.
+
+    Args:
+        config: the config.
+        ranker: the ranker, fitted, with its preparation.
+        evidence: labelled rows with scores of fits that have not seen them.
+        table: the table that the rows are from; None for data that are no table.
+        part: the rows that it was fitted to.
+        method: name of its method, of two stages that of the first.
+        test: the rows of `evidence`, where these are a test set; else they are of `part`.
+    """
+    from ltr.answer import Learned, ranked_by, typical_cells, warnings_of
+    from ltr.rankers import check_demands
+
+    encodings, names = ranker_encodings(ranker), ranker.feature_names_in_.tolist()
+    if table is None:
+        columns = {name: Column(name, part.X[:, at]) for at, name in enumerate(names)}
+        where, hit, notes, warnings = str(config.data.name or config.data.path), "a label above 0", [], []
+    else:
+        columns, where, hit = table.columns, table.where, hit_of(table)
+        unlabelled = config.answer.new is None and table.rows is not None  # which then are the list
+        notes = [one for one in table.notes if not (unlabelled and one.endswith("without a label are left out"))]
+        left_out = {} if ranker.preparation_ is None else ranker.preparation_.left_out_
+        notes += _left_out({**dict.fromkeys(config.data.drop, "dropped"), **left_out})
+        warnings = _about_repeats(table)
+    labels = part.y if test is None else np.concatenate([part.y, test.y])
+    first = getattr(ranker, "base_", ranker)
+    return Learned(
+        name_of(where),
+        hit,
+        len(labels),
+        int((labels > 0).sum()),
+        ranked_by(ranker, method, config.baselines.auto.today),
+        None if evidence.today is None else config.baselines.auto.today,
+        None if evidence.lists is None else config.data.query or "query",
+        config.data.time,
+        config.answer.id,
+        typical_cells(columns, encodings),
+        evidence.reliability(),
+        (
+            *warnings_of(evidence, getattr(first, "comparison_", None), tested=test is not None),
+            *_about_columns(part.X, part.y, names),
+            *warnings,
+        ),
+        tuple(notes),
+        tuple(_told(check) for check in check_demands(ranker) if check.holds),
+        tested=test is not None,
+    )
+
+
+def ranker_encodings(ranker: Ranker) -> tuple[Encoding, ...]:
+    """Return how columns become the features of a ranker."""
+    return encodings_of_features(ranker.preparation_, ranker.feature_names_in_.tolist())
+
+
+def encodings_of_features(preparation: TablePreparation | None, names: Sequence[str]) -> tuple[Encoding, ...]:
+    """Return how columns become features; without a preparation the features with these names are the columns."""
+    return tuple(Encoding(name, "number") for name in names) if preparation is None else preparation.encodings_
 
 
 def hit_of(table: Table) -> str:
@@ -397,14 +459,6 @@ def hit_of(table: Table) -> str:
     if table.labels.positive is not None:
         return f"{label} = {table.labels.positive}"
     return f"{label} = 1" if table.y.max() <= 1 else f"{label} above 0"
-
-
-def _notes_on(given: Given) -> Iterator[str]:
-    """Yield how the table was read; that rows without a label are left out is not so where they are the list."""
-    listed_here = given.raw is not None and given.raw.listed == "unlabelled"
-    for note in given.table.notes:
-        if not (listed_here and note.endswith("without a label are left out")):
-            yield note
 
 
 def _left_out(reasons: Mapping[str, str]) -> list[str]:
@@ -420,8 +474,8 @@ def _about_columns(X: FloatArray, y: IntArray, names: Sequence[str]) -> list[str
     which = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if found[5:] else "")
     return [
         f"{which} alone {'tells' if len(found) == 1 else 'tell'} hits from the other rows almost without error. Is "
-        "that known before you act? If it is filled in afterwards, leave it out with --drop, or the list will "
-        "disappoint."
+        "that known before you act? If it is filled in afterwards, leave it out with --drop, or data.drop in a config: "
+        "otherwise the list will disappoint."
     ]
 
 
@@ -436,7 +490,7 @@ def _about_repeats(table: Table) -> list[str]:
 
 def ranking_of(
     config: Config,
-    ranker: AutoRanker,
+    ranker: Ranker,
     evidence: Evidence,
     learned: Learned,
     raw: RawRows,
@@ -449,7 +503,7 @@ def ranking_of(
     Args:
         config: the config; `answer.visits` is the number of visits.
         ranker: the ranker, with its preparation.
-        evidence: the labelled rows.
+        evidence: labelled rows with scores of fits that have not seen them.
         learned: what there is to say about them.
         raw: the rows to rank.
         features: their features; made from the rows by default.
@@ -460,12 +514,11 @@ def ranking_of(
     """
     from ltr.answer import Rows, cell_text, make_answer
 
-    preparation = ranker.preparation_
-    assert preparation is not None
-    warnings: list[str] = []
+    encodings, warnings = ranker_encodings(ranker), list[str]()
     if features is None:
-        features = _check_rows(raw, preparation.encodings_, learned.id)
-        warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, preparation.encodings_)]
+        new_values = ranker.preparation_ is not None and ranker.preparation_.new_values
+        features = check_rows(raw, encodings, learned.id, new_values=new_values)
+        warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, encodings)]
     names = [str(number) for number in raw.numbers]
     if raw.where == FRAME and learned.id is None and not _counts_from_0(index := raw.own().index):
         names = [str(name) for name in index]
@@ -475,7 +528,7 @@ def ranking_of(
         names = [cell_text(own, row) for row in range(len(own))]
     today = None
     if learned.today is not None:
-        today = features[:, preparation.get_feature_names_out().tolist().index(learned.today)]
+        today = features[:, ranker.feature_names_in_.tolist().index(learned.today)]
     rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
@@ -509,7 +562,7 @@ class Ranking:
     """
 
     answer: Answer
-    ranker: AutoRanker
+    ranker: Ranker
     evidence: Evidence
     config: Config
     _ranked: tuple[Rows, FloatArray, RawRows] | None = None  # the rows, their scores; None after `load`
@@ -560,16 +613,15 @@ class Ranking:
         from trainers.task.data import as_pandas
 
         path = isinstance(data, str | Path)
-        encodings = self.ranker.preparation_.encodings_ if self.ranker.preparation_ is not None else ()
+        encodings = ranker_encodings(self.ranker)
         plain = {one.column for one in encodings if one.number is not None and one.number.plain}
         options = self.config.data
         raw = raw_new(
             str(data) if path else None, None if path else as_pandas(data, NEW), options.query, options.reading, plain
         )
-        config = self.config
-        if visits is not None:
-            answer = type(config.answer).model_validate({**config.answer.model_dump(), "visits": visits})
-            config = config.model_copy(update={"answer": answer})
+        visits = self.answer.asked if visits is None else visits
+        answer = type(self.config.answer).model_validate({**self.config.answer.model_dump(), "visits": visits})
+        config = self.config.model_copy(update={"answer": answer})
         return ranking_of(config, self.ranker, self.evidence, self.answer.learned, raw, free=self._free)
 
     def why(self, row: object) -> pd.DataFrame:
@@ -585,25 +637,32 @@ class Ranking:
         Raises:
             KeyError: no row, or more than one, has this id.
         """
-        import pandas as pd
-
-        from ltr.answer import cell_text, effects
-
         rows, _, _ = self._known()
         at = [number for number, name in enumerate(rows.names) if name == str(row)]
         if len(at) != 1:
             have = ", ".join(rows.names[:5]) + (", ..." if len(rows.names) > 5 else "")
             raise KeyError(f"id must be that of one row, got {row!r}, which {len(at)} rows have; ids are {have}")
+        return self.why_row(at[0])
+
+    def why_row(self, at: int) -> pd.DataFrame:
+        """Return what `why` does of the row with a number, from 0."""
+        import pandas as pd
+
+        from ltr.answer import cell_text, effects, scorer_of
+
+        rows, scores, _ = self._known()
         typical = self.answer.learned.typical
-        features = rows.features[at]
-        own = float(self.ranker._scores(features)[0])
-        effect = effects(features, typical, self.ranker._scores)[0]
+        features = rows.features[[at]]
+        own = float(scores[at])
+        position = self.ranked.loc[self.ranked["row"] == rows.numbers[at], "position"].iloc[0]
+        top = position <= (getattr(self.ranker, "top_k", None) or position)
+        effect = effects(features, typical, scorer_of(self.ranker, top=bool(top)))[0]
         chance = self.evidence.calibration
         order = np.argsort(-effect, kind="stable")
         columns = rows.columns
         return pd.DataFrame(
             {
-                "value": [cell_text(columns[typical[one].column], at[0]) for one in order],
+                "value": [cell_text(columns[typical[one].column], at) for one in order],
                 "typical": [typical[one].text for one in order],
                 "chance": float(chance([own])[0]),
                 "if typical": chance(own - effect[order]),
@@ -620,7 +679,8 @@ class Ranking:
     def rows(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The ranked rows, and all their columns as the table has them, both from the top of the list down."""
         ranked, raw = self.ranked, self._known()[2]
-        at = np.searchsorted(raw.numbers, ranked["row"].to_numpy())
+        order = np.argsort(raw.numbers)
+        at = order[np.searchsorted(raw.numbers, ranked["row"].to_numpy(), sorter=order)]
         return ranked, raw.own().iloc[at]
 
     def save(self, folder: str | Path, *, quote_formulas: bool = False) -> Path:

@@ -1,5 +1,7 @@
 """The folder of a ranking: its page, its list, the fitted ranker and the config that repeats it.
 
+The folder of a run has the page too, with the fitted ranker in the folder of its method (`trainers.run.folder`).
+
 ::
 
     runs/patients-rank/
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +27,15 @@ from trainers.config import Config, load_config
 from trainers.config.toml_text import dump_toml
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import RunError, read_json, reading, remove_leftovers, write_atomic, write_json, writing
-from trainers.run.folder import PAGE
+from trainers.run.folder import PAGE, RunFolder
 from trainers.task.data import FRAME
 
 if TYPE_CHECKING:
-    from ltr.answer import Answer
+    from ltr.answer import Answer, Evidence
+    from ltr.rankers import Ranker
     from trainers.ranking import Ranking
 
-CONFIG, EVIDENCE, LIST = "config.toml", "evidence.npz", "list.csv"
+CONFIG, EVIDENCE, HTML, LIST = "config.toml", "evidence.npz", "page.html", "list.csv"
 """Names of files in the folder."""
 _RANKERS = ("ranker.json", "ranker.safetensors")
 _ADVICE = "give the command that wrote it again"
@@ -59,10 +63,7 @@ def write_ranking(
     Raises:
         RunError: a folder with other files in it, or one that cannot be written to.
     """
-    from ltr.answer import as_html
-
     check_folder(folder)
-    rows = list_csv(ranking, quote_formulas=quote_formulas)
     with writing(folder, "--output"):
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder, ".*.tmp")
@@ -72,14 +73,25 @@ def write_ranking(
             ranking.ranker.save(folder / f"ranker{ranking.ranker.file_suffix}")
         except TypeError as error:
             note(f"the ranker cannot be written, so that the folder ranks no other rows: {error}")
-        write_atomic(folder / EVIDENCE, ranking.evidence.to_bytes())
-        write_atomic(folder / LIST, rows.text.encode())
         write_atomic(folder / CONFIG, config_text(ranking.config, folder).encode())
-        write_atomic(folder / "page.html", as_html(ranking.answer).encode())
-        write_json(folder / PAGE, ranking.answer.to_dict())
-    if rows.formulas and not quote_formulas:
-        note(f"warning: {rows.warning}")
+        write_page(ranking, folder, quote_formulas=quote_formulas, note=note)
     return folder
+
+
+def write_page(
+    ranking: Ranking, folder: Path, *, quote_formulas: bool = False, note: Callable[[str], None] = lambda text: None
+) -> None:
+    """Write the page of a ranking, the list of a table, and the rows that chances come from; see `write_ranking`."""
+    from ltr.answer import as_html
+
+    if ranking.ranker.preparation_ is not None:
+        rows = list_csv(ranking, quote_formulas=quote_formulas)
+        write_atomic(folder / LIST, rows.text.encode())
+        if rows.formulas and not quote_formulas:
+            note(f"warning: {rows.warning}")
+    write_atomic(folder / EVIDENCE, ranking.evidence.to_bytes())
+    write_atomic(folder / HTML, as_html(ranking.answer).encode())
+    write_json(folder / PAGE, ranking.answer.to_dict())
 
 
 def list_csv(ranking: Ranking, *, quote_formulas: bool = False) -> CsvText:
@@ -136,22 +148,60 @@ def read_answer(folder: Path) -> Answer:
         return Answer.from_dict(page)
 
 
-def read_ranking(folder: Path) -> Ranking:
-    """Return the ranking in a folder, without the rows of its list.
+def read_ranking(folder: Path, method: str | None = None) -> Ranking:
+    """Return the ranking in the folder of a ranking or of a run, without the rows of its list.
+
+    Args:
+        folder: the folder.
+        method: a method of the run, which then ranks in place of the one that the page is of.
 
     Raises:
         RunError: a folder without a page, or with files that are missing or damaged.
     """
-    from ltr.answer import Evidence
-    from ltr.rankers import AutoRanker
     from trainers.ranking import Ranking
 
-    answer = read_answer(folder)
-    with reading(folder / EVIDENCE, _ADVICE):
-        evidence = Evidence.read(folder / EVIDENCE)
+    answer, ranker, evidence = read_answer(folder), read_ranker(folder, method), read_evidence(folder, method)
+    if RunFolder(folder).begun:
+        ranker.calibration_ = evidence.calibration
+    else:  # the ranker has learned it from these rows
+        evidence = replace(evidence, known=ranker.calibration_)
+    return Ranking(answer, ranker, evidence, load_config(folder / CONFIG))
+
+
+def read_ranker(folder: Path, method: str | None = None) -> Ranker:
+    """Return the fitted ranker of a ranking, or of a method of a run, which takes the columns of the table.
+
+    Raises:
+        RunError: no such ranker, or a damaged one.
+    """
+    from ltr.rankers import Ranker
+    from trainers.run.predict import ranker_of
+
+    if (run := RunFolder(folder)).begun:
+        return ranker_of(run, method, prepared=True)
     file = next(filter(Path.exists, map(folder.joinpath, _RANKERS)), folder / _RANKERS[0])
     with reading(file, _ADVICE):
-        ranker = AutoRanker.load(file)
+        ranker = Ranker.load(file)
         if ranker.preparation_ is None:
             raise ValueError("no preparation")
-    return Ranking(answer, ranker, evidence, load_config(folder / CONFIG))
+    return ranker
+
+
+def read_evidence(folder: Path, method: str | None = None) -> Evidence:
+    """Return the labelled rows that the chances of a ranking, or of a method of a run, come from.
+
+    Raises:
+        RunError: a method that is not finished, or a file that is missing or damaged.
+    """
+    from ltr.answer import Evidence
+    from trainers.run.methods import load_scores
+
+    with reading(folder / EVIDENCE, _ADVICE):
+        evidence = Evidence.read(folder / EVIDENCE)
+    run = RunFolder(folder)
+    if method is None or not run.begun:
+        return evidence
+    found = run.method(method, make=False)
+    if found.result() is None or (scores := load_scores(found)) is None:
+        raise RunError(f"run: {folder} has not finished {method}; continue with `ltr run {run.config}`")
+    return replace(evidence, scores=scores.test[None])

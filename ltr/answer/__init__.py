@@ -1,14 +1,25 @@
 """A ranked list as an answer: whom to visit, how many hits to expect, and why; `ltr.rank` makes it.
 
-`make_answer` puts together what a fitted `AutoRanker` and its labelled rows say about a list, as an `Answer` of plain
+`make_answer` puts together what a fitted ranker and labelled rows say about a list, as an `Answer` of plain
 data; `as_text` and `as_html` show it.
 """
 
 from __future__ import annotations
 
-from ltr.answer.answer import Answer, Curve, Entry, Learned, Rows, make_answer, method_sentence, warnings_of
+from ltr.answer.answer import (
+    Answer,
+    Curve,
+    Entry,
+    Learned,
+    Rows,
+    make_answer,
+    method_sentence,
+    ranked_by,
+    scorer_of,
+    warnings_of,
+)
 from ltr.answer.evidence import Bin, Evidence, Found, Interval
-from ltr.answer.page import as_html, as_text, headline
+from ltr.answer.page import as_html, as_text, curve_html, curve_table, headline
 from ltr.answer.reasons import Reason, Typical, cell_text, effects, typical_cells
 
 __all__ = [
@@ -26,10 +37,14 @@ __all__ = [
     "as_html",
     "as_text",
     "cell_text",
+    "curve_html",
+    "curve_table",
     "effects",
     "headline",
     "make_answer",
     "method_sentence",
+    "ranked_by",
+    "scorer_of",
     "typical_cells",
     "warnings_of",
 ]

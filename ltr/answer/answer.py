@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,17 +22,22 @@ from ltr.answer.evidence import (
 from ltr.answer.reasons import Reason, Typical, effects, reasons_of
 from ltr.data.columns import Column
 from ltr.rankers.auto import BLEND, TODAY, AutoRanker, Comparison
+from ltr.rankers.base import Ranker
+from ltr.rankers.estimators import scores_of
+from ltr.rankers.two_stage import TwoStageRanker
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+_LISTED = 10_000  # rows to visit that a page names, at most
 _REASONED = 1000  # rows that get reasons, at most
 _SCORED = 60_000  # rows that are scored for reasons, at most
 _FEW_HITS = 20
 _NAMED = 4  # methods that a sentence names
 
-Listed = Literal["new", "unlabelled", "own"]
-"""Which rows are listed: new ones, those of the table without a label, or the labelled ones by scores out of fold."""
+Listed = Literal["new", "unlabelled", "own", "test"]
+"""Which rows are listed: new ones, those of the table without a label, or labelled ones by scores that had not seen
+them, which are all of them or those of a test set."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Learned:
         warnings: what to know before acting on a list.
         notes: how the table was read, and what was left out.
         constraints: constraints on columns that the ranking was shown to satisfy, in words.
+        tested: whether the rows put to the test are a test set, which no fit has seen.
     """
 
     table: str
@@ -70,6 +76,7 @@ class Learned:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    tested: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,7 @@ class Answer:
         chance: hits to expect by as many visits at random.
         curve: hits to expect by number of visits, of each query where there are queries.
         found: what was found among the labelled rows.
-        entries: the rows to visit, list after list from the top.
+        entries: the rows to visit, list after list from the top; the first 10,000 of them.
         warnings: what to know about these rows before acting on the list.
         unconstrained: hits to expect by a ranking without the constraints; None where that is not known.
     """
@@ -142,6 +149,11 @@ class Answer:
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...] = ()
     unconstrained: Interval | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known which of the listed rows are hits."""
+        return self.listed in ("own", "test")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON."""
@@ -222,7 +234,7 @@ class Rows:
 
 
 def make_answer(
-    ranker: AutoRanker,
+    ranker: Ranker,
     evidence: Evidence,
     learned: Learned,
     rows: Rows,
@@ -233,9 +245,9 @@ def make_answer(
 
     Args:
         ranker: the fitted ranker.
-        evidence: the labelled rows that it was fitted to.
+        evidence: labelled rows with scores of fits that have not seen them.
         learned: what there is to say about them.
-        rows: the rows to rank; the labelled ones, in their order, where `listed` is ``"own"``.
+        rows: the rows to rank; those of `evidence`, in their order, where `listed` is ``"own"`` or ``"test"``.
         visits: number of rows to visit, of each query where there are queries.
         free: a ranker without the constraints that `ranker` satisfies, and its evidence; None where there is none.
     """
@@ -244,9 +256,10 @@ def make_answer(
     scores, unconstrained = _scores_of(ranker, evidence, rows, lists), None
     if free is not None:
         others = _scores_of(*free, rows, lists)
-        unconstrained = free[1].expected(free[1].calibration, others[place_in_list(others, lists) <= visits])
-    calibration, other = evidence.calibration, evidence.calibration_of_today
-    chances, places = calibration(scores), place_in_list(scores, lists)
+        taken = place_in_list(others, lists) <= visits
+        unconstrained = free[1].expected(others[taken], None if lists is None else lists[taken], visits)
+    other = evidence.calibration_of_today
+    chances, places = evidence.calibration(scores), place_in_list(scores, lists)
     sizes = np.bincount(np.zeros(len(scores), dtype=np.int64) if lists is None else lists)
     at = curve_visits(visits, int(sizes.max()))
     shares = np.bincount(np.zeros(len(scores), dtype=np.int64) if lists is None else lists, chances) / sizes
@@ -255,7 +268,8 @@ def make_answer(
     today = line = None
     if other is not None and rows.today is not None:
         places_today = place_in_list(rows.today, lists)
-        today = evidence.expected(other, rows.today[places_today <= visits])
+        taken = places_today <= visits
+        today = evidence.expected(rows.today[taken], None if lists is None else lists[taken], visits, today=True)
         line = tuple(sums_by_visits(other(rows.today), places_today, at).tolist())
     first = np.flatnonzero(places <= visits)
     first = first[np.lexsort((places[first], first * 0 if lists is None else lists[first]))]
@@ -268,7 +282,7 @@ def make_answer(
         None if lists is None else len(sizes),
         visits,
         int(planned.sum()),
-        evidence.expected(calibration, scores[first]),
+        evidence.expected(scores[first], None if lists is None else lists[first], visits),
         today,
         float((planned * shares).sum()),
         Curve(
@@ -278,20 +292,21 @@ def make_answer(
             line,
         ),
         found,
-        tuple(_entries(ranker, learned, rows, first, places, scores, chances)),
+        tuple(_entries(ranker, learned, rows, first[:_LISTED], places, scores, chances)),
         (*_about_today(found, learned.today), *_about_list(rows, visits, sizes), *rows.warnings),
         unconstrained,
     )
     return answer, scores
 
 
-def _scores_of(ranker: AutoRanker, evidence: Evidence, rows: Rows, lists: IntArray | None) -> FloatArray:
-    """Return the scores of rows, (m,), those out of fold of the labelled ones."""
-    return evidence.scores.mean(axis=0) if rows.listed == "own" else ranker._placed(rows.features, lists)[0]
+def _scores_of(ranker: Ranker, evidence: Evidence, rows: Rows, lists: IntArray | None) -> FloatArray:
+    """Return the scores of rows, (m,), of labelled ones those by fits that have not seen them."""
+    own = rows.listed in ("own", "test")
+    return evidence.scores.mean(axis=0) if own else ranker._placed(rows.features, lists)[0]
 
 
 def _entries(
-    ranker: AutoRanker,
+    ranker: Ranker,
     learned: Learned,
     rows: Rows,
     first: IntArray,
@@ -301,14 +316,27 @@ def _entries(
 ) -> list[Entry]:
     """Return the rows to visit, the first ones with their reasons."""
     reasoned = first[: min(_REASONED, max(20, _SCORED // max(1, len(learned.typical))))]
-    effect = effects(rows.features[reasoned], learned.typical, ranker._scores)
+    effect = effects(rows.features[reasoned], learned.typical, scorer_of(ranker))
+    columns = {cell.column: rows.columns[cell.column].take(reasoned) for cell in learned.typical}
     found = []
     for at, row in enumerate(first):
-        reasons = reasons_of(effect[at], learned.typical, rows.columns, int(row)) if at < len(reasoned) else ()
+        reasons = reasons_of(effect[at], learned.typical, columns, at) if at < len(reasoned) else ()
         query = None if rows.queries is None else str(rows.queries[row])
         number, name = int(rows.numbers[row]), rows.names[row]
         found.append(Entry(int(places[row]), name, number, float(chances[row]), float(scores[row]), reasons, query))
     return found
+
+
+def scorer_of(ranker: Ranker, *, top: bool = True) -> Callable[[FloatArray], FloatArray]:
+    """Return what scores rows one by one, whatever else is in their list: those at its top, or the others."""
+    if not isinstance(ranker, TwoStageRanker) or ranker.threshold_ is not None:
+        return ranker._scores
+
+    def scores(features: FloatArray) -> FloatArray:
+        base = scores_of(ranker.base_, features, None, ranker._names)
+        return base if ranker.coef_ is None or not top else ranker.exact_._scores(features, base)
+
+    return scores
 
 
 def _about_today(found: Found, today: str | None) -> list[str]:
@@ -337,10 +365,11 @@ def _about_today(found: Found, today: str | None) -> list[str]:
 def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
     """Return warnings about the rows that are listed."""
     found = []
-    if rows.listed == "own":
+    if rows.listed in ("own", "test"):
+        which = "the labelled rows themselves" if rows.listed == "own" else "the rows of the test set"
         found.append(
-            "No new rows were given: the list has the labelled rows themselves, each by scores from fits that had not "
-            "seen it. Give new rows with --new."
+            f"No new rows were given: the list has {which}, each by scores from fits that had not seen it. Give new "
+            "rows with --new, or answer.new in a config."
         )
     if visits > sizes.max():
         which = "a query" if rows.queries is not None else rows.source
@@ -402,26 +431,44 @@ def method_sentence(comparison: Comparison, today: str | None = None) -> str:
     return f"Ranked by {chosen}; {said(near)}{alone} {'is' if len(near) == 1 else 'are'} within noise."
 
 
-def warnings_of(evidence: Evidence, comparison: Comparison, group_remedy: str) -> list[str]:
+def ranked_by(ranker: Ranker, name: str, today: str | None = None) -> str:
+    """Return how a fitted ranker of any kind ranks a list.
+
+    Args:
+        ranker: the ranker.
+        name: name of its method, of two stages that of the first.
+        today: name of the column of today's scores.
+    """
+    first = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
+    found = f"Ranked by {WORDS.get(name, name)}."
+    if isinstance(first, AutoRanker):
+        found = method_sentence(first.comparison_, today)
+    if isinstance(ranker, TwoStageRanker) and ranker.coef_ is not None:
+        part = "list" if ranker.top_k is None else "top of the list"
+        found += f" The {part} is then put in the order of a weighted sum of columns."
+    return found
+
+
+def warnings_of(evidence: Evidence, comparison: Comparison | None = None, *, tested: bool = False) -> list[str]:
     """Return what to know about the labelled rows and the methods before acting on a list.
 
     Args:
         evidence: the labelled rows.
-        comparison: the comparison of the methods.
-        group_remedy: where a column of groups is named, such as ``"--group"``.
+        comparison: the comparison of the methods; None where the ranker is of a single one.
+        tested: whether the rows are a test set.
     """
-    notes = []
+    notes, rows = [], f"{len(evidence.labels)} {'rows of the test set' if tested else 'labelled rows'}"
     if (hits := int(evidence.hits.sum())) < _FEW_HITS:
-        notes.append(
-            f"Only {hits} of the {len(evidence.labels)} labelled rows are hits: few to learn from, so every number "
-            "here is rough."
-        )
+        few = "all chances come from them" if tested else "few to learn from"
+        notes.append(f"Only {hits} of the {rows} are hits: {few}, so every number here is rough.")
+    if comparison is None:
+        return notes
     if comparison.rows is not None:
         notes.append(f"The table is large: methods were compared on fits to {comparison.rows:,} of its rows at a time.")
     if comparison.similar is not None:
+        which = "rows that it learned from" if tested else f"{len(evidence.labels)} labelled rows"
         notes.append(
-            f"The {len(evidence.labels)} labelled rows come in about {comparison.similar} groups of similar rows, "
-            "which were kept together. If these are visits of one patient or the like, name their column with "
-            f"{group_remedy}."
+            f"The {which} come in about {comparison.similar} groups of similar rows, which were kept together. If "
+            "these are visits of one patient or the like, name their column with --group, or data.group in a config."
         )
     return notes

@@ -5,6 +5,10 @@ of each query. All numbers rest on scores out of fold: each row has its score fr
 
 *Expected hits.* A calibration maps out-of-fold scores to the chance of a hit (`ltr.rankers.calibration`). The first K
 rows of a list hold as many hits as their chances add up to; by chance it is K times the mean chance of all its rows.
+Their interval is that of the calibration. Rows of one query have more in common than their scores tell, so with
+queries the interval is at least as wide as the hits of whole queries vary: where those of the first K rows of q
+labelled queries differ from the sums of their chances by s in the root mean square, those of Q others have the variance
+``Q s^2 (1 + Q / q)``, of Student's distribution with q - 1 degrees of freedom.
 
 *What was found.* The labelled rows themselves are ranked by their out-of-fold scores. Among the first K, precision is
 the share of hits, recall the share of all hits that are there, and lift the precision divided by the share of hits
@@ -15,6 +19,7 @@ of the rows (of the groups or queries, where there are any), which also are thos
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from ltr.files import read_arrays
 from ltr.rankers.calibration import Calibration, fit_calibration_of_repeats
@@ -58,6 +64,7 @@ class Found:
     """What was found among the labelled rows, by scores out of fold, in as large a part of them as is to be visited.
 
     Attributes:
+        rows: number of labelled rows that are ranked.
         visits: number of rows visited, or of each query.
         hits: number of hits among them.
         precision: share of hits among them.
@@ -68,6 +75,7 @@ class Found:
         chance: number of hits that as many visits at random find.
     """
 
+    rows: int
     visits: int
     hits: Interval
     precision: Interval
@@ -80,7 +88,7 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The labelled rows of a fit, with scores of fits that have not seen them.
+    """Labelled rows, with scores of fits that have not seen them.
 
     Attributes:
         labels: label of each row, (n,); a hit is above 0.
@@ -89,6 +97,7 @@ class Evidence:
         groups: number of each row's group of rows that belong together, (n,); None where each row is alone.
         weights: weight of each row, (n,), for the chances; None where all count alike.
         today: scores that are in use today, (n,), larger first; None where there are none.
+        known: the chance of a hit by score, where the ranker has learned it from these scores; found here otherwise.
     """
 
     labels: FloatArray
@@ -97,6 +106,7 @@ class Evidence:
     groups: IntArray | None = None
     weights: FloatArray | None = None
     today: FloatArray | None = None
+    known: Calibration | None = None
 
     @property
     def hits(self) -> FloatArray:
@@ -106,7 +116,7 @@ class Evidence:
     @cached_property
     def calibration(self) -> Calibration:
         """The chance of a hit by score."""
-        return self._calibrated(self.scores)
+        return self._calibrated(self.scores) if self.known is None else self.known
 
     @cached_property
     def calibration_of_today(self) -> Calibration | None:
@@ -116,9 +126,31 @@ class Evidence:
     def _calibrated(self, scores: FloatArray) -> Calibration:
         return fit_calibration_of_repeats(scores, self.labels, self.weights, self.groups)
 
-    def expected(self, calibration: Calibration, scores: FloatArray) -> Interval:
-        """Return how many hits to expect among rows to visit, whose scores are given, with its 90 % interval."""
-        return Interval(*map(float, calibration.predictive_interval(scores, _LEVEL)))
+    def expected(
+        self, scores: FloatArray, lists: IntArray | None = None, visits: int = 0, *, today: bool = False
+    ) -> Interval:
+        """Return how many hits to expect among rows to visit, with the 90 % interval.
+
+        Args:
+            scores: their scores, (m,).
+            lists: number of each row's query, (m,); None for one list.
+            visits: number of rows to visit of each query.
+            today: whether the scores are today's.
+        """
+        calibration = self.calibration_of_today if today else self.calibration
+        assert calibration is not None
+        value, low, high = map(float, calibration.predictive_interval(scores, _LEVEL))
+        if lists is not None and self.lists is not None and len(scores):
+            own = self.scores if not today or self.today is None else self.today[None]
+            first = np.array([place_in_list(one, self.lists) <= visits for one in own])
+            of_lists = [np.bincount(self.lists, one) for one in first * (self.hits - calibration(own))]
+            q, rows = len(of_lists[0]), first.sum() / len(own)
+            many = len(scores) * q / rows  # queries, of those that are visited in part that part
+            square = float(np.square(of_lists).sum()) / len(own) / max(1, q - 1)
+            wide = float(student.ppf((1 + _LEVEL) / 2, max(1, q - 1))) * math.sqrt(many * square * (1 + many / q))
+            low, high = min(low, max(0.0, math.floor(value - wide))), max(high, math.ceil(value + wide))
+            high = min(high, float(len(scores)))
+        return Interval(value, low, high)
 
     def reliability(self, bins: int = 5) -> tuple[Bin, ...]:
         """Return how the chances agree with the labels, in bins from the smallest chance to the largest."""
@@ -163,7 +195,7 @@ class Evidence:
         places = rankings[0].visited(visits, whole)
         chance = float(places @ self._share(whole))
         hits, precision, recall, lift = bands[:4]
-        found = Found(visits, hits, precision, recall, lift, chance)
+        found = Found(n, visits, hits, precision, recall, lift, chance)
         return found if today is None else replace(found, today=bands[4], more=bands[5])
 
     def _share(self, weight: FloatArray) -> FloatArray:

@@ -40,8 +40,8 @@ def headline(answer: Answer) -> str:
     first = (
         f"Visit the first {answer.asked} of each of {answer.queries:,} queries, {answer.visits:,} rows in all"
         if answer.queries is not None
-        else f"Visit {'these ' if answer.listed != 'own' else ''}{answer.visits:,}"
-        + (f" of {answer.rows:,} rows like these" if answer.listed == "own" else "")
+        else f"Visit {'' if answer.known else 'these '}{answer.visits:,}"
+        + (f" of {answer.rows:,} rows like these" if answer.known else "")
     )
     expected = answer.expected
     found = f"{first}: expect {_hits(expected.value)} (90 %: {number(expected.low)} to {number(expected.high)})."
@@ -63,6 +63,7 @@ def _about(answer: Answer) -> str:
         "new": f"The list has the {answer.rows:,} rows of {answer.source}.",
         "unlabelled": f"The list has the {answer.rows:,} rows of {answer.source} that have no label.",
         "own": f"The list has the {answer.rows:,} labelled rows.",
+        "test": f"The list has the {answer.rows:,} rows of the test set.",
     }[answer.listed]
     return (
         f"A hit is a row with {learned.hit}. There are {learned.rows:,} rows with a label in {learned.table}, and "
@@ -88,13 +89,15 @@ def _record(answer: Answer) -> list[str]:
     whom = (
         f"the first {found.visits} of each query"
         if answer.learned.query is not None
-        else f"the first {found.visits:,} of {answer.learned.rows:,} rows, as large a part as here,"
-        if answer.listed != "own"
-        else f"the first {found.visits:,} of {answer.learned.rows:,} rows"
+        else f"the first {found.visits:,} of {found.rows:,} rows{'' if answer.known else ', as large a part as here,'}"
     )
     seen = "that had not seen them" if answer.learned.time is None else "to earlier rows only"
+    tested = f"rows with known labels, ranked by fits {seen}"
+    if answer.learned.tested:
+        later = "" if answer.learned.time is None else "later "
+        tested = f"{found.rows:,} {later}rows of the test set, which nothing was learned from"
     said = [
-        f"Put to the test on the rows with known labels, ranked by fits {seen}: {whom} held "
+        f"Put to the test on the {tested}: {whom} held "
         f"{_hits(found.hits.value)}{_range(found.hits)}. {_share(found.precision)} of the visits were hits; they were "
         f"{_share(found.recall)} of all hits, and {found.lift.value:.1f} times as many as by chance "
         f"({found.lift.low:.1f} to {found.lift.high:.1f})."
@@ -133,8 +136,8 @@ def _reliability(answer: Answer) -> list[tuple[str, str, str]]:
 _RELIABILITY = ("chance said", "hits seen", "rows")
 
 
-def _curve(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return headings and rows of a short table of the curve."""
+def curve_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and rows of a short table of hits by visits."""
     curve = answer.curve
     each = "visits of each" if answer.queries is not None else "visits"
     wanted = [answer.asked * part for part in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)]
@@ -175,9 +178,9 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
     if warnings := [*answer.warnings, *answer.learned.warnings]:
         parts.append("\n".join(["Before you act:", *(folded(one, "- ", "  ") for one in warnings)]))
     parts.append("\n".join(_list_lines(answer, width, shown)))
-    if (left := len(answer.entries) - shown) > 0:
+    if (left := answer.visits - shown) > 0:
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
-    parts.append(_table("How many hits to expect by how many visits:", *_curve(answer), width))
+    parts.append(_table("How many hits to expect by how many visits:", *curve_table(answer), width))
     parts += [folded(text) for text in _record(answer)]
     parts.append(_table("How the chances held there:", _RELIABILITY, _reliability(answer), width))
     if answer.learned.notes:
@@ -228,8 +231,7 @@ def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> st
         whole: whether it is a file of its own; otherwise a part of another page, as in a notebook.
         more: where the rows are that are not shown.
     """
-    body = "\n".join(_html_parts(answer, more))
-    article = f'<article class="ltr-page">\n<style>{_STYLE}</style>\n{body}\n</article>'
+    article = _article("\n".join(_html_parts(answer, more)))
     if not whole:
         return article
     title = escape(f"{answer.learned.table}: whom to visit")
@@ -239,6 +241,15 @@ def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> st
         f"<title>{title}</title>\n<style>body {{ margin: 0; }} :root {{ color-scheme: light dark; }}</style>\n</head>\n"
         f"<body>\n<main>\n{article}\n</main>\n</body>\n</html>\n"
     )
+
+
+def curve_html(answer: Answer) -> str:
+    """Return the curve of hits by visits as a part of another HTML page."""
+    return _article(_svg(answer))
+
+
+def _article(body: str) -> str:
+    return f'<article class="ltr-page">\n<style>{_STYLE}</style>\n{body}\n</article>'
 
 
 def _html_parts(answer: Answer, more: str) -> Iterator[str]:
@@ -252,14 +263,14 @@ def _html_parts(answer: Answer, more: str) -> Iterator[str]:
     yield "<h2>Hits by visits</h2>"
     yield _svg(answer)
     yield f"<h2>The list</h2>\n{_html_list(answer)}"
-    if (left := len(answer.entries) - _IN_HTML) > 0:
+    if (left := answer.visits - _IN_HTML) > 0:
         yield f"<p>{left:,} more rows are in {escape(more)}.</p>"
     yield "<details><summary>Put to the test</summary>"
     yield from (f"<p>{_broken(text)}</p>" for text in _record(answer))
     yield "<p>How the chances held there:</p>"
     yield _html_table(_RELIABILITY, _reliability(answer))
     yield "<p>How many hits to expect by how many visits:</p>"
-    yield _html_table(*_curve(answer))
+    yield _html_table(*curve_table(answer))
     yield "</details>"
     if learned.notes:
         items = "".join(f"<li>{_broken(one)}</li>" for one in learned.notes)

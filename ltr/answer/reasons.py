@@ -82,9 +82,8 @@ def typical_cells(columns: Mapping[str, Column], encodings: Sequence[Encoding]) 
     found, at = [], 0
     for one in encodings:
         column = one.read(columns[one.column])
-        row = _typical_row(column, one)
-        features = one.features(column.take(np.array([row])))[0]
-        found.append(Typical(one.column, cell_text(column, row), at, tuple(features.tolist())))
+        cell = column.take(np.array([_typical_row(column, one)]))
+        found.append(Typical(one.column, cell_text(cell, 0), at, tuple(one.features(cell)[0].tolist())))
         at += len(one.names)
     return tuple(found)
 

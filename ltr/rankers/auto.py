@@ -48,7 +48,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, check_callable
-from ltr.data.dataset import checked_queries, labels_agree
+from ltr.data.dataset import checked_queries, checked_weights, labels_agree
 from ltr.data.similar import similar_rows
 from ltr.demands import Demands
 from ltr.losses import ranknet_loss
@@ -200,6 +200,7 @@ class AutoRanker(Demanding, Ranker):
         group: ArrayLike | None = None,
         time: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        calibration_weight: ArrayLike | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> AutoRanker:
         """Fit all methods out of fold and on all rows, blend them and choose.
@@ -213,6 +214,8 @@ class AutoRanker(Demanding, Ranker):
             time: when each row was, (n,), numbers or dates, the same for all rows of a query. Then rows are ranked out
                 of fold by fits to earlier rows only (`folds_of`), and the first rows not at all.
             sample_weight: weight of each row, (n,), >= 0, for every method and the blend.
+            calibration_weight: weight of each row, (n,), >= 0, for the chances, where it is another: weights that only
+                make methods look at hits more must not make hits more likely.
             on_progress: called with the number of fits that are done, that of all, and what is being fitted.
 
         Raises:
@@ -269,8 +272,12 @@ class AutoRanker(Demanding, Ranker):
         )
         if demands:
             refuse_violated(self, demands, f"the {found.chosen}")
+        kept = np.ones(len(labels), bool) if sample_weight is None else np.asarray(sample_weight) > 0
+        if calibration_weight is not None:
+            own = checked_weights(calibration_weight, len(kept), "calibration_weight")
+            rows = replace(rows, weights=own[kept])
         self._calibrate(rows)
-        if sample_weight is not None and not (kept := np.asarray(sample_weight) > 0).all():
+        if not kept.all():
             self._score_left_out(self._features(X), qid, kept)
         return self
 

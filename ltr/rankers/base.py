@@ -39,7 +39,7 @@ from ltr.rankers.calibration import Calibration, fit_calibration
 from ltr.rankers.choice import PartScores, parts_of
 from ltr.rankers.explanation import RESERVED, Explanation, summed
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
-from ltr.rankers.states import KINDS, current_state, described, state_of
+from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import html_view, list_figure, ranked_frame, rows_from_the_top
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -695,7 +695,7 @@ class Ranker(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a ranker that `save` wrote, also by an earlier version; ``Ranker.load`` reads one of any class.
+        """Read a ranker that `save` wrote; ``Ranker.load`` reads one of any class.
 
         Raises:
             FileNotFoundError: no such file.
@@ -795,13 +795,12 @@ class Ranker(BaseEstimator):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the fitted ranker that `to_state` described; states of the version before are read as well.
+        """Return the fitted ranker that `to_state` described.
 
         Raises:
             ValueError: a state of another class, or one that lacks an entry or has one too many.
         """
         try:
-            state = current_state(state)
             ranker = described(state)
             if not isinstance(ranker, cls):
                 raise ValueError(f"state must be of a {cls.__name__}, got one of a {type(ranker).__name__}")

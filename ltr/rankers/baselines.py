@@ -84,7 +84,7 @@ class LogisticRegressionRanker(Demanding, Ranker):
     Attributes:
         coef_: weights on the raw features, (d,).
         intercept_: score of a row of zeros.
-        center_: mean of each column over the training rows, (d,); 0 in rankers read from files of earlier versions.
+        center_: mean of each column over the training rows, (d,).
         C_: the C of the fit.
         n_iter_: iterations done.
 

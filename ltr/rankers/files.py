@@ -38,7 +38,6 @@ _TYPES = {
 _TAGS = ("float", "pairs", "tensor", *_TYPES)
 _MOST_NUMBERS = 100_000  # of a JSON file
 _HEAD = 9  # bytes of a file that say what it is: safetensors begin with the size of their JSON, eight bytes
-_TORCH = b"PK"  # a zip archive, in which torch keeps its files
 
 
 class NewerVersionError(ValueError):
@@ -83,7 +82,7 @@ def suffix_of(state: Mapping[str, Any]) -> str:
 
 
 def read_state(path: str | Path) -> Mapping[str, Any]:
-    """Read the state of a ranker; that of an earlier version is returned in the form of that version.
+    """Read the state of a ranker.
 
     Raises:
         OSError: a file that cannot be read.
@@ -92,8 +91,6 @@ def read_state(path: str | Path) -> Mapping[str, Any]:
     """
     with Path(path).open("rb") as file:
         head = file.read(_HEAD)
-    if head[:2] == _TORCH:
-        return _torch_state(path)
     tensors: dict[str, torch.Tensor] = {}
     if len(head) == _HEAD and head[5:] == b"\0\0\0{":
         text, tensors = _safetensors(path)
@@ -104,7 +101,7 @@ def read_state(path: str | Path) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         if _FORMAT in text[:200]:
             raise ValueError(f"damaged or cut off ({error})") from None
-        raise ValueError("it is no JSON, no safetensors and no file of torch") from None
+        raise ValueError("it is no JSON and no safetensors") from None
     kind = content.get("format") if isinstance(content, dict) else None
     if kind == "ltr card":
         raise ValueError("it holds a card, which ltr.cards.Card.load reads")
@@ -123,17 +120,6 @@ def read_state(path: str | Path) -> Mapping[str, Any]:
     except (ValueError, TypeError, LookupError, OverflowError, RuntimeError) as error:
         raise ValueError(f"damaged: {error}") from None
     assert isinstance(state, dict)
-    return state
-
-
-def _torch_state(path: str | Path) -> Mapping[str, Any]:
-    """Return the state that an earlier version wrote by torch."""
-    try:
-        state = torch.load(Path(path), weights_only=True)
-    except Exception as error:  # of any type: torch takes the bytes of other files for instructions
-        raise ValueError("it is no file of torch, or a damaged one") from error
-    if not isinstance(state, Mapping):
-        raise ValueError(f"it holds a {type(state).__name__}")
     return state
 
 

@@ -1,4 +1,4 @@
-"""States of fitted rankers: what `Ranker.to_state` returns, and rankers made of states of this and earlier versions.
+"""States of fitted rankers: what `Ranker.to_state` returns, and rankers made of it.
 
 `ltr.rankers.files` writes them to files.
 """
@@ -21,12 +21,11 @@ from ltr.statistics import RankStatistic
 if TYPE_CHECKING:
     from ltr.rankers.base import Ranker
 
-__all__ = ["KINDS", "current_state", "described", "state_of"]
+__all__ = ["KINDS", "described", "state_of"]
 
 KINDS: dict[str, type[Ranker]] = {}
 """Classes of rankers by name; every subclass of `Ranker` adds itself."""
 
-_EARLIER_NAMES = {"LinearRanker": "SurrogateRanker"}  # of rankers, in older files
 _ELSEWHERE = {"CardRanker": "ltr.cards.ranker"}  # modules of the rankers that `ltr.rankers` does not import
 _CODE = object()
 
@@ -58,12 +57,6 @@ def description(ranker: Ranker) -> dict[str, Any]:
 def described(state: Mapping[str, Any]) -> Ranker:
     """Return the ranker, not yet fitted, that `description` described."""
     parameters = dict(state["parameters"])
-    if state["ranker"] == "TwoStageRanker":
-        parameters.setdefault("choose", False)  # files of before there was a choice
-    if _kind(state["ranker"]) is _kind("SurrogateRanker"):
-        parameters = {"dropout": 0.0, "scale": "standardize", "validation": 0.0} | parameters
-    if state["ranker"] == "ExactRanker" and "rank" in parameters:  # its name before there was a method `rank`
-        parameters["ties"] = parameters.pop("rank")
     for name, value in parameters.items():
         if isinstance(value, list):
             parameters[name] = tuple(value)
@@ -77,7 +70,6 @@ def described(state: Mapping[str, Any]) -> Ranker:
 
 def _kind(name: str) -> type[Ranker]:
     """Return the class of a ranker by its name, importing the module of one that lies outside this package."""
-    name = name if name in KINDS else _EARLIER_NAMES.get(name, name)
     if name not in KINDS and name in _ELSEWHERE:
         importlib.import_module(_ELSEWHERE[name])
     if name not in KINDS:
@@ -86,39 +78,6 @@ def _kind(name: str) -> type[Ranker]:
             f"state must be what to_state of a ranker returned: no class {name!r:.80} is known: {advice}"
         )
     return KINDS[name]
-
-
-def current_state(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a state as it is, or one that the version before wrote in today's form."""
-    if "ranker" in state:
-        return state
-    kind, names = state.get("kind"), state.get("feature_names")
-    if kind == "surrogate":
-        ranker, parameters, d = "SurrogateRanker", state["fields"], len(state["standardize"]["mean"])
-        results = {"n_iter_" if name == "steps_" else name: value for name, value in state["results"].items()}
-        fitted = {"standardize": state["standardize"], "scorer": state["scorer"], **results}
-    elif kind == "logistic_regression":
-        ranker, d = "LogisticRegressionRanker", len(state["weights"])
-        parameters = {name: state[name] for name in ("C", "standardize", "max_iter")}
-        # the solver's iterations were not kept
-        fitted = {"coef_": np.array(state["weights"], dtype=float), "intercept_": state["bias"], "n_iter_": None}
-    elif kind == "rankboost":
-        ranker, d = "RankBoostRanker", state["d"]
-        parameters = {name: state[name] for name in ("rounds", "thresholds", "step")}
-        fitted = {f"{name}_": np.array(state[name], dtype=float) for name in ("cuts", "alphas", "losses")}
-        fitted["features_"] = np.array(state["features"], dtype=np.int64)
-    elif kind is None:
-        ranker, d, options = "TwoStageRanker", state["n_features"], dict(state["options"])
-        base, top_k = current_state(state["base"]), options.pop("top_k")
-        options["limits"] = {f.name: options.pop(f.name) for f in dataclasses.fields(Limits) if f.name in options}
-        exact = {"ranker": "ExactRanker", "parameters": options}
-        found = {"coef_": state["weights"], "center_": state["center"], "note_": state["note"]}
-        parameters = {"base": {name: base[name] for name in exact}, "exact": exact, "top_k": top_k}
-        exact_state = {**exact, "n_features": d, "feature_names": names, "fitted": found}
-        fitted = {"base": base, "exact": exact_state, "threshold": state["threshold"]}
-    else:
-        raise KeyError(f"a ranker of kind {kind!r}")
-    return {"ranker": ranker, "parameters": parameters, "n_features": d, "feature_names": names, "fitted": fitted}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)

@@ -931,7 +931,7 @@ class TwoStageRanker(Ranker):
             self.base = self.base_
         self.exact_ = ExactRanker.from_state(fitted["exact"])
         self.threshold_ = fitted["threshold"]
-        choice = fitted.get("choice")  # which earlier files do not hold
+        choice = fitted["choice"]
         self.choice_ = None if choice is None else Choice.from_dict(choice)
 
 

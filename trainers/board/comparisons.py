@@ -179,7 +179,7 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
         for (run, config), own in zip(members, names, strict=True):
             suffix = "" if len(members) == 1 else f", {own}"
             try:
-                lines += _lines_of_run(run, config, own, suffix, note)
+                lines += _lines_of_run(run, config, own, suffix)
             except RunError as error:
                 note(f"{run.path} is left out: {error}")
                 continue
@@ -208,9 +208,9 @@ def _names(runs: Sequence[RunFolder]) -> list[str]:
     return names
 
 
-def _lines_of_run(run: RunFolder, config: Config, own: str, suffix: str, note: Callable[[str], None]) -> list[Line]:
+def _lines_of_run(run: RunFolder, config: Config, own: str, suffix: str) -> list[Line]:
     """Return a line for each method of a run that has begun, with every logged value."""
-    records = {record["method"]: record for record in read_run(run, note).records}
+    records = {record["method"]: record for record in read_run(run).records}
     data = run.facts["data"]
     lines = []
     for method in config.methods:

@@ -22,7 +22,6 @@ from ltr.statistics import RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
     AUTO,
-    EARLIER,
     FREE,
     AnswerConfig,
     BaselinesConfig,
@@ -41,7 +40,7 @@ from trainers.config.sections import (
     option,
     split_text,
 )
-from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, merged, read_experiment, unflat
+from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, read_experiment
 
 EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
@@ -163,8 +162,6 @@ class Config(Section):
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read the config of a TOML file and apply overrides such as ``exact.top_k=100``.
 
-    The config of a run folder that an earlier version wrote gets the values of `EARLIER` for the keys that it lacks.
-
     A file may take over the keys of another one, ``extends = "common.toml"``. A relative path of the data (``path``,
     ``test_path`` or ``validation_path``) starts from the folder of the file that contains it, and from the current
     folder where it is given as an override. Losses and estimators that it names by import path are imported to be
@@ -185,16 +182,11 @@ def config_tree(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: the file cannot be read, or is the config of a sweep.
     """
-    tree = _whole(path, read_experiment(path))
+    tree = dict(read_experiment(path))
     if "grid" in tree:
         raise ConfigError(str(path), [Finding("grid", "makes this the config of a sweep: `ltr sweep` takes it")])
     tree.setdefault("name", path.stem)
     return tree
-
-
-def _whole(path: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tree of a file; in a run folder, with the keys that are newer than the run."""
-    return merged(unflat(EARLIER), tree) if (path.parent / ORIGIN).exists() else dict(tree)
 
 
 def parse_config(

@@ -834,16 +834,20 @@ class StatisticsConfig(Section):
 
 
 class AnswerConfig(Section):
-    """The page that `ltr rank` makes: which rows to visit, and how many hits to expect."""
+    """The page that `ltr rank` and `ltr run` make: which rows to visit, and how many hits to expect."""
 
     visits: StrictInt | None = option(
-        None, "number of rows to visit, of each query where there are queries; ltr rank needs it", ge=1, free=True
+        None,
+        "number of rows to visit, of each query where there are queries; ltr rank needs it, ltr run takes exact.top_k "
+        "when it is left out",
+        ge=1,
+        free=True,
     )
     id: _Name = option(None, "column of your table that names a row; found by its values when left out", free=True)
     new: _Name = option(
         None,
         "table of the rows to rank, relative to the config file; rows of data.path without a label when left out, and "
-        "if there are none all of its rows",
+        "if there are none all of its rows, or the test set of ltr run",
         free=True,
     )
     price: bool | None = option(

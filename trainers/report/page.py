@@ -54,7 +54,15 @@ class Picture:
     caption: str  # what it shows, in a sentence or two; screen readers read it too
 
 
-Block = Text | Table | Picture
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that is drawn in HTML, as a table in Markdown."""
+
+    html: str  # trusted: nothing in it is escaped
+    table: Table
+
+
+Block = Text | Table | Picture | Drawing
 
 
 @dataclass(frozen=True)
@@ -142,9 +150,11 @@ def to_markdown(page: Page, paths: Mapping[Picture, str]) -> str:
 
 
 def block_markdown(block: Block, paths: Mapping[Picture, str]) -> str:
-    """Return a paragraph, a table or a picture as GitHub's Markdown, its caption below."""
+    """Return a paragraph, a table, a drawing or a picture as GitHub's Markdown, its caption below."""
     if isinstance(block, Text):
         return _line(block.text)
+    if isinstance(block, Drawing):
+        block = block.table
     if isinstance(block, Table):
         text = markdown_table(_row(block.header), map(_row, block.rows), left=block.left)
     else:

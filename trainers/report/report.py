@@ -1,7 +1,8 @@
-"""The report of a sweep: what to do, the picture and the table that show it, and the details; written to files."""
+"""The report of a sweep or a run: what to do, the picture and the table that show it, the details; written to files."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -12,15 +13,30 @@ from urllib.parse import quote
 
 import numpy as np
 
+from ltr.answer import Answer, curve_html, curve_table
 from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
 from trainers.records import SweepResults, write_export
 from trainers.report.evidence import Evidence, mean_of
-from trainers.report.page import Block, Page, Picture, Section, Text, file_names, literal, png, to_html, to_markdown
+from trainers.report.page import (
+    Block,
+    Drawing,
+    Page,
+    Picture,
+    Section,
+    Table,
+    Text,
+    file_names,
+    literal,
+    png,
+    to_html,
+    to_markdown,
+)
 from trainers.report.paired import FEWEST_SPLITS, Verdict
 from trainers.report.pictures import pictures
 from trainers.report.reference import Reference, reference_section
 from trainers.report.tables import SECTIONS, gain_table, progress, promises, value_table
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, signed, where
+from trainers.run.results import Results, tables
 
 _PICTURES = ".pictures.json"  # in a report's folder: the names and hashes of its pictures
 
@@ -31,8 +47,8 @@ class Written:
 
     markdown: Path  # the page as Markdown
     html: Path  # the page as HTML with the pictures inside
-    figures: Path  # folder of the pictures
-    export: Path  # all results, in one file that `ltr report` and `ltr sweep --from` read
+    figures: Path | None = None  # folder of the pictures of a sweep
+    export: Path | None = None  # all results of a sweep, in one file that `ltr report` and `ltr sweep --from` read
     copy: Path | None = None  # a second place of the Markdown
 
     @property
@@ -60,6 +76,31 @@ def build_page(results: SweepResults, *, title: str | None = None, reference: Re
         if len(blocks) == len(section.blocks) or any(isinstance(block, Picture) for block in blocks):
             kept.append(Section(section.title, blocks))
     return Page(literal(f"Results of {results.name}" if title is None else title), summary, kept)
+
+
+def build_run_page(results: Results, answer: Answer | None, *, title: str | None = None) -> Page:
+    """Make the report of a run: what its page promises, then its tables, the periods of the test set first."""
+    lines = [literal(text) for text in (results.answer, results.recommendation) if text]
+    summary: list[Block] = [Text(f"**{line}**") for line in lines[:1]]
+    if answer is not None:
+        heads, rows = curve_table(answer)
+        warnings = (*answer.warnings, *answer.learned.warnings)
+        summary.append(Text(literal(answer.learned.method)))
+        summary.append(Drawing(curve_html(answer), Table(heads, rows, "Hits to expect by number of visits.", left=0)))
+        summary += [Text(literal(text)) for text in warnings]
+    sections: list[Section] = []
+    for name, columns in tables(results).items():
+        cells = [[literal(cell) for cell in row] for row in zip(*(cells for _, cells in columns), strict=True)]
+        blocks: list[Block] = [Table([literal(heading) for heading, _ in columns], cells)]
+        heading = literal(name.capitalize())
+        if not sections:  # the methods
+            texts = [literal(text) for text in (*results.caption.splitlines(), *results.conclusions)]
+            blocks = [*map(Text, lines[1:]), *blocks, *map(Text, texts)]
+        if name.startswith("test periods"):
+            summary += [Text(f"{heading}:"), *blocks]
+        else:
+            sections.append(Section(heading, blocks))
+    return Page(literal(f"Results of {results.name}" if title is None else title), summary, sections)
 
 
 def details(evidence: Evidence, reference: Reference | None = None) -> list[Section]:
@@ -129,18 +170,20 @@ def state(evidence: Evidence) -> str:
 
 
 def write_report(
-    results: SweepResults,
+    results: SweepResults | Results,
     folder: Path,
     *,
+    answer: Answer | None = None,
     title: str | None = None,
     reference: Reference | None = None,
     markdown: Path | None = None,
 ) -> Written:
-    """Write the report of a sweep.
+    """Write the report of a sweep or of a run.
 
     Args:
-        results: results of the sweep.
+        results: results of the sweep or run.
         folder: folder to write to, made when missing.
+        answer: the page of the run; None without one, and for sweeps.
         title: title of the report.
         reference: published values to compare with.
         markdown: a second place for the Markdown, whose links lead to the pictures in `folder`.
@@ -148,20 +191,26 @@ def write_report(
     Raises:
         RunError: the sweep has no result yet, or a place cannot be written to.
     """
-    page = build_page(results, title=title, reference=reference)
-    page_md, page_html = folder / "report.md", folder / "report.html"
-    written = Written(page_md, page_html, folder / "figures", folder / "cells.jsonl", markdown)
+    written = Written(folder / "report.md", folder / "report.html", copy=markdown)
+    if isinstance(results, Results):
+        page = build_run_page(results, answer, title=title)
+    else:
+        page = build_page(results, title=title, reference=reference)
+        written = dataclasses.replace(written, figures=folder / "figures", export=folder / "cells.jsonl")
     names = file_names(page.pictures)
     images = {picture: png(picture) for picture in names}
     with writing(folder):
-        written.figures.mkdir(parents=True, exist_ok=True)
-        for place in (folder, written.figures):
+        figures = folder / "figures"
+        places = [folder] if written.figures is None else [folder, figures]
+        for place in places:
+            place.mkdir(parents=True, exist_ok=True)
             remove_leftovers(place, ".*.tmp")
-        _write_pictures(written.figures, {name: images[picture] for picture, name in names.items()})
         write_atomic(written.html, to_html(page, images).encode())
-        write_export(written.export, results)
+        if written.export is not None and not isinstance(results, Results):
+            _write_pictures(figures, {name: images[picture] for picture, name in names.items()})
+            write_export(written.export, results)
     for path in (written.markdown, *([] if markdown is None else [markdown])):
-        way = Path(os.path.relpath(written.figures.resolve(), path.resolve().parent)).as_posix()
+        way = Path(os.path.relpath(figures.resolve(), path.resolve().parent)).as_posix()
         with writing(path):
             write_atomic(path, to_markdown(page, {p: quote(f"{way}/{name}") for p, name in names.items()}).encode())
     return written

@@ -21,7 +21,7 @@ from trainers.methods import unsaved_because
 from trainers.run.folder import MethodFolder
 from trainers.task.measures import Task
 
-_NEWER = ("max_nonzeros", "free", "required", "integer")  # which solutions of version 0.1 do not have
+_SIDES = ("max_nonzeros", "free", "required", "integer")  # which not every solution has
 
 
 def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> None:
@@ -97,7 +97,7 @@ def keep_certificate(
     with reading(folder.solution):
         found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
         options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
-        options |= {name: found[name] for name in _NEWER if found.get(name)}
+        options |= {name: found[name] for name in _SIDES if found.get(name)}
         if (sides := found.get("constraints")) is not None:
             options["constraints"] = LinearConstraints(sides["A"], sides["b"])
         with reading(folder.problem):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ltr.checks import is_trusting
+from ltr.data import TableError
 from trainers.config import Config
-from trainers.run.folder import as_begun, check_run
+from trainers.ranking import check_rows, encodings_of_features, problems_of_answer, rows_to_rank
+from trainers.run.folder import check_run
 from trainers.task.data import Source, Split, glimpse, split_of
 from trainers.task.options import check_columns, check_lists, follow_labels, unset_following
 
@@ -22,7 +24,6 @@ def check_config(config: Config, *, fresh: bool = False) -> Config:
         ConfigError: the config differs from that of the run to continue, or does not go with data by query.
         RunError: the folder holds other files than those of a run, or a damaged config.
     """
-    config = as_begun(config, fresh=fresh)
     early = glimpse(config.data)
     check_lists(follow_labels(config, early), early)
     check_run(config, fresh=fresh, undecided=unset_following(config))
@@ -44,7 +45,22 @@ def check_data(config: Config, source: Source | Split | None = None) -> tuple[Co
     config = follow_labels(config, split.labels)
     check_lists(config, split.labels)
     check_columns(config, split)
+    check_answer(config, split)
     return config, split
+
+
+def check_answer(config: Config, split: Split) -> None:
+    """Check the columns and the new rows that the page of a run is asked for.
+
+    Raises:
+        DataError: columns that are not there, or rows that cannot be ranked.
+    """
+    table = None if split.tables is None else split.tables[0]
+    frames = {} if split.frames is None else {"path": split.frames[0]}
+    if table is not None and (problems := list(problems_of_answer(table, config, frames.get("path")))):
+        raise TableError(table.where, problems)
+    if config.answer.new is not None and (raw := rows_to_rank(config, table, frames)) is not None:
+        check_rows(raw, encodings_of_features(split.preparation, split.feature_names), config.answer.id)
 
 
 _FEW = 200  # rows that show what form a model will have

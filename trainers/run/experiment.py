@@ -28,6 +28,7 @@ from trainers.run.folder import open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.overview import write_overview
+from trainers.run.page import write_run_page
 from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
@@ -43,6 +44,7 @@ def run_experiment(
     display: Display | None = None,
     helpers: Helpers | None = None,
     source: Source | Split | None = None,
+    page: bool = True,
 ) -> Results:
     """Run the experiment of a config, or go on with it, in the folder ``runs_dir/name``.
 
@@ -55,6 +57,7 @@ def run_experiment(
         display: what the user sees; nothing by default.
         helpers: processes that help to train the surrogates; none by default.
         source: the data, if they have been read or even split.
+        page: whether to make the page of the recommended ranker, once all methods are finished.
 
     Raises:
         DataError: the data cannot be used.
@@ -90,6 +93,9 @@ def run_experiment(
                 # however the run ended, there is a table of what is finished
                 results = _results(context, records)
                 write_results(run, results)
+                if page:
+                    results = write_run_page(context, results)
+                    write_results(run, results)
                 write_overview(context, results)
     return results
 

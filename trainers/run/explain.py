@@ -1,28 +1,40 @@
-"""Why rows stand where a run's ranker puts them: as tables for a terminal, JSON, CSV and a picture."""
+"""Why rows stand where a run's ranker puts them: as tables for a terminal, JSON, CSV and a picture.
+
+A score that is a sum over columns is explained by what each column adds. Any other, such as that of a blend or of
+trees, is explained as on the page: by the chance that a row would have if a cell were the typical one of its column.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
+from ltr.answer.page import percent
 from ltr.data import format_of, read_texts
 from ltr.data.encoding import DAYS
 from ltr.data.forms import date_at
 from ltr.rankers import Explanation
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import Json, RunError, to_json
-from trainers.run.folder import RunFolder
+from trainers.ranking import Ranking
+from trainers.ranking_files import list_csv, read_ranking
+from trainers.run.folder import PAGE, RunFolder
 from trainers.run.predict import ranker_of
-from trainers.run.rows import Rows, rows_of
+from trainers.run.rows import Rows, method_of, rows_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FIRST = 3  # rows from the top that are shown where none is named
 _LINES = 20  # columns of a table
+_MOST = 1000  # rows with reasons
 
 
 def explain_rows(
@@ -31,8 +43,9 @@ def explain_rows(
     method: str | None = None,
     *,
     rows: Rows | None = None,
+    new_values: bool = False,
     note: Callable[[str], None] = lambda text: None,
-) -> Explanation:
+) -> Explanation | Ranking:
     """Explain the rows of a file, whose index is their number in the file, from 1.
 
     Args:
@@ -40,39 +53,73 @@ def explain_rows(
         data: the file, as for `trainers.run.predict.predict_csv`.
         method: a method of the run; its exact stage by default, or its only method.
         rows: the rows, if they have been read.
+        new_values: as for `trainers.run.rows.rows_of`.
         note: as for `predict_csv`.
 
+    Returns:
+        What each column adds; a ranking, whose `why_row` explains a row, where the score is no sum over columns.
+
     Raises:
-        RunError: the method has no fitted ranker, or one whose score is no sum over columns.
+        RunError: the method has no fitted ranker, or its score is no sum over columns and the run has no page.
         DataError: the file lacks the run's features or queries, or has values that are not numbers.
     """
     ranker = ranker_of(run, method)
-    rows = rows_of(run, data) if rows is None else rows
+    rows = rows_of(run, data, new_values=new_values) if rows is None else rows
     for text in rows.notes:
         note(text)
     table = rows.table.set_axis(range(1, len(rows.table) + 1))
+    page = (run.path / PAGE).exists() and format_of(data) == "table"
     try:
-        return ranker.explain(table, rows.queries)
+        found = ranker.explain(table, rows.queries)
     except ValueError as error:
-        raise RunError(f"--method: {error}") from None
+        if not page:
+            raise RunError(f"--method: {error}") from None
+        return _reasons(run, data, method, new_values)
+    return _reasons(run, data, method, new_values) if found.note and page else found
 
 
-def chosen_rows(explanation: Explanation, rows: Sequence[int]) -> list[int]:
+def _reasons(run: RunFolder, data: Path, method: str | None, new_values: bool) -> Ranking:
+    ranking = read_ranking(run.path, method_of(run, method))
+    learned = dataclasses.replace(ranking.answer.learned, id=None)  # rows go by their number
+    ranking.answer = dataclasses.replace(ranking.answer, learned=learned)
+    if ranking.ranker.preparation_ is not None:
+        ranking.ranker.preparation_.new_values = new_values
+    return ranking.rank(data, visits=_MOST)
+
+
+def list_of(found: Explanation | Ranking) -> pd.DataFrame:
+    """Return place and score of each row, by its number in the file, from 1."""
+    if isinstance(found, Explanation):
+        return found.list
+    return found.ranked.set_index("row").sort_index()[
+        [name for name in ("query", "position", "score", "chance") if name in found.ranked]
+    ]
+
+
+def note_of(found: Explanation | Ranking) -> str:
+    """Return what is not explained, or how, in a sentence; empty if nothing."""
+    if isinstance(found, Explanation):
+        return found.note
+    return "the score is no sum over columns: a chance is that of the row with this one cell as it typically is"
+
+
+def chosen_rows(found: Explanation | Ranking, rows: Sequence[int]) -> list[int]:
     """Return the rows to show: those that were asked for, or the first ones of the list.
 
     Raises:
         RunError: a row that the file does not have.
     """
-    if missing := [str(row) for row in rows if row not in explanation.list.index]:
-        raise RunError(
-            f"--row: must be from 1 to {len(explanation.list)}, the rows of the file, got {', '.join(missing)}"
-        )
-    top = explanation.list[explanation.list["position"] <= _FIRST]
+    places = list_of(found)
+    if missing := [str(row) for row in rows if row not in places.index]:
+        raise RunError(f"--row: must be from 1 to {len(places)}, the rows of the file, got {', '.join(missing)}")
+    top = places[places["position"] <= _FIRST]
     return list(rows) or [int(row) for row in top.sort_values("position", kind="stable").index[:_FIRST]]
 
 
-def table_of(explanation: Explanation, row: int, dates: Collection[str] = ()) -> Table:
+def table_of(explanation: Explanation | Ranking, row: int, dates: Collection[str] = ()) -> Table:
     """Return the explanation of a row as a table for a terminal; `dates` are the features that count days."""
+    if not isinstance(explanation, Explanation):
+        return _table_of_reasons(explanation, row)
     frame, place = explanation.row(row), explanation.list.loc[row]
     near = explanation.neighbours(row)
     if len(frame) > _LINES + 1:
@@ -97,6 +144,19 @@ def table_of(explanation: Explanation, row: int, dates: Collection[str] = ()) ->
     return table
 
 
+def _table_of_reasons(ranking: Ranking, row: int) -> Table:
+    place, frame = list_of(ranking).loc[row], ranking.why_row(row - 1)
+    query = f" of query {place['query']}" if "query" in place else ""
+    title = f"row {row}: position {place['position']:.0f}{query}, chance {percent(place['chance'])}"
+    table = Table(title=title, title_justify="left")
+    for head in ("column", "value", "typically"):
+        table.add_column(head, overflow="fold")
+    table.add_column("chance if\ntypical", justify="right")
+    for name, line in frame.iloc[:_LINES].iterrows():
+        table.add_row(*map(Text, (str(name), line["value"], line["typical"], percent(line["if typical"]))))
+    return table
+
+
 def _with_line(frame: Any, line: Any) -> Any:  # noqa: ANN401 (of pandas)
     """Return a frame with one more line before its last one."""
     import pandas as pd
@@ -110,10 +170,16 @@ def _cell(value: float, *, signed: bool) -> str:
     return f"{value:+.4g}" if signed else f"{value:.6g}"
 
 
-def to_objects(explanation: Explanation, rows: Sequence[int]) -> list[Json]:
+def to_objects(explanation: Explanation | Ranking, rows: Sequence[int]) -> list[Json]:
     """Return the explanations of rows as JSON objects."""
-    found = []
+    found: list[Json] = []
     for row in rows:
+        if not isinstance(explanation, Explanation):
+            why, places = explanation.why_row(row - 1).drop(columns="chance"), list_of(explanation)
+            why = why.rename(columns={"if typical": "chance_if_typical"})
+            lines = [{"column": str(name), **line} for name, line in why.to_dict("index").items()]
+            found.append(to_json({"row": row, **{name: places.at[row, name] for name in places}, "columns": lines}))
+            continue
         frame = explanation.row(row)
         lines = [{"column": str(name), **line} for name, line in frame.to_dict("index").items()]
         place = {name: explanation.list.at[row, name] for name in explanation.list}
@@ -124,8 +190,10 @@ def to_objects(explanation: Explanation, rows: Sequence[int]) -> list[Json]:
     return found
 
 
-def explanation_csv(explanation: Explanation, data: Path, *, quote_formulas: bool = False) -> CsvText:
-    """Return all rows from the top down as CSV: what each column adds, then the file's own columns."""
+def explanation_csv(explanation: Explanation | Ranking, data: Path, *, quote_formulas: bool = False) -> CsvText:
+    """Return all rows from the top down as CSV: what each column adds, or the reasons, then the file's own columns."""
+    if not isinstance(explanation, Explanation):
+        return list_csv(explanation, quote_formulas=quote_formulas)
     places, frame = explanation.list, explanation.frame
     ours: dict[str, Sequence[Any]] = {name: places[name].tolist() for name in places if name != "score"}
     ours |= {"row": places.index.tolist(), "total": frame["total"].tolist()}
@@ -140,8 +208,10 @@ def _csv_cell(value: float) -> str:
     return "" if math.isnan(value) else repr(float(value))
 
 
-def picture_of(explanation: Explanation, row: int) -> bytes:
+def picture_of(explanation: Explanation | Ranking, row: int) -> bytes:
     """Return the picture of a row beside its neighbours, as PNG."""
+    if not isinstance(explanation, Explanation):
+        raise RunError("--picture: shows what columns add to a score that is their sum, which this one is not")
     picture = io.BytesIO()
     try:
         explanation.plot(row).savefig(picture, format="png")

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ltr.data import TablePreparation
-from trainers.config import CARD
 from trainers.files import RunError, reading, writing
 from trainers.run.folder import RunFolder
-from trainers.run.methods import load_ranker
 from trainers.run.predict import ranker_of
 from trainers.run.rows import method_of
 
@@ -49,16 +46,12 @@ def export_run(run: RunFolder, path: Path, *, method: str | None = None) -> Expo
             package onnx is not installed.
     """
     chosen = method_of(run, method)
-    ranker = load_ranker(run.method(CARD)) if chosen == CARD else ranker_of(run, chosen)
+    ranker = ranker_of(run, chosen, prepared=True)
     with reading(run.origin):
         query = run.facts["data"].get("query") or "query"
-    preparation: TablePreparation | None = None
-    if chosen != CARD and run.preparation.exists():
-        with reading(run.preparation):
-            preparation = TablePreparation.from_json(run.preparation.read_text(encoding="utf-8"))
     try:
         with writing(path, "--output"):
-            ranker.to_onnx(path, preparation=preparation, query=query)
+            ranker.to_onnx(path, preparation=ranker.preparation_, query=query)
         from ltr.onnx_graph import describe_model
 
         inputs, outputs = describe_model(path)

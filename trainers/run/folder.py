@@ -10,7 +10,7 @@
         scalars.jsonl       every logged value in float64, one line a step
         events.out...       the same values as TensorBoard events
         checkpoint.pt       the training so far (while unfinished)
-        model.json          the fitted ranker; model.safetensors if it is a network or large, model.pt in version 0.1
+        model.json          the fitted ranker; model.safetensors if it is a network or large
         scores.npz          its scores of the training and test sets
         result.json         its record (`trainers.records`), with names and sha256 of its files; while it and they
                             exist, the method is finished
@@ -19,6 +19,9 @@
       card/                 likewise; card.json  .csv  .md  .html  .png, certificate.json, and the rows of both sets in
                             ranked.csv
       results.csv  .md  .json
+      page.html  .json      whom to visit by the recommended ranker, and what to expect, as `ltr rank` writes them
+      list.csv              all rows of that list, where the data are a table
+      evidence.npz          labels of the test set and the ranker's scores of it, from which the chances come
 """
 
 from __future__ import annotations
@@ -36,10 +39,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltr.checks import nearest, trusting
-from trainers.config import CARD, ORIGIN, Config, parse_config, resolved_toml, without_choice
+from trainers.config import ORIGIN, Config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.sections import EARLIER
-from trainers.config.toml_text import flat, merged, read_toml, unflat
+from trainers.config.toml_text import flat, read_toml
 from trainers.files import (
     LOCK,
     Json,
@@ -61,12 +63,12 @@ if TYPE_CHECKING:
 
 PAGE = "page.json"
 """Name of the file of a ranking's page (`trainers.ranking_files`)."""
-# keys that say where to write, not what to compute: a run goes on when they change
-_FREE_KEYS = frozenset({"runs_dir", "data.cache"})
+# keys that say what to write and where, not what to compute: a run goes on when they change
+_FREE_KEYS = frozenset({"runs_dir", "data.cache", "answer.visits", "answer.id", "answer.new"})
 
 
-MODELS = ("model.json", "model.safetensors", "model.pt")
-"""Names of the file of a fitted ranker, the last one in runs of version 0.1."""
+MODELS = ("model.json", "model.safetensors")
+"""Names of the file of a fitted ranker."""
 
 
 class MethodFolder:
@@ -103,16 +105,14 @@ class MethodFolder:
         if result is None:
             return None
         with reading(self.record):
-            files = result["files"]
+            files = dict(result["files"])
             if not all((self.path / name).exists() for name in files):
                 return None
-        # runs of earlier versions have the names alone
-        for name, digest in files.items() if isinstance(files, dict) else ():
+        for name, digest in files.items():
             with reading(self.path / name):
                 if _digest(self.path / name) != digest:
                     raise ValueError("not as it was written")
         with reading(self.record):
-            result = _upgraded(result)
             check_types(result)
             return result
 
@@ -166,18 +166,6 @@ def _line(entry: tuple[str, Json]) -> str:
 
 
 _CERTIFICATE = "certificate_sha256"
-
-
-def _upgraded(result: Json) -> Json:
-    """Return the record of a result that version 0.1 wrote as a row of its table."""
-    if "objective" not in result:
-        return result
-    kept = ("method", "status", "seconds", "train", "test", "loss", "excess", "steps", "weights", "message")
-    record = {key: result.get(key) for key in kept if key != "excess" or result.get(key) is not None}
-    if result["bound"] is not None:
-        bounds = {key: result.get(key) for key in ("bound", "gap", "trivial_bound")}
-        record["list"] = {"value": result["objective"], **bounds}
-    return record
 
 
 def _digest(path: Path) -> str:
@@ -246,20 +234,20 @@ def find(text: str, is_one: Callable[[Path], bool], what: str, runs_dir: str | P
     raise RunError(f"no {what} at {text} or {places[1]}{hint}")
 
 
-def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
-    """Find the run folder at a path, or of that name in the runs folder."""
-    if (Path(text) / PAGE).exists() and not RunFolder(Path(text)).begun:
+def find_run(text: str, runs_dir: str | Path = "runs", *, page: bool = False) -> RunFolder:
+    """Find the run folder at a path, or of that name in the runs folder; with `page` also that of `ltr rank`."""
+    if not page and (Path(text) / PAGE).exists() and not RunFolder(Path(text)).begun:
         raise RunError(f"{text}: is the page of a ranking: `ltr rank {text} --new TABLE` ranks other rows")
-    return RunFolder(find(text, lambda path: RunFolder(path).begun, "run folder", runs_dir))
+
+    def is_one(path: Path) -> bool:
+        return RunFolder(path).begun or (page and (path / PAGE).exists())
+
+    return RunFolder(find(text, is_one, "run folder", runs_dir))
 
 
-def find_sweep(text: str) -> Path:
-    """Find a sweep's folder by its path or by its name in the runs folder, or a file of its results."""
-    places = (Path(text), Path("runs") / text)
-    for path in places:
-        if RunFolder(path).begun and not any(map(is_sweep, places)):
-            raise RunError(f"{path}: is one run, whose table `ltr show {path}` prints; ltr report takes sweeps")
-    return find(text, is_sweep, "sweep")
+def find_reported(text: str) -> Path:
+    """Find the folder of a sweep or run by its path or its name in the runs folder, or a file of a sweep's results."""
+    return find(text, _is_one, "run or sweep")
 
 
 def find_results(texts: Sequence[str]) -> list[Path]:
@@ -273,7 +261,7 @@ def find_results(texts: Sequence[str]) -> list[Path]:
                 advice = "`ltr run CONFIG` and `ltr sweep CONFIG` make some"
                 raise RunError(f"{text}: holds neither runs nor a sweep; {advice}")
         else:
-            several = [find(text, _is_one, "run or sweep")]
+            several = [find_reported(text)]
         for one in several:
             found.setdefault(one.resolve(), one)
     return list(found.values())
@@ -281,17 +269,6 @@ def find_results(texts: Sequence[str]) -> list[Path]:
 
 def _is_one(path: Path) -> bool:
     return is_sweep(path) or RunFolder(path).begun
-
-
-def as_begun(config: Config, *, fresh: bool = False) -> Config:
-    """Return a config with ``exact.choose = false`` where it leaves that out and its run was begun before the key."""
-    folder = RunFolder(config.folder)
-    if fresh or not (folder.begun and folder.config.is_file()):
-        return config
-    with contextlib.suppress(ConfigError):  # a damaged config is reported where the run is opened
-        if "exact.choose" not in flat(read_toml(folder.config)):
-            return without_choice(config)
-    return config
 
 
 def check_run(config: Config, *, fresh: bool = False, undecided: Collection[str] = ()) -> None:
@@ -358,13 +335,9 @@ def _check_is_run(folder: RunFolder) -> None:
 
 def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] = ()) -> None:
     try:
-        tree = merged(unflat(EARLIER), read_toml(folder.config))
+        tree = read_toml(folder.config)
         with trusting(False):  # a run of anybody's may be in the folder
-            resolved = tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config))))
-        whole, tree = flat(resolved), {CARD: resolved[CARD], **tree}  # the section is newer than version 0.1
-        if "tensorboard" in tree.get("tracking", {}):  # which loggers replaced
-            tree = {**tree, "tracking": {**tree["tracking"], "loggers": resolved["tracking"]["loggers"]}}
-            del tree["tracking"]["tensorboard"]
+            whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))
     except ConfigError as error:
         raise RunError(f"{folder.config}: is damaged ({error.findings[0]}); {_ADVICE}") from None
     before = flat(tree)

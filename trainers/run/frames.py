@@ -40,10 +40,7 @@ class Rankers(Mapping[str, Ranker]):
         if method not in self._methods:
             raise KeyError(f"{method!r}; fitted are {', '.join(self._methods)}")
         if method not in self._read:
-            ranker, preparation = ranker_of(self._source.run, method), self._source.task.split.preparation
-            if preparation is not None and method != CARD:  # cards read the table themselves
-                ranker.prepare_with(preparation)
-            self._read[method] = ranker
+            self._read[method] = ranker_of(self._source.run, method, prepared=True)
         return self._read[method]
 
     def __iter__(self) -> Iterator[str]:

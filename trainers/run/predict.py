@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ltr.data import DataError, format_of, read_texts
+from ltr.data import DataError, TablePreparation, format_of, read_texts
 from ltr.rankers import Ranker
 from trainers.config import CARD
 from trainers.csv_text import CsvText, csv_text
@@ -70,12 +70,20 @@ def predict_csv(
     return csv_text(ours, own, order, quote_formulas=quote_formulas)
 
 
-def ranker_of(run: RunFolder, method: str | None = None) -> Ranker:
+def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = False) -> Ranker:
     """Read a fitted ranker of a run, which knows its columns by name: its exact stage by default, or its only method.
+
+    Args:
+        run: folder of the run.
+        method: the method.
+        prepared: whether it takes the columns of the table and not the features that they become; a card always does.
 
     Raises:
         RunError: the method has no fitted ranker, or the run folder is damaged.
     """
-    ranker = load_ranker(run.method(method_of(run, method)))
-    with reading(run.origin):  # models of earlier versions do not hold the names
-        return ranker.name_features([str(name) for name in run.facts["data"]["features"]])
+    chosen = method_of(run, method)
+    ranker = load_ranker(run.method(chosen))
+    if prepared and chosen != CARD and run.preparation.exists():
+        with reading(run.preparation):
+            ranker.prepare_with(TablePreparation.from_json(run.preparation.read_text(encoding="utf-8")))
+    return ranker

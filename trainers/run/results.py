@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import math
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,22 +18,20 @@ from rich.table import Table
 from rich.text import Text
 
 from ltr.cards import Card
-from ltr.data import DataError
 from ltr.exact.solution import Status
-from ltr.files import read_arrays
 from ltr.rankers import Choice, Ranker
-from trainers.config import AUTO, CARD, EXACT, Config, load_config, parse_config, resolved_toml
+from trainers.config import AUTO, CARD, EXACT, load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json, writing
 from trainers.methods import BASE_KEPT
 from trainers.plan import plan_of_run
-from trainers.records import SweepResults, is_trivial, pack_labels, thinned
+from trainers.records import SweepResults, is_trivial, thinned
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.frames import Rankers, RunSource, curves, ranked
 from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
-from trainers.task.data import Split, as_pandas, split_of
-from trainers.task.measures import note_on_last_period, ranked_labels
+from trainers.task.data import as_pandas
+from trainers.task.measures import note_on_last_period
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,6 +123,7 @@ class Results:
     note: str = ""  # how to read the values, where that needs saying
     positives: int | None = None  # positives of the test set; None with queries
     by_query: bool = False  # whether rows belong to queries
+    answer: str = ""  # first sentence of the page; empty without one
     base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
     source: RunSource | None = field(default=None, compare=False)  # folder and data; None where a file was read
 
@@ -226,19 +224,21 @@ class Results:
                 are ranked, too: it is not known what came of them.
             label: column of the labels; by default that of the run.
             method: a method of the run; by default the one whose order counts, `last_stage`.
-            first: how many rows of the list were acted on; by default ``exact.top_k``, with queries of each.
+            first: how many rows of the list were acted on; by default those of the page, with queries of
+                each.
 
         Raises:
             DataError: a frame that lacks columns, or has other labels than the run.
             RunError: a method that is not finished.
         """
-        from trainers.run.outcome import came_of_file, came_of_frame, outcomes
+        from trainers.run.outcome import came_of_columns, came_of_file, outcomes
 
         run, chosen = self._source.run, self.last_stage if method is None else method
         if isinstance(frame, str | Path):
             came = came_of_file(run, Path(frame), label=label)
         else:
-            came = came_of_frame(run, self.rankers, as_pandas(frame, "outcomes"), label)
+            table = as_pandas(frame, "outcomes").reset_index(drop=True)
+            came = came_of_columns(run, {name: table[name] for name in table}, label, "frame")
         return outcomes(run, came, [chosen], first)[0]
 
     @property
@@ -339,6 +339,11 @@ class Results:
         """The method that `ltr predict` and the others deploy: the exact stage, else auto; empty without both."""
         names = [row.method for row in self.rows]
         return next((name for name in (EXACT, AUTO) if name in names), "") if self.complete else ""
+
+    @property
+    def deployed(self) -> str:
+        """The method that `ltr predict` takes: the recommended one, or the only one; empty where it has to be named."""
+        return self.recommended or (self.last_stage if len({row.method for row in self.rows}) == 1 else "")
 
     @property
     def recommendation(self) -> str:
@@ -459,6 +464,7 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
     methods, *others = tables(results).items()
     return [
         *([Text(results.recommendation, style="bold")] if results.recommendation else []),
+        *([Text(results.answer, style="bold")] if results.answer else []),
         *([] if results.choice is None else [Text(str(results.choice))]),
         *_shown(methods[1], f"run {results.name}", width),
         *([Text(results.caption, style="italic dim")] if results.caption else []),
@@ -478,7 +484,7 @@ def markdown_tables(results: Results) -> dict[str, str]:
     for title, columns in tables(results).items():
         headings = [heading for heading, _ in columns]
         texts[title] = markdown_table(headings, zip(*(cells for _, cells in columns), strict=True))
-    first = [f"**{results.recommendation}**"] if results.recommendation else []
+    first = [f"**{text}**" for text in (results.recommendation, results.answer) if text]
     first += [] if results.choice is None else [str(results.choice)]
     texts["methods"] = "\n\n".join([*first, texts["methods"]])
     lines = [*results.caption.splitlines(), *results.conclusions]
@@ -532,10 +538,8 @@ def read_results(folder: RunFolder) -> Results | None:
         return results
 
 
-def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None) -> SweepResults:
+def read_run(folder: RunFolder) -> SweepResults:
     """Read the finished records of a run, as those of a sweep of one experiment and one split.
-
-    `note` receives a text where labels in ranked order are left out, with the reason.
 
     Raises:
         RunError: a file is missing or damaged.
@@ -546,20 +550,12 @@ def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None)
         facts = folder.facts
         whole = plan_of_run(config, facts["data"]["sha256"])
     records: list[Json] = []
-    split = functools.cache(lambda: _same_split(config, facts["data"]["sha256"], folder, note))
     for cell in whole.cells.values():
         method = MethodFolder(folder.path / cell.method)
         record = method.result()
         if record is None:
             continue
         identity = {"id": cell.id, "data": cell.data, "split": cell.split, "options": cell.options}
-        if "sizes" not in record and "queries" not in facts["data"] and (found := split()) is not None:
-            # version 0.1 kept no sizes and no labels in ranked order
-            sizes: Json = {name: [len(part.y), int((part.y > 0).sum())] for name, part in found.parts}
-            with reading(method.scores):
-                scores = read_arrays(method.scores)
-                ranked = {name: pack_labels(ranked_labels(scores[name], part.y)) for name, part in found.parts}
-            record |= {"sizes": {**sizes, "d": len(found.feature_names)}, "ranked": ranked}
         if cell.method != EXACT:
             record["curve"] = []
             if record["steps"] is not None:  # otherwise it drew level lines
@@ -569,33 +565,6 @@ def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None)
                     logged = [entry for entry in read_log(method.log) if tags[0] in entry["values"]]
                     points = [[entry["step"], *map(entry["values"].get, tags)] for entry in logged]
                 record["curve"] = thinned(points)
-        elif "trace" not in record:
-            record |= _list_and_trace(method, record)
         records.append({**identity, **record})
     origin = {key: value for key, value in facts.items() if key not in ("name", "seed", "begun", "data")}
     return SweepResults(config.name, whole.index, origin, records)
-
-
-def _list_and_trace(folder: MethodFolder, record: Json) -> Json:
-    """Return the list and trace of an exact stage of version 0.1, which had them in its solution alone."""
-    with reading(folder.solution):
-        claim = (read_json(folder.solution) or {}).get("certificate")
-        if claim is None:
-            return {"list": None, "trace": []}
-        sizes = {"n": claim["n"], "n_pos": claim["positives"], "starts": {}}
-        points = [[p["seconds"], p["incumbent"], p["bound"], p["nodes"]] for p in claim["trace"]]
-        return {"list": sizes | record["list"], "trace": thinned([p for p in points if p[1] is not None])}
-
-
-def _same_split(config: Config, sha256: str, folder: RunFolder, note: Callable[[str], None]) -> Split | None:
-    """Read the data of a run again; None where they cannot be read or have changed."""
-    missing = f"{folder.path}: no precision, recall and ROC curves, for its data"
-    try:
-        split = split_of(config.data, config.seed)
-    except DataError as error:
-        note(f"{missing} cannot be read: {error}")
-        return None
-    if split.facts["sha256"] != sha256:
-        note(f"{missing} have changed since")
-        return None
-    return split

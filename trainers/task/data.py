@@ -65,6 +65,7 @@ class Part:
     qid: IntArray | None = None  # number of each row's query, (n,); None without queries
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # their numbers in the file, from 0
     weight: FloatArray | None = None  # weights in training, (n,); None where all rows count alike
+    own_weight: FloatArray | None = None  # those that the table has, without `data.positive_weight`; None likewise
     group: IntArray | None = (
         None  # number of each row's group, of which no split divides one, (n,); None without groups
     )
@@ -72,10 +73,11 @@ class Part:
 
     def take(self, rows: NDArray[Any]) -> Part:
         """Return the part of some rows, by number or by a mask."""
-        qid, weight, group = (None if array is None else array[rows] for array in (self.qid, self.weight, self.group))
+        arrays = (self.qid, self.weight, self.own_weight, self.group)
+        qid, weight, own, group = (None if array is None else array[rows] for array in arrays)
         times = None if self.times is None else self.times.take(rows)
         numbers = self.rows[rows] if len(self.rows) else self.rows
-        return Part(self.X[rows], self.y[rows], qid, numbers, weight, group, times)
+        return Part(self.X[rows], self.y[rows], qid, numbers, weight, own, group, times)
 
     def numbered(self) -> Part:
         """Return the part with its queries numbered from 0."""
@@ -258,7 +260,7 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     weights = None if source.tables is None else source.tables[0].weights
     if options.weighs:
         given = np.ones(len(parts[0].y)) if weights is None else weights[parts[0].rows]
-        parts[0] = replace(parts[0], weight=_training_weights(given, parts[0], options.positive_weight))
+        parts[0] = _weighted(parts[0], given, options.positive_weight)
     if weights is not None:
         facts["weight"] = options.weight
     groups = None if source.tables is None else _numbered_groups(source.tables[0])
@@ -299,7 +301,7 @@ def whole_table(options: DataConfig, table: Table) -> tuple[Part, TablePreparati
     part = replace(_part(data, np.arange(data.n)), group=_numbered_groups(table), times=table.times)
     if options.weighs:
         given = np.ones(data.n) if table.weights is None else table.weights
-        part = replace(part, weight=_training_weights(given, part, options.positive_weight))
+        part = _weighted(part, given, options.positive_weight)
     return part, preparation
 
 
@@ -341,7 +343,7 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
             X = data.X[train.rows]
             found = {"feature_names": data.feature_names, "preparation": preparation}
         whole = replace(train, X=X)
-        one, other = whole.take(learned).numbered(), replace(whole, weight=None).take(held).numbered()
+        one, other = whole.take(learned).numbered(), replace(whole, weight=None, own_weight=None).take(held).numbered()
         if table is not None:
             found["tables"] = (table, table)
         if split.frames is not None:
@@ -456,8 +458,8 @@ def _ordered(n: int, seed: int, train_fraction: float) -> tuple[IntArray, IntArr
     return order[:cut], order[cut:]
 
 
-def _training_weights(weights: FloatArray, train: Part, positive: float | str | None) -> FloatArray:
-    """Return the weights of the training rows: those given, times that of the positives."""
+def _weighted(train: Part, weights: FloatArray, positive: float | str | None) -> Part:
+    """Return the training rows with their weights: those given, times that of the positives."""
     kept, above = weights > 0, train.y > 0
     lists = None if train.qid is None else train.qid[kept]
     if not kept.any() or labels_agree(train.y[kept], lists):
@@ -465,7 +467,8 @@ def _training_weights(weights: FloatArray, train: Part, positive: float | str | 
         raise DataError(f"data: the training rows whose weight is not zero {rule}, got {kept.sum()} such rows")
     if positive == "balanced":
         positive = float(weights[~above].sum() / weights[above].sum()) if (kept & ~above).any() else 1.0
-    return weights if positive is None else np.where(above, float(positive), 1.0) * weights
+    both = weights if positive is None else np.where(above, float(positive), 1.0) * weights
+    return replace(train, weight=both, own_weight=weights)
 
 
 def _part(data: Dataset, rows: IntArray) -> Part:

@@ -121,8 +121,7 @@ class Task:
 
         Returns:
             ``{"train": {"k", "hits", "precision", "recall", "lift", "half": {"k", ...}}, "test": {...}}``; None where
-            the full list is reranked, which has no K. With queries there are also ``"queries": {"number", "hits",
-            "deviation"}``, with mean and standard deviation of the hits over all queries.
+            the full list is reranked, which has no K.
         """
         if (top_k := self.config.exact.top_k) == "full":
             return None
@@ -133,14 +132,6 @@ class Task:
                 **first_k(values, part, k, ties),
                 "half": first_k(values, part, max(1, k // 2), ties),
             }
-            if part.qid is not None:
-                chosen = first_rows(values, part.y, part.qid, k)
-                hits = np.bincount(part.qid, chosen & (part.y > 0), minlength=part.n_queries)
-                found[name]["queries"] = {
-                    "number": len(hits),
-                    "hits": float(hits.mean()),
-                    "deviation": float(hits.std()),
-                }
         return found
 
     def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:

@@ -316,7 +316,7 @@ class _Trials:
         for at, split in enumerate(self._inner):
             name = f"{trial.number:04d}-{at}"
             own = config.model_copy(update={"name": name, "runs_dir": str(search.folder / "trials")})
-            results = run_experiment(own, source=split)
+            results = run_experiment(own, source=split, page=False)
             if not results.complete:
                 raise KeyboardInterrupt
             row = next(row for row in results.rows if row.method == method)
