@@ -5,7 +5,7 @@
 
 A row is one of four ways of which a traveller chose one (statsmodels' `modechoice`: 210 travellers between Sydney,
 Canberra and Melbourne). The travellers with odd numbers are labelled, the others are the new rows, whose label shows
-how a ranking does. Today's score calls the cheap offers first.
+how a ranking does. Today's score, made up for the demo, calls the cheap offers first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def draw(path: Path) -> None:
-    """Draw hits against visits among the new rows: by `ltr.rank`, logistic regression, today's score, and chance."""
+    """Draw hits against visits among the new rows: by `ltr.rank`, logistic regression, today's score, and at random."""
     import matplotlib.pyplot as plt
 
     import ltr
@@ -59,14 +59,14 @@ def draw(path: Path) -> None:
     orders = {
         "ltr rank": new.index.get_indexer(ranking.ranked.index),
         "logistic regression": np.argsort(-linear.predict(features[1]), kind="stable"),
-        "cheapest first, as today": np.argsort(-new["cheapness"].to_numpy(), kind="stable"),
+        "cheapest first": np.argsort(-new["cheapness"].to_numpy(), kind="stable"),
     }
     hits, visits = new["taken"].to_numpy(), np.arange(2 * _VISITS + 1)
     figure, axes = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
     for (name, order), color in zip(orders.items(), ("#b2182b", "#2166ac", "#666666"), strict=True):
         _line(axes, hits[order], visits, name, color)
     axes.plot(visits, visits * hits.mean(), ":", color="#999999")
-    axes.annotate("by chance", (visits[-1], visits[-1] * hits.mean()), (4, 3), textcoords="offset points", fontsize=9)
+    axes.annotate("at random", (visits[-1], visits[-1] * hits.mean()), (4, 3), textcoords="offset points", fontsize=9)
     axes.axvline(_VISITS, color="#cccccc", linewidth=1, zorder=0)
     axes.set_xticks(range(0, 201, 50))
     axes.set(xlabel="visits, from the top of the list of new rows", ylabel="hits", xlim=(0, 255), ylim=(0, None))

@@ -64,7 +64,7 @@ def finished(tmp_path_factory):
 def test_a_list_longer_than_the_data_is_the_full_one_and_said_to_be(tmp_path):
     config = config_for(
         tmp_path, surrogate={"losses": []}, baselines={"methods": ["logistic_regression"]},
-        exact={"top_k": 626, "time_limit": 0.1}, tracking={"tensorboard": False, "figures": False},
+        exact={"top_k": 626, "time_limit": 0.1}, tracking={"loggers": [], "figures": False},
     )  # fmt: skip
     caption = run_experiment(config).caption.splitlines()
     assert caption[0].startswith("*: recommended")
@@ -76,7 +76,7 @@ def test_a_list_longer_than_the_data_is_the_full_one_and_said_to_be(tmp_path):
 def test_a_fit_that_stalls_is_shown_as_stalled_and_does_not_warn(tmp_path, recwarn):
     config = config_for(
         tmp_path, surrogate={"losses": ["ranknet"], "max_steps": 1000, "tolerance": 1e-30}, baselines={"methods": []},
-        exact={"enabled": False}, tracking={"tensorboard": False, "figures": False},
+        exact={"enabled": False}, tracking={"loggers": [], "figures": False},
     )  # fmt: skip
     (row,) = run_experiment(config).rows
     assert row.status == "stalled"
@@ -89,7 +89,7 @@ def test_a_base_without_an_order_is_refused_by_name_of_what_it_lacks(tmp_path):
     config = config_for(
         tmp_path, data={"name": None, "path": str(tmp_path / "flat.csv"), "label": "label"},
         surrogate={"losses": ["ranknet"]}, baselines={"methods": []}, exact={"base": "ranknet", "top_k": 5},
-        tracking={"tensorboard": False, "figures": False},
+        tracking={"loggers": [], "figures": False},
     )  # fmt: skip
     message = r"exact: base must order the rows, but SurrogateRanker gives all rows the same score, .*top_k.*\"full\""
     with pytest.raises(RunError, match=message):
@@ -383,7 +383,7 @@ methods = []
 [exact]
 enabled = false
 [tracking]
-tensorboard = false
+loggers = []
 figures = false
 """
 
@@ -747,7 +747,7 @@ def test_another_split_and_every_other_option_reach_their_place(tmp_path):
         surrogate={"losses": ["ranknet"]},
         baselines={"methods": []},
         exact={"base": "ranknet", "top_k": "full", "statistic": "mrr", "C": 0.5},
-        tracking={"every": 4, "tensorboard": False, "figures": False},
+        tracking={"every": 4, "loggers": [], "figures": False},
     )
     results = run_experiment(config)
     assert json.loads((config.folder / "run.json").read_text())["data"]["training_rows"] == 375

@@ -210,7 +210,7 @@ def run(tmp_path_factory):
         'drop = ["name"]\n[surrogate]\nlosses = ["hinge"]\n'
         '[baselines]\nmethods = ["logistic_regression", "rankboost"]\n'
         "[exact]\ntop_k = 30\ntime_limit = 0.5\nchoose = false\n"
-        "[tracking]\ntensorboard = false\nfigures = false\n"
+        "[tracking]\nloggers = []\nfigures = false\n"
     )
     assert main(["run", str(config), "-q"]) == 0
     new, _ = rows(25, seed=1)

@@ -56,7 +56,7 @@ def run(tmp_path_factory):
         f'name = "first"\nruns_dir = "{folder}"\n[data]\npath = "{folder}/table.npz"\nlabel = "y"\n'
         '[surrogate]\nlosses = ["hinge"]\n[baselines]\nmethods = ["logistic_regression", "rankboost"]\n'
         "[exact]\ntop_k = 31\ntime_limit = 0.5\nchoose = false\n"
-        "[tracking]\ntensorboard = false\nfigures = false\n"
+        "[tracking]\nloggers = []\nfigures = false\n"
     )
     assert main(["run", str(config), "-q"]) == 0
     return folder / "first"

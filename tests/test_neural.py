@@ -280,7 +280,7 @@ def config(tmp_path, **surrogate):
         "surrogate": surrogate,
         "baselines": {"methods": []},
         "exact": {"enabled": False, "statistic": "dcg@10"},
-        "tracking": {"tensorboard": False},
+        "tracking": {"loggers": []},
     }
 
 

@@ -244,7 +244,7 @@ def folder(tmp_path_factory):
         f'name = "run"\nruns_dir = "{found}"\n[data]\npath = "{found}/rows.csv"\nlabel = "ill"\nquery = "ward"\n'
         '[surrogate]\nlosses = ["ranknet"]\nscorer = "mlp"\nhidden = [4]\nmax_steps = 3\n'
         '[baselines]\nmethods = ["logistic_regression"]\n[exact]\nbase = "logistic_regression"\nchoose = false\n'
-        'top_k = 5\ntime_limit = 5\nmethod = "local_search"\n[tracking]\ntensorboard = false\n'
+        'top_k = 5\ntime_limit = 5\nmethod = "local_search"\n[tracking]\nloggers = []\n'
     )
     assert main(["run", str(found / "run.toml"), "-q"]) == 0
     return found

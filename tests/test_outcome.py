@@ -9,6 +9,7 @@ import pytest
 import ltr
 from ltr.answer import Answer, Evidence, Interval
 from ltr.answer.evidence import place_in_list
+from ltr.answer.page import number
 from ltr.data import DataError
 from trainers.cli import main
 from trainers.files import RunError
@@ -61,7 +62,7 @@ def test_hits_are_counted_as_the_list_has_them(results):
     assert found.statistics["ndcg"][0] == pytest.approx(
         results.table.loc["exact", "test dcg"] / (1 / np.log2(np.arange(2, 2 + results.positives))).sum()
     )
-    assert str(found).splitlines()[1].startswith(f"promised {found.promise.value:.0f} hits of 60 (90 %: ")
+    assert str(found).splitlines()[1].startswith(f"expected {number(found.promise.value)} hits in 60 visits (90 %: ")
     assert [one["period"] for one in found.periods] == [f"2024-W{week}" for week in range(13, 17)]
     for one in found.periods:
         rows = NEW.loc[ranked.index][(NEW["week"] == one["period"]).loc[ranked.index]]
@@ -182,7 +183,11 @@ def test_the_promise_is_that_of_the_page(results, by_query, tmp_path, capsys):
         found = json.loads(capsys.readouterr().out)[0]
         assert found["visits"] == answer.visits
         assert list(found["promise"].values()) == pytest.approx(list(answer.expected))
-        assert found["text"].splitlines()[1].startswith(f"promised {answer.expected.value:.0f} hits of {answer.visits}")
+        assert (
+            found["text"]
+            .splitlines()[1]
+            .startswith(f"expected {number(answer.expected.value)} hits in {answer.visits} visits")
+        )
     assert ranking.answer.expected == answer.expected
 
 
@@ -224,13 +229,14 @@ def test_the_gain_of_reranking_is_compared(tmp_path):
     assert found.gain["expected"] == results.choice.expected
     assert found.gain["came"] > 0
     lines = str(found).splitlines()
-    assert lines[1].startswith(f"promised {results.choice.expected:+.3g} dcg (90 %: ")
-    assert f"came {found.gain['came']:+.3g}" in lines[1]
+    assert lines[1].startswith(f"expected {results.choice.expected:+.3g} dcg (90 %: ")
+    assert f"found {found.gain['came']:+.3g}" in lines[1]
     assert results.outcome(rows(300), first=30).visits == 30
 
 
 @pytest.mark.parametrize(
-    ("hits", "words"), [(5, "fewer than promised"), (6, "within the promise"), (12, "within the promise"), (13, "more")]
+    ("hits", "words"),
+    [(5, "fewer than expected"), (6, "within the interval"), (12, "within the interval"), (13, "more")],
 )
 def test_promises_are_judged_in_words(hits, words):
     assert _judged(Interval(9.0, 6.0, 12.0), hits).startswith(words)

@@ -147,7 +147,7 @@ def test_it_stands_in_a_config(folder, tmp_path):
         [statistics]
         report = ["dcg", "own_statistics:relative"]
         [tracking]
-        tensorboard = false
+        loggers = []
         figures = false
         """
     )

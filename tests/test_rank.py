@@ -324,9 +324,9 @@ def with_perfect_today(table):
 
 WARNINGS = {
     "leak": (with_leak, {}, "cost_of_treatment alone tells hits"),
-    "repeats": (with_repeats, {}, "8 rows repeat other ones"),
+    "repeats": (with_repeats, {}, "8 rows are exact copies of others"),
     "few hits": (with_few_hits, {}, "Only 8 of the 400 labelled rows are hits"),
-    "today is inverse": (with_inverse_today, {"today": "risk_score"}, "with the other sign"),
+    "today is inverse": (with_inverse_today, {"today": "risk_score"}, "with the negated scores"),
     "today may be better": (with_perfect_today, {"today": "risk_score", "simplicity": None}, "risk_score"),
     "own rows": (lambda table: table, {}, "No new rows were given"),
     "too many visits": (lambda table: table, {"visits": 999}, "999 visits are more than the 400 rows"),
@@ -615,7 +615,7 @@ def test_times_are_ranked_by_earlier_rows(tmp_path, monkeypatch, capsys):
     assert len(found.evidence.labels) < 400
     assert np.isfinite(found.evidence.scores).all()
     assert (found.answer.learned.time, found.answer.learned.rows) == ("month", 400)
-    assert "by fits to earlier rows only" in " ".join(as_text(found.answer).split())
+    assert "trained on earlier rows only" in " ".join(as_text(found.answer).split())
     own = ltr.rank(table[:400], label="ill", visits=10, time="month", methods=["logistic"])
     assert own.answer.rows == len(own.evidence.labels) == len(own.ranked)
     assert own.ranked["row"].min() == 401 - len(own.evidence.labels)

@@ -12,7 +12,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 from ltr.figures import ranked_list_figure
-from trainers.config import load_config, parse_config
+from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 from trainers.display import Display
 from trainers.loggers import Logger, Loggers, event_tag
@@ -248,16 +248,6 @@ def test_loggers_that_cannot_be_used_are_all_named_before_anything_is_computed(t
     assert not list(tmp_path.iterdir())
     with pytest.raises(ConfigError, match=r"tracking.loggers\[0\]: must be tensorboard, .* \(did you mean 'wandb'\?\)"):
         parse_config(small(tmp_path, loggers=["wanbd"]))
-
-
-def test_a_run_with_the_key_that_loggers_replaced_goes_on(tmp_path):
-    config = parse_config(small(tmp_path, tensorboard=False))
-    assert config.tracking.loggers == ()
-    results = run_experiment(config)
-    path = config.folder / "config.toml"
-    path.write_text(path.read_text().replace("loggers = []", "tensorboard = false"))
-    assert load_config(path) == config
-    assert run_experiment(config) == results
 
 
 def test_mlflow_has_the_curves(tmp_path, monkeypatch):

@@ -15,7 +15,10 @@ from trainers import commands
 from trainers.arguments import file, seconds, shard, share, signed, statistic, whole
 from trainers.stopping import folded
 
-_DESCRIPTION = "Learning to rank: convex surrogates first, then an exact reranker of the top with a proof."
+_DESCRIPTION = (
+    "Rank the rows of a table, and say what to expect of the first ones. Learning to rank by convex surrogates,\n"
+    "and an exact reranker of the top with a proof."
+)
 
 _EXAMPLES = """\
 examples:
@@ -175,10 +178,12 @@ def parser_of_ltr() -> _Parser:
         commands.rank,
         "rank",
         "rank the rows of a table: which to visit, how many hits to expect, and why",
-        "It compares several methods on rows held out, blends them, and ranks the rows of --new, or the rows of TABLE "
-        "that have no label. The page is printed; a folder gets it as page.html and page.json, with the whole list, "
-        "the fitted ranker, and a config that repeats it. Given such a folder in place of TABLE, it ranks other rows "
-        "by the same ranker.",
+        "It says how many hits to expect in the first K rows, and why each row is listed; a hit is a row with a "
+        "positive label. TABLE needs --label and --visits. Several methods are compared on rows held out and blended. "
+        "Ranked are the rows of --new, else the rows of TABLE without a label, else its labelled rows, each by models "
+        "trained without it. The page is printed, and written to a folder: page.html, page.json, list.csv, the fitted "
+        "ranker, and config.toml, which repeats it. Give that folder in place of TABLE to rank other rows by the same "
+        "ranker.",
         *("trainers.ranking", "trainers.display", *_DATA, "sklearn.linear_model"),
         early=commands.check_rank,
     )
@@ -186,28 +191,28 @@ def parser_of_ltr() -> _Parser:
     key_value = "set a key of a config, as in data.missing=?"
     rank("overrides", metavar="KEY=VALUE", nargs="*", default=[], help=key_value)
     _add_columns(rank)
-    rank("--visits", type=whole(1), metavar="K", help="number of rows that you can visit, with --query of each query")
-    today = "column of the scores in use today, larger first, to compare with"
+    rank("--visits", type=whole(1), metavar="K", help="number of rows that you can act on, with --query of each query")
+    today = "column of the scores by which rows are ranked today, larger first: to compare with, and one of the methods"
     rank("--today", metavar="COLUMN", help=today)
     rank("--id", metavar="COLUMN", help="column that names a row (default: found by its values)")
-    rank("--new", metavar="TABLE", type=Path, help="the rows to rank")
-    methods = "methods to compare, with commas: logistic,forest (default: those that suit the table)"
+    rank("--new", metavar="TABLE", type=Path, help="table of the rows to rank (default: rows of TABLE without a label)")
+    methods = "methods to compare, divided by commas, such as logistic,forest (default: those that suit the table)"
     rank("--methods", metavar="NAMES", help=methods)
     rank("--seed", type=whole(0), metavar="N", help="seed of what is drawn at random (default 0)")
     signs = "the score must not fall (+), or must not rise (-), as these columns rise"
     rank("--signs", action="extend", nargs="+", default=[], type=signed, metavar="COLUMN=SIGN", help=signs)
     for name, help_text in (("required", "columns that must be used"), ("forbidden", "columns that must not be used")):
         rank(f"--{name}", action="extend", nargs="+", default=[], metavar="COLUMN", help=help_text)
-    linear = "linear rows on the weights of columns, as in 'age >= 2*bmi'"
-    rank("--constraints", action="extend", nargs="+", default=[], metavar="ROW", help=linear)
+    linear = "linear constraints on the weights of columns, as in 'age >= 2*bmi'"
+    rank("--constraints", action="extend", nargs="+", default=[], metavar="CONSTRAINT", help=linear)
     most = "most features to use; each value of a text column, and a missing value, is a feature"
     rank("--max-nonzeros", type=whole(1), metavar="N", help=most)
-    price = "fit without constraints, too, and state what they cost in hits (default: up to 2,000 labelled rows)"
+    price = "also fit without the constraints and state their cost in hits (default: for up to 2,000 labelled rows)"
     rank("--price", action=argparse.BooleanOptionalAction, help=price)
     rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")
     rank("--json", action="store_true", help="print JSON, as in page.json")
-    rank("-q", "--quiet", action="store_true", help="only the page, no progress, notes and warnings")
-    rank("--quote-formulas", action="store_true", help="for the list, as for predict")
+    rank("-q", "--quiet", action="store_true", help="print only the page, no progress and messages")
+    rank("--quote-formulas", action="store_true", help="protect list.csv from formulas, as for predict")
 
     sweep = add(
         commands.sweep,
@@ -327,7 +332,7 @@ def parser_of_ltr() -> _Parser:
     outcome(
         "data", metavar="OUTCOMES", type=Path, help="a table with the label of each row, empty where it is not known"
     )
-    outcome("--label", metavar="COLUMN", help="column that says what came (default: the label of the run)")
+    outcome("--label", metavar="COLUMN", help="column with the outcomes (default: the label of the run)")
     outcome("--first", type=whole(1), metavar="N", help="rows that were acted on (default: those of the page)")
     outcome("--predictions", type=Path, metavar="FILE", help="the output of ltr predict, or list.csv: the order")
     by = "with --predictions: column of both files that says which row is which (default: row)"
@@ -526,10 +531,14 @@ _TRUST = "let code run that {} by import path, such as mymodule:MyLoss: only if 
 
 def _add_columns(add: Callable[..., Any]) -> None:
     """Add the options that say what the columns of a table are for."""
-    add("--label", metavar="COLUMN", help="column of the labels: 0 and 1, yes and no, or with --positive any")
-    add("--positive", metavar="TEXT", help="the label of the positives, where labels are others")
-    add("--query", metavar="COLUMN", help="column of the query of each row")
+    add("--label", metavar="COLUMN", help="column of the labels: 0 and 1, yes and no, or with --positive any two")
+    add("--positive", metavar="TEXT", help="the label of a hit, where labels are not 0 and 1 or yes and no")
+    add("--query", metavar="COLUMN", help="column of the query of each row: each query is a list of its own")
     add("--group", metavar="COLUMN", help="column that tells which rows belong together, such as the patient")
-    add("--time", metavar="COLUMN", help="column of the time of each row; the earliest rows train, the last ones test")
+    add(
+        "--time",
+        metavar="COLUMN",
+        help="column of the time of each row: methods are tested on later rows than they learn from",
+    )
     add("--weight", metavar="COLUMN", help="column of the weight of each row in training")
     add("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+_FEW = 100  # one repeated row in so many is left unsaid
 _PRICED = 2_000  # rows up to which the price of constraints is stated without being asked for
 
 NEW = "new"
@@ -475,17 +476,15 @@ def _about_columns(X: FloatArray, y: IntArray, names: Sequence[str]) -> list[str
     return [
         f"{which} alone {'tells' if len(found) == 1 else 'tell'} hits from the other rows almost without error. Is "
         "that known before you act? If it is filled in afterwards, leave it out with --drop, or data.drop in a config: "
-        "otherwise the list will disappoint."
+        "otherwise fewer hits will come than are expected here."
     ]
 
 
 def _about_repeats(table: Table) -> list[str]:
-    if not (repeats := repeated_rows(table)):
+    if _FEW * (repeats := repeated_rows(table)) < len(table.y) or not repeats:
         return []
-    rows = "1 row repeats another one" if repeats == 1 else f"{repeats:,} rows repeat other ones"
-    return [
-        f"{rows} cell by cell: what is learned from one is then tested on the other, so take them out of the table."
-    ]
+    rows = "1 row is an exact copy of another" if repeats == 1 else f"{repeats:,} rows are exact copies of others"
+    return [f"{rows}: a copy may be tested by a model that has learned from it. Take the copies out of the table."]
 
 
 def ranking_of(

@@ -350,14 +350,14 @@ def _about_today(found: Found, today: str | None) -> list[str]:
             )
         elif found.more.low <= 0:
             notes.append(
-                f"Whether this ranking finds more than {today} is open: among rows with known labels the difference is "
-                f"{found.more.value:.0f} hits in {found.visits} visits (90 %: {found.more.low:.0f} to "
+                f"It is not clear that this ranking finds more hits than {today}: among rows with known labels the "
+                f"difference is {found.more.value:.0f} hits in {found.visits} visits (90 %: {found.more.low:.0f} to "
                 f"{found.more.high:.0f})."
             )
         if found.today.value < found.chance:
             notes.append(
                 f"{today} finds fewer hits than chance where its largest values come first. If small values are the "
-                "urgent ones, give it with the other sign."
+                "urgent ones, add a column with the negated scores and name that one."
             )
     return notes
 
@@ -368,7 +368,7 @@ def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
     if rows.listed in ("own", "test"):
         which = "the labelled rows themselves" if rows.listed == "own" else "the rows of the test set"
         found.append(
-            f"No new rows were given: the list has {which}, each by scores from fits that had not seen it. Give new "
+            f"No new rows were given: the list has {which}, each scored by models trained without it. Give new "
             "rows with --new, or answer.new in a config."
         )
     if visits > sizes.max():

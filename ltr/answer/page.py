@@ -75,7 +75,7 @@ def _constraints(answer: Answer) -> list[str]:
     """Return that the constraints hold, and what they cost; nothing without any."""
     if not (told := answer.learned.constraints):
         return []
-    said = f"The constraints hold, which was checked on the fitted ranking: {'; '.join(told)}."
+    said = f"The fitted ranking was checked and satisfies the constraints: {'; '.join(told)}."
     if (free := answer.unconstrained) is not None:
         all_of_them = told[0].partition(" (")[0] if len(told) == 1 and told[0].startswith("at most ") else "them"
         with_them = f"With {all_of_them} expect {_hits(answer.expected.value)}"
@@ -89,16 +89,16 @@ def _record(answer: Answer) -> list[str]:
     whom = (
         f"the first {found.visits} of each query"
         if answer.learned.query is not None
-        else f"the first {found.visits:,} of {found.rows:,} rows{'' if answer.known else ', as large a part as here,'}"
+        else f"the first {found.visits:,} of {found.rows:,} rows{'' if answer.known else ' (the same share as here)'}"
     )
-    seen = "that had not seen them" if answer.learned.time is None else "to earlier rows only"
-    tested = f"rows with known labels, ranked by fits {seen}"
+    seen = "without it" if answer.learned.time is None else "on earlier rows only"
+    tested = f"rows with known labels, each ranked by models trained {seen}"
     if answer.learned.tested:
         later = "" if answer.learned.time is None else "later "
         tested = f"{found.rows:,} {later}rows of the test set, which nothing was learned from"
     said = [
-        f"Put to the test on the {tested}: {whom} held "
-        f"{_hits(found.hits.value)}{_range(found.hits)}. {_share(found.precision)} of the visits were hits; they were "
+        f"Tested on the {tested}: {whom} held "
+        f"{_hits(found.hits.value)}{_range(found.hits)}. That is {_share(found.precision)} of the visits, "
         f"{_share(found.recall)} of all hits, and {found.lift.value:.1f} times as many as by chance "
         f"({found.lift.low:.1f} to {found.lift.high:.1f})."
     ]
@@ -122,7 +122,7 @@ def _range(value: Interval) -> str:
 
 
 def _reliability(answer: Answer) -> list[tuple[str, str, str]]:
-    """Return rows of a table: the chance that was said, the share that was seen, the number of rows."""
+    """Return rows of a table: the predicted chance, the observed share, the number of rows."""
     return [
         (
             percent(one.predicted),
@@ -133,7 +133,7 @@ def _reliability(answer: Answer) -> list[tuple[str, str, str]]:
     ]
 
 
-_RELIABILITY = ("chance said", "hits seen", "rows")
+_RELIABILITY = ("predicted", "observed", "rows")
 
 
 def curve_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -180,9 +180,11 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
     parts.append("\n".join(_list_lines(answer, width, shown)))
     if (left := answer.visits - shown) > 0:
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
-    parts.append(_table("How many hits to expect by how many visits:", *curve_table(answer), width))
+    parts.append(_table("Hits to expect, by number of visits:", *curve_table(answer), width))
     parts += [folded(text) for text in _record(answer)]
-    parts.append(_table("How the chances held there:", _RELIABILITY, _reliability(answer), width))
+    parts.append(
+        _table("Predicted and observed share of hits among those rows:", _RELIABILITY, _reliability(answer), width)
+    )
     if answer.learned.notes:
         parts.append("\n".join(["About the table:", *(folded(one, "- ", "  ") for one in answer.learned.notes)]))
     return "\n\n".join(parts) + "\n"
@@ -216,7 +218,7 @@ def _list_lines(answer: Answer, width: int, shown: int) -> Iterator[str]:
             query = entry.query
             yield _short(f"{answer.learned.query} {query}", width)
         begin = f"{entry.position:>{before}}  {name}{' ' * (wide - letters(name))}  {percent(entry.chance):>6}  "
-        reasons = [str(reason) for reason in entry.reasons] or ["nothing in particular"]
+        reasons = [str(reason) for reason in entry.reasons] or ["no column stands out"]
         for reason in reasons:
             for line in textwrap.wrap(reason, width - left, subsequent_indent="  ", break_on_hyphens=False):
                 yield (begin + line).rstrip()
@@ -265,11 +267,11 @@ def _html_parts(answer: Answer, more: str) -> Iterator[str]:
     yield f"<h2>The list</h2>\n{_html_list(answer)}"
     if (left := answer.visits - _IN_HTML) > 0:
         yield f"<p>{left:,} more rows are in {escape(more)}.</p>"
-    yield "<details><summary>Put to the test</summary>"
+    yield "<details><summary>Tested</summary>"
     yield from (f"<p>{_broken(text)}</p>" for text in _record(answer))
-    yield "<p>How the chances held there:</p>"
+    yield "<p>Predicted and observed share of hits among those rows:</p>"
     yield _html_table(_RELIABILITY, _reliability(answer))
-    yield "<p>How many hits to expect by how many visits:</p>"
+    yield "<p>Hits to expect, by number of visits:</p>"
     yield _html_table(*curve_table(answer))
     yield "</details>"
     if learned.notes:
@@ -302,7 +304,7 @@ def _html_list(answer: Answer) -> str:
 
 
 def _html_entry(entry: Entry) -> str:
-    reasons = "<br>".join(_broken(str(reason)) for reason in entry.reasons) or "nothing in particular"
+    reasons = "<br>".join(_broken(str(reason)) for reason in entry.reasons) or "no column stands out"
     cells = f'<td class="place">{entry.position}</td><th scope="row">{_broken(entry.id)}</th>'
     return f"<tr>{cells}<td>{_broken(percent(entry.chance))}</td><td>{reasons}</td></tr>\n"
 

@@ -121,8 +121,8 @@ class ExactRanker(Demanding, Ranker):
             one in size, or not 0 with `integer`. One that does not vary in the lists cannot be used, which is an error.
             (A `TwoStageRanker` whose base uses it may correct the base score without it, and `note_` says so.)
         forbidden: columns whose weights are 0.
-        constraints: linear rows on the weights of the raw columns, or with `integer` on the points: texts such as
-            ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
+        constraints: linear constraints on the weights of the raw columns, or with `integer` on the points: texts such
+            as ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
         integer: B, from 1 to 100: weights are whole numbers of points from -B to B, of columns in round units; None
             for real weights.
         method: ``"reproducible"`` (`ReproducibleSearch`), or a method of `ltr.exact.solve` by name or as an object;

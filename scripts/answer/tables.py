@@ -33,7 +33,7 @@ class Table:
         read: returns features and labels, and queries where there are any.
         label: what a hit is.
         source: where the rows are from.
-        seen: whether options of `AutoRanker` may have been chosen on this table, on splits 0 to 3.
+        seen: whether options of `AutoRanker` were chosen on this table, on splits 0 to 3 and 10 to 12.
     """
 
     name: str

@@ -573,18 +573,20 @@ def _ranked(text: str) -> str:
 
 
 class AutoConfig(Section):
-    """The methods that are compared out of fold and blended; the best of them, or the blend, is recommended."""
+    """The methods that are compared out of fold and blended; a single one is recommended where it is clearly better."""
 
     methods: Several[Annotated[StrictStr, AfterValidator(_ranked)]] = option(
         (),
         "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, card, other "
         "losses, and estimators as `module:Class(option=value,...)`; what suits the data when left out",
     )
-    today: _Name = option(None, "column of the scores by which rows are ranked today, to compare with")
+    today: _Name = option(
+        None, "column of the scores by which rows are ranked today: to compare with, and one of the methods"
+    )
     simplicity: float = option(
         -2.0,
-        "by how many standard deviations of the difference a simpler method may do worse than the blend and still be "
-        "taken; -2 asks it to do better by two",
+        "how much worse than the blend a simpler method may do and still be taken, in standard deviations of the "
+        "difference; with -2 it must be better by two",
     )
 
 
@@ -665,8 +667,8 @@ class ExactConfig(Section):
     )
     signs: Signs = option((), 'signs that weights must have: {age = "+", bmi = "-"}, or a list: ["+age", "-bmi"]')
     required: Names = option((), "columns that base and exact stage must use")
-    forbidden: Names = option((), "columns that neither may use")
-    constraints: Names = option((), 'linear rows on the weights of the columns: ["age >= 2*bmi"]')
+    forbidden: Names = option((), "columns that neither stage may use")
+    constraints: Names = option((), 'linear constraints on the weights of the columns: ["age >= 2*bmi"]')
     integer: StrictInt | None = option(
         None, "B: weights are whole numbers from -B to B, of columns in round units", ge=1, le=MOST_POINTS
     )
@@ -846,14 +848,14 @@ class AnswerConfig(Section):
     id: _Name = option(None, "column of your table that names a row; found by its values when left out", free=True)
     new: _Name = option(
         None,
-        "table of the rows to rank, relative to the config file; rows of data.path without a label when left out, and "
-        "if there are none all of its rows, or the test set of ltr run",
+        "table of the rows to rank, relative to the config file; when left out the rows of data.path without a label, "
+        "and if there are none all its rows (ltr rank) or the test set (ltr run)",
         free=True,
     )
     price: bool | None = option(
         None,
-        "whether to fit without the constraints of the exact section, too, and state what they cost in hits; when left "
-        "out up to 2,000 labelled rows",
+        "whether to fit also without the constraints of the exact section, and state what they cost in hits; when left "
+        "out, done for up to 2,000 labelled rows",
         free=True,
     )
 
@@ -879,13 +881,3 @@ class TrackingConfig(Section):
     )
     every: StrictInt = option(1, "log every this many steps, and always the last", ge=1, free=True)
     figures: bool = option(True, "draw the ranked list before and after reranking; never with queries", free=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_tensorboard(cls, given: Any) -> Any:  # noqa: ANN401  (what a user wrote)
-        """Read ``tensorboard = false``, the key that `loggers` replaced."""
-        if not isinstance(given, Mapping) or not isinstance(given.get("tensorboard"), bool):
-            return given
-        rest = {key: value for key, value in given.items() if key != "tensorboard"}
-        others = [name for name in rest.get("loggers", ()) if name != "tensorboard"]
-        return {**rest, "loggers": [*(["tensorboard"] if given["tensorboard"] else []), *others]}

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.answer import Evidence, Interval
+from ltr.answer.page import number as spelt
 from ltr.data import DataError, TableError, format_of
 from ltr.data.columns import Column, text_of
 from ltr.data.dataset import checked_queries
@@ -79,8 +80,8 @@ class Outcome:
         if self.gain is not None:
             of, gain = self.gain, Interval(*(self.gain[key] for key in ("expected", "low", "high")))
             lines.append(
-                f"promised {gain.value:+.3g} {of['statistic']} (90 %: {gain.low:+.3g} to {gain.high:+.3g}) over "
-                f"{of['base']}; came {of['came']:+.3g}: {_judged(gain, of['came'])}"
+                f"expected {gain.value:+.3g} {of['statistic']} (90 %: {gain.low:+.3g} to {gain.high:+.3g}) over "
+                f"{of['base']}; found {of['came']:+.3g}: {_judged(gain, of['came'])}"
             )
         return "\n".join(lines)
 
@@ -98,7 +99,7 @@ class Outcome:
         if self.periods:
             form = "{period}|{rows}|{visits}|{expected:.4g}|{low:.4g} to {high:.4g}|{hits}"
             cells = [form.format(**one).split("|") for one in self.periods]
-            parts.append(markdown_table(["period", "rows", "visits", "promised hits", "90 %", "came"], cells, left=1))
+            parts.append(markdown_table(["period", "rows", "visits", "expected hits", "90 %", "found"], cells, left=1))
         return "\n\n".join(parts)
 
 
@@ -111,18 +112,18 @@ def _sentence(visits: int, promise: Interval, hits: int) -> str:
 
     Examples:
         >>> _sentence(200, Interval(47.6, 39.0, 58.0), 44)
-        'promised 48 hits of 200 (90 %: 39 to 58); came 44: within the promise'
+        'expected 48 hits in 200 visits (90 %: 39 to 58); found 44: within the interval'
     """
     low, high = math.floor(promise.low), math.ceil(promise.high)
-    expected = f"promised {promise.value:.0f} hits of {visits} (90 %: {low} to {high})"
-    return f"{expected}; came {hits}: {_judged(promise, hits)}"
+    expected = f"expected {spelt(promise.value)} hits in {visits} visits (90 %: {low} to {high})"
+    return f"{expected}; found {hits}: {_judged(promise, hits)}"
 
 
 def _judged(promise: Interval, came: float) -> str:
-    """Return whether what came is within the promise, in words."""
+    """Return whether what came is within the interval, in words."""
     if came < promise.low:
-        return "fewer than promised"
-    return "more than promised" if came > promise.high else "within the promise"
+        return "fewer than expected"
+    return "more than expected" if came > promise.high else "within the interval"
 
 
 @dataclass(frozen=True, eq=False)
