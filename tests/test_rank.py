@@ -163,6 +163,38 @@ def test_what_was_found_is_what_counting_finds(seed):
         assert interval.low <= interval.value <= interval.high
 
 
+@pytest.mark.parametrize("queries", [1, 3])
+def test_what_was_found_does_not_depend_on_the_order_of_tied_rows(queries):
+    rng = np.random.default_rng(2)
+    labels = np.sort(rng.integers(0, 2, 60)).astype(float)  # as in a table that has the hits last
+    lists = None if queries == 1 else rng.integers(0, queries, 60)
+    today = rng.integers(0, 3, 60).astype(float)
+    visits = 5
+
+    def in_order(order):
+        taken = None if lists is None else lists[order]
+        return Evidence(labels[order], np.zeros((1, 60)), taken, today=today[order]).found(visits)
+
+    found, many = in_order(np.arange(60)), [in_order(rng.permutation(60)) for _ in range(5)]
+    assert [one.today.value for one in many] == pytest.approx([found.today.value] * 5)
+    assert found.hits.value == pytest.approx(found.chance)
+    drawn = []
+    for _ in range(2000):
+        drawn.append(0.0)
+        for one in range(queries):
+            rows = rng.permutation(np.arange(60) if lists is None else np.flatnonzero(lists == one))
+            drawn[-1] += labels[rows[np.argsort(-today[rows], kind="stable")[:visits]]].sum()
+    assert found.today.value == pytest.approx(np.mean(drawn), abs=0.15)
+
+
+@pytest.mark.parametrize("hits_first", [True, False])
+def test_a_constant_column_is_as_good_as_chance(hits_first):
+    table = table_of().assign(always=1.0).sort_values("ill", ascending=not hits_first, kind="stable")
+    answer = ltr.rank(table, label="ill", visits=40, today="always", methods=["logistic"]).answer
+    assert answer.found.today.value == pytest.approx(answer.found.chance)
+    assert not any("always" in warning for warning in answer.warnings)
+
+
 def test_rows_of_a_group_are_resampled_together():
     rng = np.random.default_rng(0)
     labels, scores = rng.integers(0, 2, 40).astype(float), rng.normal(size=(1, 40))

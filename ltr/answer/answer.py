@@ -354,7 +354,7 @@ def _about_today(found: Found, today: str | None) -> list[str]:
                 f"{found.more.value:.0f} hits in {found.visits} visits (90 %: {found.more.low:.0f} to "
                 f"{found.more.high:.0f})."
             )
-        if found.today.value < found.chance:
+        if found.today.value < found.chance - 0.5:  # more than rounding tells apart
             notes.append(
                 f"{today} finds fewer hits than chance where its largest values come first. If small values are the "
                 "urgent ones, give it with the other sign."
