@@ -108,6 +108,15 @@ def test_queries_get_as_many_visits_each():
     assert "ward w8" in as_html(answer)
 
 
+def test_visits_by_query_are_named_so():
+    table = table_of(600, queries=12)
+    table["risk"] = table["falls"] + 0.01 * table["risk_score"]
+    options = {"label": "ill", "query": "ward", "visits": 3, "today": "risk", "methods": ["ranknet"]}
+    answer = ltr.rank(table[:400], new=table[400:], **options).answer
+    assert any("in the first 3 of each query (90 %" in warning for warning in answer.warnings)
+    assert "line marks 3 visits of each query." in as_html(answer)
+
+
 def test_the_column_that_decides_is_the_first_reason(ranking):
     reasons = [entry.reasons[0].column for entry in ranking.answer.entries[:20]]
     assert set(reasons) == {"falls"}
