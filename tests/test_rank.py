@@ -631,6 +631,13 @@ def test_mistakes_are_one_message_before_anything_slow(tmp_path, monkeypatch, ca
         assert message in found.err
 
 
+@pytest.mark.parametrize(("given", "message"), [("pgae", "pgae: no such file"), (".", "is a folder without a page")])
+def test_a_folder_that_holds_no_page_is_named(tmp_path, monkeypatch, capsys, given, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["rank", given, "--new", "new.csv", "--visits", "5"]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_wrong_arguments_from_python():
     table = table_of(60)
     with pytest.raises(ValueError, match="new: must be a pandas or polars frame"):

@@ -90,6 +90,7 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     """Return what is to be ranked: a table, or the folder of an earlier page with its config."""
     from ltr.data import DataError, TableError
     from ltr.demands import DEMANDS
+    from ltr.files import missing_file
     from trainers.config import load_config, parse_config
     from trainers.config.experiment import config_tree
     from trainers.config.toml_text import apply_overrides, make_absolute, merged
@@ -124,6 +125,8 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
         if arguments.output is not None:
             check_folder(arguments.output)
         return folder, config
+    if arguments.label is None and table.suffix != ".toml" and not table.is_file():
+        raise DataError(f"{table}: {'is a folder without a page' if table.is_dir() else missing_file(table)}")
     if table.suffix == ".toml":
         tree = merged(config_tree(table), given)
     else:
