@@ -638,6 +638,24 @@ def test_a_folder_that_holds_no_page_is_named(tmp_path, monkeypatch, capsys, giv
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("labelled", ["all", "some"])
+def test_rows_that_were_learned_from_are_not_ranked_as_new_ones(tmp_path, monkeypatch, capsys, labelled):
+    table = table_of(120)
+    if labelled == "some":
+        table.loc[80:, "ill"] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    asked = ["--label", "ill", "--visits", "20", "--methods", "logistic", "-q", "-o", "out"]
+    assert main(["rank", "t.csv", *asked]) == 0
+    capsys.readouterr()
+    assert main(["rank", "out", "--visits", "10"]) == 2
+    assert "ltr rank out/config.toml --visits 10" in capsys.readouterr().err
+    assert main(["rank", "out/config.toml", "--visits", "10", "-q", "-o", "again", "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert (page["visits"], page["rows"]) == (10, 120 if labelled == "all" else 40)
+    assert main(["rank", "out", "--new", "t.csv", "--visits", "10", "-q"]) == 0
+
+
 def test_wrong_arguments_from_python():
     table = table_of(60)
     with pytest.raises(ValueError, match="new: must be a pandas or polars frame"):
