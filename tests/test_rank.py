@@ -108,6 +108,15 @@ def test_queries_get_as_many_visits_each():
     assert "ward w8" in as_html(answer)
 
 
+def test_visits_by_query_are_named_so():
+    table = table_of(600, queries=12)
+    table["risk"] = table["falls"] + 0.01 * table["risk_score"]
+    options = {"label": "ill", "query": "ward", "visits": 3, "today": "risk", "methods": ["ranknet"]}
+    answer = ltr.rank(table[:400], new=table[400:], **options).answer
+    assert any("in the first 3 of each query (90 %" in warning for warning in answer.warnings)
+    assert "line marks 3 visits of each query." in as_html(answer)
+
+
 def test_the_column_that_decides_is_the_first_reason(ranking):
     reasons = [entry.reasons[0].column for entry in ranking.answer.entries[:20]]
     assert set(reasons) == {"falls"}
@@ -161,6 +170,38 @@ def test_what_was_found_is_what_counting_finds(seed):
     assert found.chance == pytest.approx(sum(min(visits, len(rows)) * labels[rows].mean() for rows in groups))
     for interval in (found.hits, found.precision, found.recall, found.lift, found.today, found.more):
         assert interval.low <= interval.value <= interval.high
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_what_was_found_does_not_depend_on_the_order_of_tied_rows(queries):
+    rng = np.random.default_rng(2)
+    labels = np.sort(rng.integers(0, 2, 60)).astype(float)  # as in a table that has the hits last
+    lists = None if queries == 1 else rng.integers(0, queries, 60)
+    today = rng.integers(0, 3, 60).astype(float)
+    visits = 5
+
+    def in_order(order):
+        taken = None if lists is None else lists[order]
+        return Evidence(labels[order], np.zeros((1, 60)), taken, today=today[order]).found(visits)
+
+    found, many = in_order(np.arange(60)), [in_order(rng.permutation(60)) for _ in range(5)]
+    assert [one.today.value for one in many] == pytest.approx([found.today.value] * 5)
+    assert found.hits.value == pytest.approx(found.chance)
+    drawn = []
+    for _ in range(2000):
+        drawn.append(0.0)
+        for one in range(queries):
+            rows = rng.permutation(np.arange(60) if lists is None else np.flatnonzero(lists == one))
+            drawn[-1] += labels[rows[np.argsort(-today[rows], kind="stable")[:visits]]].sum()
+    assert found.today.value == pytest.approx(np.mean(drawn), abs=0.15)
+
+
+@pytest.mark.parametrize("hits_first", [True, False])
+def test_a_constant_column_is_as_good_as_chance(hits_first):
+    table = table_of().assign(always=1.0).sort_values("ill", ascending=not hits_first, kind="stable")
+    answer = ltr.rank(table, label="ill", visits=40, today="always", methods=["logistic"]).answer
+    assert answer.found.today.value == pytest.approx(answer.found.chance)
+    assert not any("always" in warning for warning in answer.warnings)
 
 
 def test_rows_of_a_group_are_resampled_together():
@@ -588,6 +629,31 @@ def test_mistakes_are_one_message_before_anything_slow(tmp_path, monkeypatch, ca
     assert found.err.count("error:") == 1
     for message in messages:
         assert message in found.err
+
+
+@pytest.mark.parametrize(("given", "message"), [("pgae", "pgae: no such file"), (".", "is a folder without a page")])
+def test_a_folder_that_holds_no_page_is_named(tmp_path, monkeypatch, capsys, given, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["rank", given, "--new", "new.csv", "--visits", "5"]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("labelled", ["all", "some"])
+def test_rows_that_were_learned_from_are_not_ranked_as_new_ones(tmp_path, monkeypatch, capsys, labelled):
+    table = table_of(120)
+    if labelled == "some":
+        table.loc[80:, "ill"] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    asked = ["--label", "ill", "--visits", "20", "--methods", "logistic", "-q", "-o", "out"]
+    assert main(["rank", "t.csv", *asked]) == 0
+    capsys.readouterr()
+    assert main(["rank", "out", "--visits", "10"]) == 2
+    assert "ltr rank out/config.toml --visits 10" in capsys.readouterr().err
+    assert main(["rank", "out/config.toml", "--visits", "10", "-q", "-o", "again", "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert (page["visits"], page["rows"]) == (10, 120 if labelled == "all" else 40)
+    assert main(["rank", "out", "--new", "t.csv", "--visits", "10", "-q"]) == 0
 
 
 def test_wrong_arguments_from_python():

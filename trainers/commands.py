@@ -90,12 +90,13 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     """Return what is to be ranked: a table, or the folder of an earlier page with its config."""
     from ltr.data import DataError, TableError
     from ltr.demands import DEMANDS
+    from ltr.files import missing_file
     from trainers.config import load_config, parse_config
     from trainers.config.experiment import config_tree
     from trainers.config.toml_text import apply_overrides, make_absolute, merged
     from trainers.ranking import checked_name, read_given
     from trainers.ranking_files import CONFIG, check_folder
-    from trainers.run.folder import PAGE
+    from trainers.run.folder import PAGE, RunFolder
 
     table: Path = arguments.table
     data = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight", "time")}
@@ -121,9 +122,17 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
             or any(auto.values())
         ):
             raise DataError(f"{folder}: has a fitted ranker, which goes with --new and --visits only")
+        if arguments.visits is not None and arguments.new is None and config.answer.new is None:
+            visits, file = arguments.visits, folder / CONFIG
+            run = RunFolder(folder).begun
+            again = f"ltr run {file} answer.visits={visits}" if run else f"ltr rank {file} --visits {visits}"
+            rule = "was made without new rows, and its ranker has learned from the labelled ones"
+            raise DataError(f"{folder}: {rule}: give rows by --new, or make the page again: {again}")
         if arguments.output is not None:
             check_folder(arguments.output)
         return folder, config
+    if arguments.label is None and table.suffix != ".toml" and not table.is_file():
+        raise DataError(f"{table}: {'is a folder without a page' if table.is_dir() else missing_file(table)}")
     if table.suffix == ".toml":
         tree = merged(config_tree(table), given)
     else:

@@ -293,7 +293,11 @@ def make_answer(
         ),
         found,
         tuple(_entries(ranker, learned, rows, first[:_LISTED], places, scores, chances)),
-        (*_about_today(found, learned.today), *_about_list(rows, visits, sizes), *rows.warnings),
+        (
+            *_about_today(found, learned.today, learned.query is not None),
+            *_about_list(rows, visits, sizes),
+            *rows.warnings,
+        ),
         unconstrained,
     )
     return answer, scores
@@ -339,22 +343,24 @@ def scorer_of(ranker: Ranker, *, top: bool = True) -> Callable[[FloatArray], Flo
     return scores
 
 
-def _about_today(found: Found, today: str | None) -> list[str]:
+def _about_today(found: Found, today: str | None, by_query: bool) -> list[str]:
     """Return warnings about today's scores: that they are better than the ranking, or may be, or are upside down."""
     notes: list[str] = []
     if today is not None and found.more is not None and found.today is not None:
+        visits = f"the first {found.visits} of each query" if by_query else f"{found.visits} visits"
+        more = round(found.more.value)
         if found.more.high < 0:
             notes.append(
                 f"{today} found more hits than this ranking among rows with known labels: {found.today.value:.0f} "
-                f"against {found.hits.value:.0f} in {found.visits} visits. Keep using {today}."
+                f"against {found.hits.value:.0f} in {visits}. Keep using {today}."
             )
         elif found.more.low <= 0:
             notes.append(
                 f"It is not clear that this ranking finds more hits than {today}: among rows with known labels the "
-                f"difference is {found.more.value:.0f} hits in {found.visits} visits (90 %: {found.more.low:.0f} to "
+                f"difference is {more} hit{'s' * (more != 1)} in {visits} (90 %: {found.more.low:.0f} to "
                 f"{found.more.high:.0f})."
             )
-        if found.today.value < found.chance:
+        if found.today.value < found.chance - 0.5:  # more than rounding tells apart
             notes.append(
                 f"{today} finds fewer hits than chance where its largest values come first. If small values are the "
                 "urgent ones, add a column with the negated scores and name that one."

@@ -12,7 +12,8 @@ labelled queries differ from the sums of their chances by s in the root mean squ
 
 *What was found.* The labelled rows themselves are ranked by their out-of-fold scores. Among the first K, precision is
 the share of hits, recall the share of all hits that are there, and lift the precision divided by the share of hits
-among all rows. Each is averaged over the repeats. The interval goes from the 5th to the 95th percentile over resamples
+among all rows. Rows with equal scores count as if they were drawn at random, whatever their order in the table. Each is
+averaged over the repeats. The interval goes from the 5th to the 95th percentile over resamples
 of the rows (of the groups or queries, where there are any), which also are those of the difference to another ranking.
 """
 
@@ -249,21 +250,28 @@ class Evidence:
 
 
 class _Ranking:
-    """Rows from the top of each list down, to be visited."""
+    """Rows from the top of each list down, to be visited; rows with equal scores share the visits that they get."""
 
     def __init__(self, scores: FloatArray, lists: IntArray | None) -> None:
         self._order = np.argsort(-scores, kind="stable") if lists is None else np.lexsort((-scores, lists))
         ordered = np.zeros(len(scores), dtype=np.int64) if lists is None else lists[self._order]
-        self._starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        self._list = np.cumsum(np.diff(ordered, prepend=ordered[0]) != 0)
+        new_list = np.diff(ordered, prepend=-1) != 0
+        new_tie = new_list | (np.diff(scores[self._order], prepend=np.nan) != 0)
+        self._ties = np.flatnonzero(new_tie)  # where each run of equal scores starts
+        self._tie = np.cumsum(new_tie) - 1  # the run of each row
+        first_in_list = new_list[self._ties]
+        self._starts = np.flatnonzero(first_in_list)  # the first run of each list
+        self._list = np.cumsum(first_in_list) - 1  # the list of each run
 
     def visited(self, visits: int, weight: FloatArray) -> FloatArray:
         """Return how often each row is visited, (n,), where it stands `weight` times in the list."""
         ordered = weight[self._order]
-        above = np.cumsum(ordered) - ordered
+        tied = np.add.reduceat(ordered, self._ties)
+        above = np.cumsum(tied) - tied
         above -= above[self._starts][self._list]
+        part = np.clip(visits - above, 0.0, tied) / np.where(tied > 0, tied, 1.0)
         found = np.empty(len(weight))
-        found[self._order] = np.clip(visits - above, 0.0, ordered)
+        found[self._order] = ordered * part[self._tie]
         return found
 
 

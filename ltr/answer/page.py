@@ -353,7 +353,7 @@ def _svg(answer: Answer) -> str:
     return (
         f'<figure><svg class="curve" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}'
         f'</svg><figcaption><ul class="keys">{legend}</ul>Hits to expect; the upright line marks '
-        f"{answer.asked:,} visits.</figcaption></figure>"
+        f"{answer.asked:,} {each}.</figcaption></figure>"
     )
 
 
