@@ -15,6 +15,7 @@ from ltr.answer import Answer, Evidence, as_html, as_text, effects, headline
 from ltr.answer.evidence import curve_visits, place_in_list
 from ltr.answer.page import number, percent
 from ltr.answer.reasons import Typical
+from ltr.data import DataError
 from trainers.cli import main
 from trainers.ranking import Ranking
 
@@ -380,6 +381,22 @@ def test_warnings(change, options, warning):
     options.pop("simplicity", None)
     answer = ltr.rank(changed(change), label="ill", **options).answer
     assert any(warning in one for one in (*answer.learned.warnings, *answer.warnings, headline(answer)))
+
+
+def test_new_values_in_most_rows_are_refused_unless_allowed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table = table_of(400)
+    table[:300].to_csv("t.csv", index=False)
+    table[300:].assign(mode="ship").to_csv("n.csv", index=False)
+    asked = ["rank", "t.csv", "--label", "ill", "--visits", "10", "--methods", "logistic", "-o", "out", "-q"]
+    assert main([*asked, "--new", "n.csv"]) != 0
+    assert "--new-values" in capsys.readouterr().err
+    assert main([*asked, "--new", "n.csv", "--new-values"]) == 0
+    assert main(["rank", "out/config.toml", "-o", "out", "-q"]) == 0
+    ranking = ltr.rank(table[:300], label="ill", visits=10, methods=["logistic"])
+    with pytest.raises(DataError, match="new since training"):
+        ranking.rank(table[300:].assign(mode="ship"))
+    assert ranking.rank(table[300:].assign(mode="ship"), new_values=True).answer.rows == 100
 
 
 def test_new_values_are_named():

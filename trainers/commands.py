@@ -100,7 +100,7 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
 
     table: Path = arguments.table
     data = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight", "time")}
-    answer = {name: getattr(arguments, name) for name in ("visits", "id", "price")}
+    answer = {name: getattr(arguments, name) for name in ("visits", "id", "new_values", "price")}
     exact = {name: getattr(arguments, name) or None for name in DEMANDS}
     auto = {name: getattr(arguments, name) for name in ("today", "methods")}
     data |= {"drop": arguments.drop or None}
@@ -265,7 +265,8 @@ def rank(arguments: argparse.Namespace) -> int:
     if folder is not None and arguments.new is None and arguments.visits is None:
         ranking, answer = None, read_answer(folder)
     elif folder is not None:
-        ranking = read_ranking(folder).rank(arguments.new or given.answer.new or given.data.path, arguments.visits)
+        rows = arguments.new or given.answer.new or given.data.path
+        ranking = read_ranking(folder).rank(rows, arguments.visits, new_values=bool(arguments.new_values))
         answer = ranking.answer
     else:
         with Display(None if arguments.quiet else Console(stderr=True)) as display:

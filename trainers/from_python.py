@@ -182,6 +182,7 @@ def rank(
     forbidden: Sequence[str] = (),
     constraints: Sequence[str] = (),
     max_nonzeros: int | None = None,
+    new_values: bool = False,
     price: bool | None = None,
     seed: int = 0,
     folder: str | os.PathLike[str] | None = None,
@@ -210,6 +211,7 @@ def rank(
         constraints: linear rows on weights, such as ``"age >= 2*bmi"``: only linear methods are then compared.
         max_nonzeros: most features to use. A text column has one for each of its values, of which `signs` and
             `required` name one, such as ``"mode = car"``; a missing value is a feature, too.
+        new_values: whether most rows to rank may have texts in a column that no labelled row had.
         price: whether to fit without these constraints, too, and state what they cost in hits; None does so up to
             2,000 labelled rows.
         seed: seed of what is drawn at random.
@@ -234,7 +236,7 @@ def rank(
     """
     given = {"label": label, "query": query, "group": group}
     keys = {**data_keys, **({} if time is None else {"time": time})}
-    answer: dict[str, Any] = {"visits": visits, "id": id, "price": price}
+    answer: dict[str, Any] = {"visits": visits, "id": id, "new_values": new_values, "price": price}
     given_demands = (signs, required, forbidden, constraints, max_nonzeros)
     auto = {"today": today, "methods": () if methods == "auto" else methods}
     path = isinstance(new, str | os.PathLike)

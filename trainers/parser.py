@@ -196,6 +196,7 @@ def parser_of_ltr() -> _Parser:
     rank("--today", metavar="COLUMN", help=today)
     rank("--id", metavar="COLUMN", help="column that names a row (default: found by its values)")
     rank("--new", metavar="TABLE", type=Path, help="table of the rows to rank (default: rows of TABLE without a label)")
+    rank("--new-values", action="store_true", default=None, help="as for predict")
     methods = "methods to compare, divided by commas, such as logistic,forest (default: those that suit the table)"
     rank("--methods", metavar="NAMES", help=methods)
     rank("--seed", type=whole(0), metavar="N", help="seed of what is drawn at random (default 0)")

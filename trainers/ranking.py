@@ -139,7 +139,7 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
     if raw is not None:
         wanted = {name: kind for name, kind in table.kinds.items() if kind.name not in LEFT_OUT}
         encodings = encodings_of(table.columns, wanted, table.y.astype(np.float64))[0]
-        check_rows(raw, encodings, config.answer.id)
+        check_rows(raw, encodings, config.answer.id, new_values=config.answer.new_values)
     return replace(given, raw=raw)
 
 
@@ -515,7 +515,8 @@ def ranking_of(
 
     encodings, warnings = ranker_encodings(ranker), list[str]()
     if features is None:
-        new_values = ranker.preparation_ is not None and ranker.preparation_.new_values
+        preparation = ranker.preparation_
+        new_values = config.answer.new_values or (preparation is not None and preparation.new_values)
         features = check_rows(raw, encodings, learned.id, new_values=new_values)
         warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, encodings)]
     names = [str(number) for number in raw.numbers]
@@ -599,12 +600,19 @@ class Ranking:
         index = raw.own().index[order] if raw.where == FRAME else rows.numbers[order]
         return pd.DataFrame(found, index=pd.Index(index))
 
-    def rank(self, data: Any, visits: int | None = None) -> Ranking:  # noqa: ANN401 (a frame of any library)
+    def rank(
+        self,
+        data: Any,  # noqa: ANN401 (a frame of any library)
+        visits: int | None = None,
+        *,
+        new_values: bool = False,
+    ) -> Ranking:
         """Return the ranking of other rows by the same fitted ranker.
 
         Args:
             data: a pandas or polars frame with the columns of the table as they are, or the path of a file.
             visits: number of rows to visit; as before by default.
+            new_values: whether most rows may have texts in a column that no labelled row had.
 
         Raises:
             DataError: rows that cannot be used.
@@ -619,7 +627,9 @@ class Ranking:
             str(data) if path else None, None if path else as_pandas(data, NEW), options.query, options.reading, plain
         )
         visits = self.answer.asked if visits is None else visits
-        answer = type(self.config.answer).model_validate({**self.config.answer.model_dump(), "visits": visits})
+        given = {**self.config.answer.model_dump(), "visits": visits}
+        given["new_values"] = given["new_values"] or new_values
+        answer = type(self.config.answer).model_validate(given)
         config = self.config.model_copy(update={"answer": answer})
         return ranking_of(config, self.ranker, self.evidence, self.answer.learned, raw, free=self._free)
 

@@ -852,6 +852,9 @@ class AnswerConfig(Section):
         "and if there are none all its rows (ltr rank) or the test set (ltr run)",
         free=True,
     )
+    new_values: bool = option(
+        False, "rank although most rows have texts in a column that no labelled row had", free=True
+    )
     price: bool | None = option(
         None,
         "whether to fit also without the constraints of the exact section, and state what they cost in hits; when left "

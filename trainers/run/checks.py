@@ -60,7 +60,8 @@ def check_answer(config: Config, split: Split) -> None:
     if table is not None and (problems := list(problems_of_answer(table, config, frames.get("path")))):
         raise TableError(table.where, problems)
     if config.answer.new is not None and (raw := rows_to_rank(config, table, frames)) is not None:
-        check_rows(raw, encodings_of_features(split.preparation, split.feature_names), config.answer.id)
+        encodings = encodings_of_features(split.preparation, split.feature_names)
+        check_rows(raw, encodings, config.answer.id, new_values=config.answer.new_values)
 
 
 _FEW = 200  # rows that show what form a model will have
