@@ -150,7 +150,7 @@ def _promises(records: Sequence[Json]) -> str:
         means.append(f"{(frame['high'] - frame['low']).mean():.1f}")
         least = f"{held.min():.0%} {held.idxmin()}"
         rows.append([share, str(len(frame)), *means, _with_interval(held, "{:.1%}"), least])
-    header = ["first", "pairs", "hits promised", "hits that came", "width", "in the 90 % interval", "worst table"]
+    header = ["first", "pairs", "hits expected", "hits observed", "width", "in the 90 % interval", "worst table"]
     return markdown_table(header, rows, left=1)
 
 
@@ -176,7 +176,7 @@ def _by_table(records: Sequence[Json]) -> str:
         cells = [str(len(own)), f"{own['+dcg'].mean():+.2f}", _mark(own["+dcg"]), f"{best['+dcg'].mean():+.2f}"]
         cells += [f"{others.max():+.2f} {others.idxmax()}" if len(others) else "", f"{own['+hits 10%'].mean():+.2f}"]
         rows.append([table, *cells])
-    header = ["table", "splits", AUTO, "shown", BEST, "best peer, known afterwards", "hits, first 10%"]
+    header = ["table", "splits", AUTO, "shown", BEST, "best peer, in hindsight", "hits, first 10%"]
     return markdown_table(header, rows, left=1)
 
 
