@@ -61,7 +61,7 @@ def test_records_are_what_a_run_finds(finished, tmp_path):
     path, folder = finished
     config = load_config(
         path.parent / "small.toml",
-        [f"runs_dir={tmp_path}", "seed=1", "exact.top_k=10", "tracking.tensorboard=false", "tracking.figures=false"],
+        [f"runs_dir={tmp_path}", "seed=1", "exact.top_k=10", "tracking.loggers=[]", "tracking.figures=false"],
     )
     rows = {row.method: row for row in run_experiment(config).rows}
     records = [record for record in read_sweep(folder).records if record["split"] == 1]
