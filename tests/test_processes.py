@@ -140,7 +140,7 @@ def arguments(folder, name, **changes):
         "baselines.methods": "[]",
         "exact.base": "ranknet",
         "exact.time_limit": 5,
-        "tracking.tensorboard": "false",
+        "tracking.loggers": "[]",
         "tracking.figures": "false",
     } | changes
     return [str(ROOT / "configs" / "gaussians.toml"), "--quiet", *(f"{key}={value}" for key, value in options.items())]
