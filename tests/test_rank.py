@@ -393,6 +393,9 @@ def test_new_values_in_most_rows_are_refused_unless_allowed(tmp_path, monkeypatc
     assert "--new-values" in capsys.readouterr().err
     assert main([*asked, "--new", "n.csv", "--new-values"]) == 0
     assert main(["rank", "out/config.toml", "-o", "out", "-q"]) == 0
+    assert main(["rank", "out", "--new", "n.csv", "--new-values", "-q"]) == 0
+    assert main(["rank", "out", "-o", "elsewhere"]) != 0
+    assert "goes with --new or --visits" in capsys.readouterr().err
     ranking = ltr.rank(table[:300], label="ill", visits=10, methods=["logistic"])
     with pytest.raises(DataError, match="new since training"):
         ranking.rank(table[300:].assign(mode="ship"))

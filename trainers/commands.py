@@ -115,13 +115,11 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     folder = table if (table / PAGE).is_file() else None
     if folder is not None:
         config = load_config(folder / CONFIG)
-        if (
-            sorted(given["answer"]) not in ([], ["new"], ["visits"], ["new", "visits"])
-            or given["data"]
-            or given["exact"]
-            or any(auto.values())
-        ):
-            raise DataError(f"{folder}: has a fitted ranker, which goes with --new and --visits only")
+        others = set(given["answer"]) - {"new", "visits", "new_values"}
+        if others or given["data"] or given["exact"] or any(auto.values()):
+            raise DataError(f"{folder}: has a fitted ranker, which goes with --new, --visits and --new-values only")
+        if arguments.output is not None and arguments.new is None and arguments.visits is None:
+            raise DataError(f"--output: goes with --new or --visits, for the page of {folder} is written already")
         if arguments.visits is not None and arguments.new is None and config.answer.new is None:
             visits, file = arguments.visits, folder / CONFIG
             run = RunFolder(folder).begun
