@@ -590,4 +590,4 @@ def test_the_config_of_a_page_repeats_its_constraints(tmp_path, monkeypatch, cap
     assert main(["rank", "one/config.toml", "-q", "-o", "two"]) == 0
     assert (tmp_path / "one/list.csv").read_bytes() == (tmp_path / "two/list.csv").read_bytes()
     assert main(["rank", "one", "--signs", "age=+"]) == 2
-    assert "--new and --visits only" in " ".join(capsys.readouterr().err.split())
+    assert "--new, --visits and --new-values only" in " ".join(capsys.readouterr().err.split())
