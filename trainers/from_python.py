@@ -208,7 +208,7 @@ def rank(
         signs: ``"+"`` or ``"-"`` for columns as which the score must not fall, or not rise.
         required: columns that must be used.
         forbidden: columns that must not be used, with their missing values and all texts of a text column.
-        constraints: linear rows on weights, such as ``"age >= 2*bmi"``: only linear methods are then compared.
+        constraints: linear constraints on weights, such as ``"age >= 2*bmi"``: only linear methods are then compared.
         max_nonzeros: most features to use. A text column has one for each of its values, of which `signs` and
             `required` name one, such as ``"mode = car"``; a missing value is a feature, too.
         new_values: whether most rows to rank may have texts in a column that no labelled row had.

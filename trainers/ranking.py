@@ -190,11 +190,9 @@ def _updated(config: Config, section: str, **values: Any) -> Config:  # noqa: AN
 
 def _own_of(path: str, frame: pd.DataFrame | None) -> Callable[[], pd.DataFrame]:
     def own() -> pd.DataFrame:
-        import pandas as pd
+        from trainers.task.raw import texts_of
 
-        if frame is not None:
-            return frame
-        return pd.DataFrame(read_file(path, as_text=True).columns)
+        return texts_of(Path(path)) if frame is None else frame
 
     return own
 

@@ -38,6 +38,7 @@ _NAMED = 4  # methods that a sentence names
 Listed = Literal["new", "unlabelled", "own", "test"]
 """Which rows are listed: new ones, those of the table without a label, or labelled ones by scores that had not seen
 them, which are all of them or those of a test set."""
+_KNOWN: tuple[Listed, ...] = ("own", "test")
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Answer:
     @property
     def known(self) -> bool:
         """Whether it is known which of the listed rows are hits."""
-        return self.listed in ("own", "test")
+        return self.listed in _KNOWN
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON."""
@@ -305,8 +306,7 @@ def make_answer(
 
 def _scores_of(ranker: Ranker, evidence: Evidence, rows: Rows, lists: IntArray | None) -> FloatArray:
     """Return the scores of rows, (m,), of labelled ones those by fits that have not seen them."""
-    own = rows.listed in ("own", "test")
-    return evidence.scores.mean(axis=0) if own else ranker._placed(rows.features, lists)[0]
+    return evidence.scores.mean(axis=0) if rows.listed in _KNOWN else ranker._placed(rows.features, lists)[0]
 
 
 def _entries(
@@ -371,7 +371,7 @@ def _about_today(found: Found, today: str | None, by_query: bool) -> list[str]:
 def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
     """Return warnings about the rows that are listed."""
     found = []
-    if rows.listed in ("own", "test"):
+    if rows.listed in _KNOWN:
         which = "the labelled rows themselves" if rows.listed == "own" else "the rows of the test set"
         found.append(
             f"No new rows were given: the list has {which}, each scored by models trained without it. Give new "
@@ -402,7 +402,7 @@ WORDS = {
 """Methods by name, as a page calls them."""
 
 
-def method_sentence(comparison: Comparison, today: str | None = None) -> str:
+def _method_sentence(comparison: Comparison, today: str | None = None) -> str:
     """Return how a list is ranked, and what does as well.
 
     Args:
@@ -412,7 +412,7 @@ def method_sentence(comparison: Comparison, today: str | None = None) -> str:
     Examples:
         >>> same = {"blend": 0.0, "forest": 0.1, "logistic": -0.5}
         >>> noise = dict.fromkeys(same, 0.2)
-        >>> print(method_sentence(Comparison("blend", same, same, noise, {"forest": 0.6, "logistic": 0.4}, "dcg")))
+        >>> print(_method_sentence(Comparison("blend", same, same, noise, {"forest": 0.6, "logistic": 0.4}, "dcg")))
         Ranked by a blend of a forest and logistic regression; a forest alone is within noise.
     """
     words = {**WORDS, TODAY: today or TODAY}
@@ -448,7 +448,7 @@ def ranked_by(ranker: Ranker, name: str, today: str | None = None) -> str:
     first = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
     found = f"Ranked by {WORDS.get(name, name)}."
     if isinstance(first, AutoRanker):
-        found = method_sentence(first.comparison_, today)
+        found = _method_sentence(first.comparison_, today)
     if isinstance(ranker, TwoStageRanker) and ranker.coef_ is not None:
         part = "list" if ranker.top_k is None else "top of the list"
         found += f" The {part} is then put in the order of a weighted sum of columns."

@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr.data import Table, read_columns, read_raw_table, read_texts
+from ltr.data import Table, read_columns, read_raw_table
 from ltr.data.columns import Column
 from ltr.data.kinds import Kind
+from ltr.data.table_files import read_file
+from ltr.data.table_text import TEXT_SUFFIXES
 from trainers.config.sections import DataConfig
 from trainers.task.data import Split
 
@@ -100,4 +102,5 @@ def test_rows(options: DataConfig, split: Split) -> pd.DataFrame:
 
 def texts_of(path: Path) -> pd.DataFrame:
     """Return all columns of a table, as texts where it is a text table."""
-    return pd.DataFrame(read_texts(path) or read_columns(path))
+    text = path.suffix.lower() in TEXT_SUFFIXES
+    return pd.DataFrame(read_file(path, as_text=True).columns if text else read_columns(path))
