@@ -98,7 +98,7 @@ def write_card(
         "card.md": card.to_markdown().encode(),
         "card.html": card.to_html().encode(),
         "card.png": image.getvalue(),
-        "ranked.csv": ranked.text.encode(),
+        "ranked.csv": ranked.content,
     }
     for name in ("card.json", "card.csv"):
         card.save(folder / name)

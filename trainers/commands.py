@@ -518,7 +518,7 @@ def _write_csv(rows: CsvText, arguments: argparse.Namespace) -> int:
         return 0
     with writing(output, "--output"):
         remove_leftovers(output.parent, f".{glob.escape(output.name)}.*.tmp")
-        write_atomic(output, rows.text.encode())
+        write_atomic(output, rows.content)
     return 0
 
 

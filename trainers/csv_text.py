@@ -24,8 +24,13 @@ PREFIX = "ltr_"
 class CsvText:
     """Rows as CSV."""
 
-    text: str  # text of the file
+    content: bytes  # of the file
     formulas: tuple[str, ...]  # names of columns with texts that spreadsheets take for formulas, in file order
+
+    @property
+    def text(self) -> str:
+        """Text of the file."""
+        return self.content.decode()
 
     @property
     def warning(self) -> str:
@@ -65,15 +70,16 @@ def csv_text(
         formulas.add(name)
         return f"'{cell}" if quote_formulas else cell
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(shown(name, name) for name in names)
+    head = io.StringIO()
+    csv.writer(head, lineterminator="\n").writerow(shown(name, name) for name in names)
+    content = bytearray(head.getvalue().encode())
     for at in range(0, len(order), _ROWS):
-        rows = order[at : at + _ROWS]
+        rows, text = order[at : at + _ROWS], io.StringIO()
         part = [[shown(name, cell) for cell in _cells(column, rows)] for name, column in named]
-        writer.writerows(zip(*part, strict=True))
+        csv.writer(text, lineterminator="\n").writerows(zip(*part, strict=True))
+        content += text.getvalue().encode()
     found = [name for name in names if name in formulas]
-    return CsvText(text.getvalue(), tuple(found))
+    return CsvText(bytes(content), tuple(found))
 
 
 def _cells(column: Sequence[Any] | pd.Series, rows: Sequence[int]) -> list[Any]:

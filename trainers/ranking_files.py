@@ -86,7 +86,7 @@ def write_page(
 
     if ranking.ranker.preparation_ is not None:
         rows = list_csv(ranking, quote_formulas=quote_formulas)
-        write_atomic(folder / LIST, rows.text.encode())
+        write_atomic(folder / LIST, rows.content)
         if rows.formulas and not quote_formulas:
             note(f"warning: {rows.warning}")
     write_atomic(folder / EVIDENCE, ranking.evidence.to_bytes())

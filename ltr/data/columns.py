@@ -125,6 +125,8 @@ class Column:
     @property
     def different(self) -> int:
         """Number of different cells, without missing values."""
+        if self._numeric and "_factorized" not in self.__dict__:
+            return int(self._series.nunique())
         return len(self._cells)
 
     # numbers
@@ -185,7 +187,8 @@ class Column:
     @property
     def dashes(self) -> list[str]:
         """The different cells that are dashes."""
-        return [cell.strip() for cell in self._cells if isinstance(cell, str) and is_dash(cell)]
+        cells = [] if self._numeric else self._cells
+        return [cell.strip() for cell in cells if isinstance(cell, str) and is_dash(cell)]
 
     @cached_property
     def _numbers(self) -> FloatArray:

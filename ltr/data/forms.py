@@ -69,6 +69,8 @@ def amount_of(text: str) -> Amount | None:
         [None, None, None, None]
     """
     text = text.strip().translate(_MINUS)
+    if _digits_alone(text):
+        return Amount(text, 1.0, "")
     if text[:1] not in _FIRST or (found := _AMOUNT.fullmatch(text)) is None:
         return None
     part = found.groupdict()
@@ -164,7 +166,7 @@ class NumberForm:
     def read(self, text: str) -> float:
         """Return the number in a text; NaN for any other text."""
         text = text.strip()
-        if not self.unit and self.decimal == "." and _PLAIN.fullmatch(text):
+        if not self.unit and (_digits_alone(text) or (self.decimal == "." and _PLAIN.fullmatch(text))):
             return float(text)
         if (amount := amount_of(text)) is None:
             return math.nan if self.unit else _WORDS.get(text.lower(), math.nan)
@@ -182,6 +184,11 @@ class NumberForm:
         mark = {".": " with a decimal point", ",": " with a decimal comma"}.get(self.decimal, "")
         unit = f" in {self.unit}" if self.unit else ""
         return f"numbers{unit}{mark}"
+
+
+def _digits_alone(text: str) -> bool:
+    """Return whether a text is a whole number without any mark, which is read faster than others."""
+    return text.isascii() and text.isdigit()
 
 
 def _has_mark(number: str) -> bool:

@@ -33,6 +33,7 @@ _WITHIN = 0.25  # its standard deviation within groups, of that of all rows
 _GRID = 2.0  # points of the finest grid that its values lie on, of their number
 _AXES = 8  # of the space in which neighbours are looked for; more features are projected at random
 _NEIGHBOURS = 8  # of each row, among which edges are looked for
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplier of the hash of a row
 _ROWS = 20_000  # in which similar rows are looked for; of longer tables only equal ones
 
 
@@ -52,17 +53,17 @@ def similar_rows(features: FloatArray) -> IntArray | None:
     """
     n = len(features)
     spread = features.std(axis=0)
-    scaled = (features[:, spread > 0] - features.mean(axis=0)[spread > 0]) / spread[spread > 0]
-    if n < 2 * _FEWEST or scaled.shape[1] == 0:
+    varies = spread > 0
+    if n < 2 * _FEWEST or not varies.any():
         return None
-    rows, first, equal = np.unique(features, axis=0, return_index=True, return_inverse=True)
-    equal = equal.reshape(-1)
-    if len(rows) > _ROWS:
+    first, equal = _equal_rows(features)
+    if len(first) > _ROWS:
         return equal if _are_groups(features, equal) else None
+    scaled = (features[:, varies] - features.mean(axis=0)[varies]) / spread[varies]
     if scaled.shape[1] > _AXES:
         scaled = scaled @ np.random.default_rng(0).normal(size=(scaled.shape[1], _AXES))
     ends, lengths = _short_edges(scaled[first])
-    within = n - len(rows)  # edges of length 0
+    within = n - len(first)  # edges of length 0
     # neighbours alone do not join groups of many rows to each other: those edges are longer than all that are known
     lengths = np.concatenate([np.zeros(within), lengths, np.full(n - 1 - within - len(lengths), np.inf)])
     known, stray = np.isfinite(lengths).sum() - 1, round(_STRAY * n)
@@ -74,10 +75,24 @@ def similar_rows(features: FloatArray) -> IntArray | None:
         if beyond > n - 2 or not lengths[beyond] > best * (short := lengths[at]):
             continue
         cut = short if short == 0 or at == known else (short * lengths[beyond]) ** 0.5
-        groups = _joined(len(rows), ends[: np.searchsorted(lengths[within:], cut, "right")])[equal]
+        groups = _joined(len(first), ends[: np.searchsorted(lengths[within:], cut, "right")])[equal]
         if _are_groups(features, groups):
             best, found, last = (lengths[beyond] / short if short > 0 else np.inf), groups, at
     return found
+
+
+def _equal_rows(features: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the first row of each group of equal rows, and the number of each row's group, (n,), in their order."""
+    mixed = np.zeros(len(features), dtype=np.uint64)
+    for column in features.T:  # a hash of each row: two different ones of 64 bits are equal once in 10^9 tables
+        bits = (column + 0.0).view(np.uint64)  # 0.0 and -0.0 are equal
+        mixed = (mixed ^ bits ^ (bits >> np.uint64(32))) * _ODD
+        mixed ^= mixed >> np.uint64(29)
+    _, first, numbers = np.unique(mixed, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return first[order], places[numbers]
 
 
 def note_on_similar_rows(n: int, groups: int, remedy: str) -> str:
