@@ -9,7 +9,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 
 from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker, check_demands
-from ltr.rankers.auto import BLEND, TODAY, _weights
+from ltr.rankers.auto import BLEND, TODAY, _learnt_weights, _weights
 from ltr.rankers.choice import Rows
 
 FEW = ["logistic", "ranknet"]
@@ -57,13 +57,13 @@ def test_no_row_has_a_score_by_a_fit_that_has_seen_it_or_its_like(kind):
         assert len(np.unique(repeat[row])) > 0.5 * row.sum()  # rows that had been seen would all have one score
 
 
-def test_the_blend_has_the_least_loss_of_all_weights_that_are_not_negative():
+def test_learnt_weights_have_the_least_loss_of_all_that_are_not_negative():
     rng = np.random.default_rng(1)
     y = (rng.random(80) < 0.4).astype(float)
     scores = np.column_stack([y + rng.normal(size=80), rng.normal(size=80), -y + rng.normal(size=80)])
     weights = rng.uniform(0.5, 2, size=80)
     rows = Rows(np.empty((0, 0)), y, weights=weights)
-    found, intercept = _weights(scores, rows)
+    found, intercept = _learnt_weights(scores, rows)
     w, b = cp.Variable(3, nonneg=True), cp.Variable()
     margins = cp.multiply(2 * y - 1, scores @ w + b)
     problem = cp.Problem(cp.Minimize(weights @ cp.logistic(-margins) + 0.5 * cp.sum_squares(w)))
@@ -71,6 +71,23 @@ def test_the_blend_has_the_least_loss_of_all_weights_that_are_not_negative():
     assert found == pytest.approx(w.value, abs=2e-3)
     assert intercept == pytest.approx(float(b.value), abs=2e-3)
     assert found[2] == 0
+
+
+def test_the_blend_is_half_learnt_and_half_equal_where_50_rows_are_hits():
+    rng = np.random.default_rng(1)
+    y = np.repeat([1.0, 0.0], [100, 150])
+    signal = y + rng.normal(size=250)
+    scores = np.column_stack([signal, 5 * signal + rng.normal(size=250), rng.normal(size=250), -y, np.ones(250)])
+    scores[:, 2] += 0.1 * y  # larger for hits, by a little
+    rows = Rows(np.empty((0, 0)), y, weights=np.full(250, 0.5))
+    found, intercept = _weights(scores, rows)
+    learnt = scores @ _learnt_weights(scores, rows)[0]
+    equal = (scores[:, :3] / scores[:, :3].std(axis=0)).sum(axis=1)
+    mean = learnt / learnt.std() + equal / equal.std()
+    blend = scores @ found
+    assert np.corrcoef(blend, mean)[0, 1] == pytest.approx(1, abs=1e-9)
+    assert found[3:].tolist() == [0, 0]  # smaller for hits, and the same for all rows
+    assert np.sum(y - 1 / (1 + np.exp(-blend - intercept))) == pytest.approx(0, abs=1e-2)  # as many hits as there are
 
 
 def test_the_blend_of_lists_has_the_least_ranknet_loss():

@@ -9,13 +9,19 @@ once; the blend, the comparison, the expected hits, the probabilities and the ex
 mean 0 and standard deviation 1.
 
 *The blend.* The score of a row is ``b + sum over methods m of w_m s_m``, s_m its scores on that scale, ``w_m >= 0``.
-The weights minimise
+The learnt weights minimise
 
     sum over rows i of v_i log(1 + exp(-t_i score_i)) + 1/2 sum over methods m of w_m^2,      t_i = +-1
 
 over the out-of-fold scores, v_i the weights of the rows. For graded labels, and for lists by query, the loss is the
-RankNet loss of the lists times the number of rows. Weights that maximise the rank statistic itself do no better on new
-rows, though they can be found and proven (`docs/answer.md`).
+RankNet loss of the lists times the number of rows. Where hits are few, learnt weights are mostly chance, and equal
+weights do better on new rows. So for labels 0 and 1 in one list the score is
+
+    b + a ((1 - q) L + q E),      q = 50 / (50 + rows of the rarer label),
+
+L the sum with the learnt weights, E that of all methods whose scores are larger for hits, with equal standard
+deviations; both sums are divided by their own standard deviation, and a and b minimise the same loss. Weights that
+maximise the rank statistic itself do no better on new rows, though they can be found and proven (`docs/answer.md`).
 
 *The comparison.* The statistic of each method's out-of-fold list is compared with that of the blend, whose weights for
 a part come from the other parts. The deviation of a difference is that under resampling (`ltr.rankers.choice`).
@@ -86,6 +92,7 @@ _TREES = 300
 _ROWS_FOR_A_NETWORK, _LISTS_FOR_A_NETWORK = 2_000, 100
 _MOST_ROWS = 20_000  # that a fit out of fold learns from
 _RIDGE = 1.0
+_EQUAL = 50.0  # rows of the rarer label for which learnt and equal weights of a blend count alike
 _PRICE_OF_NETWORK = 3.0  # of its squared weights, against the sum over rows of the loss
 
 
@@ -774,7 +781,7 @@ def _repeated(rows: Rows, times: int) -> Rows:
 
 
 def _weights(scores: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
-    """Return the weights >= 0 of members, (m,), and the intercept, that minimise the loss of their blend.
+    """Return the weights >= 0 of members, (m,), and the intercept, of their blend.
 
     Args:
         scores: scores of the members, (n, m).
@@ -783,6 +790,25 @@ def _weights(scores: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
     n, m = scores.shape
     if n == 0:  # of the first of the folds that roll forward
         return np.full(m, 1.0 / m), 0.0
+    learnt, intercept = _learnt_weights(scores, rows)
+    if not rows.pointwise:
+        return learnt, intercept
+    hits, weights = rows.labels > 0, np.ones(n) if rows.weights is None else rows.weights
+    counts, deviations = np.bincount(hits, weights, minlength=2), scores.std(axis=0)
+    rise = (weights * (hits - counts[1] / counts.sum())) @ scores
+    rising = rise > 1e-9 * weights.sum() * deviations  # beyond rounding
+    equal = np.divide(1.0, deviations, out=np.zeros(m), where=rising & (deviations > 0))
+    share, mean = _EQUAL / (_EQUAL + counts.min()), np.zeros(m)
+    for part, of in ((share, equal), (1.0 - share, learnt)):
+        if deviation := float((scores @ of).std()):
+            mean += part / deviation * of
+    (scale,), intercept = _learnt_weights((scores @ mean)[:, None], rows)
+    return scale * mean, intercept
+
+
+def _learnt_weights(scores: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
+    """Return the weights >= 0 of members, (m,), and the intercept, that minimise the loss of their blend."""
+    n, m = scores.shape
     weights = np.ones(n) if rows.weights is None else rows.weights
     total = float(weights.sum())
     signs = np.where(rows.labels > 0, 1.0, -1.0)
