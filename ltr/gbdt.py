@@ -20,8 +20,8 @@ booster's own binary objective. With ``reduction="sum"`` it is the loss itself, 
 first k of its list at the scores of the round, as in LightGBM's ``lambdarank_truncation_level`` and XGBoost's
 ``lambdarank_pair_method="topk"``. They are all pairs less the pairs of the other rows: two near-linear sums.
 
-*Weights.* A list counts as much as the mean weight of its rows, and the weights of rows relative to that mean are the
-item weights of the loss. A weight for each list, XGBoost's form, is the same as that weight for each of its rows.
+*Weights.* Weights of rows are weights of the lists, and weights of the rows in each list, as in `ltr.lists`. A weight
+for each list, XGBoost's form, is the same as that weight for each of its rows.
 
 Neither library is imported here: ``pip install 'ltr[boosters]'`` installs both.
 """
@@ -39,10 +39,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ltr.checks import check_whole
-from ltr.lists import buckets
+from ltr.lists import buckets, split_weights
 from ltr.losses import PairwiseLoss, RankingLoss, parse_loss
 from ltr.losses.derivatives import derivatives
 from ltr.metrics import Measure, Ties, evaluate, parse_measure
+from ltr.metrics.collection import weighted_mean
 from ltr.metrics.ranked import check_ties
 
 __all__ = ["Metric", "Objective", "metric", "objective"]
@@ -221,14 +222,13 @@ class Metric:
     ) -> tuple[str, float] | tuple[str, float, bool]:
         """Return name, mean over the lists and, except to XGBoost, whether higher is better.
 
-        The arguments are those of `Objective`; the mean is weighted by the mean weights of the rows of lists.
+        The arguments are those of `Objective`; the mean is weighted by the weights of the lists.
         """
         rows = _Rows.of(first, second, weight, group)
         name = str(self.measure)
         found = evaluate(rows.scores, rows.labels, [self.measure], qid=rows.number, ties=self.ties, empty=self.empty)
         factor, values = rows.list_weight(), found[name]
-        known = ~values.isnan() & (factor > 0)
-        mean = float((values[known] * factor[known]).sum() / factor[known].sum()) if bool(known.any()) else math.nan
+        mean = weighted_mean(values, factor)
         if _is_dmatrix(second):
             return name.replace(":", "."), mean  # XGBoost splits its messages at colons
         return name, mean, self.measure.higher_is_better
@@ -286,20 +286,15 @@ class _Rows:
         )
 
     def list_weight(self) -> Tensor:
-        """Return the mean weight of the rows of each list."""
+        """Return the weight of each list, see `ltr.lists.split_weights`."""
         if self.weight is None:
             return torch.ones(len(self.sizes), dtype=torch.float64)
         if len(self.weight) == len(self.sizes):
             return self.weight
-        total = torch.zeros(len(self.sizes), dtype=torch.float64).index_add(0, self.number, self.weight)
-        return total / self.sizes
+        return split_weights(self.weight, self.number)[0]
 
     def item_weight(self) -> Tensor | None:
-        """Return the weight of each row relative to the mean of its list; None where all are the same in each list."""
+        """Return the weight of each row relative to that of its list; None where all are the same in each list."""
         if self.weight is None or len(self.weight) == len(self.sizes):
             return None
-        starts = self.sizes.cumsum(0) - self.sizes
-        if bool((self.weight == self.weight[starts][self.number]).all()):
-            return None
-        mean = self.list_weight()
-        return self.weight / torch.where(mean > 0, mean, 1.0)[self.number]
+        return split_weights(self.weight, self.number)[1]

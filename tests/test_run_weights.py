@@ -176,14 +176,14 @@ def test_weights_that_are_none_are_named_with_all_other_problems(tmp_path, weigh
         (["exact.statistic=auc"], "exact.statistic: has no weights of rows"),
         (["surrogate.certify=true"], "surrogate.certify: must be false with data.weight"),
         (["card.enabled=true"], "card.enabled: must be false with data.weight"),
-        (["surrogate.losses=lambda"], "surrogate.losses[0]: takes no weights of rows"),
+        (["surrogate.losses=lambda"], "surrogate.losses[0]: takes weights of queries, but none of rows"),
         (["data.weight=a", "data.features=b"], "column 'a': weights must be numbers >= 0"),
-        (["data.weight=half"], "exact.enabled: must be false: ranks count rows"),
+        (["data.weight=several"], "exact.enabled: must be false: ranks count rows"),
         (["data.class_weight=balanced"], "data.class_weight: unknown key"),
     ],
 )
 def test_what_rows_cannot_have_weights_in_is_refused(tmp_path, capsys, given, message):
-    clicks(half=0.5).to_csv(tmp_path / "clicks.csv", index=False)
+    clicks(half=0.5, several=np.arange(120) % 7 + 1).to_csv(tmp_path / "clicks.csv", index=False)
     (tmp_path / "clicks.toml").write_text(CONFIG.format(data=""))
     assert main(["run", str(tmp_path / "clicks.toml"), f"runs_dir={tmp_path / 'runs'}", *given]) == 2
     assert message in capsys.readouterr().err

@@ -114,7 +114,8 @@ class Fit:
         y: labels, (n,), at least two different ones in some list.
         options: optimizer, penalty, tolerance and so on.
         qid: integers, (n,), the list of each observation; None means that all are one list.
-        weight: weight of each observation, (n,), >= 0, passed to the loss as ``weight=``; None means that all count
+        weight: weight of each observation, (n,), >= 0, passed to the loss as ``weight=``, and with `qid` to a loss of
+            `ltr.losses` as the ``weight=`` and ``list_weight=`` of `ltr.lists.split_weights`; None means that all count
             alike.
         validation: rows held out, by which the best step is chosen; None chooses it by the objective.
         until: number of steps after which to end as chosen before, None for no such number.
@@ -203,7 +204,8 @@ class Fit:
         self._halved: list[int] = []  # steps after which the learning rate was halved
         if isinstance(loss, PairwiseLoss) and isinstance(loss.function, Hinge) and self.options.optimizer == "lbfgs":
             labelled, like = self._objective.labelled, self._objective.parameters[0]
-            self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach(), labelled.weight)
+            weights = labelled.weight, labelled.list_weight
+            self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach(), *weights)
         self._optimizer = self._new_optimizer()
         scorer.eval()
         objective, _ = self._objective.measure()
@@ -247,7 +249,7 @@ class Fit:
             pass
 
     def validated(self) -> NDArray[np.float64]:
-        """Return the statistic of each list held out, for the current parameters."""
+        """Return the statistic of each list held out, NaN where undefined, for the current parameters."""
         assert self._validation is not None
         rows, parameter = self._validation.X, self._objective.parameters[0]
         with torch.no_grad():
@@ -477,8 +479,10 @@ class Fit:
     def _validated(self) -> float | None:
         if self._validation is None:
             return None
-        values = self.validated()
-        return self._objective.agreed(float(values.mean()) if len(values) else math.nan)
+        values, weights = self.validated(), self._validation.weights()
+        known = ~np.isnan(values) & (weights > 0)
+        mean = float(np.average(values[known], weights=weights[known])) if known.any() else math.nan
+        return self._objective.agreed(mean)
 
     def _takes_half(self) -> bool:
         if self.options.precision != "auto":

@@ -38,6 +38,24 @@ def times_unit(values: Tensor, unit: Tensor | None, power: int) -> Tensor:
     return with_gradient_of(whole, values * torch.minimum(unit, limit) ** power)
 
 
+def weighted_lists(values: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    """Return values of lists, all >= 0, times the weights of the lists, their sum, or their weighted mean.
+
+    Examples:
+        >>> weighted_lists(torch.tensor([1.0, 4.0, torch.inf]), torch.tensor([2.0, 1.0, 0.0]), "mean").item()
+        2.0
+    """
+    weights = weights.to(values.dtype)
+    if reduction == "mean":
+        largest = torch.cat([weights.reshape(-1), weights.new_zeros(1)]).amax()  # there may be no lists
+        weights = weights / largest.where(largest > 0, 1.0)  # sums of large weights leave the floating point range
+        total = weights.sum()
+        share = weights / total.where(total > 0, 1.0)
+        return (values * share).masked_fill(share == 0, 0.0).sum()
+    weighted = times_unit(values, weights, 1).masked_fill(weights == 0, 0.0)
+    return weighted if reduction == "none" else weighted.sum()
+
+
 def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> Tensor:
     """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 if none is kept.
 

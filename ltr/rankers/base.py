@@ -33,6 +33,7 @@ from ltr.data.problems import listed
 from ltr.data.tables import features_of
 from ltr.data.times import checked_times
 from ltr.files import write_atomic
+from ltr.lists import numbered, split_weights
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers.calibration import Calibration, fit_calibration
@@ -176,7 +177,8 @@ class Ranker(BaseEstimator):
             X: features, (n, d).
             y: labels, (n,).
             qid: the list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
-            sample_weight: weight of each row, (n,), >= 0. The weight of a list is the mean weight of its rows.
+            sample_weight: weight of each row, (n,), >= 0. A list counts as much as its rows do on average, and rows of
+                weight 0 are left out, see `ltr.lists`; the value of a list does not depend on the weights of its rows.
 
         Returns:
             The mean, NaN where it is defined for no list, as ``"auc"`` without positives.
@@ -189,6 +191,11 @@ class Ranker(BaseEstimator):
         self, scores: FloatArray, labels: FloatArray, groups: IntArray | None, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return what `score` says of these scores."""
+        weights = None if sample_weight is None else checked_weights(sample_weight, len(scores))
+        if weights is not None and not weights.all():
+            kept = weights > 0
+            scores, labels, weights = scores[kept], labels[kept], weights[kept]
+            groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
         lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
         statistic, gain, normalize = self._measure()
         measure = normalized_rank_statistic if normalize else rank_statistic
@@ -200,9 +207,14 @@ class Ranker(BaseEstimator):
             ties=self._ties,
             qid=torch.from_numpy(lists),
         ).numpy()
-        weights = _weights_of_lists(sample_weight, lists)
-        defined = ~np.isnan(values) & (weights > 0)
-        return float(np.average(values[defined], weights=weights[defined])) if defined.any() else math.nan
+        defined = ~np.isnan(values)
+        if not defined.any():
+            return math.nan
+        if weights is None:
+            return float(np.mean(values[defined]))
+        order = numbered(torch.from_numpy(lists))  # values are in the order in which lists first appear
+        of_lists = split_weights(torch.from_numpy(weights), order)[0].numpy()
+        return float(np.average(values[defined], weights=of_lists[defined]))
 
     @property
     def _ties(self) -> Ties:
@@ -944,7 +956,19 @@ def labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[Float
     return labels, None if qid is None else checked_queries(qid, n)[0]
 
 
-def _weights_of_lists(sample_weight: ArrayLike | None, lists: IntArray) -> FloatArray:
-    """Return the mean weight of the rows of each list."""
-    weights = np.ones(len(lists)) if sample_weight is None else checked_weights(sample_weight, len(lists))
-    return np.bincount(lists, weights) / np.bincount(lists)
+def weights_for_losses(weights: FloatArray | None, lists: IntArray | None) -> dict[str, torch.Tensor]:
+    """Return lists and weights of rows as the keywords ``qid``, ``weight`` and ``list_weight`` of a loss.
+
+    Examples:
+        >>> found = weights_for_losses(np.array([2.0, 2.0, 1.0, 3.0]), np.array([0, 0, 1, 1]))
+        >>> {name: values.tolist() for name, values in found.items()}
+        {'qid': [0, 0, 1, 1], 'weight': [1.0, 1.0, 0.5, 1.5], 'list_weight': [2.0, 2.0, 2.0, 2.0]}
+    """
+    given: dict[str, torch.Tensor | None] = {"qid": None if lists is None else torch.from_numpy(lists)}
+    if weights is not None:
+        given["weight"] = torch.from_numpy(weights)
+        if lists is not None:
+            number = torch.from_numpy(np.unique(lists, return_inverse=True)[1])
+            of_lists, given["weight"] = split_weights(torch.from_numpy(weights), number)
+            given["list_weight"] = of_lists[number]
+    return {name: values for name, values in given.items() if values is not None}

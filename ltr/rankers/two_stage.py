@@ -74,7 +74,7 @@ from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, su
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
-from ltr.ranks import GainName, weighted_labels
+from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
 
@@ -203,8 +203,8 @@ class TwoStageRanker(Ranker):
                 on both sides of such a division.
             sample_weight: weight of each row, (n,), >= 0, for every fit of the base ranker, whose ``fit`` must take it,
                 and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
-                row in the statistic is multiplied by its weight. Rows with label 0 must have weight 1, or 0 to be left
-                out. Weights that are all 1 change nothing.
+                row in the statistic is multiplied by its weight. All rows of a list with label 0 must have the same
+                weight, that of the query, or 0 to be left out. Weights that are all 1 change nothing.
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Where it was
                 fitted to a frame and X is one, it gets its columns by name, in its own order. Scores out of fold, which
                 `base_score` and `choose` need, still come from clones that are fitted to parts of the rows. A
@@ -225,7 +225,9 @@ class TwoStageRanker(Ranker):
         check_callable("on_choice", on_choice)
         data = self._weighted_data(X, y, qid, sample_weight, group, time)
         features, labels, lists, groups, times, weights = data
-        exact._weighted_labels(labels, weights)  # weights that the statistic cannot take are refused before any fit
+        exact._weighted_labels(
+            labels, lists, weights
+        )  # weights that the statistic cannot take are refused before any fit
         training = Rows(features, labels, lists, groups, times, weights)
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
@@ -396,7 +398,7 @@ class TwoStageRanker(Ranker):
         cannot use, one column less than that.
         """
         features, lists = training.features, training.lists
-        labels = exact._weighted_labels(training.labels, training.weights)
+        labels = exact._weighted_labels(training.labels, training.lists, training.weights)
         cuts = cut(scores, lists, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if lists is None else None
         top = scores >= cuts
@@ -521,8 +523,8 @@ class TwoStageRanker(Ranker):
         names = [BASE, *self._candidates]
         linear = linear_weights_of(self.base_, training.features.shape[1], self._names) is not None
         measure = self._measure()
-        labels = weighted_labels(training.labels, training.weights, measure[1])
-        gains, deviations = compare(results, splits, names, labels, lists, groups, measure, seed)
+        labels, weights = training.labels, training.weights
+        gains, deviations = compare(results, splits, names, labels, lists, groups, measure, seed, weights)
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
 
     def _inner_splits(self, training: Rows, seed: int) -> list[Fold]:

@@ -22,6 +22,7 @@ from ltr.losses import logistic_loss, parse_loss
 from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers import EstimatorRanker, Ranker, SurrogateRanker
+from ltr.rankers.base import weights_for_losses
 from ltr.rankers.exact import cut
 from ltr.ranks import gains_of
 from ltr.statistics import RankStatistic
@@ -304,10 +305,9 @@ def own_loss(method: str, scores: FloatArray, part: Part) -> float:
     if part.weight is not None:
         scores, part = scores[part.weight > 0], part.take(part.weight > 0)
     values, labels = _tensors(scores, part.y)
-    qid, weight = _tensor(part.qid), _tensor(part.weight)
     if method == "logistic_regression":
-        return float(logistic_loss(values, (labels > 0).long(), weight=weight))  # as the class that it learns
-    return float(parse_loss(method)(values, labels, qid=qid, weight=weight))
+        return float(logistic_loss(values, (labels > 0).long(), weight=_tensor(part.weight)))  # as the class it learns
+    return float(parse_loss(method)(values, labels, **weights_for_losses(part.weight, part.qid)))
 
 
 def _tensors(scores: FloatArray, y: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
