@@ -13,8 +13,9 @@ The lists are those of the booster's own data: ``group`` of a LightGBM Dataset, 
 DMatrix. Data without either are one list.
 
 *Scale.* A booster's options, such as ``min_child_weight`` and ``lambda``, expect gradients of about 1 per row. The
-objective is therefore the sum over the lists of the loss times the number of rows: ``objective("logistic")`` is the
-booster's own binary objective. With ``reduction="sum"`` it is the loss itself, a sum over the lists.
+objective is therefore the sum over the lists of the loss times the number of rows, or with weights the sum of their
+weights: ``objective("logistic")`` is the booster's own binary objective. With ``reduction="sum"`` it is the loss
+itself, a sum over the lists.
 
 *The top.* With ``objective(loss, top=k)`` only those pairs of a pairwise loss count of which a row stands among the
 first k of its list at the scores of the round, as in LightGBM's ``lambdarank_truncation_level`` and XGBoost's
@@ -140,10 +141,7 @@ class Objective:
             slopes, curvatures = derivatives(loss, *known, weight=rows.item_weight())
         else:
             slopes, curvatures = _derivatives_at_top(loss, *known, rows.item_weight(), self.top)
-        factor = rows.list_weight()
-        if loss.reduction == "mean":
-            factor = factor * rows.sizes
-        each = factor[rows.number]
+        each = (rows.total_weight() if loss.reduction == "mean" else rows.list_weight())[rows.number]
         slopes = slopes.mul_(each).clamp_(-_MOST, _MOST).float()
         curvatures = curvatures.mul_(each).clamp_(_LEAST, _MOST).float()
         torch.maximum(curvatures, slopes.abs().div_(LONGEST_STEP), out=curvatures)
@@ -291,10 +289,16 @@ class _Rows:
             return torch.ones(len(self.sizes), dtype=torch.float64)
         if len(self.weight) == len(self.sizes):
             return self.weight
-        return split_weights(self.weight, self.number)[0]
+        return split_weights(self.weight, self.number, self.labels)[0]
+
+    def total_weight(self) -> Tensor:
+        """Return the sum of the weights of the rows of each list."""
+        if self.weight is None or len(self.weight) == len(self.sizes):
+            return self.list_weight() * self.sizes
+        return torch.zeros(len(self.sizes), dtype=torch.float64).index_add(0, self.number, self.weight)
 
     def item_weight(self) -> Tensor | None:
         """Return the weight of each row relative to that of its list; None where all are the same in each list."""
         if self.weight is None or len(self.weight) == len(self.sizes):
             return None
-        return split_weights(self.weight, self.number)[1]
+        return split_weights(self.weight, self.number, self.labels)[1]

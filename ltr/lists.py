@@ -11,12 +11,14 @@ without weights:
 *Weights of rows.* Everything that takes one weight v_i for each row (`sample_weight` of rankers, the weights of a
 booster's data, the key ``data.weight`` of a run) reads it as two weights (`split_weights`). A list q has the weight
 
-    V_q = the mean of v_i over its rows of a weight above 0,
+    V_q = the mean of v_i over its rows of the lowest label,
 
-and its rows have the relative weights ``w_i = v_i / V_q`` in it. The mean of a loss or a statistic L over lists is
-``sum over q of V_q L_q(w) / sum over q of V_q``. So a weight that is the same for all rows of a query is a weight of
-the query: 2 counts as the query twice, and 0 leaves it out. Where there are no queries the weights of rows go to the
-loss as they are.
+which is label 0 in nearly every list, and its rows have the relative weights ``w_i = v_i / V_q`` in it. The mean of a
+loss or a statistic L over lists is ``sum over q of V_q L_q(w) / sum over q of V_q``. So a weight that is the same for
+all rows of a query is a weight of the query: 2 counts as the query twice, and 0 leaves it out. Weights of the relevant
+rows alone, such as 1 / propensity of a click or a weight of the positives beside negatives of weight 1, weigh rows and
+no lists. Rows of weight 0 are left out first. Where there are no queries, one list has no weight, and the weights of
+rows go to the loss as they are.
 
 Labels are relevances of 0 or more. A negative label is refused everywhere, even where only the order of labels counts:
 it nearly always marks padding, as in other toolkits, and would be ranked like an item. A batch of lists of one item is
@@ -272,37 +274,37 @@ def weights_of_lists(list_weight: Tensor, scores: Tensor, qid: Tensor | None) ->
     return of_lists
 
 
-def split_weights(weight: Tensor, number: Tensor) -> tuple[Tensor, Tensor | None]:
+def split_weights(weight: Tensor, number: Tensor, labels: Tensor) -> tuple[Tensor, Tensor | None]:
     """Return the weight of each list, and the weights of its rows relative to it; see the top of this module.
 
     Args:
         weight: weight of each row, (rows,), >= 0.
         number: the number of each row's list, from 0, (rows,).
+        labels: the label of each row, (rows,).
 
     Returns:
-        The mean weight of those rows of each list whose weight is above 0, (lists,), 0 for a list without such a row;
-        and each row's weight divided by that of its list, (rows,), None where it is 1 for all rows of a positive
-        weight.
+        The mean weight of each list's rows of the lowest label, of those with a weight above 0, (lists,), 0 for a list
+        without one; and each row's weight divided by that of its list, (rows,), None where it is 1 for all rows of a
+        positive weight.
 
     Examples:
-        >>> split_weights(torch.tensor([2.0, 2.0, 1.0, 3.0]), torch.tensor([0, 0, 1, 1]))
-        (tensor([2., 2.]), tensor([1.0000, 1.0000, 0.5000, 1.5000]))
-        >>> split_weights(torch.tensor([2.0, 2.0, 5.0, 5.0]), torch.tensor([0, 0, 1, 1]))
+        >>> number, labels = torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 1, 0])
+        >>> split_weights(torch.tensor([2.0, 2.0, 6.0, 3.0]), number, labels)
+        (tensor([2., 3.]), tensor([1., 1., 2., 1.]))
+        >>> split_weights(torch.tensor([2.0, 2.0, 5.0, 5.0]), number, labels)
         (tensor([2., 5.]), None)
     """
     lists = int(number.max()) + 1 if len(number) else 0
-    counts = (weight > 0).to(weight.dtype)
-    total, rows, largest = (weight.new_zeros(lists) for _ in range(3))
-    largest.scatter_reduce_(0, number, weight, "amax")
-    share = weight / largest.where(largest > 0, 1.0)[number]  # sums of large weights leave the floating point range
-    total.index_add_(0, number, share)
-    rows.index_add_(0, number, counts)
-    # of equal weights the mean may differ from each by a rounding error, the largest does not
-    mean = largest * torch.where(total == rows, 1.0, total / rows.clamp(min=1.0))
+    labels = labels.to(weight.dtype).masked_fill(weight == 0, math.inf)
+    lowest = labels.new_full((lists,), math.inf).scatter_reduce(0, number, labels, "amin")
+    rows = ((weight > 0) & (labels == lowest[number])).nonzero().squeeze(-1)
+    at, of_rows = number[rows], weight[rows]
+    largest = weight.new_zeros(lists).scatter_reduce(0, at, of_rows, "amax")
+    # sums of large weights leave the floating point range; and the mean of equal weights is each of them exactly
+    shares = weight.new_zeros(lists).index_add(0, at, of_rows / largest[at])
+    mean = largest * torch.where(largest > 0, shares / torch.bincount(at, minlength=lists), 0.0)
     relative = weight / mean.where(mean > 0, 1.0)[number]
-    if bool(((relative == 1) | (mean[number] == 0)).all()):
-        return mean, None
-    return mean, relative
+    return mean, None if bool(((relative == 1) | (weight == 0)).all()) else relative
 
 
 def _all_finite(values: Tensor) -> bool:

@@ -174,7 +174,7 @@ def test_the_pairs_of_the_top_are_counted_one_by_one(name, weighted, top):
     slopes, curvatures = np.zeros(24), np.zeros(24)
     for one in range(4):
         rows = np.flatnonzero(number == one)
-        own = weight[rows] / weight[rows].mean()
+        own = weight[rows] / weight[rows][labels[rows] == labels[rows].min()].mean()
         first = {i for i in rows.tolist() if (scores[rows] > scores[i]).sum() < top}
         found, total = np.zeros((2, 24)), 0.0
         for (i, u), (k, v) in itertools.permutations(zip(rows.tolist(), own, strict=True), 2):
@@ -183,7 +183,7 @@ def test_the_pairs_of_the_top_are_counted_one_by_one(name, weighted, top):
                 pair = derivatives(loss, z, torch.tensor([1.0, 0.0]), torch.tensor([0, 0]))
                 found[:, [i, k]] += u * v * np.array([x.numpy() for x in pair])
                 total += u * v
-        scale = weight[rows].mean() * len(rows) / (total if loss.pairs == "mean" and total > 0 else 1.0)
+        scale = weight[rows].sum() / (total if loss.pairs == "mean" and total > 0 else 1.0)
         slopes += scale * found[0]
         curvatures += scale * found[1]
     gradient, hessian = objective(name, top=top)(labels, scores, weight if weighted else None, sizes)
@@ -218,7 +218,11 @@ def test_weights_of_lists_and_of_rows():
     weight = np.array([2.0, 1.0, 1.0, 1.0])
     gradient, _ = objective("ranknet(reduction=sum)")(labels[:4], scores[:4], weight, [4])
     twice, _ = objective("ranknet(reduction=sum)")(*(np.r_[x[0], x[:4]] for x in (labels, scores)), None, [5])
-    np.testing.assert_allclose(gradient, np.r_[twice[0] + twice[1], twice[2:]] * weight.mean(), rtol=1e-6)
+    of_list = weight[labels[:4] == labels[:4].min()].mean()
+    np.testing.assert_allclose(gradient, np.r_[twice[0] + twice[1], twice[2:]] * of_list, rtol=1e-6)
+    gradient, _ = objective("ranknet")(labels[:4], scores[:4], weight, [4])
+    twice, _ = objective("ranknet")(*(np.r_[x[0], x[:4]] for x in (labels, scores)), None, [5])
+    np.testing.assert_allclose(gradient, np.r_[twice[0] + twice[1], twice[2:]], rtol=1e-6)
 
 
 def test_steps_stay_short_where_all_is_lost():

@@ -80,7 +80,14 @@ BY_QUERY = [
     SurrogateRanker("smooth(statistic=dcg,temperature=0.5)", tolerance=1e-12, l2=0.05, validation=0),
     SurrogateRanker("lambda", optimizer="adam", batch_size=None, max_steps=30, l2=0.05, validation=0),
     SurrogateRanker(
-        "ranknet", scorer="mlp", hidden=(4,), scale="standardize", dropout=0.0, batch_size=99, max_steps=20, validation=0
+        "ranknet",
+        scorer="mlp",
+        hidden=(4,),
+        scale="standardize",
+        dropout=0.0,
+        batch_size=99,
+        max_steps=20,
+        validation=0,
     ),
     SurrogateRanker("hinge", l2=0.05, signs={0: "+"}),
     SurrogateRanker("ranknet", l2=0.05, max_nonzeros=2),
@@ -95,15 +102,32 @@ def test_a_weight_of_a_query_counts_as_so_many_queries_and_0_as_none(ranker, ins
     X, y, _, qid = data(lists=6)
     counts = np.array([1, 4, 0, 2, 1, 3])
     of_rows = np.random.default_rng(5).uniform(0.5, 2.0, len(y)) if inside else np.ones(len(y))
-    of_rows /= (np.bincount(qid, of_rows) / np.bincount(qid))[qid]  # the weight of a query is the mean of its rows'
+    none = y == 0  # whose mean weight is that of the query
+    of_rows /= (np.bincount(qid[none], of_rows[none]) / np.bincount(qid[none]))[qid]
     *rows, others = repeated_queries(X, y, qid, counts, of_rows)
     weighted = fitted(ranker, X, y, qid, sample_weight=counts[qid] * of_rows)
     repeated = fitted(ranker, *rows, sample_weight=others)
-    found = [one.predict(X) - one.predict(X).mean() for one in (weighted, repeated)]  # Adam lets a bias that nothing moves drift
+    found = [
+        one.predict(X) - one.predict(X).mean() for one in (weighted, repeated)
+    ]  # Adam lets a bias that nothing moves drift
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-4)
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-6)
     plain = fitted(ranker, X, y, qid, sample_weight=of_rows)
     assert np.abs(weighted.predict(X) - plain.predict(X)).max() > 1e-3
+
+
+@pytest.mark.parametrize("loss", ["ranknet", "ranknet(pairs=sum)", "hinge(pairs=sum)"])
+def test_weights_of_the_positives_alone_weigh_no_lists(loss):
+    """Such as 1 / propensity of clicks: a pair counts with the weight of its click, whatever else is in the list."""
+    X, y, _, qid = data(lists=6)
+    weights = np.where(y == 1, np.random.default_rng(2).uniform(1.0, 9.0, len(y)), 1.0)
+    ranker = fitted(SurrogateRanker(loss, l2=0.1, tolerance=1e-12), X, y, qid, sample_weight=weights)
+    given = [torch.from_numpy(values) for values in (ranker.predict(X), y)]
+    expected = parse_loss(loss)(*given, qid=torch.from_numpy(qid), weight=torch.from_numpy(weights)).item()
+    penalty = 0.05 * float(((ranker.coef_ * ranker._model[0].scale.numpy()) ** 2).sum())
+    assert ranker.objective_ == pytest.approx(expected + penalty, rel=1e-6)
+    twice = fitted(clone(ranker), X, y, qid, sample_weight=2 * weights)
+    np.testing.assert_allclose(twice.predict(X), ranker.predict(X), atol=1e-5)
 
 
 def test_the_weight_of_a_query_counts_wherever_means_over_lists_are_taken():
@@ -166,7 +190,7 @@ def test_the_loss_that_is_minimised_is_the_weighted_one():
     weights += 0.5
     ranker = fitted(SurrogateRanker("ranknet(pairs=sum)", l2=0.1, tolerance=1e-12), X, y, qid, sample_weight=weights)
     standardize, _ = ranker._model
-    of_lists = np.bincount(qid, weights) / np.bincount(qid)
+    of_lists = np.bincount(qid[y == 0], weights[y == 0]) / np.bincount(qid[y == 0])
     w = torch.tensor(ranker.coef_, requires_grad=True)
     scores, relative = torch.from_numpy(X) @ w, torch.from_numpy(weights / of_lists[qid])
     loss = sum(

@@ -186,7 +186,8 @@ class Labelled:
         self.list_weight: NDArray[np.float64] | None = None
         if self.weight is not None and self.ids is not None:
             number = torch.from_numpy(np.unique(self.ids, return_inverse=True)[1])
-            lists, relative = split_weights(torch.from_numpy(self.weight), number)
+            of_rows, labels = torch.from_numpy(self.weight), torch.from_numpy(self.labels)
+            lists, relative = split_weights(of_rows, number, labels)
             self._weight = None if relative is None else relative.to(device, dtype)
             self._mean_weight = float(lists.mean())
             self.list_weight = lists[number].numpy()

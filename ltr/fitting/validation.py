@@ -55,7 +55,7 @@ class Validation:
         lists = self.lists
         if self.weight is None:
             return np.ones(lists.max() + 1)
-        return split_weights(torch.from_numpy(self.weight), torch.from_numpy(lists))[0].numpy()
+        return split_weights(*(torch.from_numpy(values) for values in (self.weight, lists, self.y)))[0].numpy()
 
     def values(self, scores: FloatArray) -> FloatArray:
         """Return the share of each list, NaN where it is not defined.

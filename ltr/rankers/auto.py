@@ -328,12 +328,11 @@ class AutoRanker(Demanding, Ranker):
             self.out_of_fold_ = self.members_out_of_fold_[:, :, names.index(chosen)]
             self.weights_, self.intercept_ = {chosen: 1.0}, 0.0
         ranked = rows.take(known)
-        of_rows, labels = ranked.weights, ranked.labels
-        if ranked.lists is None:
-            of_rows = None
-        else:
-            labels = labels_in_lists(labels, of_rows, ranked.lists, self.gain)
-        own = [self._mean_statistic(scores[known], labels, ranked.lists, of_rows) for scores in crossed.values()]
+        of_lists = None if ranked.lists is None else ranked.weights
+        measured = labels_in_lists(ranked.labels, of_lists, ranked.lists, self.gain)
+        own = [
+            self._mean_statistic(scores[known], measured[0], ranked.lists, measured[1]) for scores in crossed.values()
+        ]
         order = [*names, BLEND]
         values = {name: float(np.mean(own)) + gains[name] for name in order}
         self._members = {name: members[name] for name in names}
@@ -799,7 +798,7 @@ def _weights(scores: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
     total = float(weights.sum())
     signs = np.where(rows.labels > 0, 1.0, -1.0)
     labels = torch.from_numpy(rows.labels)
-    given = weights_for_losses(rows.weights, rows.lists)
+    given = weights_for_losses(rows.weights, rows.lists, rows.labels)
 
     def of_scores(blend: FloatArray) -> tuple[float, FloatArray]:
         """Return the loss of the scores and its gradient."""

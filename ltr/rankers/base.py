@@ -177,8 +177,9 @@ class Ranker(BaseEstimator):
             X: features, (n, d).
             y: labels, (n,).
             qid: the list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
-            sample_weight: weight of each row, (n,), >= 0. A list counts as much as its rows do on average, and rows of
-                weight 0 are left out, see `ltr.lists`; the value of a list does not depend on the weights of its rows.
+            sample_weight: weight of each row, (n,), >= 0. A list counts as much as its rows of the lowest label do on
+                average, and rows of weight 0 are left out, see `ltr.lists`; the value of a list does not depend on the
+                weights of its rows.
 
         Returns:
             The mean, NaN where it is defined for no list, as ``"auc"`` without positives.
@@ -213,7 +214,7 @@ class Ranker(BaseEstimator):
         if weights is None:
             return float(np.mean(values[defined]))
         order = numbered(torch.from_numpy(lists))  # values are in the order in which lists first appear
-        of_lists = split_weights(torch.from_numpy(weights), order)[0].numpy()
+        of_lists = split_weights(torch.from_numpy(weights), order, torch.from_numpy(labels))[0].numpy()
         return float(np.average(values[defined], weights=of_lists[defined]))
 
     @property
@@ -956,19 +957,21 @@ def labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[Float
     return labels, None if qid is None else checked_queries(qid, n)[0]
 
 
-def weights_for_losses(weights: FloatArray | None, lists: IntArray | None) -> dict[str, torch.Tensor]:
+def weights_for_losses(
+    weights: FloatArray | None, lists: IntArray | None, labels: NDArray[Any]
+) -> dict[str, torch.Tensor]:
     """Return lists and weights of rows as the keywords ``qid``, ``weight`` and ``list_weight`` of a loss.
 
     Examples:
-        >>> found = weights_for_losses(np.array([2.0, 2.0, 1.0, 3.0]), np.array([0, 0, 1, 1]))
+        >>> found = weights_for_losses(np.array([2.0, 2.0, 6.0, 3.0]), np.array([0, 0, 1, 1]), np.array([1, 0, 1, 0]))
         >>> {name: values.tolist() for name, values in found.items()}
-        {'qid': [0, 0, 1, 1], 'weight': [1.0, 1.0, 0.5, 1.5], 'list_weight': [2.0, 2.0, 2.0, 2.0]}
+        {'qid': [0, 0, 1, 1], 'weight': [1.0, 1.0, 2.0, 1.0], 'list_weight': [2.0, 2.0, 3.0, 3.0]}
     """
     given: dict[str, torch.Tensor | None] = {"qid": None if lists is None else torch.from_numpy(lists)}
     if weights is not None:
         given["weight"] = torch.from_numpy(weights)
         if lists is not None:
             number = torch.from_numpy(np.unique(lists, return_inverse=True)[1])
-            of_lists, given["weight"] = split_weights(torch.from_numpy(weights), number)
+            of_lists, given["weight"] = split_weights(torch.from_numpy(weights), number, torch.from_numpy(labels))
             given["list_weight"] = of_lists[number]
     return {name: values for name, values in given.items() if values is not None}

@@ -418,9 +418,7 @@ def compare(
         weights: weight of each row, (n,), > 0; None where all count alike.
     """
     gains, deviations = [], []
-    labels = labels_in_lists(labels, weights, lists, measure[1])
-    if lists is None:
-        weights = None
+    labels, weights = labels_in_lists(labels, weights, lists, measure[1])
     for scores, rows, rng in _lists(results, splits, len(names), len(labels), seed):
         of_lists, of_groups, of_rows = (None if values is None else values[rows] for values in (lists, groups, weights))
         mean, deviation = _gains(scores, labels[rows], of_lists, of_groups, measure, rng, of_rows)
@@ -433,21 +431,22 @@ def compare(
 
 def labels_in_lists(
     labels: FloatArray, weights: FloatArray | None, lists: IntArray | None, gain: GainName
-) -> FloatArray:
-    """Return labels whose gains are those of the given ones, times the rows' weights relative to those of their lists.
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return labels whose gains are multiplied by the rows' relative weights, and the weight of each row's list.
 
     A single list has no weight: its rows have their own.
 
     Examples:
-        >>> labels, weights, lists = np.ones(4), np.array([2.0, 2.0, 1.0, 3.0]), np.array([0, 0, 1, 1])
-        >>> labels_in_lists(labels, weights, lists, "linear").tolist()
-        [1.0, 1.0, 0.5, 1.5]
+        >>> labels, weights, lists = np.array([1.0, 0, 1, 0]), np.array([2.0, 2.0, 6.0, 3.0]), np.array([0, 0, 1, 1])
+        >>> [found.tolist() for found in labels_in_lists(labels, weights, lists, "linear")]
+        [[1.0, 0.0, 2.0, 0.0], [2.0, 2.0, 3.0, 3.0]]
     """
-    if weights is not None and lists is not None:
-        number = torch.from_numpy(np.unique(lists, return_inverse=True)[1])
-        relative = split_weights(torch.from_numpy(weights), number)[1]
-        weights = None if relative is None else relative.numpy()
-    return weighted_labels(labels, weights, gain)
+    if weights is None or lists is None:
+        return weighted_labels(labels, weights, gain), None
+    number = torch.from_numpy(np.unique(lists, return_inverse=True)[1])
+    of_lists, relative = split_weights(torch.from_numpy(weights), number, torch.from_numpy(labels))
+    own = None if relative is None else relative.numpy()
+    return weighted_labels(labels, own, gain), of_lists[number].numpy()
 
 
 def _lists(
@@ -489,7 +488,7 @@ def _gains(
         differences = (values - values[0])[:, defined]
         counts = np.ones(differences.shape[1])
         if weights is not None:
-            counts = split_weights(torch.from_numpy(weights), torch.from_numpy(lists))[0].numpy()[defined]
+            counts = weights[np.unique(lists, return_index=True)[1]][defined]
         means = (differences * counts).mean(axis=1) / counts.mean()
         rests = counts * (differences - means[:, None])
         if groups is not None:

@@ -207,7 +207,7 @@ class _Objective:
     ) -> None:
         self.loss, self.Z, self.l2, self.bias = loss, Z, l2, bias
         self._y = torch.from_numpy(np.ascontiguousarray(y, dtype=np.float64))
-        self._given = weights_for_losses(weights, lists)
+        self._given = weights_for_losses(weights, lists, y)
 
     @property
     def stages(self) -> list[Callable[..., torch.Tensor]]:

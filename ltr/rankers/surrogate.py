@@ -196,10 +196,11 @@ class SurrogateRanker(Demanding, Ranker):
                 training rows that is held out to validate by takes whole groups. With `qid`, groups of whole queries.
             time: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: the rows to
                 validate by are then the latest, whole moments of them, whatever their groups.
-            sample_weight: weight of each row, (n,), >= 0. With `qid` a list counts as much as its rows do on average,
-                and its rows by their weights relative to that, see `ltr.lists`: a weight of a query, the same for all
-                its rows, makes it count so many times. A pair counts with the product of its rows' relative weights,
-                or without `qid` of their weights. Losses of a rank statistic take weights of queries only.
+            sample_weight: weight of each row, (n,), >= 0. With `qid` a list counts as much as its rows of the lowest
+                label do on average, and its rows by their weights relative to that, see `ltr.lists`: a weight of a
+                query, the same for all its rows, makes it count so many times. A pair counts with the product of its
+                rows' relative weights, or without `qid` of their weights. Losses of a rank statistic take weights of
+                queries only.
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
                 these; a ranker that does not validate leaves it alone.
             resume: a ``fit_.state_dict()`` of an interrupted fit on the same data; it goes on bit for bit.

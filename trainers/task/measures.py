@@ -307,7 +307,7 @@ def own_loss(method: str, scores: FloatArray, part: Part) -> float:
     values, labels = _tensors(scores, part.y)
     if method == "logistic_regression":
         return float(logistic_loss(values, (labels > 0).long(), weight=_tensor(part.weight)))  # as the class it learns
-    return float(parse_loss(method)(values, labels, **weights_for_losses(part.weight, part.qid)))
+    return float(parse_loss(method)(values, labels, **weights_for_losses(part.weight, part.qid, part.y)))
 
 
 def _tensors(scores: FloatArray, y: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
