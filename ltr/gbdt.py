@@ -63,7 +63,7 @@ def objective(loss: str | RankingLoss = "ranknet", *, top: int | None = None) ->
     """Return a loss as a custom objective of LightGBM or XGBoost.
 
     Args:
-        loss: the loss or its name, such as ``"ranknet"``, ``"lambda(statistic=dcg@10,gain=exp2)"`` or
+        loss: the loss or its name, such as ``"ranknet"``, ``"lambda(statistic=dcg@10)"`` or
             ``"p_norm_push(p=4)"``; see `ltr.losses.parse_loss`.
         top: of a pairwise loss, count only pairs of which at least one row is among the first `top` of its list at the
             present scores, >= 1; rows that tie with the last of them are, too. None counts all pairs. Measures of the

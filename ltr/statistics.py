@@ -43,6 +43,8 @@ __all__ = ["RankStatistic", "StatisticKind", "register_statistic"]
 FloatArray = NDArray[np.float64]
 GainName = Literal["linear", "exp2"]
 """Gain of a label: the label itself, or ``2**label - 1``."""
+GAIN: GainName = "exp2"
+"""Gain of a label unless another is named, as in LightGBM, XGBoost and the papers on web search."""
 Cutoff = Literal["may", "must", "never"]
 """Whether ``@N`` may, must or must not follow the name of a statistic."""
 ShareOf = Literal["", "pairs", "top", "positives"]

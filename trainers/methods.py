@@ -183,7 +183,9 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
             if watch.optimum is not None:
                 values["loss/excess"] = step.objective - watch.optimum
             if step.validation is not None:
-                values[f"validation/{share_name(task.config.reported[0])}"] = step.validation
+                values[f"validation/{share_name(task.config.reported[0], task.config.statistics.gain)}"] = (
+                    step.validation
+                )
             values |= by_tag(task.statistics(task.scores_of(ranker)))
             watch.log(step.index, values)
         watch.stepped(step.index, values, ranker.fit_)
