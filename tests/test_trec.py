@@ -61,7 +61,7 @@ def test_values_are_those_of_trec_eval(tmp_path, seed, complete):
     assert sorted({*expected, *(["q2"] if complete else [])}) == list(found.queries)
     for at, query in enumerate(found.queries):
         for name in NAMES:
-            value = expected[query][name] if query in expected else None
+            value = expected[query][theirs[name]] if query in expected else None
             if value is None:
                 assert found.values[name][at] == 0 or name == "num_rel"
             else:

@@ -56,6 +56,7 @@ from ltr.losses import ranknet_loss
 from ltr.rankers.base import (
     FloatArray,
     IntArray,
+    Qid,
     Ranker,
     all_or_nothing,
     labels_and_lists,
@@ -474,7 +475,7 @@ class AutoRanker(Demanding, Ranker):
     def best_blend(
         self,
         y: ArrayLike,
-        qid: ArrayLike | None = None,
+        qid: Qid = ...,
         *,
         top_k: int | None = 50,
         limits: Limits | None = None,
@@ -507,7 +508,7 @@ class AutoRanker(Demanding, Ranker):
         if self.members_out_of_fold_ is None or self.out_of_fold_ is None or len(self.weights_) < 2:
             return None
         scores, members = self.out_of_fold_.mean(axis=0), self.members_out_of_fold_.mean(axis=0)
-        labels, lists = labels_and_lists(y, qid, len(scores))
+        labels, lists = labels_and_lists(y, self._lists_for("best_blend", qid), len(scores))
         known = np.flatnonzero(~np.isnan(scores))
         of_known = None if lists is None else np.unique(lists[known], return_inverse=True)[1]
         top = known[scores[known] >= cut(scores[known], of_known, top_k)]

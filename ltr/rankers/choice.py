@@ -420,7 +420,8 @@ def compare(
     gains, deviations = [], []
     labels, weights = labels_in_lists(labels, weights, lists, measure[1])
     for scores, rows, rng in _lists(results, splits, len(names), len(labels), seed):
-        of_lists, of_groups, of_rows = (None if values is None else values[rows] for values in (lists, groups, weights))
+        of_lists, of_groups = (None if numbers is None else numbers[rows] for numbers in (lists, groups))
+        of_rows = None if weights is None else weights[rows]
         mean, deviation = _gains(scores, labels[rows], of_lists, of_groups, measure, rng, of_rows)
         gains.append(mean)
         deviations.append(deviation)

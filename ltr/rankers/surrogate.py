@@ -268,7 +268,6 @@ class SurrogateRanker(Demanding, Ranker):
         scorer = LinearScorer(scale.d)
         scorer.load_state_dict({"weight": torch.from_numpy(fit.weights), "bias": torch.tensor(fit.intercept)})
         self._model = (scale, scorer.eval())
-        self._by_list = groups is not None
         self.objective_, self.n_iter_, self.converged_ = fit.objective, fit.steps, fit.converged
         self.validation_ = None
         return self
@@ -326,7 +325,6 @@ class SurrogateRanker(Demanding, Ranker):
         if resume is not None:
             fit.load_state_dict(resume)
         self._model = (scale, scorer)
-        self._by_list = groups is not None
         self.fit_ = fit
         return fit, scale
 
@@ -526,11 +524,13 @@ class SurrogateRanker(Demanding, Ranker):
             y: labels of the fit, (n,), 0 and 1.
 
         Raises:
-            ValueError: for a neural scorer, whose problem is not convex, and after a fit with weights of rows.
+            ValueError: for a neural scorer, whose problem is not convex, and after a fit with weights of rows or lists.
         """
         features = self._features(X)
         if self.fit_ is not None and self.fit_.weighted:
             raise ValueError("distance_to_optimum needs a fit without sample_weight, got one with weights")
+        if self._by_list:
+            raise ValueError("distance_to_optimum needs a fit to one list, without qid, got one to lists by query")
         if self._demands():
             raise ValueError("distance_to_optimum needs a fit without constraints on the weights, got one with some")
         standardize, scorer = self._model
@@ -551,8 +551,7 @@ class SurrogateRanker(Demanding, Ranker):
     def _fitted_state(self) -> dict[str, Any]:
         scale, scorer = self._model
         results = {name: getattr(self, name) for name in (*_RESULTS, "validation_")}
-        state = {"standardize": scale.state_dict(), "scorer": scorer.state_dict(), "by_list": self._by_list}
-        return {**state, **results}
+        return {"standardize": scale.state_dict(), "scorer": scorer.state_dict(), **results}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         d, learned, weights = self.n_features_in_, fitted["standardize"], fitted["scorer"]
@@ -563,7 +562,7 @@ class SurrogateRanker(Demanding, Ranker):
         self._model = (scale, scorer.eval())
         self.fit_ = None
         self.objective_, self.n_iter_, self.converged_ = (fitted[name] for name in _RESULTS)
-        self._by_list, self.validation_ = fitted.get("by_list", False), fitted.get("validation_")
+        self.validation_ = fitted.get("validation_")
 
     def __getstate__(self) -> dict[str, Any]:
         # neither the training data nor a callback belongs in a copy of the model
@@ -656,7 +655,7 @@ _Rows = tuple[FloatArray, FloatArray, IntArray | None, FloatArray | None]
 def _rows_of(
     X: FloatArray, y: FloatArray, groups: IntArray | None, weights: FloatArray | None, chosen: NDArray[np.bool_]
 ) -> _Rows:
-    lists, of_rows = (None if values is None else values[chosen] for values in (groups, weights))
+    lists, of_rows = None if groups is None else groups[chosen], None if weights is None else weights[chosen]
     return X[chosen], y[chosen], lists, of_rows
 
 

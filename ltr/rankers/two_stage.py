@@ -43,7 +43,7 @@ from ltr.demands import Demands
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.rankers.auto import AutoRanker
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, fit_to
+from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing, fit_to
 from ltr.rankers.choice import (
     BASE,
     FOLDS,
@@ -614,7 +614,7 @@ class TwoStageRanker(Ranker):
         """None: the score is not linear in the features."""
         check_is_fitted(self)
 
-    def decision_function(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+    def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return scores (n,) whose order within each list is the merged one: reranked items above all others.
 
         Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s``
@@ -626,14 +626,17 @@ class TwoStageRanker(Ranker):
 
         Args:
             X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `fit`; None means that all rows are of one list.
+            qid: list of each row, as for `fit`; None means that all rows are of one list, and after a fit with queries
+                has to be said.
 
         Raises:
-            ValueError: a ranker that is not fitted, other columns than in the fit, a `qid` after a fit without.
+            ValueError: a ranker that is not fitted, other columns than in the fit, a `qid` after a fit without, or none
+                after a fit with queries.
         """
+        qid = self._lists_for("decision_function", qid)
         return self._scores(self._features(X), qid)
 
-    def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+    def predict(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of `decision_function`, which takes the same arguments."""
         return self.decision_function(X, qid)
 
@@ -667,11 +670,12 @@ class TwoStageRanker(Ranker):
     def _base_kind(self) -> str:
         return self.base_.kind if isinstance(self.base_, EstimatorRanker) else type(self.base_).__name__
 
-    def reranked(self, X: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.bool_]:
+    def reranked(self, X: ArrayLike, qid: Qid = ...) -> NDArray[np.bool_]:
         """Return whether each row is at or above the threshold (of its query), (n,), and so ordered by the exact stage.
 
         The arguments are those of `decision_function`.
         """
+        qid = self._lists_for("reranked", qid)
         scores, cuts, _ = self._first_stage(self._features(X), qid)
         return scores >= cuts
 
@@ -761,14 +765,17 @@ class TwoStageRanker(Ranker):
         scores, cuts, queries = self._first_stage(features, qid)
         return self._merged(scores, cuts, features, queries)
 
-    def training_scores(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+    def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
+        return self._lists_for(method, qid)
+
+    def training_scores(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of the training rows by base scores that are out of fold, where the base has kept them.
 
         Args:
             X: the features of the fit, (n, d), in the same order.
             qid: list of each row in the fit.
         """
-        known = self._known_out_of_fold
+        qid, known = self._lists_for("training_scores", qid), self._known_out_of_fold
         if known is None:
             return self.decision_function(X, qid)
         features = self._features(X)
