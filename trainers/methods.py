@@ -241,6 +241,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         )
         record["seconds"] = ranker.fit_.state_dict()["seconds"]  # over all starts, without the statistics of each step
         record["steps"] = ranker.n_iter_
+        record |= {} if ranker.validation_ is None else {"validation": ranker.validation_}
         if watch.optimum is not None:
             record["excess"] = ranker.objective_ - watch.optimum
     if isinstance(ranker, AutoRanker):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ class Validation:
             `ltr.lists.split_weights`; None means that all count alike.
         gain: gain of a graded label.
         start_counts: whether the start of the fit may be the best step; random weights should not, however lucky.
+        decides: whether the statistic chooses the best step and ends the fit; otherwise it is measured and reported.
     """
 
     X: FloatArray
@@ -42,6 +44,7 @@ class Validation:
     gain: GainName = "exp2"
     start_counts: bool = False
     weight: FloatArray | None = None
+    decides: bool = True
 
     @property
     def lists(self) -> IntArray:
@@ -72,6 +75,12 @@ class Validation:
             gain=self.gain,
             qid=torch.from_numpy(self.lists),
         ).numpy()
+
+    def mean(self, scores: FloatArray) -> float:
+        """Return the weighted mean over the lists for which the share is defined, NaN without any."""
+        values, weights = self.values(scores), self.weights()
+        known = ~np.isnan(values) & (weights > 0)
+        return float(np.average(values[known], weights=weights[known])) if known.any() else math.nan
 
 
 def units_and_strata(labels: FloatArray, lists: IntArray | None, groups: IntArray | None) -> tuple[IntArray, IntArray]:

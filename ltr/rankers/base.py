@@ -251,10 +251,10 @@ class Ranker(BaseEstimator):
             return qid
         check_is_fitted(self)
         if self._by_list:
-            search = ", as scikit-learn's searches do by themselves with metadata routing (set_score_request(qid=True))"
+            routing = " (a search of scikit-learn does with metadata routing and set_score_request(qid=True))"
             raise ValueError(
-                f"qid: {method} needs the query of each row, because the fit had queries: pass qid="
-                f"{search if method == 'score' else ''}, or qid=None if all rows are one list"
+                f"qid: {method} needs the query of each row, because the fit had queries: pass them"
+                f"{routing if method == 'score' else ''}, or qid=None if all rows are one list"
             )
         return None
 

@@ -119,7 +119,8 @@ class SurrogateRanker(Demanding, Ranker):
         coef_: weights on the raw features, (d,); None for a neural scorer.
         intercept_: score of a row of zeros; None for a neural scorer.
         objective_: the objective of the ranker's weights, which without validation is the lowest that was reached.
-        validation_: the statistic of the rows held out for these weights; None where none were.
+        validation_: the statistic of the rows held out, or of the `validation_set`, for these weights; None where there
+            are none.
         n_iter_: steps done.
         converged_: whether the fit reached the tolerance, or validation ended it. A fit that did neither warns with
             scikit-learn's ``ConvergenceWarning``.
@@ -202,7 +203,8 @@ class SurrogateRanker(Demanding, Ranker):
                 rows' relative weights, or without `qid` of their weights. Losses of a rank statistic take weights of
                 queries only.
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
-                these; a ranker that does not validate leaves it alone.
+                these. A ranker that does not validate, as a linear one with a convex loss, whose optimum takes no early
+                stopping, only measures its `validation_` there.
             resume: a ``fit_.state_dict()`` of an interrupted fit on the same data; it goes on bit for bit.
 
         Raises:
@@ -210,7 +212,7 @@ class SurrogateRanker(Demanding, Ranker):
             FloatingPointError: an objective that is not finite.
         """
         if self._demanding:
-            return self._fit_under_demands(X, y, qid, group, sample_weight, resume)
+            return self._fit_under_demands(X, y, qid, group, sample_weight, validation_set, resume)
         fit, scale = self._begin(X, y, qid, group, time, sample_weight, validation_set, resume)
         try:
             for step in fit:
@@ -223,7 +225,7 @@ class SurrogateRanker(Demanding, Ranker):
             self._model = (scale, best.eval())
             self.objective_, self.n_iter_, self.converged_ = fit.best_objective, fit.index, fit.converged
             self.validation_: float | None = fit.best_validation
-        if not self.converged_ and fit.best_validation is None:
+        if not self.converged_ and not fit.decided:
             _warn(fit)
         return self
 
@@ -235,6 +237,7 @@ class SurrogateRanker(Demanding, Ranker):
         qid: ArrayLike | None,
         group: ArrayLike | None,
         sample_weight: ArrayLike | None,
+        validation_set: ValidationSet | None,
         resume: dict[str, Any] | None,
     ) -> SurrogateRanker:
         """Fit the linear scorer under constraints on its weights."""
@@ -251,6 +254,7 @@ class SurrogateRanker(Demanding, Ranker):
             if broken:
                 raise ValueError(f"{name} must be {rule!r} with constraints on the weights, got {value!r}")
         features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight, group)
+        held = None if validation_set is None else self._checked_set(validation_set, groups)
         scale = Standardize.fit(features, weights)
         self.fit_: Fit | None = None
         fit = fit_linear(
@@ -270,6 +274,8 @@ class SurrogateRanker(Demanding, Ranker):
         self._model = (scale, scorer.eval())
         self.objective_, self.n_iter_, self.converged_ = fit.objective, fit.steps, fit.converged
         self.validation_ = None
+        if held is not None:
+            self.validation_ = self._validation(held, scale).mean(self._scores(held[0]))
         return self
 
     @all_or_nothing
@@ -303,15 +309,15 @@ class SurrogateRanker(Demanding, Ranker):
         options = self._options(groups)
         held: _Rows | None = None
         until = None
-        if self._validates(loss, groups):
-            if validation_set is not None:
-                held = self._checked_set(validation_set, groups)
-            elif (rows := self._held_out(labels, groups, together, times)) is not None:
-                parts = [_rows_of(features, labels, groups, weights, chosen) for chosen in (~rows, rows)]
-                if self.scorer == "linear" and not loss.convex:
-                    until = self._number_of_steps(loss, options, *parts)
-                else:
-                    (features, labels, groups, weights), held = parts
+        decides = self._validates(loss, groups)
+        if validation_set is not None:
+            held = self._checked_set(validation_set, groups)
+        elif decides and (rows := self._held_out(labels, groups, together, times)) is not None:
+            parts = [_rows_of(features, labels, groups, weights, chosen) for chosen in (~rows, rows)]
+            if self.scorer == "linear" and not loss.convex:
+                until = self._number_of_steps(loss, options, *parts)
+            else:
+                (features, labels, groups, weights), held = parts
         scale = self._fitted_scale(features, weights)
         Z = scale(torch.from_numpy(features))
         scorer = self._new_scorer(features.shape[1])
@@ -320,7 +326,9 @@ class SurrogateRanker(Demanding, Ranker):
             scorer.load_state_dict(resume["scorer"])
         elif self._starts_elsewhere(loss, options):
             scorer.load_state_dict(self._best_start(scorer, loss, Z, labels, groups, weights, near=until is not None))
-        validation = None if held is None else self._validation(held, scale)
+        validation = None
+        if held is not None:
+            validation = dataclasses.replace(self._validation(held, scale), decides=decides)
         fit = Fit(scorer, loss, Z, labels, options, groups, weights, validation=validation, until=until)
         if resume is not None:
             fit.load_state_dict(resume)
