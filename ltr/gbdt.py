@@ -3,11 +3,17 @@
 =================================  ==================================================================================
 where                              how
 =================================  ==================================================================================
-``lightgbm.train``                 ``params={"objective": objective("ranknet")}``, ``feval=metric("ndcg@10")``
-``lightgbm.LGBMRanker``            ``LGBMRanker(objective=objective(...))``, ``fit(..., eval_metric=metric(...))``
+``lightgbm.train``                 ``params={"objective": objective("ranknet"), "metric": "None"}``,
+                                   ``feval=metric("ndcg@10")``
+``lightgbm.LGBMRanker``            ``LGBMRanker(objective=objective("ranknet"), metric="None")``,
+                                   ``fit(..., eval_metric=metric("ndcg@10"))``
 ``xgboost.train``                  ``obj=objective("ranknet")``, ``custom_metric=metric("ndcg@10")``, ``maximize=True``
 ``xgboost.XGBRanker``              ``XGBRanker(callbacks=[objective("ranknet").callback()])``; it takes no function
 =================================  ==================================================================================
+
+*Early stopping.* LightGBM stops at the first of all its metrics that no longer improves, and an LGBMRanker adds
+``ndcg@1`` to ``ndcg@5`` by itself unless it is told ``metric="None"``, as above. XGBoost stops by the last one:
+``disable_default_eval_metric=True`` leaves out its own.
 
 The lists are those of the booster's own data: ``group`` of a LightGBM Dataset, ``qid`` or ``group`` of an XGBoost
 DMatrix. Data without either are one list.

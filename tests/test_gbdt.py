@@ -291,6 +291,40 @@ def test_the_interfaces_of_lightgbm_train_the_same_model():
     assert "ndcg@10" in ranker.evals_result_["valid_0"]
 
 
+@pytest.mark.parametrize("measure", ["mrr", "ndcg(gain=linear)@3", "pairwise_misranking_error"])
+def test_early_stopping_goes_by_our_metric(measure):
+    """LGBMRanker has metrics of its own, at the first of which that no longer improves it would stop."""
+    lightgbm = pytest.importorskip("lightgbm")
+    X, y, sizes = data(lists=20)
+    Xt, yt, sizes_t = data(1, lists=20)
+    if measure == "pairwise_misranking_error":
+        y, yt = np.minimum(y, 1), np.minimum(yt, 1)
+    options = {"num_threads": 1, "verbose": -1, "learning_rate": 0.3, "min_data_in_leaf": 5, "metric": "None"}
+    stopping = lightgbm.early_stopping(6, verbose=False)
+    found = {}
+    ranker = lightgbm.LGBMRanker(objective=objective("ranknet"), n_estimators=100, **options)
+    ranker.fit(
+        X, y, group=sizes, eval_set=[(Xt, yt)], eval_group=[sizes_t], eval_metric=metric(measure), callbacks=[stopping]
+    )
+    found["LGBMRanker"] = ranker.best_iteration_, ranker.evals_result_["valid_0"]
+    train = lightgbm.Dataset(X, y, group=sizes)
+    seen = {}
+    booster = lightgbm.train(
+        {**options, "objective": objective("ranknet")},
+        train,
+        100,
+        valid_sets=[lightgbm.Dataset(Xt, yt, group=sizes_t, reference=train)],
+        feval=metric(measure),
+        callbacks=[lightgbm.early_stopping(6, verbose=False), lightgbm.record_evaluation(seen)],
+    )
+    found["train"] = booster.best_iteration, seen["valid_0"]
+    for best, values in found.values():
+        assert set(values) == {measure}
+        better = np.argmin if measure == "pairwise_misranking_error" else np.argmax
+        assert best == better(values[measure]) + 1
+        assert len(values[measure]) == best + 6
+
+
 def test_the_interfaces_of_xgboost_train_the_same_model():
     xgboost = pytest.importorskip("xgboost")
     X, y, sizes = data()
