@@ -289,3 +289,59 @@ def test_lists_of_one_item_are_refused_unless_they_are_meant(name, loss):
     assert [value.shape for value in meant] == [(), (1,), (2, 4), (8,), (2,)]
     if name != "logistic":  # a loss of items
         assert not any(value.any() for value in meant)
+
+
+@all_losses
+@pytest.mark.parametrize("form", ["batch", "list_weight", "flat", "none"])
+def test_scores_beyond_float16_give_nan_and_others_an_error(name, form):
+    scores, labels = torch.tensor([[1.0, -2.0, 0.5], [0.0, 1.0, 2.0]]), torch.tensor([[1, 0, 0], [0, 1, 0]])
+    loss, options = parse_loss(name), {}
+    loss.reduction = "none" if form == "none" else "mean"
+    if form == "list_weight":
+        options = {"list_weight": torch.tensor([1.0, 3.0])}
+    if form == "flat":
+        options, scores, labels = {"qid": torch.arange(6) // 3}, scores.reshape(-1), labels.reshape(-1)
+    half = scores.half().requires_grad_()
+    value = loss(half, labels, **options)
+    torch.testing.assert_close(value, loss(scores, labels, **options), rtol=1e-6, atol=0)
+    assert torch.autograd.grad(value.sum(), half)[0].isfinite().all()
+    for far in (math.inf, -math.inf, math.nan):
+        wrong = scores.clone()
+        wrong.view(-1)[1] = far
+        overflown = wrong.half().requires_grad_()
+        value = loss(overflown, labels, **options)
+        (grad,) = torch.autograd.grad(value.sum(), overflown)
+        assert value.isnan().any()
+        assert grad.view(-1)[1].isnan()
+        mask = torch.ones_like(labels, dtype=torch.bool)
+        mask.view(-1)[1] = False
+        value = loss(overflown, labels, mask=mask, **options)  # padding never matters
+        assert value.isfinite().all()
+        assert torch.autograd.grad(value.sum(), overflown)[0].isfinite().all()
+        for dtype in (torch.bfloat16, torch.float32, torch.float64):
+            with pytest.raises(ValueError, match="scores must be finite"):
+                loss(wrong.to(dtype), labels, **options)
+        with torch.autocast("cpu", dtype=torch.float16):  # the last layer may have raised them
+            assert loss(wrong, labels, **options).isnan().any()
+        with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(ValueError, match="scores must be finite"):
+            loss(wrong, labels, **options)
+
+
+def test_a_gradient_scaler_skips_a_step_that_overflows_and_goes_on():
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(4, 1)
+    optimizer, scaler = torch.optim.SGD(layer.parameters(), lr=0.1), torch.amp.GradScaler("cpu", init_scale=4.0)
+    x, labels = torch.randn(8, 6, 4), torch.randint(0, 2, (8, 6))
+    loss, moved = parse_loss("ranknet"), []
+    for size in (1.0, 1e6, 1.0):  # the second batch leaves the range of float16
+        before = layer.weight.detach().clone()
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            value = loss(layer(size * x).squeeze(-1), labels)
+        scaler.scale(value).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        moved.append(not torch.equal(layer.weight, before))
+    assert moved == [True, False, True]
+    assert scaler.get_scale() == 2.0
+    assert layer.weight.isfinite().all()

@@ -38,6 +38,28 @@ def times_unit(values: Tensor, unit: Tensor | None, power: int) -> Tensor:
     return with_gradient_of(whole, values * torch.minimum(unit, limit) ** power)
 
 
+def may_overflow(scores: object) -> bool:
+    """Return whether scores are of float16, or were computed by autocast to it, whose range is left easily."""
+    if not isinstance(scores, Tensor) or scores.dtype == torch.float16:
+        return isinstance(scores, Tensor)
+    if torch.compiler.is_compiling():
+        return False
+    kind = scores.device.type
+    return torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) == torch.float16
+
+
+def without_overflow(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return scores in float32 with 0 in place of those that are not finite, and a 0 that is NaN where one of these is.
+
+    So is the gradient of that number in these scores; that in all others is 0. Padding does not matter.
+    """
+    scores = scores.float() if scores.dtype == torch.float16 else scores
+    finite = scores.detach().isfinite()
+    bad = ~finite if mask is None or mask.shape != scores.shape else ~finite & mask
+    factor = torch.zeros_like(scores).masked_fill(bad, math.nan)
+    return scores.masked_fill(~finite, 0.0), (scores.masked_fill(~finite & ~bad, 0.0) * factor).sum()
+
+
 def weighted_lists(values: Tensor, weights: Tensor, reduction: str) -> Tensor:
     """Return values of lists, all >= 0, times the weights of the lists, their sum, or their weighted mean.
 

@@ -19,7 +19,9 @@
   its list, as in a table with a column of weights. `ltr.lists` says how weights of rows become both kinds of weights.
 * Padding, the order of the items and the other lists of a batch never change the value of a list.
 * Half precision is raised to float32 and autocast is off inside.
-* Scores must be finite; others raise an error. A value is never NaN. It is infinite if it exceeds the floating point
+* Scores must be finite; others raise an error, except for float16, which a network overflows easily: for scores of
+  that type, and inside of autocast to it, value and gradient are then NaN, so that torch's ``GradScaler`` skips the
+  step and lowers its scale. Otherwise a value is never NaN. It is infinite if it exceeds the floating point
   range, and may be infinite if the loss of one pair, or the sum before a mean is taken, does. The gradient is always
   finite: the slopes of pairs stop growing at the end of the range, so it points downhill even there.
 """
@@ -37,7 +39,7 @@ from torch import Tensor, nn
 from ltr.checks import one_of
 from ltr.lists import Lists, are_simple, as_lists, buckets, check_inputs, check_qid, numbered, weights_of_lists
 from ltr.losses import transforms
-from ltr.losses.arithmetic import weighted_lists
+from ltr.losses.arithmetic import may_overflow, weighted_lists, without_overflow
 from ltr.losses.operators import Pass, groups_of, is_native, list_loss_operator, list_weight_operator
 from ltr.native import Groups, ListLoss
 
@@ -211,6 +213,23 @@ class RankingLoss(nn.Module, abc.ABC):
         Raises:
             TypeError, ValueError: inputs that `ltr.lists.as_lists` or `ltr.lists.weights_of_lists` rejects.
         """
+        if may_overflow(scores):
+            scores, overflow = without_overflow(scores, mask)
+            given = {"mask": mask, "weight": weight, "list_weight": list_weight, "qid": qid}
+            return self._weighted(scores, labels, **given) + overflow
+        return self._weighted(scores, labels, mask=mask, weight=weight, list_weight=list_weight, qid=qid)
+
+    def _weighted(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        *,
+        mask: Tensor | None,
+        weight: Tensor | None,
+        list_weight: Tensor | None,
+        qid: Tensor | None,
+    ) -> Tensor:
+        """Return the loss of lists with their weights."""
         if list_weight is None:
             return self._reduced(scores, labels, mask, weight, qid, self.reduction)
         values = self._reduced(scores, labels, mask, weight, qid, "none")
