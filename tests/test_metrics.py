@@ -96,7 +96,10 @@ def test_other_spellings(text, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pfound@10", "none of ndcg, mrr, .* and no rank statistic: statistic: unknown name 'pfound'"),
+        ("pfound@10", "unknown name 'pfound' in 'pfound@10'; known are ndcg, mrr, .* and the rank statistics auc, wrs"),
+        ("ndgc@10", r"unknown name 'ndgc' in 'ndgc@10' \(did you mean 'ndcg'\?\)"),
+        ("average_precison", "unknown name 'average_precison'"),
+        ("percision@5", r"\(did you mean 'precision'\?\)"),
         ("Judged@10", r"measure must read name, name\(option=value\) or name@k, got 'Judged@10'"),
         ("Rprec@3", "measure rprec: takes no cutoff, got @3"),
         ("RBP(p=1)", "measure rbp: p must be a number between 0 and 1, got 1"),

@@ -50,7 +50,7 @@ from typing import TypedDict, Unpack, get_args
 import torch
 from torch import Tensor
 
-from ltr.checks import as_float, as_number, check_cutoff, one_of, without_spaces
+from ltr.checks import as_float, as_number, check_cutoff, nearest, one_of, without_spaces
 from ltr.metrics import formulas
 from ltr.metrics.names import plain_name
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
@@ -280,8 +280,10 @@ def parse_measure(text: str | Measure) -> Measure:
     try:
         return StatisticMeasure(RankStatistic.parse(f"{name}{_call(rest)}{k}"), gain)
     except UnknownStatisticError as error:
-        known = ", ".join((*_NORMALIZED, *_CUT, *_WHOLE, *(f"{around}(...)" for around in _AROUND)))
-        raise ValueError(f"measure {text!r}: none of {known}, and no rank statistic: {error}") from None
+        own = (*_NORMALIZED, *_CUT, *_WHOLE)
+        hint, around = nearest(name, (*own, *error.known)), (f"{one}(...)" for one in _AROUND)
+        known = f"{', '.join((*own, *around))}, and the rank statistics {', '.join(error.known)}"
+        raise ValueError(f"measure: unknown name {name!r} in {text!r}{hint}; known are {known}") from None
 
 
 def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
