@@ -735,7 +735,7 @@ class TwoStageRanker(Ranker):
         if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
         weights = training.weights
-        if weights is not None and (refused := weights_refused(base)):
+        if weights is not None and (refused := weights_refused(base, weights, training.lists)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         if isinstance(base, SurrogateRanker | AutoRanker):
             data = rows_to_fit(base, training.features, self._names), training.labels, training.lists

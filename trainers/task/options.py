@@ -225,7 +225,7 @@ def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
     for at, path in _estimators(config):
         from ltr.rankers.estimators import weights_refused
 
-        if refused := weights_refused(path.make(config.seed)):
+        if refused := weights_refused(path.make(config.seed), weights, lists):
             rule = f"takes no weights of rows, which {config.data.weighs} asks for: {refused}"
             yield Finding(f"baselines.methods[{at}]", rule, str(path))
     none = labels == 0
