@@ -3,25 +3,32 @@
 =================================  ==================================================================================
 where                              how
 =================================  ==================================================================================
-``lightgbm.train``                 ``params={"objective": objective("ranknet")}``, ``feval=metric("ndcg@10")``
-``lightgbm.LGBMRanker``            ``LGBMRanker(objective=objective(...))``, ``fit(..., eval_metric=metric(...))``
+``lightgbm.train``                 ``params={"objective": objective("ranknet"), "metric": "None"}``,
+                                   ``feval=metric("ndcg@10")``
+``lightgbm.LGBMRanker``            ``LGBMRanker(objective=objective("ranknet"), metric="None")``,
+                                   ``fit(..., eval_metric=metric("ndcg@10"))``
 ``xgboost.train``                  ``obj=objective("ranknet")``, ``custom_metric=metric("ndcg@10")``, ``maximize=True``
 ``xgboost.XGBRanker``              ``XGBRanker(callbacks=[objective("ranknet").callback()])``; it takes no function
 =================================  ==================================================================================
+
+*Early stopping.* LightGBM stops at the first of all its metrics that no longer improves, and an LGBMRanker adds
+``ndcg@1`` to ``ndcg@5`` by itself unless it is told ``metric="None"``, as above. XGBoost stops by the last one:
+``disable_default_eval_metric=True`` leaves out its own.
 
 The lists are those of the booster's own data: ``group`` of a LightGBM Dataset, ``qid`` or ``group`` of an XGBoost
 DMatrix. Data without either are one list.
 
 *Scale.* A booster's options, such as ``min_child_weight`` and ``lambda``, expect gradients of about 1 per row. The
-objective is therefore the sum over the lists of the loss times the number of rows: ``objective("logistic")`` is the
-booster's own binary objective. With ``reduction="sum"`` it is the loss itself, a sum over the lists.
+objective is therefore the sum over the lists of the loss times the number of rows, or with weights the sum of their
+weights: ``objective("logistic")`` is the booster's own binary objective. With ``reduction="sum"`` it is the loss
+itself, a sum over the lists.
 
 *The top.* With ``objective(loss, top=k)`` only those pairs of a pairwise loss count of which a row stands among the
 first k of its list at the scores of the round, as in LightGBM's ``lambdarank_truncation_level`` and XGBoost's
 ``lambdarank_pair_method="topk"``. They are all pairs less the pairs of the other rows: two near-linear sums.
 
-*Weights.* A list counts as much as the mean weight of its rows, and the weights of rows relative to that mean are the
-item weights of the loss. A weight for each list, XGBoost's form, is the same as that weight for each of its rows.
+*Weights.* Weights of rows are weights of the lists, and weights of the rows in each list, as in `ltr.lists`. A weight
+for each list, XGBoost's form, is the same as that weight for each of its rows.
 
 Neither library is imported here: ``pip install 'ltr[boosters]'`` installs both.
 """
@@ -39,10 +46,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ltr.checks import check_whole
-from ltr.lists import buckets
+from ltr.lists import buckets, split_weights
 from ltr.losses import PairwiseLoss, RankingLoss, parse_loss
 from ltr.losses.derivatives import derivatives
 from ltr.metrics import Measure, Ties, evaluate, parse_measure
+from ltr.metrics.collection import weighted_mean
 from ltr.metrics.ranked import check_ties
 
 __all__ = ["Metric", "Objective", "metric", "objective"]
@@ -61,7 +69,7 @@ def objective(loss: str | RankingLoss = "ranknet", *, top: int | None = None) ->
     """Return a loss as a custom objective of LightGBM or XGBoost.
 
     Args:
-        loss: the loss or its name, such as ``"ranknet"``, ``"lambda(statistic=dcg@10,gain=exp2)"`` or
+        loss: the loss or its name, such as ``"ranknet"``, ``"lambda(statistic=dcg@10)"`` or
             ``"p_norm_push(p=4)"``; see `ltr.losses.parse_loss`.
         top: of a pairwise loss, count only pairs of which at least one row is among the first `top` of its list at the
             present scores, >= 1; rows that tie with the last of them are, too. None counts all pairs. Measures of the
@@ -139,10 +147,7 @@ class Objective:
             slopes, curvatures = derivatives(loss, *known, weight=rows.item_weight())
         else:
             slopes, curvatures = _derivatives_at_top(loss, *known, rows.item_weight(), self.top)
-        factor = rows.list_weight()
-        if loss.reduction == "mean":
-            factor = factor * rows.sizes
-        each = factor[rows.number]
+        each = (rows.total_weight() if loss.reduction == "mean" else rows.list_weight())[rows.number]
         slopes = slopes.mul_(each).clamp_(-_MOST, _MOST).float()
         curvatures = curvatures.mul_(each).clamp_(_LEAST, _MOST).float()
         torch.maximum(curvatures, slopes.abs().div_(LONGEST_STEP), out=curvatures)
@@ -221,14 +226,13 @@ class Metric:
     ) -> tuple[str, float] | tuple[str, float, bool]:
         """Return name, mean over the lists and, except to XGBoost, whether higher is better.
 
-        The arguments are those of `Objective`; the mean is weighted by the mean weights of the rows of lists.
+        The arguments are those of `Objective`; the mean is weighted by the weights of the lists.
         """
         rows = _Rows.of(first, second, weight, group)
         name = str(self.measure)
         found = evaluate(rows.scores, rows.labels, [self.measure], qid=rows.number, ties=self.ties, empty=self.empty)
         factor, values = rows.list_weight(), found[name]
-        known = ~values.isnan() & (factor > 0)
-        mean = float((values[known] * factor[known]).sum() / factor[known].sum()) if bool(known.any()) else math.nan
+        mean = weighted_mean(values, factor)
         if _is_dmatrix(second):
             return name.replace(":", "."), mean  # XGBoost splits its messages at colons
         return name, mean, self.measure.higher_is_better
@@ -286,20 +290,21 @@ class _Rows:
         )
 
     def list_weight(self) -> Tensor:
-        """Return the mean weight of the rows of each list."""
+        """Return the weight of each list, see `ltr.lists.split_weights`."""
         if self.weight is None:
             return torch.ones(len(self.sizes), dtype=torch.float64)
         if len(self.weight) == len(self.sizes):
             return self.weight
-        total = torch.zeros(len(self.sizes), dtype=torch.float64).index_add(0, self.number, self.weight)
-        return total / self.sizes
+        return split_weights(self.weight, self.number, self.labels)[0]
+
+    def total_weight(self) -> Tensor:
+        """Return the sum of the weights of the rows of each list."""
+        if self.weight is None or len(self.weight) == len(self.sizes):
+            return self.list_weight() * self.sizes
+        return torch.zeros(len(self.sizes), dtype=torch.float64).index_add(0, self.number, self.weight)
 
     def item_weight(self) -> Tensor | None:
-        """Return the weight of each row relative to the mean of its list; None where all are the same in each list."""
+        """Return the weight of each row relative to that of its list; None where all are the same in each list."""
         if self.weight is None or len(self.weight) == len(self.sizes):
             return None
-        starts = self.sizes.cumsum(0) - self.sizes
-        if bool((self.weight == self.weight[starts][self.number]).all()):
-            return None
-        mean = self.list_weight()
-        return self.weight / torch.where(mean > 0, mean, 1.0)[self.number]
+        return split_weights(self.weight, self.number, self.labels)[1]

@@ -1,10 +1,24 @@
 """Check ranked lists, the inputs of every loss and metric, and bring them into one form.
 
-Every loss takes ``(scores, labels, *, mask=None, weight=None, qid=None)``, every metric the same without weights:
+Every loss takes ``(scores, labels, *, mask=None, weight=None, list_weight=None, qid=None)``, every metric the same
+without weights:
 
 * the last axis is the list, leading axes are a batch; a 1-D call is one list;
 * ``mask`` is boolean, True where an item is real: padding never changes a value;
-* ``qid`` instead gives flat, ragged lists: 1-D inputs, equal ids form a list, in any order.
+* ``qid`` instead gives flat, ragged lists: 1-D inputs, equal ids form a list, in any order;
+* ``weight`` weighs the items of a list against each other, ``list_weight`` the lists against each other.
+
+*Weights of rows.* Everything that takes one weight v_i for each row (`sample_weight` of rankers, the weights of a
+booster's data, the key ``data.weight`` of a run) reads it as two weights (`split_weights`). A list q has the weight
+
+    V_q = the mean of v_i over its rows of the lowest label,
+
+which is label 0 in nearly every list, and its rows have the relative weights ``w_i = v_i / V_q`` in it. The mean of a
+loss or a statistic L over lists is ``sum over q of V_q L_q(w) / sum over q of V_q``. So a weight that is the same for
+all rows of a query is a weight of the query: 2 counts as the query twice, and 0 leaves it out. Weights of the relevant
+rows alone, such as 1 / propensity of a click or a weight of the positives beside negatives of weight 1, weigh rows and
+no lists. Rows of weight 0 are left out first. Where there are no queries, one list has no weight, and the weights of
+rows go to the loss as they are.
 
 Labels are relevances of 0 or more. A negative label is refused everywhere, even where only the order of labels counts:
 it nearly always marks padding, as in other toolkits, and would be ranked like an item. A batch of lists of one item is
@@ -216,6 +230,81 @@ def check_qid(scores: Tensor, qid: Tensor | None) -> None:
         raise ValueError(f"qid goes with flat 1-D input, got scores of shape {tuple(scores.shape)}")
     if qid.is_floating_point() or qid.is_complex() or qid.dtype == torch.bool:
         raise TypeError(f"qid must be of an integer type, got {qid.dtype}")
+
+
+def weights_of_lists(list_weight: Tensor, scores: Tensor, qid: Tensor | None) -> Tensor:
+    """Check the weights of lists, and return one for each list: ``(*batch,)``, or ``(lists,)`` with qid.
+
+    Args:
+        list_weight: nonnegative weight of each list, ``(*batch,)``; with qid the weight of each item's list,
+            ``(items,)``.
+        scores: the scores, ``(*batch, list)``.
+        qid: the list of each item of flat input; the weights returned are in the order in which ids first appear.
+
+    Raises:
+        TypeError: weights that are not a tensor.
+        ValueError: another shape, weights that are not finite and nonnegative, or that differ within a list.
+
+    Examples:
+        >>> qid = torch.tensor([7, 5, 7])
+        >>> weights_of_lists(torch.tensor([2.0, 1.0, 2.0]), torch.zeros(3), qid).tolist()
+        [2.0, 1.0]
+    """
+    if not isinstance(list_weight, Tensor):
+        raise TypeError(f"list_weight must be a torch tensor, got {type(list_weight).__name__}")
+    shape = scores.shape[:-1] if qid is None else scores.shape
+    if list_weight.shape != shape:
+        rule = "one weight for each list" if qid is None else "for each item the weight of its list"
+        raise ValueError(f"list_weight must have {rule}, {tuple(shape)}, got {tuple(list_weight.shape)}")
+    weights = list_weight.detach()
+    if not weights.is_floating_point():
+        weights = weights.to(scores.dtype)
+    if not (_all_finite(weights) and bool((weights >= 0).all())):
+        bad = weights[~(torch.isfinite(weights) & (weights >= 0))]
+        raise ValueError(f"list_weight must be finite and nonnegative, got {float(bad[0]):g}")
+    if qid is None:
+        return weights
+    number = numbered(qid)
+    of_lists = weights.new_zeros(int(number.max()) + 1 if len(number) else 0).index_copy(0, number, weights)
+    different = (of_lists[number] != weights).nonzero().squeeze(-1)
+    if len(different):
+        at = different[0]
+        both = f"{float(of_lists[number[at]]):g} and {float(weights[at]):g}"
+        raise ValueError(f"list_weight must be the same for all items of a list, got {both} in list {int(qid[at])}")
+    return of_lists
+
+
+def split_weights(weight: Tensor, number: Tensor, labels: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Return the weight of each list, and the weights of its rows relative to it; see the top of this module.
+
+    Args:
+        weight: weight of each row, (rows,), >= 0.
+        number: the number of each row's list, from 0, (rows,).
+        labels: the label of each row, (rows,).
+
+    Returns:
+        The mean weight of each list's rows of the lowest label, of those with a weight above 0, (lists,), 0 for a list
+        without one; and each row's weight divided by that of its list, (rows,), None where it is 1 for all rows of a
+        positive weight.
+
+    Examples:
+        >>> number, labels = torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 1, 0])
+        >>> split_weights(torch.tensor([2.0, 2.0, 6.0, 3.0]), number, labels)
+        (tensor([2., 3.]), tensor([1., 1., 2., 1.]))
+        >>> split_weights(torch.tensor([2.0, 2.0, 5.0, 5.0]), number, labels)
+        (tensor([2., 5.]), None)
+    """
+    lists = int(number.max()) + 1 if len(number) else 0
+    labels = labels.to(weight.dtype).masked_fill(weight == 0, math.inf)
+    lowest = labels.new_full((lists,), math.inf).scatter_reduce(0, number, labels, "amin")
+    rows = ((weight > 0) & (labels == lowest[number])).nonzero().squeeze(-1)
+    at, of_rows = number[rows], weight[rows]
+    largest = weight.new_zeros(lists).scatter_reduce(0, at, of_rows, "amax")
+    # sums of large weights leave the floating point range; and the mean of equal weights is each of them exactly
+    shares = weight.new_zeros(lists).index_add(0, at, of_rows / largest[at])
+    mean = largest * torch.where(largest > 0, shares / torch.bincount(at, minlength=lists), 0.0)
+    relative = weight / mean.where(mean > 0, 1.0)[number]
+    return mean, None if bool(((relative == 1) | (weight == 0)).all()) else relative
 
 
 def _all_finite(values: Tensor) -> bool:

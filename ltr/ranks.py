@@ -24,9 +24,10 @@ from torch import Tensor
 
 from ltr.checks import as_float, one_of
 from ltr.lists import Lists, as_lists
-from ltr.statistics import GainName, RankStatistic
+from ltr.statistics import GAIN, GainName, RankStatistic
 
 __all__ = [
+    "GAIN",
     "GainName",
     "check_finite",
     "gains_of",

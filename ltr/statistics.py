@@ -34,6 +34,7 @@ from ltr.checks import (
     imported,
     is_trusting,
     is_whole,
+    nearest,
     one_of,
     without_spaces,
 )
@@ -43,6 +44,8 @@ __all__ = ["RankStatistic", "StatisticKind", "register_statistic"]
 FloatArray = NDArray[np.float64]
 GainName = Literal["linear", "exp2"]
 """Gain of a label: the label itself, or ``2**label - 1``."""
+GAIN: GainName = "exp2"
+"""Gain of a label unless another is named, as in LightGBM, XGBoost and the papers on web search."""
 Cutoff = Literal["may", "must", "never"]
 """Whether ``@N`` may, must or must not follow the name of a statistic."""
 ShareOf = Literal["", "pairs", "top", "positives"]
@@ -58,7 +61,16 @@ _TRIAL = 5  # length of the list on which a new statistic is tried
 
 
 class UnknownStatisticError(ValueError):
-    """No statistic has this name; errors about the options of a known one are plain ValueErrors."""
+    """No statistic has this name; errors about the options of a known one are plain ValueErrors.
+
+    Attributes:
+        known: the names that there are.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.known = tuple(_KINDS)
+        hint = nearest(name[:80], self.known)
+        super().__init__(f"statistic: unknown name {name!r:.80}{hint}; known are {', '.join(self.known)}")
 
 
 @dataclass(frozen=True)
@@ -547,7 +559,7 @@ def _kind_of(name: str) -> StatisticKind:
     if module and (is_trusting() or not known):  # what is registered already runs nothing
         imported(f"statistic {name}", module)
     if own not in _KINDS or (module and not _KINDS[own].checked):
-        raise UnknownStatisticError(f"statistic: unknown name {name!r:.80}; known are {', '.join(_KINDS)}")
+        raise UnknownStatisticError(name)
     return _KINDS[own]
 
 

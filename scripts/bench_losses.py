@@ -98,13 +98,13 @@ def _plain_list_mle(scores: Tensor, labels: Tensor, there: Tensor | None) -> Ten
 
 def _plain_smooth(scores: Tensor, labels: Tensor, there: Tensor | None) -> Tensor:
     """Return the shortfall of the DCG with smooth positions."""
-    scores, labels = _at_the_end(scores, there), labels if there is None else labels.clamp(min=0)
+    scores, gains = _at_the_end(scores, there), torch.exp2(labels.clamp(min=0).to(scores.dtype)) - 1
     discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 3, dtype=scores.dtype))
     position = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)).sum(-1) - 0.5
     whole = position.detach().long()
     here, following = discounts[whole], discounts[whole + 1]
-    value = (labels * (here + (position - whole) * (following - here))).sum(-1)
-    return (1.0 - value / (labels.sort(-1, descending=True).values * discounts[:-1]).sum(-1)).mean()
+    value = (gains * (here + (position - whole) * (following - here))).sum(-1)
+    return (1.0 - value / (gains.sort(-1, descending=True).values * discounts[:-1]).sum(-1)).mean()
 
 
 def _plain_lambda(scores: Tensor, labels: Tensor, there: Tensor | None, k: int | None = None) -> Tensor:
@@ -112,10 +112,11 @@ def _plain_lambda(scores: Tensor, labels: Tensor, there: Tensor | None, k: int |
     discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 2, dtype=scores.dtype))
     discounts[k:] *= 0.0 if k is not None else 1.0
     own = discounts[_at_the_end(scores, there).argsort(-1, descending=True).argsort(-1)]
-    gain = F.relu((labels.unsqueeze(-1) - labels.unsqueeze(-2)).to(scores.dtype))
+    gains = torch.exp2(labels.clamp(min=0).to(scores.dtype)) - 1
+    gain = F.relu(gains.unsqueeze(-1) - gains.unsqueeze(-2))
     if there is not None:
-        gain, labels = gain * there.unsqueeze(-2), labels.clamp(min=0)
-    ideal = (labels.sort(-1, descending=True).values * discounts).sum(-1)
+        gain = gain * there.unsqueeze(-2)
+    ideal = (gains.sort(-1, descending=True).values * discounts).sum(-1)
     change = gain * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
     return ((change * F.softplus(scores.unsqueeze(-2) - scores.unsqueeze(-1))).sum((-2, -1)) / ideal).mean()
 

@@ -20,7 +20,7 @@ import torch
 from _bench import Form, Json, Study
 from torch import Tensor
 
-from ltr.metrics import parse_measure
+from ltr.metrics import Measure, parse_measure
 
 Call = Callable[[], float]  # the mean value of the lists
 
@@ -33,15 +33,20 @@ _BATCH = (8_000, 40)
 _RANX_LONGEST = 100_000  # it keeps a name for every item
 
 
+def _measure(metric: str) -> Measure:
+    """Return our measure, with the gain that the other libraries take."""
+    return parse_measure("ndcg(gain=linear)" if metric == "ndcg" else metric)
+
+
 def _ltr(metric: str, scores: Tensor, labels: Tensor) -> Call:
-    measure = parse_measure(metric)
+    measure = _measure(metric)
     return lambda: float(measure(scores, labels).mean())
 
 
 def _ltr_flat(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
     if scores.ndim == 1:
         return None
-    measure, qid = parse_measure(metric), torch.arange(len(scores)).repeat_interleave(scores.shape[1])
+    measure, qid = _measure(metric), torch.arange(len(scores)).repeat_interleave(scores.shape[1])
     flat = scores.reshape(-1), labels.reshape(-1)
     return lambda: float(measure(*flat, qid=qid).mean())
 

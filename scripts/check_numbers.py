@@ -45,9 +45,9 @@ LOSSES = (
     "ranknet(pairs=sum)",
     "p_norm_push(p=2)",
     "p_norm_push(p=4,inner=logistic)",
-    "lambda(statistic=mrr@5,gain=exp2)",
+    "lambda(statistic=mrr@5,gain=linear)",
     "smooth(statistic=dcg@10)",
-    "smooth(statistic=dcg,temperature=0.1,gain=exp2)",
+    "smooth(statistic=dcg,temperature=0.1,gain=linear)",
     "smooth(statistic=wrs,pairs=sum)",
     "smooth(statistic=pauc@4)",
     "smooth(statistic=power(p=3))",
@@ -70,7 +70,7 @@ MEASURES = (
     *STATISTICS,
     "ndcg",
     "ndcg@5",
-    "ndcg(gain=exp2)@10",
+    "ndcg(gain=linear)@10",
     "mrr@3",
     "map",
     "precision@5",
@@ -78,7 +78,7 @@ MEASURES = (
     "statistic(mrr)",
     "normalized(pauc@4)",
     "normalized(power(p=2))",
-    "dcg(base=e,gain=exp2)@10",
+    "dcg(base=e,gain=linear)@10",
 )
 BINARY_MEASURES = ("auc", "pairwise_misranking_error")
 TIES = ("resolved", "subrank", "average", "optimistic")

@@ -47,8 +47,8 @@ def scikit_learn(chosen: list[Json]) -> Values:
     from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
     return {
-        "average ndcg": _each(chosen, lambda s, y: ndcg_score([y], [s])),
-        "average ndcg@5": _each(chosen, lambda s, y: ndcg_score([y], [s], k=5)),
+        "average ndcg(gain=linear)": _each(chosen, lambda s, y: ndcg_score([y], [s])),
+        "average ndcg(gain=linear)@5": _each(chosen, lambda s, y: ndcg_score([y], [s], k=5)),
         "average auc": _each(chosen, lambda s, y: roc_auc_score(y > 0, s)),
         "subrank map": _each(chosen, lambda s, y: average_precision_score(y > 0, s)),
     }
@@ -67,8 +67,8 @@ def torchmetrics(chosen: list[Json]) -> Values:
 
     ndcg, plain = retrieval.retrieval_normalized_dcg, [x for x in chosen if not x["tied"]]
     found = {
-        "average ndcg": _each(chosen, on(ndcg, False)),
-        "average ndcg@5": _each(chosen, on(ndcg, False, top_k=5)),
+        "average ndcg(gain=linear)": _each(chosen, on(ndcg, False)),
+        "average ndcg(gain=linear)@5": _each(chosen, on(ndcg, False, top_k=5)),
         "average auc": _each(chosen, on(lambda s, y: classification.binary_auroc(s, y.long()), True)),
     }
     for name, function, options in (
@@ -93,7 +93,13 @@ def pytrec_eval(chosen: list[Json]) -> Values:
 
     plain = [x for x in chosen if not x["tied"]]
     qrels, run = _trec(plain)
-    names = {"ndcg": "ndcg", "ndcg_cut_5": "ndcg@5", "recip_rank": "mrr", "map": "map", "P_5": "precision@5"}
+    names = {
+        "ndcg": "ndcg(gain=linear)",
+        "ndcg_cut_5": "ndcg(gain=linear)@5",
+        "recip_rank": "mrr",
+        "map": "map",
+        "P_5": "precision@5",
+    }
     names["recall_5"] = "recall@5"
     found = trec.RelevanceEvaluator(qrels, set(names)).evaluate(run)
     return {f"untied {own}": [found[str(at)][name] for at in range(len(plain))] for name, own in names.items()}
@@ -101,16 +107,21 @@ def pytrec_eval(chosen: list[Json]) -> Values:
 
 def ir_measures(chosen: list[Json]) -> Values:
     """What trec_eval and cwl_eval compute."""
-    names = {"nDCG@5": "ndcg@5", "RR": "mrr", "RR@2": "mrr@2", "AP": "map", "P@5": "precision@5", "R@5": "recall@5"}
+    names = {
+        "nDCG@5": "ndcg(gain=linear)@5",
+        "RR": "mrr",
+        "RR@2": "mrr@2",
+        "AP": "map",
+        "P@5": "precision@5",
+        "R@5": "recall@5",
+    }
     names |= {"AP@5": "map@5", "Rprec": "rprec", "Bpref": "bpref", "Success@1": "success@1", "Success@5": "success@5"}
     return _by_ir_measures(chosen, names | {"RBP(p=0.8,rel=1)": "rbp", "RBP(p=0.5,rel=1)": "rbp(p=0.5)"})
 
 
 def gdeval(chosen: list[Json]) -> Values:
     """Five decimals of what TREC's web track computes, for grades up to 4."""
-    return _by_ir_measures(
-        chosen, {"ERR@5": "err@5", "ERR@20": "err@20", "nDCG(dcg='exp-log2')@5": "ndcg(gain=exp2)@5"}
-    )
+    return _by_ir_measures(chosen, {"ERR@5": "err@5", "ERR@20": "err@20", "nDCG(dcg='exp-log2')@5": "ndcg@5"})
 
 
 def _by_ir_measures(chosen: list[Json], names: dict[str, str]) -> Values:
@@ -139,8 +150,8 @@ def allrank(chosen: list[Json]) -> Values:
         return value
 
     return {
-        "untied ndcg(gain=exp2)": _each(plain, on(metrics.ndcg, None, False)),
-        "untied ndcg(gain=exp2)@5": _each(plain, on(metrics.ndcg, [5], False)),
+        "untied ndcg": _each(plain, on(metrics.ndcg, None, False)),
+        "untied ndcg@5": _each(plain, on(metrics.ndcg, [5], False)),
         "untied mrr": _each(plain, on(metrics.mrr, None, True)),
         "untied mrr@2": _each(plain, on(metrics.mrr, [2], True)),
     }

@@ -260,7 +260,7 @@ def test_delong_of_equal_and_of_certain_rankers():
     assert (certain.p, certain.difference.low, certain.difference.high) == (0.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("measure", ["auc", "dcg@10", "ndcg(gain=exp2)"])
+@pytest.mark.parametrize("measure", ["auc", "dcg@10", "ndcg(gain=linear)"])
 def test_the_bootstrap_draws_relevant_items_among_themselves(measure):
     a, b, labels = one_list(3, n=20)
     labels[:3] = torch.tensor([3, 1, 1]) if measure != "auc" else labels[:3]

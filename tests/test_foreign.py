@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import xgboost
 from scipy.stats import rankdata
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import (
@@ -419,9 +420,25 @@ def test_a_class_of_another_library_with_the_name_of_a_ranker_is_not_taken_for_i
 def test_what_cannot_be_weighted_by_row_is_refused():
     X, y, qid = np.repeat(np.arange(24.0)[:, None], 2, axis=1), np.arange(24) % 2, np.arange(24) // 8
     ranker = TwoStageRanker(xgboost.XGBRanker(n_estimators=2), STAGE, 4, choose=False)
-    with pytest.raises(ValueError, match="sample_weight: XGBRanker takes a weight for each list, not for each row"):
+    with pytest.raises(ValueError, match="sample_weight: XGBRanker takes weights of queries only"):
         ranker.fit(X, y, qid, sample_weight=1.0 + y)
     ranker.fit(X, y, qid, sample_weight=np.arange(24) > 1)  # rows of weight 0 are left out, and no weight is left
+
+
+@pytest.mark.parametrize("model", [xgboost.XGBRanker(n_estimators=4), lightgbm.LGBMRanker(n_estimators=4, verbose=-1)])
+def test_weights_of_queries_reach_boosters_that_rank(model):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(240, 3)), rng.permutation(np.arange(240) % 12)
+    y, weights = (X[:, 0] + rng.normal(size=240) > 0).astype(int), np.where(qid % 5 == 0, 50.0, 1.0)
+    plain, weighted = (
+        EstimatorRanker(clone(model)).fit(X, y, qid, sample_weight=w).predict(X) for w in (None, weights)
+    )
+    order = np.argsort(qid, kind="stable")
+    own = clone(model)
+    given = weights[order] if isinstance(own, lightgbm.LGBMRanker) else weights[order][::20]
+    own.fit(X[order], y[order], group=np.full(12, 20), sample_weight=given)
+    np.testing.assert_allclose(weighted, own.predict(X), rtol=1e-5, atol=1e-6)
+    assert np.abs(weighted - plain).max() > 0.01
 
 
 # --- columns by name -------------------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ def test_the_pairs_of_the_top_are_counted_one_by_one(name, weighted, top):
     slopes, curvatures = np.zeros(24), np.zeros(24)
     for one in range(4):
         rows = np.flatnonzero(number == one)
-        own = weight[rows] / weight[rows].mean()
+        own = weight[rows] / weight[rows][labels[rows] == labels[rows].min()].mean()
         first = {i for i in rows.tolist() if (scores[rows] > scores[i]).sum() < top}
         found, total = np.zeros((2, 24)), 0.0
         for (i, u), (k, v) in itertools.permutations(zip(rows.tolist(), own, strict=True), 2):
@@ -183,7 +183,7 @@ def test_the_pairs_of_the_top_are_counted_one_by_one(name, weighted, top):
                 pair = derivatives(loss, z, torch.tensor([1.0, 0.0]), torch.tensor([0, 0]))
                 found[:, [i, k]] += u * v * np.array([x.numpy() for x in pair])
                 total += u * v
-        scale = weight[rows].mean() * len(rows) / (total if loss.pairs == "mean" and total > 0 else 1.0)
+        scale = weight[rows].sum() / (total if loss.pairs == "mean" and total > 0 else 1.0)
         slopes += scale * found[0]
         curvatures += scale * found[1]
     gradient, hessian = objective(name, top=top)(labels, scores, weight if weighted else None, sizes)
@@ -218,7 +218,11 @@ def test_weights_of_lists_and_of_rows():
     weight = np.array([2.0, 1.0, 1.0, 1.0])
     gradient, _ = objective("ranknet(reduction=sum)")(labels[:4], scores[:4], weight, [4])
     twice, _ = objective("ranknet(reduction=sum)")(*(np.r_[x[0], x[:4]] for x in (labels, scores)), None, [5])
-    np.testing.assert_allclose(gradient, np.r_[twice[0] + twice[1], twice[2:]] * weight.mean(), rtol=1e-6)
+    of_list = weight[labels[:4] == labels[:4].min()].mean()
+    np.testing.assert_allclose(gradient, np.r_[twice[0] + twice[1], twice[2:]] * of_list, rtol=1e-6)
+    gradient, _ = objective("ranknet")(labels[:4], scores[:4], weight, [4])
+    twice, _ = objective("ranknet")(*(np.r_[x[0], x[:4]] for x in (labels, scores)), None, [5])
+    np.testing.assert_allclose(gradient, np.r_[twice[0] + twice[1], twice[2:]], rtol=1e-6)
 
 
 def test_steps_stay_short_where_all_is_lost():
@@ -285,6 +289,40 @@ def test_the_interfaces_of_lightgbm_train_the_same_model():
     ranker.fit(X, y, group=sizes, eval_set=[(Xt, yt)], eval_group=[sizes_t], eval_metric=metric("ndcg@10"))
     np.testing.assert_allclose(ranker.predict(Xt), scores, rtol=1e-6)
     assert "ndcg@10" in ranker.evals_result_["valid_0"]
+
+
+@pytest.mark.parametrize("measure", ["mrr", "ndcg(gain=linear)@3", "pairwise_misranking_error"])
+def test_early_stopping_goes_by_our_metric(measure):
+    """LGBMRanker has metrics of its own, at the first of which that no longer improves it would stop."""
+    lightgbm = pytest.importorskip("lightgbm")
+    X, y, sizes = data(lists=20)
+    Xt, yt, sizes_t = data(1, lists=20)
+    if measure == "pairwise_misranking_error":
+        y, yt = np.minimum(y, 1), np.minimum(yt, 1)
+    options = {"num_threads": 1, "verbose": -1, "learning_rate": 0.3, "min_data_in_leaf": 5, "metric": "None"}
+    stopping = lightgbm.early_stopping(6, verbose=False)
+    found = {}
+    ranker = lightgbm.LGBMRanker(objective=objective("ranknet"), n_estimators=100, **options)
+    ranker.fit(
+        X, y, group=sizes, eval_set=[(Xt, yt)], eval_group=[sizes_t], eval_metric=metric(measure), callbacks=[stopping]
+    )
+    found["LGBMRanker"] = ranker.best_iteration_, ranker.evals_result_["valid_0"]
+    train = lightgbm.Dataset(X, y, group=sizes)
+    seen = {}
+    booster = lightgbm.train(
+        {**options, "objective": objective("ranknet")},
+        train,
+        100,
+        valid_sets=[lightgbm.Dataset(Xt, yt, group=sizes_t, reference=train)],
+        feval=metric(measure),
+        callbacks=[lightgbm.early_stopping(6, verbose=False), lightgbm.record_evaluation(seen)],
+    )
+    found["train"] = booster.best_iteration, seen["valid_0"]
+    for best, values in found.values():
+        assert set(values) == {measure}
+        better = np.argmin if measure == "pairwise_misranking_error" else np.argmax
+        assert best == better(values[measure]) + 1
+        assert len(values[measure]) == best + 6
 
 
 def test_the_interfaces_of_xgboost_train_the_same_model():

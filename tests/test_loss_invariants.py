@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ltr.losses import RankingLoss, parse_loss, transforms
+from ltr.metrics import RankingMetrics
 from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
 from tests.test_listwise import NAMES
 from tests.tiers import examples
@@ -99,6 +100,78 @@ def test_flat_lists_in_any_order_under_any_ids(name, loss, data):
             assert close(grads[qid[order] == one].sort().values, own_grad)
         else:
             assert gradients_close(name, torch.empty_like(grads).index_copy(0, order, grads)[qid == one], own_grad)
+
+
+@all_losses
+@many
+@given(data=st.data())
+def test_a_weight_of_2_counts_as_the_list_twice_and_0_as_no_list(name, data):
+    alone = [data.draw(a_list(name)) for _ in range(3)]
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=3, max_size=3))
+    lists = torch.arange(3).repeat_interleave(torch.tensor([len(scores) for scores, _ in alone]))
+    scores, labels = (torch.cat(parts) for parts in zip(*alone, strict=True))
+    of_items = torch.tensor(counts, dtype=torch.float64)[lists]
+    order = torch.tensor(data.draw(st.permutations(range(len(lists)))), dtype=torch.int64)
+    present = lists.unique()  # a list without items has no id
+    copies = [q for q in present.tolist() for _ in range(counts[q])]
+    repeated = torch.cat([lists[:0], *((lists == q).nonzero().squeeze(-1) for q in copies)])
+    numbers = torch.tensor([at for at, q in enumerate(copies) for _ in alone[q][0]], dtype=torch.int64)
+    found = parse_loss(name)
+    for reduction in ("mean", "sum", "none"):
+        found.reduction = reduction
+        flat = scores[order], labels[order]
+        value, grad = value_and_grad(found, *flat, qid=lists[order], list_weight=of_items[order])
+        expected, of_copies = value_and_grad(found, scores[repeated], labels[repeated], qid=numbers)
+        assert close(value.sum(), expected.sum())
+        if not name.startswith(("lambda", "smooth")):  # of equal items one stands higher; kinks at whole positions
+            own = torch.zeros_like(scores).index_add(0, repeated, of_copies)
+            assert close(torch.zeros_like(grad).index_copy(0, order, grad), own)
+        length = max(len(scores) for scores, _ in alone) + 1
+        padded = [torch.full((3, length), fill, dtype=torch.float64) for fill in (math.nan, 0.0)]
+        mask = torch.arange(length) < torch.tensor([len(scores) for scores, _ in alone]).unsqueeze(-1)
+        for tensor, values in zip(padded, (scores, labels), strict=True):
+            tensor[mask] = values.double()
+        whole = found(*padded, mask=mask, list_weight=torch.tensor(counts))
+        if len(present) == 3:
+            assert close(whole.sum(), expected.sum())
+            if reduction == "none":
+                assert close(whole[torch.tensor(list(dict.fromkeys(lists[order].tolist())))], value)
+
+
+@pytest.mark.parametrize("name", ["ranknet", "softmax", "lambda(statistic=dcg)"])
+def test_extreme_weights_of_lists_keep_values_and_gradients_finite(name):
+    scores = torch.tensor([[-1.0, 1.0], [2.0, 0.0], [-3e5, 3e5]])
+    labels = torch.tensor([[1, 0], [1, 0], [1, 0]])
+    loss = parse_loss(name)
+    for weights in ([1e38, 3e38, 2e38], [1e-38, 3e-38, 2e-38], [0.0, 0.0, 0.0]):
+        value, grad = value_and_grad(loss, scores, labels, list_weight=torch.tensor(weights))
+        expected = loss(scores, labels, list_weight=torch.tensor([1.0, 3.0, 2.0])) if weights[0] else torch.zeros(())
+        assert torch.allclose(value, expected, rtol=1e-3)
+        assert grad.isfinite().all()
+    loss.reduction = "sum"
+    _, grad = value_and_grad(loss, scores, labels, list_weight=torch.tensor([1e38, 3e38, 2e38]))
+    assert grad.isfinite().all()
+
+
+BAD_WEIGHTS = [
+    (torch.tensor([1.0, 2.0, 3.0]), None, ValueError, r"list_weight must have one weight for each list, \(2,\), got"),
+    ([1.0, 2.0], None, TypeError, "list_weight must be a torch tensor, got list"),
+    (torch.tensor([1.0, -2.0]), None, ValueError, "list_weight must be finite and nonnegative, got -2"),
+    (torch.tensor([1.0, math.nan]), None, ValueError, "list_weight must be finite and nonnegative, got nan"),
+    (torch.tensor([1.0, 2.0]), [7, 7, 9, 9], ValueError, r"for each item the weight of its list, \(4,\), got \(2,\)"),
+    (torch.tensor([1, 1, 2, 3]), [7, 7, 9, 9], ValueError, "same for all items of a list, got 3 and 2 in list 9"),
+]
+
+
+@pytest.mark.parametrize(("weights", "qid", "error", "message"), BAD_WEIGHTS)
+def test_bad_weights_of_lists_are_named(weights, qid, error, message):
+    scores, labels = torch.zeros(2, 2), torch.tensor([[1, 0], [1, 0]])
+    if qid is not None:
+        scores, labels, qid = scores.reshape(-1), labels.reshape(-1), torch.tensor(qid)
+    with pytest.raises(error, match=message):
+        parse_loss("ranknet")(scores, labels, qid=qid, list_weight=weights)
+    with pytest.raises(error, match=message):
+        RankingMetrics(["mrr"]).update(scores, labels, qid=qid, list_weight=weights)
 
 
 @all_losses
@@ -216,3 +289,59 @@ def test_lists_of_one_item_are_refused_unless_they_are_meant(name, loss):
     assert [value.shape for value in meant] == [(), (1,), (2, 4), (8,), (2,)]
     if name != "logistic":  # a loss of items
         assert not any(value.any() for value in meant)
+
+
+@all_losses
+@pytest.mark.parametrize("form", ["batch", "list_weight", "flat", "none"])
+def test_scores_beyond_float16_give_nan_and_others_an_error(name, form):
+    scores, labels = torch.tensor([[1.0, -2.0, 0.5], [0.0, 1.0, 2.0]]), torch.tensor([[1, 0, 0], [0, 1, 0]])
+    loss, options = parse_loss(name), {}
+    loss.reduction = "none" if form == "none" else "mean"
+    if form == "list_weight":
+        options = {"list_weight": torch.tensor([1.0, 3.0])}
+    if form == "flat":
+        options, scores, labels = {"qid": torch.arange(6) // 3}, scores.reshape(-1), labels.reshape(-1)
+    half = scores.half().requires_grad_()
+    value = loss(half, labels, **options)
+    torch.testing.assert_close(value, loss(scores, labels, **options), rtol=1e-6, atol=0)
+    assert torch.autograd.grad(value.sum(), half)[0].isfinite().all()
+    for far in (math.inf, -math.inf, math.nan):
+        wrong = scores.clone()
+        wrong.view(-1)[1] = far
+        overflown = wrong.half().requires_grad_()
+        value = loss(overflown, labels, **options)
+        (grad,) = torch.autograd.grad(value.sum(), overflown)
+        assert value.isnan().any()
+        assert grad.view(-1)[1].isnan()
+        mask = torch.ones_like(labels, dtype=torch.bool)
+        mask.view(-1)[1] = False
+        value = loss(overflown, labels, mask=mask, **options)  # padding never matters
+        assert value.isfinite().all()
+        assert torch.autograd.grad(value.sum(), overflown)[0].isfinite().all()
+        for dtype in (torch.bfloat16, torch.float32, torch.float64):
+            with pytest.raises(ValueError, match="scores must be finite"):
+                loss(wrong.to(dtype), labels, **options)
+        with torch.autocast("cpu", dtype=torch.float16):  # the last layer may have raised them
+            assert loss(wrong, labels, **options).isnan().any()
+        with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(ValueError, match="scores must be finite"):
+            loss(wrong, labels, **options)
+
+
+def test_a_gradient_scaler_skips_a_step_that_overflows_and_goes_on():
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(4, 1)
+    optimizer, scaler = torch.optim.SGD(layer.parameters(), lr=0.1), torch.amp.GradScaler("cpu", init_scale=4.0)
+    x, labels = torch.randn(8, 6, 4), torch.randint(0, 2, (8, 6))
+    loss, moved = parse_loss("ranknet"), []
+    for size in (1.0, 1e6, 1.0):  # the second batch leaves the range of float16
+        before = layer.weight.detach().clone()
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            value = loss(layer(size * x).squeeze(-1), labels)
+        scaler.scale(value).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        moved.append(not torch.equal(layer.weight, before))
+    assert moved == [True, False, True]
+    assert scaler.get_scale() == 2.0
+    assert layer.weight.isfinite().all()

@@ -541,7 +541,7 @@ def test_a_loss_passes_through_parse():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("rank_net", "unknown name 'rank_net'; known are ranknet, hinge"),
+        ("rank_net", r"unknown name 'rank_net' \(did you mean 'ranknet'\?\); known are ranknet, hinge"),
         ("rank net", "loss must read name"),
         ("p_norm_push(p=1 0)", "p must be a number, got '1 0'"),
         ("", "must read name"),

@@ -224,3 +224,34 @@ def test_torchmetrics_agrees_over_processes(processes):
     for found in processes:
         for way, (first, again) in found["torchmetrics"].items():
             assert first == again == pytest.approx(found[way]["means"]["ndcg@3"], abs=1e-15)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("ties", ["resolved", "average", "subrank", "optimistic"])
+def test_a_weight_of_2_counts_as_the_list_twice_and_0_as_no_list(joined, ties):
+    counts = torch.arange(12) % 4
+    weighted, repeated = (RankingMetrics(MEASURES, ties=ties, joined=joined) for _ in range(2))
+    copies = itertools.count(100)
+    for number, (scores, labels) in enumerate(lists()):
+        at = torch.full((len(scores),), number)
+        weighted.update(scores, labels, qid=at, list_weight=counts[at])
+        for _ in range(counts[number]):
+            repeated.update(scores, labels, qid=torch.full((len(scores),), next(copies)))
+    again = RankingMetrics(MEASURES, ties=ties, joined=joined)
+    again.load_state_dict(weighted.state_dict())
+    again.merge(RankingMetrics(MEASURES, ties=ties, joined=joined))
+    for metrics in (weighted, again):
+        assert metrics.compute() == pytest.approx(repeated.compute(), rel=1e-12)
+        assert metrics.weights().tolist() == counts.tolist()
+    defined = {name: values[counts > 0].isfinite().sum() for name, values in expected(ties=ties).items()}
+    assert weighted.counts() == defined
+
+
+def test_weights_of_lists_come_in_every_call_or_in_none_and_with_ids_where_lists_are_joined():
+    scores, labels = torch.tensor([[1.0, 2.0]]), torch.tensor([[0, 1]])
+    metrics = RankingMetrics(["mrr"])
+    metrics.update(scores, labels, list_weight=torch.tensor([2.0]))
+    with pytest.raises(ValueError, match="list_weight must be given in every call or in none"):
+        metrics.update(scores, labels)
+    with pytest.raises(ValueError, match="list_weight goes with qid where lists are joined"):
+        RankingMetrics(["mrr"], joined=True).update(scores, labels, list_weight=torch.tensor([2.0]))

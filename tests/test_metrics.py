@@ -11,9 +11,12 @@ import torch
 from sklearn.metrics import average_precision_score, dcg_score, ndcg_score, roc_auc_score
 
 from ltr import metrics
+from ltr.gbdt import metric
+from ltr.losses import lambda_loss, parse_loss, smooth_statistic_loss
 from ltr.metrics import parse_measure, ranked
 from ltr.metrics.ranked import rank_lists, sorted_by_list
 from ltr.native import count_relevant, find_relevant, pack_keys, score_range
+from ltr.rankers import ScoreColumn
 from tests.reference import slow_value
 
 TIES = ["resolved", "subrank", "average", "optimistic"]
@@ -26,14 +29,14 @@ METRICS = {
     "wta": (metrics.rank_statistic, {"statistic": "wta"}),
     "statistic(mrr)": (metrics.rank_statistic, {"statistic": "mrr"}),
     "power(p=2)": (metrics.rank_statistic, {"statistic": "power(p=2)"}),
-    "power(p=2,gain=exp2)": (metrics.rank_statistic, {"statistic": "power(p=2)", "gain": "exp2"}),
-    "weights(0,1,1,2,gain=exp2)": (metrics.rank_statistic, {"statistic": "weights(0,1,1,2)", "gain": "exp2"}),
+    "power(p=2,gain=linear)": (metrics.rank_statistic, {"statistic": "power(p=2)", "gain": "linear"}),
+    "weights(0,1,1,2,gain=linear)": (metrics.rank_statistic, {"statistic": "weights(0,1,1,2)", "gain": "linear"}),
     "dcg": (metrics.dcg, {}),
-    "dcg(base=e,gain=exp2)@3": (metrics.dcg, {"base": np.e, "gain": "exp2", "k": 3}),
+    "dcg(base=e,gain=linear)@3": (metrics.dcg, {"base": np.e, "gain": "linear", "k": 3}),
     "ndcg": (metrics.ndcg, {}),
     "ndcg@2": (metrics.ndcg, {"k": 2}),
-    "ndcg(gain=exp2)@2": (metrics.ndcg, {"gain": "exp2", "k": 2}),
-    "normalized(pauc@2,gain=exp2)": (metrics.normalized_rank_statistic, {"statistic": "pauc@2", "gain": "exp2"}),
+    "ndcg(gain=linear)@2": (metrics.ndcg, {"gain": "linear", "k": 2}),
+    "normalized(pauc@2,gain=linear)": (metrics.normalized_rank_statistic, {"statistic": "pauc@2", "gain": "linear"}),
     "normalized(mrr)": (metrics.normalized_rank_statistic, {"statistic": "mrr"}),
     "pairwise_misranking_error": (metrics.pairwise_misranking_error, {}),
     "mrr": (metrics.mrr, {}),
@@ -42,7 +45,7 @@ METRICS = {
     "ap@2": (metrics.average_precision, {"k": 2}),
     "hits@2": (metrics.hits, {"k": 2}),
     "normalized(hits@2)": (metrics.normalized_rank_statistic, {"statistic": "hits@2"}),
-    "normalized(precision@2)": (metrics.normalized_rank_statistic, {"statistic": "precision@2", "gain": "exp2"}),
+    "normalized(precision@2)": (metrics.normalized_rank_statistic, {"statistic": "precision@2", "gain": "linear"}),
     "precision@2": (metrics.precision, {"k": 2}),
     "recall@2": (metrics.recall, {"k": 2}),
     "lift@2": (metrics.lift, {"k": 2}),
@@ -74,15 +77,16 @@ def test_functions_measures_and_evaluate_are_one(name, ties):
         ("normalized(dcg@5)", "ndcg@5"),
         ("normalized(dcg(base=e)@5)", "normalized(dcg(base=e)@5)"),
         ("statistic(auc)", "auc"),
-        ("statistic(mrr@3, gain=exp2)", "statistic(mrr@3,gain=exp2)"),
-        ("dcg(gain = exp2, base = e)", "dcg(base=e,gain=exp2)"),
-        ("dcg(base=2,gain=linear) @ 10", "dcg@10"),
+        ("statistic(mrr@3, gain=linear)", "statistic(mrr@3,gain=linear)"),
+        ("dcg(gain = linear, base = e)", "dcg(base=e,gain=linear)"),
+        ("dcg(base=2,gain=exp2) @ 10", "dcg@10"),
         (parse_measure("ap"), "ap"),
         ("map", "ap"),
         ("map_cut_5", "ap@5"),
         ("statistic(precision@3)", "precision@3"),
-        ("hits(gain=exp2)@3", "hits@3"),
-        ("normalized(recall@3, gain=exp2)", "normalized(recall@3)"),
+        ("hits(gain=linear)@3", "hits@3"),
+        ("auc(gain=linear)", "auc"),
+        ("normalized(recall@3, gain=linear)", "normalized(recall@3)"),
     ],
 )
 def test_other_spellings(text, name):
@@ -92,7 +96,10 @@ def test_other_spellings(text, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pfound@10", "none of ndcg, mrr, .* and no rank statistic: statistic: unknown name 'pfound'"),
+        ("pfound@10", "unknown name 'pfound' in 'pfound@10'; known are ndcg, mrr, .* and the rank statistics auc, wrs"),
+        ("ndgc@10", r"unknown name 'ndgc' in 'ndgc@10' \(did you mean 'ndcg'\?\)"),
+        ("average_precison", "unknown name 'average_precison'"),
+        ("percision@5", r"\(did you mean 'precision'\?\)"),
         ("Judged@10", r"measure must read name, name\(option=value\) or name@k, got 'Judged@10'"),
         ("Rprec@3", "measure rprec: takes no cutoff, got @3"),
         ("RBP(p=1)", "measure rbp: p must be a number between 0 and 1, got 1"),
@@ -153,18 +160,40 @@ def test_agrees_with_scikit_learn(seed, tied):
     assert metrics.average_precision(f, y, ties="subrank").item() == pytest.approx(expected, abs=1e-12)
     for k in (None, 3, 1000):
         expected = dcg_score([graded], [scores], k=k)
-        assert metrics.dcg(f, g, k=k, ties="average").item() == pytest.approx(expected, abs=1e-12)
+        assert metrics.dcg(f, g, k=k, gain="linear", ties="average").item() == pytest.approx(expected, abs=1e-12)
         expected = ndcg_score([graded], [scores], k=k)
-        assert metrics.ndcg(f, g, k=k, ties="average").item() == pytest.approx(expected, abs=1e-12)
+        assert metrics.ndcg(f, g, k=k, gain="linear", ties="average").item() == pytest.approx(expected, abs=1e-12)
     if not tied:
         for ties in TIES:
             assert metrics.auc(f, y, ties=ties).item() == pytest.approx(roc_auc_score(binary, scores), abs=1e-12)
 
 
-def test_exponential_gain():
-    # (2^2 - 1) / log2(3) + (2^1 - 1) / log2(2), over the ideal (2^2 - 1) / log2(2) + (2^1 - 1) / log2(3)
-    value = metrics.ndcg(torch.tensor([2.0, 1.0]), torch.tensor([1, 2]), gain="exp2").item()
-    assert value == pytest.approx((3 / np.log2(3) + 1) / (3 + 1 / np.log2(3)), abs=1e-15)
+def test_ndcg_means_one_thing_wherever_it_is_asked_for():
+    """The gain is 2^label - 1 unless another is named: in functions, names, collections, boosters, losses, rankers."""
+    scores, labels = torch.tensor([2.0, 1.0], dtype=torch.float64), torch.tensor([1, 2])
+    # (2^1 - 1) / log2(2) + (2^2 - 1) / log2(3), over the ideal (2^2 - 1) / log2(2) + (2^1 - 1) / log2(3)
+    expected = (3 / np.log2(3) + 1) / (3 + 1 / np.log2(3))
+    linear = (2 / np.log2(3) + 1) / (2 + 1 / np.log2(3))
+    collection = metrics.RankingMetrics(["ndcg@10", "nDCG@10", "ndcg_cut_10", "NDCG@10"])
+    collection.update(scores, labels)
+    ranker = ScoreColumn(0, statistic="dcg@10", normalize=True).fit([[2.0], [1.0]], [1, 2])
+    found = {
+        "function": metrics.ndcg(scores, labels).item(),
+        "statistic": metrics.normalized_rank_statistic(scores, labels, "dcg").item(),
+        "measure": metrics.parse_measure("ndcg")(scores, labels).item(),
+        "of dcg": metrics.dcg(scores, labels).item() / metrics.dcg(-scores, labels).item(),
+        "collection": collection.compute()["ndcg@10"],
+        "booster": metric("ndcg@10")(labels.numpy(), scores.numpy(), None, [2])[1],
+        "loss": 1 - smooth_statistic_loss(scores, labels, statistic="dcg", temperature=1e-3).item(),
+        "ranker": ranker.score([[2.0], [1.0]], [1, 2]),
+    }
+    assert found == pytest.approx(dict.fromkeys(found, expected), abs=1e-12)
+    swapped = lambda_loss(scores, labels, statistic="dcg", pairs="sum").item()  # (3 - 1) (1 - 1/log2 3) log(1 + e)
+    assert swapped == pytest.approx(2 * (1 - 1 / np.log2(3)) * np.log1p(np.e), rel=1e-12)
+    # names of trec_eval and ir_measures are theirs, and are written out
+    assert collection.compute() == pytest.approx({"ndcg@10": expected, "ndcg(gain=linear)@10": linear}, abs=1e-12)
+    assert str(parse_loss("lambda(statistic=dcg@10,gain=exp2)")) == "lambda(statistic=dcg@10)"
+    assert str(parse_loss("lambda(statistic=dcg@10,gain=linear)")) == "lambda(statistic=dcg@10,gain=linear)"
 
 
 # --- chosen cases ----------------------------------------------------------------------------------------------------
@@ -278,10 +307,10 @@ def test_sorted_keys_that_do_not_fit_their_lists_are_refused():
     assert rows.tolist() == [[1, 1], [1, 0], [0, 0], [1, 0]]
 
 
-@pytest.mark.parametrize("name", ["dcg(gain=exp2)", "ndcg(gain=exp2)", "normalized(wrs,gain=exp2)", "wrs"])
+@pytest.mark.parametrize("name", ["dcg", "ndcg", "normalized(wrs)", "wrs(gain=linear)"])
 def test_sums_of_gains_beyond_doubles_are_an_error(name):
     scores = torch.tensor([3.0, 2.0, 1.0])
-    most, large = (1023, 1000) if "exp2" in name else (1e308, 1e300)
+    most, large = (1e308, 1e300) if "linear" in name else (1023, 1000)
     with pytest.raises(
         ValueError, match=rf"labels must be small enough for (dcg|wrs) to be finite, got {re.escape(f'{most:g}')}"
     ):

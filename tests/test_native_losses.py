@@ -26,7 +26,7 @@ NAMES = [
     "list_mle",
     "lambda(statistic=dcg@3)",
     "smooth(statistic=mrr,temperature=0.5)",
-    "lambda(statistic=hits@3,gain=exp2)",
+    "lambda(statistic=hits@3)",
     "smooth(statistic=recall@3,temperature=0.5)",
 ]
 all_losses = pytest.mark.parametrize("name", NAMES)

@@ -85,9 +85,10 @@ def test_it_has_a_name_weights_and_a_metric(folder, name, weights):
 
 
 def test_gains_stand_beside_its_options(folder):
-    measure = parse_measure("own_statistics:rbp(p=0.5,gain=exp2)@2")
-    assert str(measure) == "own_statistics:rbp(p=0.5,gain=exp2)@2"
-    assert measure(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([2, 0, 1])).item() == 1.5  # (2^2 - 1) * 0.5
+    measure = parse_measure("own_statistics:rbp(p=0.5,gain=linear)@2")
+    assert str(measure) == "own_statistics:rbp(p=0.5,gain=linear)@2"
+    assert measure(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([2, 0, 1])).item() == 1.0  # 2 * 0.5
+    assert str(parse_measure("own_statistics:rbp(p=0.5,gain=exp2)@2")) == "own_statistics:rbp(p=0.5)@2"
 
 
 @pytest.mark.parametrize("kind", ["smooth", "lambda"])

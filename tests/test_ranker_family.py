@@ -32,6 +32,7 @@ from ltr.rankers import (
     RankBoostRanker,
     Ranker,
     ReproducibleSearch,
+    ScoreColumn,
     SurrogateRanker,
     TwoStageRanker,
 )
@@ -255,7 +256,55 @@ def test_a_grid_search_routes_the_queries_to_fit_and_score(ranker, grid, piped):
     assert search.best_score_ == pytest.approx(np.mean(by_hand), abs=1e-9)
     # which is another score than that of all rows as one list
     best = search.best_estimator_
-    assert best.score(X, y, qid=qid) != pytest.approx(best.score(X, y))
+    assert best.score(X, y, qid=qid) != pytest.approx(best.score(X, y, qid=np.zeros(len(y), int)))
+
+
+FORGETFUL = {
+    "score": lambda ranker, X, y, **qid: ranker.score(X, y, **qid),
+    "rank": lambda ranker, X, y, **qid: ranker.rank(X, **qid),
+    "order": lambda ranker, X, y, **qid: ranker.order(X, **qid),
+    "plot_list": lambda ranker, X, y, **qid: ranker.plot_list(X, y, **qid),
+    "calibrate": lambda ranker, X, y, **qid: copy.deepcopy(ranker).calibrate(X, y, folds=None, **qid),
+}
+OF_SCORES = {
+    "decision_function": lambda ranker, X, y, **qid: ranker.predict(X, **qid),
+    "reranked": lambda ranker, X, y, **qid: ranker.reranked(X, **qid),
+    "training_scores": lambda ranker, X, y, **qid: ranker.training_scores(X, **qid),
+    "predict_proba": lambda ranker, X, y, **qid: ranker.calibrate(X, y, None, folds=None).predict_proba(X, **qid),
+}
+
+
+@each(
+    [
+        SurrogateRanker(),
+        ExactRanker(**NODES),
+        TwoStageRanker("ranknet", STAGE, 4, choose=False),
+        ScoreColumn(0),
+        LogisticRegressionRanker(),
+    ]
+)
+def test_a_qid_that_is_forgotten_after_a_fit_with_one_is_asked_for(ranker, tmp_path):
+    X, y, qid = queries()
+    y = (y > 0).astype(int)
+    fitted = clone(ranker).fit(X, y, qid)
+    fitted.save(tmp_path / "ranker.json")
+    asked = FORGETFUL | (OF_SCORES if isinstance(ranker, TwoStageRanker) else {})
+    for one in (fitted, pickle.loads(pickle.dumps(fitted)), Ranker.load(tmp_path / "ranker.json")):
+        for name, call in asked.items():
+            with pytest.raises(ValueError, match=f"qid: {name} needs the query of each row, because the fit had"):
+                call(one, X, y)
+            call(one, X, y, qid=None)  # which is to say that all rows are one list
+            call(one, X, y, qid=qid)
+    alone = clone(ranker).fit(X, y)
+    assert alone.score(X, y) == alone.score(X, y, None)
+    assert alone.fit(X, y, qid).fit(X, y).rank(X)["position"].tolist() == list(range(1, len(y) + 1))
+
+
+def test_a_grid_search_that_does_not_route_the_queries_reports_no_score():
+    X, y, qid = queries()
+    search = GridSearchCV(SurrogateRanker(), {"l2": [0.1, 1.0]}, cv=GroupKFold(2), error_score="raise")
+    with pytest.raises(ValueError, match=r"qid: score needs .* metadata routing and set_score_request\(qid=True\)"):
+        search.fit(X, y, qid=qid, groups=qid)
 
 
 @pytest.mark.usefixtures("routing")
@@ -586,15 +635,17 @@ def test_with_nothing_to_order_the_base_stands():
 # score
 
 
-def test_lists_weigh_what_their_rows_do_on_average():
+def test_lists_weigh_what_their_rows_of_the_lowest_label_do_on_average():
     X, y, qid = queries(n=40, lists=2)
     ranker = SurrogateRanker(normalize=True).fit(X, y, qid)
-    one, two = (ranker.score(X[qid == q], y[qid == q]) for q in np.unique(qid))
+    one, two = (ranker.score(X[qid == q], y[qid == q], None) for q in np.unique(qid))
     first = (qid == "query 0").astype(float)
     assert ranker.score(X, y, qid) == pytest.approx((one + two) / 2)
     assert ranker.score(X, y, qid, sample_weight=3 * first + 1) == pytest.approx((4 * one + two) / 5)
     assert ranker.score(X, y, qid, sample_weight=first) == pytest.approx(one)
-    assert ranker.score(X, y, sample_weight=3 * first + 1) == pytest.approx(ranker.score(X, y), rel=1e-12)
+    assert ranker.score(X, y, qid, sample_weight=3 * first + 1 + 7 * (y > 0)) == pytest.approx((4 * one + two) / 5)
+    found = ranker.score(X, y, None, sample_weight=3 * first + 1)
+    assert found == pytest.approx(ranker.score(X, y, None), rel=1e-12)
 
 
 def test_rankers_score_themselves_by_hits_and_average_precision():

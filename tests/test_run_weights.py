@@ -176,14 +176,14 @@ def test_weights_that_are_none_are_named_with_all_other_problems(tmp_path, weigh
         (["exact.statistic=auc"], "exact.statistic: has no weights of rows"),
         (["surrogate.certify=true"], "surrogate.certify: must be false with data.weight"),
         (["card.enabled=true"], "card.enabled: must be false with data.weight"),
-        (["surrogate.losses=lambda"], "surrogate.losses[0]: takes no weights of rows"),
+        (["surrogate.losses=lambda"], "surrogate.losses[0]: takes weights of queries, but none of rows"),
         (["data.weight=a", "data.features=b"], "column 'a': weights must be numbers >= 0"),
-        (["data.weight=half"], "exact.enabled: must be false: ranks count rows"),
+        (["data.weight=several"], "exact.enabled: must be false: ranks count rows"),
         (["data.class_weight=balanced"], "data.class_weight: unknown key"),
     ],
 )
 def test_what_rows_cannot_have_weights_in_is_refused(tmp_path, capsys, given, message):
-    clicks(half=0.5).to_csv(tmp_path / "clicks.csv", index=False)
+    clicks(half=0.5, several=np.arange(120) % 7 + 1).to_csv(tmp_path / "clicks.csv", index=False)
     (tmp_path / "clicks.toml").write_text(CONFIG.format(data=""))
     assert main(["run", str(tmp_path / "clicks.toml"), f"runs_dir={tmp_path / 'runs'}", *given]) == 2
     assert message in capsys.readouterr().err
@@ -198,3 +198,22 @@ def test_init_writes_what_weights_need(tmp_path, monkeypatch, capsys):
     for column in ("w", "half"):
         assert main(["init", "clicks.csv", "--label", "clicked", "--weight", column, "-o", f"{column}.toml"]) == 0
         assert main(["run", f"{column}.toml", "--dry-run", "data.drop=[]"]) == 0
+
+
+def test_weights_of_queries_reach_every_method(tmp_path):
+    query = np.arange(240) // 12
+    clicks(240, q=query, w=np.where(query % 3 == 0, 20.0, 1.0)).to_csv(tmp_path / "clicks.csv", index=False)
+    (tmp_path / "clicks.toml").write_text(CONFIG.format(data='query = "q"'))
+    given = ["surrogate.losses=[ranknet,lambda]", "baselines.methods=", "exact.base=ranknet", "exact.top_k=10"]
+    assert main(["run", str(tmp_path / "clicks.toml"), f"runs_dir={tmp_path / 'runs'}", "-q", *given]) == 0
+    train = split_of(DataConfig(path=str(tmp_path / "clicks.csv"), label="clicked", query="q", weight="w"), 0).train
+    run = tmp_path / "runs" / "clicks"
+    for loss in ("ranknet", "lambda(statistic=dcg)"):
+        record = json.loads((run / loss / "result.json").read_text())
+        own, plain = (
+            SurrogateRanker(loss, max_steps=60, statistic="dcg").fit(train.X, train.y, train.qid, sample_weight=w).coef_
+            for w in (train.weight, None)
+        )
+        np.testing.assert_allclose(record["weights"], np.ravel(own), rtol=1e-6)
+        if loss == "ranknet":
+            assert np.abs(own / plain - 1).max() > 0.01

@@ -10,6 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits
+from ltr.fitting import Fit, Validation
+from ltr.fitting.objective import Objective
 from ltr.losses import parse_loss
 from ltr.rankers import (
     ExactRanker,
@@ -19,7 +21,10 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.choice import BASE, compare, folds_of
+from ltr.rankers.auto import _weights
+from ltr.rankers.choice import BASE, Fold, compare, folds_of, places
+from ltr.rankers.choice import Rows as ChoiceRows
+from ltr.rankers.scorers import LinearScorer
 from ltr.statistics import RankStatistic
 
 LIMITS = Limits(node_limit=500)
@@ -61,14 +66,123 @@ def test_a_weight_counts_as_so_many_rows_and_0_as_none(ranker):
     assert np.abs(weighted.predict(X) - plain.predict(X)).max() > 1e-3
 
 
-@pytest.mark.parametrize("loss", ["ranknet", "hinge", "ranknet(pairs=sum)"])
-def test_weights_of_lists_count_in_sums_over_pairs_and_cancel_in_means(loss):
-    X, y, _, qid = data(lists=4)
-    weights = np.where(qid == 2, 3.0, 1.0)
-    ranker = SurrogateRanker(loss, tolerance=1e-12, l2=1e-5)
-    plain, weighted = (fitted(ranker, X, y, qid, sample_weight=w) for w in (np.ones(60), weights))
-    same = np.allclose(np.asarray(plain.coef_) * [1, 20, 0.1], weighted.coef_ * [1, 20, 0.1], atol=1e-2)
-    assert same == ("sum" not in loss)
+def repeated_queries(X, y, qid, counts, *others):
+    """Rows of each query so many times, each time as a query of its own."""
+    parts = [(np.flatnonzero(qid == q), at) for q, count in enumerate(counts) for at in range(count)]
+    rows = np.concatenate([rows for rows, _ in parts])
+    numbers = np.concatenate([np.full(len(rows), at) for at, (rows, _) in enumerate(parts)])
+    return X[rows], y[rows], numbers, *(other[rows] for other in others)
+
+
+BY_QUERY = [
+    *(SurrogateRanker(loss, tolerance=1e-12, l2=0.05) for loss in (*PAIRS, "p_norm_push(p=2)", "logistic", "list_mle")),
+    *(SurrogateRanker(loss, tolerance=1e-12, l2=0.05) for loss in ("softmax", "list_net", "ranknet(reduction=sum)")),
+    SurrogateRanker("smooth(statistic=dcg,temperature=0.5)", tolerance=1e-12, l2=0.05, validation=0),
+    SurrogateRanker("lambda", optimizer="adam", batch_size=None, max_steps=30, l2=0.05, validation=0),
+    SurrogateRanker(
+        "ranknet",
+        scorer="mlp",
+        hidden=(4,),
+        scale="standardize",
+        dropout=0.0,
+        batch_size=99,
+        max_steps=20,
+        validation=0,
+    ),
+    SurrogateRanker("hinge", l2=0.05, signs={0: "+"}),
+    SurrogateRanker("ranknet", l2=0.05, max_nonzeros=2),
+]
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["constant within queries", "varying within queries"])
+@pytest.mark.parametrize("ranker", BY_QUERY, ids=repr)
+def test_a_weight_of_a_query_counts_as_so_many_queries_and_0_as_none(ranker, inside):
+    if inside and ranker.loss.startswith(("lambda", "smooth")):
+        pytest.skip("positions count rows")
+    X, y, _, qid = data(lists=6)
+    counts = np.array([1, 4, 0, 2, 1, 3])
+    of_rows = np.random.default_rng(5).uniform(0.5, 2.0, len(y)) if inside else np.ones(len(y))
+    none = y == 0  # whose mean weight is that of the query
+    of_rows /= (np.bincount(qid[none], of_rows[none]) / np.bincount(qid[none]))[qid]
+    *rows, others = repeated_queries(X, y, qid, counts, of_rows)
+    weighted = fitted(ranker, X, y, qid, sample_weight=counts[qid] * of_rows)
+    repeated = fitted(ranker, *rows, sample_weight=others)
+    found = [
+        one.predict(X) - one.predict(X).mean() for one in (weighted, repeated)
+    ]  # Adam lets a bias that nothing moves drift
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-4)
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-6)
+    plain = fitted(ranker, X, y, qid, sample_weight=of_rows)
+    assert np.abs(weighted.predict(X) - plain.predict(X)).max() > 1e-3
+
+
+@pytest.mark.parametrize("loss", ["ranknet", "ranknet(pairs=sum)", "hinge(pairs=sum)"])
+def test_weights_of_the_positives_alone_weigh_no_lists(loss):
+    """Such as 1 / propensity of clicks: a pair counts with the weight of its click, whatever else is in the list."""
+    X, y, _, qid = data(lists=6)
+    weights = np.where(y == 1, np.random.default_rng(2).uniform(1.0, 9.0, len(y)), 1.0)
+    ranker = fitted(SurrogateRanker(loss, l2=0.1, tolerance=1e-12), X, y, qid, sample_weight=weights)
+    given = [torch.from_numpy(values) for values in (ranker.predict(X), y)]
+    expected = parse_loss(loss)(*given, qid=torch.from_numpy(qid), weight=torch.from_numpy(weights)).item()
+    penalty = 0.05 * float(((ranker.coef_ * ranker._model[0].scale.numpy()) ** 2).sum())
+    assert ranker.objective_ == pytest.approx(expected + penalty, rel=1e-6)
+    twice = fitted(clone(ranker), X, y, qid, sample_weight=2 * weights)
+    np.testing.assert_allclose(twice.predict(X), ranker.predict(X), atol=1e-5)
+
+
+def test_the_weight_of_a_query_counts_wherever_means_over_lists_are_taken():
+    """In scores, in validation, in the comparison and the blend of methods, in boosters and in the exact sum."""
+    X, y, _, qid = data(n=120, lists=12)
+    counts = np.array([1, 4, 0, 2, 1, 3, 1, 1, 2, 0, 1, 5])
+    weights, rows = counts[qid].astype(float), repeated_queries(X, y, qid, counts)
+    scores = X[:, 0] + X[:, 2]
+    for statistic, normalize in (("dcg", False), ("dcg", True), ("hits@3", False), ("auc", False), ("ap", False)):
+        ranker = ScoreColumn(0, statistic=statistic, normalize=normalize)
+        values = [ranker.fit(X, y).score(X, y, qid, sample_weight=weights), ranker.score(*rows)]
+        assert values[0] == pytest.approx(values[1], rel=1e-12)
+        assert values[0] != pytest.approx(ranker.score(X, y, qid), rel=1e-3)
+        for w in (weights + 0.5, None):
+            fold = Fold("0", 0, np.arange(len(y)), np.arange(len(y)))
+            results = {"0": [places(X[:, 0], qid).tolist(), places(scores, qid).tolist()]}
+            measure = (RankStatistic.parse(statistic), "exp2", normalize)
+            gains, _ = compare(results, [fold], [BASE, "other"], y, qid, None, measure, 0, w)
+            both = [clone(ranker).fit(Z, y).score(Z, y, qid, w) for Z in (scores[:, None], X[:, :1])]
+            assert gains["other"] == pytest.approx(both[0] - both[1], abs=1e-12)
+    kept = weights > 0
+    three = (X[kept], y[kept], qid[kept], weights[kept]), (*rows, None), (X, y, qid, None)
+    validated, blends = [], []
+    for X_, y_, qid_, w in three:
+        validation = Validation(X_, y_ * 1.0, qid_, weight=w)
+        scorer = LinearScorer(3)
+        scorer.weight.data += 1.0
+        validated.append(Fit(scorer, "ranknet", X, y, qid=qid, validation=validation).best_validation)
+        members = np.column_stack([X_[:, 0], -X_[:, 1] / 20])
+        blends.append(_weights(members, ChoiceRows(X_, y_ * 1.0, qid_, weights=w))[0])
+    assert validated[0] == pytest.approx(validated[1], rel=1e-12)
+    assert validated[0] != pytest.approx(validated[2], rel=1e-3)
+    np.testing.assert_allclose(blends[0], blends[1], rtol=1e-3)
+    assert np.abs(blends[0] - blends[2]).max() > 1e-3
+    exact = ExactRanker(limits=LIMITS)
+    labels = [exact._weighted_labels(y * 1.0, qid, w) for w in (None, counts[qid] + 1.0)]
+    np.testing.assert_allclose(np.exp2(labels[1]) - 1, (counts[qid] + 1) * (np.exp2(labels[0]) - 1))
+
+
+def test_mini_batches_estimate_the_weighted_mean_without_bias():
+    X, y, _, qid = data(n=60, lists=12)
+    weights = np.random.default_rng(0).integers(1, 6, 12)[qid] * 1.0
+    objective = Objective(
+        LinearScorer(3), parse_loss("ranknet"), X, y, qid, weights, l2=0.0, device=torch.device("cpu"), chunk_rows=None
+    )
+    whole = objective.evaluate()
+    grad = [p.grad.clone() for p in objective.parameters]
+    batches = [np.flatnonzero(np.isin(qid, range(at, at + 3))) for at in range(0, 12, 3)]
+    parts = []
+    for batch in batches:
+        value = objective.estimate(batch[np.argsort(qid[batch], kind="stable")], (0,))
+        parts.append((value, [p.grad.clone() for p in objective.parameters]))
+    assert np.mean([value for value, _ in parts]) == pytest.approx(whole.loss, rel=1e-12)
+    for at, own in enumerate(grad):
+        np.testing.assert_allclose(torch.stack([grads[at] for _, grads in parts]).mean(0), own, rtol=1e-10, atol=1e-12)
 
 
 def test_the_loss_that_is_minimised_is_the_weighted_one():
@@ -76,9 +190,14 @@ def test_the_loss_that_is_minimised_is_the_weighted_one():
     weights += 0.5
     ranker = fitted(SurrogateRanker("ranknet(pairs=sum)", l2=0.1, tolerance=1e-12), X, y, qid, sample_weight=weights)
     standardize, _ = ranker._model
-    tensors = {"labels": torch.from_numpy(y), "qid": torch.from_numpy(qid), "weight": torch.from_numpy(weights)}
+    of_lists = np.bincount(qid[y == 0], weights[y == 0]) / np.bincount(qid[y == 0])
     w = torch.tensor(ranker.coef_, requires_grad=True)
-    loss = parse_loss("ranknet(pairs=sum)")(torch.from_numpy(X) @ w, **tensors)
+    scores, relative = torch.from_numpy(X) @ w, torch.from_numpy(weights / of_lists[qid])
+    loss = sum(
+        of_lists[q] * parse_loss("ranknet(pairs=sum)")(scores[qid == q], torch.from_numpy(y[qid == q]),
+                                                       weight=relative[qid == q])
+        for q in range(3)
+    ) / of_lists.sum()  # fmt: skip
     objective = loss + 0.05 * ((w * standardize.scale) ** 2).sum()
     assert objective.item() == pytest.approx(ranker.objective_)
     assert np.abs(np.asarray(torch.autograd.grad(objective, w)[0]) / standardize.scale.numpy()).max() < 1e-4
@@ -225,14 +344,14 @@ MISTAKES = [
     (SurrogateRanker(), lambda w, y: np.where(np.arange(60) == 4, -1, w), "finite weights >= 0, got -1 in row 5"),
     (RankBoostRanker(), lambda w, y: np.where(np.arange(60) == 4, np.nan, w), "got nan in row 5"),
     (LogisticRegressionRanker(), lambda w, y: 1.0 * (y == 1), "rows whose sample_weight is not zero must hold"),
-    (SurrogateRanker("lambda"), lambda w, y: w + 1, "sample_weight: lambda takes none, because positions"),
+    (SurrogateRanker("lambda"), lambda w, y: w + 1, "sample_weight: lambda takes weights of queries only"),
     (ExactRanker("auc"), lambda w, y: 1.0 + y, "sample_weight: the statistic auc takes none; wrs"),
     (ExactRanker("hits@5"), lambda w, y: 1.0 + y, "sample_weight: the statistic hits@5 takes none; a hit counts 1"),
-    (ExactRanker(), lambda w, y: w + 2, "sample_weight must be 1 where the label is 0, or 0 to leave the row out"),
-    (TwoStageRanker(), lambda w, y: w + 2, "sample_weight must be 1 where the label is 0, or 0 to leave the row out"),
+    (ExactRanker(), lambda w, y: w + 2, "sample_weight must be the same for all rows with the label 0, or 0 to leave"),
+    (TwoStageRanker(), lambda w, y: w + 2, "sample_weight must be the same for all rows with the label 0, or 0 to"),
     (TwoStageRanker(KNeighborsClassifier()), lambda w, y: 1.0 + y, "the base, KN.*takes none; take a base that"),
     (TwoStageRanker(KNeighborsClassifier(), choose=False), lambda w, y: 1.0 + y, "the base, KN.*takes none"),
-    (TwoStageRanker("lambda"), lambda w, y: 1.0 + y, "sample_weight: lambda takes none, because positions"),
+    (TwoStageRanker("lambda"), lambda w, y: 1.0 + y, "sample_weight: lambda takes weights of queries only"),
 ]  # fmt: skip
 
 

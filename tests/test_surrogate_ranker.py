@@ -3,6 +3,7 @@
 import copy
 import io
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -289,3 +290,26 @@ def test_scores_need_a_fit_and_its_columns():
     X, y = overlapping(40)
     with pytest.raises(ValueError, match="X has 2 features, but SurrogateRanker is expecting 8"):
         SurrogateRanker(max_steps=1).fit(X, y).decision_function(X[:, :2])
+
+
+@pytest.mark.parametrize("by_query", [False, True])
+@pytest.mark.parametrize("options", [{}, {"optimizer": "adam", "max_steps": 30}, {"signs": {0: "+"}}], ids=repr)
+def test_an_optimum_is_measured_on_a_validation_set_and_does_not_depend_on_it(options, by_query):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)
+    y = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
+    qid = np.arange(120) % 6 if by_query else None
+    train, held = np.arange(120) < 72, np.arange(120) >= 72
+    part = [(X[rows], y[rows], None if qid is None else qid[rows]) for rows in (train, held)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain, measured = (
+            SurrogateRanker("hinge", l2=0.01, normalize=True, **options).fit(*part[0], validation_set=given)
+            for given in (None, part[1])
+        )
+    assert plain.validation_ is None
+    np.testing.assert_array_equal(measured.coef_, plain.coef_)
+    assert (measured.converged_, measured.n_iter_) == (plain.converged_, plain.n_iter_)
+    assert measured.validation_ == pytest.approx(measured.score(*part[1]), abs=1e-12)
+    with pytest.raises(ValueError, match=r"validation_set must be \(X, y\) or \(X, y, qid\)"):
+        SurrogateRanker("hinge", **options).fit(*part[0], validation_set=(X[held],))

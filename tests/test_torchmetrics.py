@@ -160,3 +160,14 @@ def test_without_the_library_the_error_names_the_extra():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "pip install 'ltr[torchmetrics]'" in done.stderr
+
+
+@JOINED
+def test_weights_of_lists_are_those_of_ranking_metrics(joined):
+    metrics, other = collection(joined=joined), RankingMetrics(MEASURES, joined=joined)
+    for number, (scores, labels, _) in enumerate(BATCHES):
+        qid = torch.arange(24) // 6 + 4 * number
+        given = {"qid": qid, "list_weight": qid % 3}
+        metrics.update(scores.reshape(-1), labels.reshape(-1), **given)
+        other.update(scores.reshape(-1), labels.reshape(-1), **given)
+    assert numbers(metrics.compute()) == approx(other.compute())

@@ -124,7 +124,7 @@ def test_queries_do_not_depend_on_each_other_nor_on_the_kind_and_order_of_their_
     for query in np.unique(qid):
         rows = qid == query
         np.testing.assert_array_equal(ranker.decision_function(X[rows], qid[rows]), together[rows])
-        np.testing.assert_array_equal(ranker.decision_function(X[rows]), together[rows])  # no qid: one query
+        np.testing.assert_array_equal(ranker.decision_function(X[rows], None), together[rows])  # one query
     for ids in (qid.astype(str), qid.astype(np.uint64) + 2**63, -qid, qid.astype(object)):
         np.testing.assert_array_equal(ranker.decision_function(X, ids), together)
         np.testing.assert_array_equal(quick().fit(X, y, ids).coef_, ranker.coef_)
@@ -153,7 +153,7 @@ def test_one_query_of_two_classes_is_the_problem_of_one_list(statistic):
     np.testing.assert_allclose(one.problem_.X, grouped.problem_.X, atol=1e-12)
     assert one.solution_.status is grouped.solution_.status is Status.OPTIMAL
     assert one.solution_.value == pytest.approx(grouped.solution_.value)
-    np.testing.assert_array_equal(one.reranked(X), grouped.reranked(X))
+    np.testing.assert_array_equal(one.reranked(X), grouped.reranked(X, None))
 
 
 def test_graded_labels_of_one_list_keep_the_threshold_for_new_rows():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT = (
     *("num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank"),
-    *("P_5", "P_10", "P_20", "P_100", "recall_100", "ndcg", "ndcg_cut_10"),
+    *("P_5", "P_10", "P_20", "P_100", "recall_100", "ndcg(gain=linear)", "ndcg_cut_10"),
 )
 """Names of the measures that are shown unless others are asked for."""
 

@@ -183,7 +183,9 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
             if watch.optimum is not None:
                 values["loss/excess"] = step.objective - watch.optimum
             if step.validation is not None:
-                values[f"validation/{share_name(task.config.reported[0])}"] = step.validation
+                values[f"validation/{share_name(task.config.reported[0], task.config.statistics.gain)}"] = (
+                    step.validation
+                )
             values |= by_tag(task.statistics(task.scores_of(ranker)))
             watch.log(step.index, values)
         watch.stepped(step.index, values, ranker.fit_)
@@ -239,6 +241,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         )
         record["seconds"] = ranker.fit_.state_dict()["seconds"]  # over all starts, without the statistics of each step
         record["steps"] = ranker.n_iter_
+        record |= {} if ranker.validation_ is None else {"validation": ranker.validation_}
         if watch.optimum is not None:
             record["excess"] = ranker.objective_ - watch.optimum
     if isinstance(ranker, AutoRanker):

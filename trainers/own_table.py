@@ -12,6 +12,7 @@ import numpy as np
 
 from ltr.data import DataError, Reading, Roles, Table, TableError, format_of, read_raw_table
 from ltr.data.columns import Column, spellings
+from ltr.data.dataset import differ_in_lists
 from ltr.data.encoding import Encoding, encode, encodings_of
 from ltr.data.forms import date_at
 from ltr.data.kinds import LEFT_OUT, Kind, kind_of
@@ -313,8 +314,10 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     yield f"top_k = {min(50, max(2, rows // 4))}  # how many rows at the top matter: those that you can act on"
     yield 'statistic = "dcg"  # what makes a good list'
     weights = table.weights if checked.error is None else None
-    if weights is not None and not np.isin(weights[table.y == 0], (0, 1)).all():
-        yield "enabled = false  # ranks count rows, so that here rows of label 0 can only have the weights 0 and 1"
+    if weights is not None:
+        none = (table.y == 0) & (weights > 0)
+        if differ_in_lists(weights[none], None if table.qid is None else table.qid[none]):
+            yield "enabled = false  # ranks count rows, so that here all rows of label 0 must have the same weight"
     yield "time_limit = 60  # seconds for the exact search"
     yield ""
 

@@ -8,6 +8,8 @@ A record is a JSON object::
     status, seconds, steps      how the method ended, its own time, and its steps, rounds or search nodes
     train, test                 {"dcg": 12.3, ...}: the reported statistics of both sets, None where undefined
     loss                        the method's own convex loss on the training set; None for the exact stage
+    validation                  the first statistic of the validation set as the mean over lists of its share of the
+                                best value, where a surrogate was measured there; left out elsewhere
     excess                      distance of its objective to the certified optimum, where that was asked for
     weights                     weights on the raw features; None where the ranker is not linear
     ranked                      {"train": text, "test": text}: labels from the top of the list down, see
@@ -171,6 +173,7 @@ class _Record(_Fitted, total=False):
     sizes: dict[str, list[int] | int]
     steps: int | None
     loss: float | None
+    validation: float | None
     excess: float | None
     weights: _Weights | None
     ranked: _Ranked | None

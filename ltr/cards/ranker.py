@@ -23,7 +23,7 @@ from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
 from ltr.metrics.ranked import Ties as TiesOfMetric
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.explanation import Explanation
 from ltr.ranks import GainName
@@ -367,7 +367,7 @@ class CardRanker(Ranker):
         ]
         return (*found, *(f"with {name}" for name in required))
 
-    def explain(self, X: Any, qid: ArrayLike | None = None) -> Explanation:  # noqa: ANN401 (a frame of any library)
+    def explain(self, X: Any, qid: Qid = ...) -> Explanation:  # noqa: ANN401 (a frame of any library)
         """Return the points of each row by question, as `Card.explain` does, and how they compare with its neighbours'.
 
         Args:
@@ -376,7 +376,7 @@ class CardRanker(Ranker):
         """
         import pandas as pd
 
-        answers = self._features(X)
+        qid, answers = self._lists_for("explain", qid), self._features(X)
         rows, _ = self._list(X, answers, qid)
         names = [rule.name for rule in self.card_.questions]
         values = pd.DataFrame(answers.astype(np.int64), columns=self.questions_.questions_, index=rows.index)[names]

@@ -287,6 +287,19 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def differ_in_lists(values: NDArray[np.float64], lists: IntArray | None) -> bool:
+    """Return whether values of rows are not the same for all rows of a list; None means that all are one list.
+
+    Examples:
+        >>> differ_in_lists(np.array([2.0, 2.0, 1.0]), np.array([5, 5, 7])), differ_in_lists(np.array([2.0, 1.0]), None)
+        (False, True)
+    """
+    if lists is None:
+        return bool((values != values[:1]).any())
+    _, first, number = np.unique(lists, return_index=True, return_inverse=True)
+    return bool((values != values[first][number]).any())
+
+
 def labels_agree(labels: NDArray[Any], groups: IntArray | None) -> bool:
     """Return whether all labels of each list are equal, so that there is nothing to learn.
 

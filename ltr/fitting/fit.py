@@ -15,8 +15,9 @@ Logged objectives and losses are always those of the true loss.
 *Many rows.* With `FitOptions.chunk_rows` features stay where they are, in memory or in a memory-mapped file, and only
 that many rows at a time are on the device; everything else takes a few numbers per row.
 
-*Validation.* With a `Validation` the statistic of the rows held out is measured after each step. The best step is then
-the one with the largest statistic, and the fit ends when `FitOptions.patience` steps have brought no larger one.
+*Validation.* With a `Validation` the statistic of the rows held out is measured after each step. If it decides, the
+best step is the one with the largest statistic, and the fit ends when `FitOptions.patience` steps have brought no
+larger one.
 
 *Many processes.* Inside an initialised process group of `torch.distributed` every process makes the same fit of the
 same data, and they share the work: chunks of rows, and lists. All end with the same weights, bit for bit those of one
@@ -114,9 +115,10 @@ class Fit:
         y: labels, (n,), at least two different ones in some list.
         options: optimizer, penalty, tolerance and so on.
         qid: integers, (n,), the list of each observation; None means that all are one list.
-        weight: weight of each observation, (n,), >= 0, passed to the loss as ``weight=``; None means that all count
+        weight: weight of each observation, (n,), >= 0, passed to the loss as ``weight=``, and with `qid` to a loss of
+            `ltr.losses` as the ``weight=`` and ``list_weight=`` of `ltr.lists.split_weights`; None means that all count
             alike.
-        validation: rows held out, by which the best step is chosen; None chooses it by the objective.
+        validation: rows held out, by which the best step is chosen if it decides; None chooses it by the objective.
         until: number of steps after which to end as chosen before, None for no such number.
 
     Attributes:
@@ -203,7 +205,8 @@ class Fit:
         self._halved: list[int] = []  # steps after which the learning rate was halved
         if isinstance(loss, PairwiseLoss) and isinstance(loss.function, Hinge) and self.options.optimizer == "lbfgs":
             labelled, like = self._objective.labelled, self._objective.parameters[0]
-            self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach(), labelled.weight)
+            weights = labelled.weight, labelled.list_weight
+            self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach(), *weights)
         self._optimizer = self._new_optimizer()
         scorer.eval()
         objective, _ = self._objective.measure()
@@ -247,14 +250,19 @@ class Fit:
             pass
 
     def validated(self) -> NDArray[np.float64]:
-        """Return the statistic of each list held out, for the current parameters."""
+        """Return the statistic of each list held out, NaN where undefined, for the current parameters."""
+        assert self._validation is not None
+        return self._validation.values(self._scores_held())
+
+    def _scores_held(self) -> NDArray[np.float64]:
+        """Return the scores of the rows held out for the current parameters."""
         assert self._validation is not None
         rows, parameter = self._validation.X, self._objective.parameters[0]
         with torch.no_grad():
             scores = score_rows(
                 self.scorer, torch.from_numpy(rows).to(self.device, parameter.dtype), self._validation.qid
             )
-        return self._validation.values(scores.double().cpu().numpy())
+        return scores.double().cpu().numpy()
 
     def load_best(self) -> None:
         """Load the best parameters so far into the scorer."""
@@ -323,7 +331,7 @@ class Fit:
                 self.best_index, self.best_objective = self.index, step.objective
                 self.best_validation = step.validation
                 self.best = _copy(dict(self.scorer.state_dict()))
-            elif self._validation is not None:
+            elif self.decided:
                 self._wait()
             self.seconds = step.seconds
         except BaseException:
@@ -331,8 +339,13 @@ class Fit:
             raise
         return step
 
+    @property
+    def decided(self) -> bool:
+        """Whether rows held out choose the best step and the end of the fit."""
+        return self._validation is not None and self._validation.decides
+
     def _is_best(self, step: Step) -> bool:
-        if step.validation is None or self.best_validation is None:
+        if step.validation is None or self.best_validation is None or not self.decided:
             return step.objective < self.best_objective
         assert self._validation is not None
         first = self.best_index == 0 and not self._validation.start_counts
@@ -414,7 +427,7 @@ class Fit:
                     self._optimizer.step()
             finally:
                 self.scorer.eval()
-        if self._validation is not None:
+        if self.decided:
             objective, loss = self._objective.measure()
             validation = self._validated() if math.isfinite(objective) else None
             seconds = self.seconds + time.perf_counter() - start
@@ -477,8 +490,7 @@ class Fit:
     def _validated(self) -> float | None:
         if self._validation is None:
             return None
-        values = self.validated()
-        return self._objective.agreed(float(values.mean()) if len(values) else math.nan)
+        return self._objective.agreed(self._validation.mean(self._scores_held()))
 
     def _takes_half(self) -> bool:
         if self.options.precision != "auto":

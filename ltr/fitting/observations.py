@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from torch import Tensor
 from ltr.checks import as_array, as_numbers, check_matrix
 from ltr.data.dataset import checked_weights, labels_agree
 from ltr.fitting.smoothing import HuberHinge
+from ltr.lists import numbered, split_weights
 from ltr.losses.contract import RankingLoss
 
 IntArray = NDArray[np.int64]
@@ -146,10 +147,16 @@ class Labelled:
     The loss of many lists is a sum or a mean over them, so processes can share it: each takes some blocks of lists,
     which have about `chunk` rows.
 
+    Weights of rows of several lists weigh the lists and the rows in each, as `ltr.lists` says. The mean over some lists
+    is then ``sum of V_q L_q / (number of these lists * mean of V_q over all lists)``, which for all lists is the
+    weighted mean, and for those of a mini-batch estimates it without bias. A loss of an unknown kind gets the weights
+    of rows as they are.
+
     Attributes:
         labels: the labels y.
         ids: the list of each observation, None for a single list.
         weight: the weight of each observation, None where all count alike.
+        list_weight: the weight of each observation's list, None where all lists count alike.
         groups: the rows of each list, None for a single list.
     """
 
@@ -174,7 +181,17 @@ class Labelled:
             raise ValueError("y must hold two different labels in at least one list of qid, got none")
         self.weight = None if weight is None else checked_weights(weight, rows, "weight")
         self._y = torch.from_numpy(self.labels).to(device, dtype)
-        self._weight = None if self.weight is None else torch.from_numpy(self.weight).to(device, dtype)
+        self._rows_weight = None if self.weight is None else torch.from_numpy(self.weight).to(device, dtype)
+        self._weight, self._list_weight, self._mean_weight = self._rows_weight, None, 1.0
+        self.list_weight: NDArray[np.float64] | None = None
+        if self.weight is not None and self.ids is not None:
+            number = torch.from_numpy(np.unique(self.ids, return_inverse=True)[1])
+            of_rows, labels = torch.from_numpy(self.weight), torch.from_numpy(self.labels)
+            lists, relative = split_weights(of_rows, number, labels)
+            self._weight = None if relative is None else relative.to(device, dtype)
+            self._mean_weight = float(lists.mean())
+            self.list_weight = lists[number].numpy()
+            self._list_weight = torch.from_numpy(self.list_weight).to(device, dtype)
         self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
         self._device, self._chunk, self._team = device, chunk, team
         self._blocks = None if self.groups is None else lists_in_blocks(self.groups, chunk)
@@ -184,49 +201,63 @@ class Labelled:
     ) -> tuple[Tensor, Tensor]:
         """Return the loss of the scores of some rows, or of all, and its derivative by each score, 0 unless `derive`.
 
-        The loss is called as ``loss(scores, labels)``, with ``qid=`` and ``weight=`` if there are any, and must return
-        one number. `rows` has whole lists one after the other.
+        The loss is called as ``loss(scores, labels)``, with ``qid=``, ``weight=`` and ``list_weight=`` if there are
+        any, and must return one number. `rows` has whole lists one after the other.
         """
         if not bool(torch.isfinite(scores).all()):
             # losses reject such scores; the caller decides how to handle a point out of range
             return scores.new_tensor(torch.nan), torch.full_like(scores, torch.nan)
-        y, qid, w, blocks = self._y, self._qid, self._weight, self._blocks
+        reduction, blocks = _reduction(loss), self._blocks
+        given = {"qid": self._qid, "weight": self._weight, "list_weight": self._list_weight}
+        if reduction is None:
+            given = {"qid": self._qid, "weight": self._rows_weight}
+        of_rows = {name: values for name, values in given.items() if values is not None}
+        y = self._y
         if rows is not None:
             index = torch.from_numpy(rows).to(self._device)
-            y, qid, w = y[index], None if qid is None else qid[index], None if w is None else w[index]
+            y, of_rows = y[index], {name: values[index] for name, values in of_rows.items()}
             blocks = None if self.ids is None else lists_in_blocks(rows_of_lists(self.ids[rows]), self._chunk)
-        reduction = _reduction(loss)
-        if qid is None or blocks is None or len(blocks) == 1 or reduction is None:
-            return _one(loss, scores, y, qid, w, derive=derive)
+        if blocks is None or reduction is None or (len(blocks) == 1 and self._list_weight is None):
+            return _one(loss, scores, y, of_rows, derive=derive)
+        lists = sum(count for _, count in blocks)
         values, slopes = scores.new_zeros(len(blocks)), torch.zeros_like(scores)
-        for block, (members, share) in enumerate(blocks):
+        for block, (members, count) in enumerate(blocks):
             if self._team.owns(block, len(blocks)):
                 at = torch.from_numpy(members).to(self._device)
-                value, slope = _one(loss, scores[at], y[at], qid[at], None if w is None else w[at], derive=derive)
-                factor = share if reduction == "mean" else 1.0
+                own = {name: one[at] for name, one in of_rows.items()}
+                value, slope = _one(loss, scores[at], y[at], own, derive=derive)
+                factor = count * self._weight_of(own) / lists if reduction == "mean" else 1.0
                 values[block], slopes[at] = factor * value, factor * slope
         together = torch.cat([values, slopes])
         self._team.gather(together)
         return together[: len(blocks)].sum(), together[len(blocks) :]
 
+    def _weight_of(self, of_rows: Mapping[str, Tensor]) -> float:
+        """Return the mean weight of some lists, over that of all lists."""
+        if "list_weight" not in of_rows or not self._mean_weight:
+            return 1.0
+        number = numbered(of_rows["qid"])
+        lists = of_rows["list_weight"].new_zeros(int(number.max()) + 1).index_copy(0, number, of_rows["list_weight"])
+        return float(lists.double().mean()) / self._mean_weight
 
-def lists_in_blocks(groups: Sequence[IntArray], chunk: int) -> list[tuple[IntArray, float]]:
+
+def lists_in_blocks(groups: Sequence[IntArray], chunk: int) -> list[tuple[IntArray, int]]:
     """Group lists, given by their rows, into blocks of about equal size, whatever the number of processes.
 
     Return at most 16 blocks, of `chunk` rows or more if there are enough: the rows of each, list after list, and its
-    share of the lists.
+    number of lists.
 
     Examples:
         >>> blocks = lists_in_blocks(rows_of_lists(np.array([5, 7, 5, 7, 9])), 2)
-        >>> [(rows.tolist(), round(share, 2)) for rows, share in blocks]
-        [([0, 2], 0.33), ([1, 3, 4], 0.67)]
+        >>> [(rows.tolist(), count) for rows, count in blocks]
+        [([0, 2], 1), ([1, 3, 4], 2)]
     """
     ends = np.cumsum([len(rows) for rows in groups])
     count = max(1, min(int(ends[-1]) // chunk, len(groups), BLOCKS))
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, count) / count, side="right")
     bounds = np.unique([0, *cuts, len(groups)])
     return [
-        (np.concatenate(groups[begin:end]), (end - begin) / len(groups))
+        (np.concatenate(groups[begin:end]), end - begin)
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     ]
 
@@ -244,12 +275,11 @@ def _reduction(loss: Callable[..., Tensor]) -> str | None:
 
 
 def _one(
-    loss: Callable[..., Tensor], scores: Tensor, y: Tensor, qid: Tensor | None, weight: Tensor | None, *, derive: bool
+    loss: Callable[..., Tensor], scores: Tensor, y: Tensor, of_rows: Mapping[str, Tensor], *, derive: bool
 ) -> tuple[Tensor, Tensor]:
     leaf = scores.detach().requires_grad_(derive)
     with torch.set_grad_enabled(derive):
-        given = {"qid": qid, "weight": weight}
-        value = loss(leaf, y, **{name: values for name, values in given.items() if values is not None})
+        value = loss(leaf, y, **of_rows)
     if value.ndim != 0:
         raise ValueError(f"loss must give one number, got shape {tuple(value.shape)}; set its reduction to 'mean'")
     if not value.requires_grad:

@@ -64,13 +64,14 @@ def smoothed_hinge(
     groups: Sequence[NDArray[np.int64]] | None,
     like: Tensor,
     weight: NDArray[np.float64] | None = None,
+    list_weight: NDArray[np.float64] | None = None,
 ) -> Smoothing:
     """Return the first smoothed loss, in the form that suits the number of pairs, for scores of the type of `like`."""
     lists = [labels] if groups is None else [labels[rows] for rows in groups]
     same = sum(int((np.unique(values, return_counts=True)[1] ** 2).sum()) for values in lists)
     if (sum(len(values) ** 2 for values in lists) - same) // 2 > _MANY:
         return HuberHinge(loss, _WIDEST)
-    pairs = HingePairs.of(loss, labels, groups, like, weight)
+    pairs = HingePairs.of(loss, labels, groups, like, weight, list_weight)
     return SmoothedHinge(pairs, _WIDEST, torch.full_like(pairs.share, 0.5))
 
 
@@ -108,17 +109,13 @@ class HuberHinge:
         # |u| / 2 - u² / mu
         self._slack = _PairSum(Band(half, (0.0, -half / 2, -half / 2), (0.0, half / 2, -half / 2)), loss)
 
-    def __call__(
-        self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None, weight: Tensor | None = None
-    ) -> Tensor:
-        """Return the smoothed loss."""
-        return cast(Tensor, self._value(scores, labels, qid=qid, weight=weight))
+    def __call__(self, scores: Tensor, labels: Tensor, **of_rows: Tensor) -> Tensor:
+        """Return the smoothed loss; the keywords are those of the loss."""
+        return cast(Tensor, self._value(scores, labels, **of_rows))
 
-    def slack(
-        self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None, weight: Tensor | None = None
-    ) -> Tensor:
+    def slack(self, scores: Tensor, labels: Tensor, **of_rows: Tensor) -> Tensor:
         """Return the slack."""
-        return cast(Tensor, self._slack(scores, labels, qid=qid, weight=weight)).clamp(min=0)
+        return cast(Tensor, self._slack(scores, labels, **of_rows)).clamp(min=0)
 
     def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> HuberHinge:
         """Return a narrower smoothing: slack falls with the square of the width, and half of `wanted` is the aim.
@@ -149,14 +146,21 @@ class HingePairs:
         groups: Sequence[NDArray[np.int64]] | None,
         like: Tensor,
         weight: NDArray[np.float64] | None = None,
+        list_weight: NDArray[np.float64] | None = None,
     ) -> HingePairs:
         """Return the pairs of labels (n,) within each list: the rows of one of `groups`, or all rows if None.
 
-        They are on the device of `like`, and shares have its dtype.
+        They are on the device of `like`, and shares have its dtype. Of weights of rows, those relative to the weight of
+        their list, if there are such, count.
         """
         lists = [np.arange(len(labels))] if groups is None else groups
+        of_lists = np.ones(len(lists)) if list_weight is None else np.array([list_weight[rows[0]] for rows in lists])
+        if list_weight is not None and weight is not None:
+            weight = weight / np.where(list_weight > 0, list_weight, 1.0)
+        if loss.reduction == "mean":
+            of_lists = of_lists / (of_lists.sum() or 1.0)
         above, below, share = [], [], []
-        for rows in lists:
+        for rows, of_list in zip(lists, of_lists, strict=True):
             # with labels descending, the rows below one are all those from some place on
             ordered = rows[np.argsort(-labels[rows], kind="stable")]
             first = np.searchsorted(-labels[ordered], -labels[ordered], side="right")
@@ -166,7 +170,7 @@ class HingePairs:
             below.append(ordered[np.arange(pairs) - np.repeat(np.cumsum(count) - count - first, count)])
             of_pairs = np.ones(pairs) if weight is None else weight[above[-1]] * weight[below[-1]]
             total = of_pairs.sum() if loss.pairs == "mean" else 1.0
-            share.append(of_pairs / (total if total > 0 else 1.0) / (len(lists) if loss.reduction == "mean" else 1))
+            share.append(of_list * of_pairs / (total if total > 0 else 1.0))
         parts = [torch.from_numpy(np.concatenate(part)).to(like.device) for part in (above, below, share)]
         return cls(parts[0], parts[1], parts[2].to(like.dtype))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import labels_agree
 from ltr.data.times import blocks_of
+from ltr.lists import numbered, split_weights
 from ltr.metrics import normalized_rank_statistic
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -28,8 +30,11 @@ class Validation:
         y: labels, (n,).
         qid: the list of each row, (n,); None means that all are one list.
         statistic: the rank statistic; each list counts by its share of the value of its ideal order.
+        weight: weight of each row, (n,), >= 0, of which the mean over lists takes the weight of each list, see
+            `ltr.lists.split_weights`; None means that all count alike.
         gain: gain of a graded label.
         start_counts: whether the start of the fit may be the best step; random weights should not, however lucky.
+        decides: whether the statistic chooses the best step and ends the fit; otherwise it is measured and reported.
     """
 
     X: FloatArray
@@ -38,24 +43,44 @@ class Validation:
     statistic: RankStatistic | str = "dcg"
     gain: GainName = "exp2"
     start_counts: bool = False
+    weight: FloatArray | None = None
+    decides: bool = True
+
+    @property
+    def lists(self) -> IntArray:
+        """The number of each row's list, lists in the order in which they first appear."""
+        if self.qid is None:
+            return np.zeros(len(self.y), dtype=np.int64)
+        return numbered(torch.from_numpy(self.qid)).numpy()
+
+    def weights(self) -> FloatArray:
+        """Return the weight of each list."""
+        lists = self.lists
+        if self.weight is None:
+            return np.ones(lists.max() + 1)
+        return split_weights(*(torch.from_numpy(values) for values in (self.weight, lists, self.y)))[0].numpy()
 
     def values(self, scores: FloatArray) -> FloatArray:
-        """Return the share of each list for which it is defined.
+        """Return the share of each list, NaN where it is not defined.
 
         Examples:
             >>> held_out = Validation(np.zeros((3, 1)), np.array([0.0, 1.0, 0.0]))
             >>> held_out.values(np.array([2.0, 1.0, 0.0])).round(4)  # 1 / log2(3)
             array([0.6309])
         """
-        lists = np.zeros(len(self.y), dtype=np.int64) if self.qid is None else self.qid
-        shares = normalized_rank_statistic(
+        return normalized_rank_statistic(
             torch.from_numpy(np.asarray(scores, dtype=np.float64)),
             torch.from_numpy(self.y),
             self.statistic,
             gain=self.gain,
-            qid=torch.from_numpy(lists),
+            qid=torch.from_numpy(self.lists),
         ).numpy()
-        return np.asarray(shares[~np.isnan(shares)])
+
+    def mean(self, scores: FloatArray) -> float:
+        """Return the weighted mean over the lists for which the share is defined, NaN without any."""
+        values, weights = self.values(scores), self.weights()
+        known = ~np.isnan(values) & (weights > 0)
+        return float(np.average(values[known], weights=weights[known])) if known.any() else math.nan
 
 
 def units_and_strata(labels: FloatArray, lists: IntArray | None, groups: IntArray | None) -> tuple[IntArray, IntArray]:

@@ -38,6 +38,46 @@ def times_unit(values: Tensor, unit: Tensor | None, power: int) -> Tensor:
     return with_gradient_of(whole, values * torch.minimum(unit, limit) ** power)
 
 
+def may_overflow(scores: object) -> bool:
+    """Return whether scores are of float16, or were computed by autocast to it, whose range is left easily."""
+    if not isinstance(scores, Tensor) or scores.dtype == torch.float16:
+        return isinstance(scores, Tensor)
+    if torch.compiler.is_compiling():
+        return False
+    kind = scores.device.type
+    return torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) == torch.float16
+
+
+def without_overflow(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return scores in float32 with 0 in place of those that are not finite, and a 0 that is NaN where one of these is.
+
+    So is the gradient of that number in these scores; that in all others is 0. Padding does not matter.
+    """
+    scores = scores.float() if scores.dtype == torch.float16 else scores
+    finite = scores.detach().isfinite()
+    bad = ~finite if mask is None or mask.shape != scores.shape else ~finite & mask
+    factor = torch.zeros_like(scores).masked_fill(bad, math.nan)
+    return scores.masked_fill(~finite, 0.0), (scores.masked_fill(~finite & ~bad, 0.0) * factor).sum()
+
+
+def weighted_lists(values: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    """Return values of lists, all >= 0, times the weights of the lists, their sum, or their weighted mean.
+
+    Examples:
+        >>> weighted_lists(torch.tensor([1.0, 4.0, torch.inf]), torch.tensor([2.0, 1.0, 0.0]), "mean").item()
+        2.0
+    """
+    weights = weights.to(values.dtype)
+    if reduction == "mean":
+        largest = torch.cat([weights.reshape(-1), weights.new_zeros(1)]).amax()  # there may be no lists
+        weights = weights / largest.where(largest > 0, 1.0)  # sums of large weights leave the floating point range
+        total = weights.sum()
+        share = weights / total.where(total > 0, 1.0)
+        return (values * share).masked_fill(share == 0, 0.0).sum()
+    weighted = times_unit(values, weights, 1).masked_fill(weights == 0, 0.0)
+    return weighted if reduction == "none" else weighted.sum()
+
+
 def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> Tensor:
     """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 if none is kept.
 

@@ -1,6 +1,6 @@
 """The contract that every loss keeps, and the base class that implements most of it.
 
-``loss(scores, labels, *, mask=None, weight=None, qid=None)``:
+``loss(scores, labels, *, mask=None, weight=None, list_weight=None, qid=None)``:
 
 * The last axis is the list, leading axes are a batch, a 1-D call is one list, `qid` takes flat ragged lists;
   `ltr.lists` describes the inputs.
@@ -12,10 +12,16 @@
 * A list without a comparable pair (or item) has the value 0 and gradient 0.
 * ``reduction="none"`` returns the values of the lists, ``"sum"`` their sum, and ``"mean"`` the mean over *all* lists,
   including those of value 0: the contribution of a list does not depend on the rest of its batch. Without lists the
-      loss is 0.
+  loss is 0.
+* `list_weight` gives each list a weight V, as weights of classes do in torch: ``"none"`` returns ``V L`` for each list
+  of value L, ``"sum"`` the sum of ``V L``, and ``"mean"`` that sum over the sum of V. A list of weight 2 counts as the
+  list twice, one of weight 0 as no list. It has one weight per list, ``(*batch,)``; beside `qid` each item has that of
+  its list, as in a table with a column of weights. `ltr.lists` says how weights of rows become both kinds of weights.
 * Padding, the order of the items and the other lists of a batch never change the value of a list.
 * Half precision is raised to float32 and autocast is off inside.
-* Scores must be finite; others raise an error. A value is never NaN. It is infinite if it exceeds the floating point
+* Scores must be finite; others raise an error, except for float16, which a network overflows easily: for scores of
+  that type, and inside of autocast to it, value and gradient are then NaN, so that torch's ``GradScaler`` skips the
+  step and lowers its scale. Otherwise a value is never NaN. It is infinite if it exceeds the floating point
   range, and may be infinite if the loss of one pair, or the sum before a mean is taken, does. The gradient is always
   finite: the slopes of pairs stop growing at the end of the range, so it points downhill even there.
 """
@@ -31,9 +37,10 @@ import torch
 from torch import Tensor, nn
 
 from ltr.checks import one_of
-from ltr.lists import Lists, are_simple, as_lists, buckets, check_inputs, check_qid, numbered
+from ltr.lists import Lists, are_simple, as_lists, buckets, check_inputs, check_qid, numbered, weights_of_lists
 from ltr.losses import transforms
-from ltr.losses.operators import Pass, groups_of, is_native, list_loss_operator
+from ltr.losses.arithmetic import may_overflow, weighted_lists, without_overflow
+from ltr.losses.operators import Pass, groups_of, is_native, list_loss_operator, list_weight_operator
 from ltr.native import Groups, ListLoss
 
 Reduction = Literal["mean", "sum", "none"]
@@ -186,6 +193,7 @@ class RankingLoss(nn.Module, abc.ABC):
         *,
         mask: Tensor | None = None,
         weight: Tensor | None = None,
+        list_weight: Tensor | None = None,
         qid: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of the lists.
@@ -195,16 +203,54 @@ class RankingLoss(nn.Module, abc.ABC):
             labels: relevance, same shape.
             mask: boolean, same shape, True where an item is real.
             weight: nonnegative weight of each item, same shape.
+            list_weight: nonnegative weight of each list, ``(*batch,)``; with qid the weight of its list for each item,
+                ``(items,)``.
             qid: integers, ``(items,)``, the list of each item of flat input.
 
         Returns:
             0-D, or ``(*batch,)`` with ``reduction="none"`` (with qid: lists in order of first appearance).
 
         Raises:
-            TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects.
+            TypeError, ValueError: inputs that `ltr.lists.as_lists` or `ltr.lists.weights_of_lists` rejects.
         """
+        if may_overflow(scores):
+            scores, overflow = without_overflow(scores, mask)
+            given = {"mask": mask, "weight": weight, "list_weight": list_weight, "qid": qid}
+            return self._weighted(scores, labels, **given) + overflow
+        return self._weighted(scores, labels, mask=mask, weight=weight, list_weight=list_weight, qid=qid)
+
+    def _weighted(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        *,
+        mask: Tensor | None,
+        weight: Tensor | None,
+        list_weight: Tensor | None,
+        qid: Tensor | None,
+    ) -> Tensor:
+        """Return the loss of lists with their weights."""
+        if list_weight is None:
+            return self._reduced(scores, labels, mask, weight, qid, self.reduction)
+        values = self._reduced(scores, labels, mask, weight, qid, "none")
+        if torch.compiler.is_compiling():
+            weights = list_weight_operator(list_weight.detach(), scores.detach(), qid)
+        else:
+            weights = weights_of_lists(list_weight, scores, qid)
+        return weighted_lists(values, weights, self.reduction)
+
+    def _reduced(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None,
+        weight: Tensor | None,
+        qid: Tensor | None,
+        reduction: Reduction,
+    ) -> Tensor:
+        """Return the loss of lists that all count alike."""
         if torch.compiler.is_compiling() and self.is_built_in() and scores.device.type in transforms.COMPILED_FOR:
-            return list_loss_operator(scores, labels, mask, weight, qid, self.name, self.reduction)[0]
+            return list_loss_operator(scores, labels, mask, weight, qid, self.name, reduction)[0]
         if mask is not None or weight is not None or qid is not None or not are_simple(scores, labels):
             check_inputs(scores, labels, mask, weight)
             check_qid(scores, qid)
@@ -212,8 +258,8 @@ class RankingLoss(nn.Module, abc.ABC):
             groups = None if qid is None else groups_of(qid)
             kernel = self.native_for(scores, mask, weight, groups)
             if kernel is not None:
-                return Pass(self, kernel, self.reduction, labels, mask, weight, qid, groups)(scores)
-        return self.in_torch(scores, labels, mask, weight, qid, reduction=self.reduction)
+                return Pass(self, kernel, reduction, labels, mask, weight, qid, groups)(scores)
+        return self.in_torch(scores, labels, mask, weight, qid, reduction=reduction)
 
     def in_torch(
         self,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from ltr.lists import check_inputs, check_qid
+from ltr.lists import check_inputs, check_qid, weights_of_lists
 from ltr.losses import transforms
 from ltr.native import Groups, ListLoss
 from ltr.statistics import RankStatistic
@@ -318,3 +318,16 @@ def _backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]: 
 
 
 list_loss_operator.register_autograd(_backward, setup_context=_remember)
+
+
+@torch.library.custom_op("ltr::list_weight", mutates_args=())
+def list_weight_operator(list_weight: Tensor, scores: Tensor, qid: Tensor | None) -> Tensor:
+    """Return one weight for each list, checked."""
+    return weights_of_lists(list_weight, scores, qid).clone()
+
+
+@list_weight_operator.register_fake
+def _(list_weight: Tensor, scores: Tensor, qid: Tensor | None) -> Tensor:
+    dtype = list_weight.dtype if list_weight.is_floating_point() else scores.dtype
+    shape: Any = scores.shape[:-1] if qid is None else (torch.library.get_ctx().new_dynamic_size(),)
+    return list_weight.new_empty(shape, dtype=dtype)

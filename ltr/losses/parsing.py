@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from ltr.calls import named_object, read_call
+from ltr.checks import nearest
 from ltr.losses.contract import RankingLoss
 from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
 from ltr.losses.pairwise import (
@@ -66,7 +67,8 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
         loss = LOSSES[key]
     else:
         raise ValueError(
-            f"loss: unknown name {key!r}; known are {', '.join(LOSSES)}, and module:Class for a loss of your own"
+            f"loss: unknown name {key!r}{nearest(key, LOSSES)}; known are {', '.join(LOSSES)}, and module:Class for a "
+            "loss of your own"
         )
     defaults = loss.option_defaults()
     options: dict[str, object] = {}

@@ -25,7 +25,7 @@ from ltr.losses.operators import TIMES, statistic_loss
 from ltr.losses.pairs import comparable_pairs, on_rows
 from ltr.losses.transforms import TwoClasses, transform
 from ltr.native import ListLoss
-from ltr.ranks import GainName, check_finite, gains_of, order_items, position_weights
+from ltr.ranks import GAIN, GainName, check_finite, gains_of, order_items, position_weights
 from ltr.statistics import RankStatistic
 
 _LARGE = 2.0**512  # as in `ltr/native/statistic_losses.cpp`
@@ -40,7 +40,7 @@ class _StatisticLoss(RankingLoss):
         self,
         *,
         statistic: RankStatistic | str = "dcg",
-        gain: GainName = "linear",
+        gain: GainName = GAIN,
         reduction: Reduction = "mean",
         pairs: PairsName = "mean",
     ) -> None:
@@ -124,7 +124,7 @@ class SmoothStatisticLoss(_StatisticLoss):
 
     Args:
         statistic: a `RankStatistic` or its name.
-        gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
+        gain: gain of a label, ``"exp2"`` for ``2**label - 1`` or ``"linear"`` for the label itself.
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"``, as above.
         temperature: score difference at which an item counts as above another by about 3/4, > 0.
@@ -145,7 +145,7 @@ class SmoothStatisticLoss(_StatisticLoss):
         self,
         *,
         statistic: RankStatistic | str = "dcg",
-        gain: GainName = "linear",
+        gain: GainName = GAIN,
         reduction: Reduction = "mean",
         pairs: PairsName = "mean",
         temperature: float = 1.0,
@@ -219,7 +219,7 @@ class LambdaLoss(_StatisticLoss):
 
     Args:
         statistic: a `RankStatistic` or its name.
-        gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
+        gain: gain of a label, ``"exp2"`` for ``2**label - 1`` or ``"linear"`` for the label itself.
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"``, as above.
 

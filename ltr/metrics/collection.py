@@ -9,9 +9,12 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from ltr.lists import as_flat_lists, check_qid
+from ltr.lists import as_flat_lists, check_qid, weights_of_lists
 from ltr.metrics.measures import Measure, evaluate, parse_measures
 from ltr.metrics.ranked import Ties, check_ties
+
+_WEIGHT = "list_weight"
+"""Name of the weights of lists in a state."""
 
 
 class RankingMetrics:
@@ -19,6 +22,7 @@ class RankingMetrics:
 
     Each batch is sorted once for all measures. The value of each list is kept on the CPU, without gradient, whatever
     the device of the batch. A list on which a measure is undefined has the value `empty`; NaN is left out of the mean.
+    With weights of lists the mean is ``sum of V_q value_q / sum of V_q``: 2 counts as the list twice, 0 leaves it out.
 
     With ``joined=True`` a list may arrive in parts, over several calls and processes: items of equal `qid` form one
     list, and without qid all items are one list, as for the AUC of a classifier over a data set. Then all
@@ -71,7 +75,15 @@ class RankingMetrics:
         self.joined = joined
         self._chunks: list[dict[str, Tensor]] = []
 
-    def update(self, scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None) -> None:
+    def update(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        *,
+        mask: Tensor | None = None,
+        qid: Tensor | None = None,
+        list_weight: Tensor | None = None,
+    ) -> None:
         """Add a batch of lists, or of parts of lists with ``joined``.
 
         Args:
@@ -80,13 +92,17 @@ class RankingMetrics:
             mask: boolean, True where an item is real.
             qid: the list of each item of flat input, in every call or in none. Without ``joined``, equal ids in two
                 calls are two lists.
+            list_weight: nonnegative weight of each list, ``(*batch,)``; with qid the weight of its list for each item,
+                ``(items,)``. In every call or in none; with ``joined`` only beside qid.
 
         Raises:
             TypeError, ValueError: inputs that a measure rejects; the state is then unchanged.
         """
         # joined items are evaluated too, so that bad input is rejected now, not at the end
         values = evaluate(scores, labels, self.measures, mask=mask, qid=qid, ties=self.ties, empty=self.empty)
-        self._append(items_of(scores, labels, mask, qid) if self.joined else values)
+        if list_weight is not None:
+            values[_WEIGHT] = weights_of_lists(list_weight, scores, qid).double()
+        self._append(items_of(scores, labels, mask, qid, list_weight) if self.joined else values)
 
     def compute(self, *, sync: bool = True) -> dict[str, float]:
         """Return the mean of each measure over the lists on which it is defined, NaN without any.
@@ -95,27 +111,44 @@ class RankingMetrics:
             sync: whether to include the lists of all processes of an initialised ``torch.distributed``. Then every
                 process must make the call, and all get the same values; the state of each is unchanged.
         """
-        return {name: float(values.nanmean()) for name, values in self.values(sync=sync).items()}
+        values, weights = self._lists(sync)
+        return {name: weighted_mean(of_lists, weights) for name, of_lists in values.items()}
 
     def counts(self, *, sync: bool = True) -> dict[str, int]:
-        """Return the number of lists in each mean: all of them if `empty` is a number; `sync` is as in `compute`."""
-        return {name: int((~values.isnan()).sum()) for name, values in self.values(sync=sync).items()}
+        """Return the number of lists in each mean; `sync` is as in `compute`.
+
+        These are all lists if `empty` is a number, except those of weight 0.
+        """
+        values, weights = self._lists(sync)
+        return {name: int((~of_lists.isnan() & (weights > 0)).sum()) for name, of_lists in values.items()}
 
     def values(self, *, sync: bool = True) -> dict[str, Tensor]:
         """Return the value of each list, float64: process by process, in the order in which lists were first seen.
 
         `ltr.metrics.compare` takes the values of two rankers. `sync` is as in `compute`.
         """
+        return self._lists(sync)[0]
+
+    def weights(self, *, sync: bool = True) -> Tensor:
+        """Return the weight of each list, float64, in the order of `values`; 1 where none were given."""
+        return self._lists(sync)[1]
+
+    def _lists(self, sync: bool) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the values of each list, and its weight."""
         if sync:
-            return self.gathered().values(sync=False)
+            return self.gathered()._lists(False)
         state = self.state_dict()
         if not state:
-            return {str(measure): torch.zeros(0, dtype=torch.float64) for measure in self.measures}
-        if not self.joined:
-            return state
-        items, qid = (state["scores"], state["labels"]), state.get("qid")
-        values = evaluate(*items, self.measures, qid=qid, ties=self.ties, empty=self.empty)
-        return {name: value.reshape(-1) for name, value in values.items()}
+            nothing = torch.zeros(0, dtype=torch.float64)
+            return {str(measure): nothing for measure in self.measures}, nothing
+        weights = state.pop(_WEIGHT, None)
+        values = state
+        if self.joined:
+            items, qid = (state["scores"], state["labels"]), state.get("qid")
+            values = evaluate(*items, self.measures, qid=qid, ties=self.ties, empty=self.empty)
+            values = {name: value.reshape(-1) for name, value in values.items()}
+            weights = None if weights is None else weights_of_lists(weights, state["scores"], qid)
+        return values, torch.ones_like(next(iter(values.values()))) if weights is None else weights
 
     def gathered(self, group: dist.ProcessGroup | None = None) -> RankingMetrics:
         """Return the merged metrics of all processes of a group, or of this process alone if there are no others.
@@ -149,7 +182,7 @@ class RankingMetrics:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Replace the state by a `state_dict`; raise ValueError if it is one of other metrics."""
         known = [{"scores", "labels"}, {"scores", "labels", "qid"}] if self.joined else [set(map(str, self.measures))]
-        if state and set(state) not in known:
+        if state and set(state) - {_WEIGHT} not in known:
             raise ValueError(f"state must be one of {self!r}, got one with {', '.join(state)}")
         self.reset()
         self._append(dict(state))
@@ -158,7 +191,8 @@ class RankingMetrics:
         if not chunk:
             return
         if self._chunks and set(chunk) != set(self._chunks[0]):
-            raise ValueError("qid must be given in every call or in none")
+            name = "list_weight" if _WEIGHT in set(chunk) ^ set(self._chunks[0]) else "qid"
+            raise ValueError(f"{name} must be given in every call or in none")
         self._chunks.append({name: values.detach().reshape(-1).cpu() for name, values in chunk.items()})
 
     def __repr__(self) -> str:
@@ -166,9 +200,32 @@ class RankingMetrics:
         return f"RankingMetrics({names}, ties={self.ties!r}, empty={self.empty}, joined={self.joined})"
 
 
-def items_of(scores: Tensor, labels: Tensor, mask: Tensor | None, qid: Tensor | None) -> dict[str, Tensor]:
+def weighted_mean(values: Tensor, weights: Tensor) -> float:
+    """Return the mean over lists on which a measure is defined, those that are not NaN; NaN without any.
+
+    Examples:
+        >>> weighted_mean(torch.tensor([1.0, 4.0, torch.nan]), torch.tensor([2.0, 1.0, 1.0]))
+        2.0
+    """
+    known = ~values.isnan() & (weights > 0)
+    values, weights = values[known], weights[known]
+    if bool((weights == 1).all()):
+        return float(values.mean())
+    shares = weights / weights.max()  # sums of large weights leave the floating point range
+    return float((values * shares).sum() / shares.sum())
+
+
+def items_of(
+    scores: Tensor, labels: Tensor, mask: Tensor | None, qid: Tensor | None, list_weight: Tensor | None
+) -> dict[str, Tensor]:
     """Return the real items of a batch, flat; float64 represents all scores and labels exactly."""
     check_qid(scores, qid)
     lists = as_flat_lists(scores, labels, mask=mask)
     items = {"scores": lists.scores.double(), "labels": lists.labels.double()}
-    return items if qid is None else {**items, "qid": (qid if mask is None else qid[mask]).long()}
+    if qid is not None:
+        items["qid"] = (qid if mask is None else qid[mask]).long()
+    if list_weight is not None:
+        if qid is None:
+            raise ValueError("list_weight goes with qid where lists are joined, because without it there is one list")
+        items[_WEIGHT] = (list_weight if mask is None else list_weight[mask]).double()
+    return items

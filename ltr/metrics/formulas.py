@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ltr.metrics.ranked import RankedLists, Ties, Weight, positions_within, running_product, segment_sum
-from ltr.ranks import GainName, check_finite, weights_at
+from ltr.ranks import GAIN, GainName, check_finite, weights_at
 from ltr.statistics import RankStatistic
 
 
@@ -36,7 +36,7 @@ def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, 
 
 def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
     """Return the share of positive-negative pairs in the wrong order, `empty` if there is no pair."""
-    value = statistic_of(ranked, RankStatistic("auc"), "linear", ties, math.nan)
+    value = statistic_of(ranked, RankStatistic("auc"), GAIN, ties, math.nan)
     return torch.where(value.isnan(), empty, 1.0 - value)
 
 

@@ -1,11 +1,12 @@
-"""Metrics by name and as functions: ``ndcg(gain=exp2)@10`` is ``ndcg(scores, labels, gain="exp2", k=10)``.
+"""Metrics by name and as functions: ``ndcg(gain=linear)@10`` is ``ndcg(scores, labels, gain="linear", k=10)``.
 
 ``parse_measure(str(measure))`` is the measure again, and `evaluate` computes many from one sort of the lists.
 
 =============================  ====================================================================================
 name                           value of a list
 =============================  ====================================================================================
-``ndcg@10``                    DCG of the top 10 over that of the ideal order; ``ndcg(gain=exp2)``: 2^label - 1
+``ndcg@10``                    DCG of the top 10 over that of the ideal order, with the gain 2^label - 1;
+                               ``ndcg(gain=linear)@10``: with the label as its gain, trec_eval's ``ndcg_cut_10``
 ``mrr@10``                     reciprocal rank of the first relevant item, 0 if it is below the top 10
 ``hits@10``                    number of relevant items among the top 10
 ``precision@10``               share of relevant items among the top 10
@@ -22,7 +23,7 @@ name                           value of a list
 ``num_rel_missed``
 ``pairwise_misranking_error``  share of positive-negative pairs in the wrong order
 ``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), also one of your own,
-``wrs``, ``pauc@100``, ...     optionally with ``gain=exp2`` among its options: ``dcg(base=e,gain=exp2)@10``
+``wrs``, ``pauc@100``, ...     optionally with ``gain=linear`` among its options: ``dcg(base=e,gain=linear)@10``
 ``statistic(mrr)``             a rank statistic whose name has another meaning here: reciprocal ranks summed
 ``normalized(pauc@100)``       a rank statistic over its value for the ideal order
 =============================  ====================================================================================
@@ -30,6 +31,10 @@ name                           value of a list
 ``hits``, ``precision``, ``recall`` and ``ap`` are rank statistics, too (`ltr.statistics.RankStatistic`). ``@10`` may be
 left out everywhere except after ``hits``, ``precision``, ``recall`` and ``pauc``. Names are also read as `ir_measures`
 and trec_eval spell them (``nDCG@10``, ``P@5``, ``ndcg_cut_10``): see `ltr.metrics.names`.
+
+*Gain.* A graded label has the gain 2^label - 1 everywhere in this package, as in LightGBM, XGBoost and the papers on
+web search; a name says ``gain=linear`` where it is the label itself, as in trec_eval and scikit-learn. For labels 0 and
+1 both are the same.
 """
 
 from __future__ import annotations
@@ -45,11 +50,11 @@ from typing import TypedDict, Unpack, get_args
 import torch
 from torch import Tensor
 
-from ltr.checks import as_float, as_number, check_cutoff, one_of, without_spaces
+from ltr.checks import as_float, as_number, check_cutoff, nearest, one_of, without_spaces
 from ltr.metrics import formulas
 from ltr.metrics.names import plain_name
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
-from ltr.ranks import GainName
+from ltr.ranks import GAIN, GainName
 from ltr.statistics import RankStatistic, UnknownStatisticError
 
 _GRAMMAR = re.compile(
@@ -134,17 +139,17 @@ class Measure(ABC):
 class StatisticMeasure(Measure):
     """A rank statistic; if `normalized`, divided by its value for the ideal order, unless it is a share already.
 
-    The gain is that of a label, ``"linear"`` where hits are counted: there every label above 0 is 1.
+    The gain is that of a label; where hits or pairs are counted, every label above 0 is 1, and it is left out.
     """
 
     statistic: RankStatistic
-    gain: GainName = "linear"
+    gain: GainName = GAIN
     normalized: bool = False
 
     def __post_init__(self) -> None:
         one_of("gain", self.gain, get_args(GainName))
-        if self.statistic.kind.counts_hits:
-            object.__setattr__(self, "gain", "linear")
+        if not self.statistic.kind.weighs_rows:
+            object.__setattr__(self, "gain", GAIN)
 
     @property
     def binary(self) -> bool:
@@ -163,7 +168,7 @@ class StatisticMeasure(Measure):
 
     def __str__(self) -> str:
         name, options, k = _parts(str(self.statistic))
-        gain = "" if self.gain == "linear" else f"gain={self.gain}"
+        gain = "" if self.gain == GAIN else f"gain={self.gain}"
         if self.normalized and name in _NORMALIZED.values() and not options:
             return f"{next(own for own, other in _NORMALIZED.items() if other == name)}{_call(gain)}{k}"
         if self.normalized or name in _NAMES:
@@ -249,8 +254,8 @@ def parse_measure(text: str | Measure) -> Measure:
         ValueError: a string that names no measure, or an option outside its range.
 
     Examples:
-        >>> parse_measure("ndcg(gain = exp2) @ 10")
-        parse_measure('ndcg(gain=exp2)@10')
+        >>> parse_measure("ndcg(gain = linear) @ 10")
+        parse_measure('ndcg(gain=linear)@10')
         >>> parse_measure("normalized(dcg@5)")
         parse_measure('ndcg@5')
     """
@@ -275,8 +280,10 @@ def parse_measure(text: str | Measure) -> Measure:
     try:
         return StatisticMeasure(RankStatistic.parse(f"{name}{_call(rest)}{k}"), gain)
     except UnknownStatisticError as error:
-        known = ", ".join((*_NORMALIZED, *_CUT, *_WHOLE, *(f"{around}(...)" for around in _AROUND)))
-        raise ValueError(f"measure {text!r}: none of {known}, and no rank statistic: {error}") from None
+        own = (*_NORMALIZED, *_CUT, *_WHOLE)
+        hint, around = nearest(name, (*own, *error.known)), (f"{one}(...)" for one in _AROUND)
+        known = f"{', '.join((*own, *around))}, and the rank statistics {', '.join(error.known)}"
+        raise ValueError(f"measure: unknown name {name!r} in {text!r}{hint}; known are {known}") from None
 
 
 def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
@@ -338,7 +345,7 @@ def rank_statistic(
     labels: Tensor,
     statistic: RankStatistic | str,
     *,
-    gain: GainName = "linear",
+    gain: GainName = GAIN,
     **options: Unpack[ListOptions],
 ) -> Tensor:
     """Return the rank statistic of each list: ``sum over i of gain_i * a[rank_i]``.
@@ -350,7 +357,7 @@ def rank_statistic(
         scores: floating point, ``(*batch, list)``.
         labels: nonnegative, same shape.
         statistic: a `RankStatistic` or its name, such as ``"dcg(base=e)@10"``.
-        gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
+        gain: ``"exp2"`` takes ``2**label - 1``, ``"linear"`` the label itself.
         options: see `ListOptions`.
 
     Raises:
@@ -373,7 +380,7 @@ def normalized_rank_statistic(
     labels: Tensor,
     statistic: RankStatistic | str,
     *,
-    gain: GainName = "linear",
+    gain: GainName = GAIN,
     **options: Unpack[ListOptions],
 ) -> Tensor:
     """Return the rank statistic over its value for the ideal order (gains descending): 1 is a perfect list.
@@ -393,7 +400,7 @@ def dcg(
     *,
     k: int | None = None,
     base: float = 2.0,
-    gain: GainName = "linear",
+    gain: GainName = GAIN,
     **options: Unpack[ListOptions],
 ) -> Tensor:
     """Discounted cumulative gain: ``sum over i of gain_i / log_base(position_i + 2)`` over the top k positions.
@@ -410,12 +417,13 @@ def ndcg(
     labels: Tensor,
     *,
     k: int | None = None,
-    gain: GainName = "linear",
+    gain: GainName = GAIN,
     **options: Unpack[ListOptions],
 ) -> Tensor:
     """Normalised discounted cumulative gain: DCG divided by the DCG of the ideal order.
 
-    The base of the logarithm cancels. With ``ties="average"`` it equals scikit-learn's ``ndcg_score``.
+    The base of the logarithm cancels. With ``ties="average"`` and ``gain="linear"`` it equals scikit-learn's
+    ``ndcg_score``.
 
     Examples:
         >>> ndcg(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 1, 0])).item()
@@ -632,4 +640,4 @@ def _without_gain(options: str, text: str) -> tuple[str, GainName]:
     found = _GAIN.findall(options)
     if len(found) > 1:
         raise ValueError(f"measure: gain=... can be given once, got {text!r}")
-    return _GAIN.sub("", options).removeprefix(","), one_of("gain", found[0] if found else "linear", get_args(GainName))
+    return _GAIN.sub("", options).removeprefix(","), one_of("gain", found[0] if found else GAIN, get_args(GainName))

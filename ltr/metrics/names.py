@@ -3,7 +3,7 @@
 =====================================================  ==========================================
 ir_measures                                            here
 =====================================================  ==========================================
-``nDCG@10``, ``nDCG(dcg='exp-log2')@10``               ``ndcg@10``, ``ndcg(gain=exp2)@10``
+``nDCG@10``, ``nDCG(dcg='exp-log2')@10``               ``ndcg(gain=linear)@10``, ``ndcg@10``
 ``AP``, ``AP@10``, ``RR@10``, ``P@5``, ``R@100``       ``ap``, ``ap@10``, ``mrr@10``, ``precision@5``, ``recall@100``
 ``Rprec``, ``Success@10``, ``Bpref``                   ``rprec``, ``success@10``, ``bpref``
 ``RBP(p=0.8)``, ``ERR@20``                             ``rbp``, ``err@20``
@@ -12,6 +12,9 @@ ir_measures                                            here
 
 trec_eval writes cutoffs behind an underscore: ``P_5``, ``recall_100``, ``map_cut_10``, ``ndcg_cut_10``, ``success_1``;
 its ``map`` is ``ap``, the mean of which it is over queries, and its ``recip_rank`` is ``mrr``.
+
+Both take the label itself as the gain of NDCG, so ``ndcg_cut_10`` and ``nDCG@10`` are ``ndcg(gain=linear)@10``. Only
+trec_eval's ``ndcg``, the one without a cutoff, cannot be told from ours: ask for it by ``ndcg(gain=linear)``.
 """
 
 from __future__ import annotations
@@ -46,12 +49,12 @@ _WITH_CUTOFF = {
     "P": "precision",
     "recall": "recall",
     "map_cut": "ap",
-    "ndcg_cut": "ndcg",
+    "ndcg_cut": "ndcg(gain=linear)",
     "success": "success",
 }
 _UNDERSCORE = re.compile(rf"({'|'.join(_WITH_CUTOFF)})[_.]([0-9]+)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_OPTIONS = {"(dcg='exp-log2')": "(gain=exp2)", "(dcg='log2')": ""}
+_GAINS = {"(dcg='exp-log2')": "", "(dcg='log2')": "(gain=linear)"}  # of nDCG
 
 
 def plain_name(text: str) -> str:
@@ -59,7 +62,7 @@ def plain_name(text: str) -> str:
 
     Examples:
         >>> plain_name("nDCG(dcg='exp-log2')@10"), plain_name("ndcg_cut_10"), plain_name("RBP(p=0.9)")
-        ('ndcg(gain=exp2)@10', 'ndcg@10', 'rbp(p=0.9)')
+        ('ndcg@10', 'ndcg(gain=linear)@10', 'rbp(p=0.9)')
         >>> plain_name("NumRet(rel=1)"), plain_name("dcg(base=e)")
         ('num_rel_ret', 'dcg(base=e)')
     """
@@ -71,6 +74,8 @@ def plain_name(text: str) -> str:
     if name is None or name[0] not in _NAMES:
         return text
     rest = text[name.end() :]
-    for theirs, ours in _OPTIONS.items():
+    if name[0] == "nDCG" and not rest.startswith("("):
+        rest = "(gain=linear)" + rest
+    for theirs, ours in _GAINS.items():
         rest = rest.replace(theirs, ours)
     return _NAMES[name[0]] + rest

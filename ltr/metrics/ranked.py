@@ -119,7 +119,10 @@ class RankedLists:
         if gain == "linear":
             return self.labels
         if len(self.levels) and float(self.levels[-1]) >= _TOO_LARGE:
-            raise ValueError(f"labels must be below {_TOO_LARGE} for gain 'exp2', got {float(self.levels[-1]):g}")
+            largest = f"got {float(self.levels[-1]):g}"
+            raise ValueError(
+                f"labels must be below {_TOO_LARGE} for gain 'exp2', {largest}: take gain 'linear' for them"
+            )
         # by numpy: the last bit of torch's exp2 can depend on the place of a number in its tensor
         return (torch.from_numpy(np.exp2(self.levels.numpy(force=True)) - 1.0)).to(self.levels.device)[self.grade]
 

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ltr.metrics.collection import items_of
+from ltr.lists import weights_of_lists
+from ltr.metrics.collection import items_of, weighted_mean
 from ltr.metrics.measures import Measure, parse_measure
 from ltr.metrics.ranked import Ties, check_ties
 
@@ -86,18 +87,30 @@ class RankingMetric(Metric):
         else:
             self.add_state(self._state, default=torch.zeros(2, dtype=torch.float64), dist_reduce_fx="sum")
 
-    def update(self, scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None) -> None:
+    def update(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        *,
+        mask: Tensor | None = None,
+        qid: Tensor | None = None,
+        list_weight: Tensor | None = None,
+    ) -> None:
         """Add a batch of lists, as `ltr.metrics.RankingMetrics.update` does."""
         values = self.measure(scores, labels, mask=mask, qid=qid, ties=self.ties, empty=self.empty)
+        weights = torch.ones_like(values)
+        if list_weight is not None:
+            weights = weights_of_lists(list_weight, scores, qid).to(values)
         state = getattr(self, self._state)
         if self.joined:
-            state.append(_packed(**items_of(scores, labels, mask, qid)).to(self.device))
+            state.append(_packed(**items_of(scores, labels, mask, qid, list_weight)).to(self.device))
         else:
-            defined = values[~values.isnan()].to(state.device)
-            setattr(self, self._state, state + torch.stack([defined.sum(), torch.ones_like(defined).sum()]))
+            defined = ~values.isnan()
+            values, weights = values[defined].to(state.device), weights[defined].to(state.device)
+            setattr(self, self._state, state + torch.stack([(values * weights).sum(), weights.sum()]))
 
     def compute(self) -> Tensor:
-        """Return the mean over the lists on which the measure is defined, float64; NaN without any."""
+        """Return the weighted mean over the lists on which the measure is defined, float64; NaN without any."""
         state = getattr(self, self._state)
         if not self.joined:
             return state[0] / state[1]
@@ -105,25 +118,28 @@ class RankingMetric(Metric):
             state = torch.cat(state) if state else torch.zeros(0, dtype=torch.float64, device=self.device)
         if not len(state):
             return state.new_tensor(math.nan)
-        scores, labels, qid = _unpacked(state)
-        return self.measure(scores, labels, qid=qid, ties=self.ties, empty=self.empty).nanmean()
+        scores, labels, qid, item_weight = _unpacked(state)
+        values = self.measure(scores, labels, qid=qid, ties=self.ties, empty=self.empty).reshape(-1)
+        weights = torch.ones_like(values) if qid is None else weights_of_lists(item_weight, scores, qid)
+        return values.new_tensor(weighted_mean(values, weights))
 
 
-def _packed(scores: Tensor, labels: Tensor, qid: Tensor | None = None) -> Tensor:
-    """Return items as rows of four float64 in one flat tensor, which torchmetrics gathers even from empty processes.
+def _packed(scores: Tensor, labels: Tensor, qid: Tensor | None = None, list_weight: Tensor | None = None) -> Tensor:
+    """Return items as rows of five float64 in one flat tensor, which torchmetrics gathers even from empty processes.
 
-    The two halves of an id of 64 bits are exact in float64; they are NaN without ids.
+    The two halves of an id of 64 bits are exact in float64; they are NaN without ids. Lists without a weight have 1.
     """
     nothing = torch.full_like(scores, math.nan)
     halves = (nothing, nothing) if qid is None else ((qid >> 32).double(), (qid & 0xFFFFFFFF).double())
-    return torch.stack([scores, labels, *halves], dim=-1).flatten()
+    weights = torch.ones_like(scores) if list_weight is None else list_weight
+    return torch.stack([scores, labels, *halves, weights], dim=-1).flatten()
 
 
-def _unpacked(flat: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    scores, labels, high, low = flat.reshape(-1, 4).unbind(-1)
+def _unpacked(flat: Tensor) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    scores, labels, high, low, weights = flat.reshape(-1, 5).unbind(-1)
     without = high.isnan()
     if bool(without.all()):
-        return scores, labels, None
+        return scores, labels, None, weights
     if bool(without.any()):
         raise ValueError("qid must be given in every call or in none")
-    return scores, labels, (high.long() << 32) | low.long()
+    return scores, labels, (high.long() << 32) | low.long(), weights

@@ -14,8 +14,9 @@ The learnt weights minimise
     sum over rows i of v_i log(1 + exp(-t_i score_i)) + 1/2 sum over methods m of w_m^2,      t_i = +-1
 
 over the out-of-fold scores, v_i the weights of the rows. For graded labels, and for lists by query, the loss is the
-RankNet loss of the lists times the number of rows. Where hits are few, learnt weights are mostly chance, and equal
-weights do better on new rows. So for labels 0 and 1 in one list the score is
+RankNet loss times the sum of the weights of the rows; weights of rows weigh lists and their rows as in `ltr.lists`.
+Where hits are few, learnt weights are mostly chance, and equal weights do better on new rows. So for labels 0 and 1 in
+one list the score is
 
     b + a ((1 - q) L + q E),      q = 50 / (50 + rows of the rarer label),
 
@@ -58,10 +59,18 @@ from ltr.data.dataset import checked_queries, checked_weights, labels_agree
 from ltr.data.similar import similar_rows
 from ltr.demands import Demands
 from ltr.losses import ranknet_loss
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists
+from ltr.rankers.base import (
+    FloatArray,
+    IntArray,
+    Qid,
+    Ranker,
+    all_or_nothing,
+    labels_and_lists,
+    weights_for_losses,
+)
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration_of_repeats
-from ltr.rankers.choice import Fold, Rows, compare, folds_of, places
+from ltr.rankers.choice import Fold, Rows, compare, folds_of, labels_in_lists, places
 from ltr.rankers.constrained import Demanding, check_possible
 from ltr.rankers.demand_checks import refuse_violated, why_refused
 from ltr.rankers.estimators import (
@@ -75,7 +84,7 @@ from ltr.rankers.estimators import (
 from ltr.rankers.foreign import rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
-from ltr.ranks import GainName, weighted_labels
+from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
 
@@ -220,7 +229,8 @@ class AutoRanker(Demanding, Ranker):
                 similar than rows otherwise are (`ltr.data.similar_rows`).
             time: when each row was, (n,), numbers or dates, the same for all rows of a query. Then rows are ranked out
                 of fold by fits to earlier rows only (`folds_of`), and the first rows not at all.
-            sample_weight: weight of each row, (n,), >= 0, for every method and the blend.
+            sample_weight: weight of each row, (n,), >= 0, for every method, the comparison and the blend; with `qid`
+                also of the lists, see `ltr.lists`.
             calibration_weight: weight of each row, (n,), >= 0, for the chances, where it is another: weights that only
                 make methods look at hits more must not make hits more likely.
             on_progress: called with the number of fits that are done, that of all, and what is being fitted.
@@ -309,10 +319,8 @@ class AutoRanker(Demanding, Ranker):
             lists = None if rows.lists is None else rows.lists[here]
             orders = [crossed[split.repeat][here], *scores[here].T]
             results[split.name] = [places(order, lists).tolist() for order in orders]
-        labels = weighted_labels(rows.labels, rows.weights, self.gain)
-        gains, deviations = compare(
-            results, splits, [BLEND, *names], labels, rows.lists, rows.groups, measure, self.seed
-        )
+        given = rows.labels, rows.lists, rows.groups, measure, self.seed, rows.weights
+        gains, deviations = compare(results, splits, [BLEND, *names], *given)
         known = np.flatnonzero(~np.isnan(next(iter(held.values()))[:, 0]))
         several = _repeated(rows.take(known), len(held))
         weights, intercept = _weights(np.concatenate([scores[known] for scores in held.values()]), several)
@@ -328,7 +336,11 @@ class AutoRanker(Demanding, Ranker):
             self.out_of_fold_ = self.members_out_of_fold_[:, :, names.index(chosen)]
             self.weights_, self.intercept_ = {chosen: 1.0}, 0.0
         ranked = rows.take(known)
-        own = [self._mean_statistic(scores[known], ranked.labels, ranked.lists) for scores in crossed.values()]
+        of_lists = None if ranked.lists is None else ranked.weights
+        measured = labels_in_lists(ranked.labels, of_lists, ranked.lists, self.gain)
+        own = [
+            self._mean_statistic(scores[known], measured[0], ranked.lists, measured[1]) for scores in crossed.values()
+        ]
         order = [*names, BLEND]
         values = {name: float(np.mean(own)) + gains[name] for name in order}
         self._members = {name: members[name] for name in names}
@@ -470,7 +482,7 @@ class AutoRanker(Demanding, Ranker):
     def best_blend(
         self,
         y: ArrayLike,
-        qid: ArrayLike | None = None,
+        qid: Qid = ...,
         *,
         top_k: int | None = 50,
         limits: Limits | None = None,
@@ -503,7 +515,7 @@ class AutoRanker(Demanding, Ranker):
         if self.members_out_of_fold_ is None or self.out_of_fold_ is None or len(self.weights_) < 2:
             return None
         scores, members = self.out_of_fold_.mean(axis=0), self.members_out_of_fold_.mean(axis=0)
-        labels, lists = labels_and_lists(y, qid, len(scores))
+        labels, lists = labels_and_lists(y, self._lists_for("best_blend", qid), len(scores))
         known = np.flatnonzero(~np.isnan(scores))
         of_known = None if lists is None else np.unique(lists[known], return_inverse=True)[1]
         top = known[scores[known] >= cut(scores[known], of_known, top_k)]
@@ -813,18 +825,18 @@ def _learnt_weights(scores: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
     total = float(weights.sum())
     signs = np.where(rows.labels > 0, 1.0, -1.0)
     labels = torch.from_numpy(rows.labels)
-    lists = None if rows.lists is None else torch.from_numpy(rows.lists)
+    given = weights_for_losses(rows.weights, rows.lists, rows.labels)
 
     def of_scores(blend: FloatArray) -> tuple[float, FloatArray]:
         """Return the loss of the scores and its gradient."""
         if rows.pointwise:
             margins = signs * blend
             return float(weights @ np.logaddexp(0.0, -margins)), -weights * signs * np.exp(-np.logaddexp(0.0, margins))
-        given = torch.from_numpy(blend).requires_grad_()
-        loss = total * ranknet_loss(given, labels, qid=lists, weight=torch.from_numpy(weights))
+        leaf = torch.from_numpy(blend).requires_grad_()
+        loss = total * ranknet_loss(leaf, labels, **given)
         loss.backward()
-        assert given.grad is not None
-        return float(loss.detach()), given.grad.numpy()
+        assert leaf.grad is not None
+        return float(loss.detach()), leaf.grad.numpy()
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         value, slopes = of_scores(scores @ point[:m] + point[m])

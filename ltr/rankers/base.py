@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MethodType
+from types import EllipsisType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
 
 import narwhals.stable.v2 as narwhals
@@ -33,6 +33,7 @@ from ltr.data.problems import listed
 from ltr.data.tables import features_of
 from ltr.data.times import checked_times
 from ltr.files import write_atomic
+from ltr.lists import numbered, split_weights
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers.calibration import Calibration, fit_calibration
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Qid = ArrayLike | EllipsisType | None
+"""The list of each row; None where all rows are one list, and ``...``, the default, where nothing is said."""
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound="Ranker")
 _Result = TypeVar("_Result")
@@ -127,6 +130,7 @@ class Ranker(BaseEstimator):
     feature_names_in_: NDArray[np.object_]
     preparation_: TablePreparation | None = None
     calibration_: Calibration | None = None
+    _by_list: bool = False  # whether the fit had queries
 
     _LEARNS: ClassVar[bool] = True  # whether `fit` learns from the rows
     _FITTED: ClassVar[tuple[str, ...]] = ()
@@ -165,7 +169,7 @@ class Ranker(BaseEstimator):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        qid: ArrayLike | None = None,
+        qid: Qid = ...,
         sample_weight: ArrayLike | None = None,
     ) -> float:
         """Return the mean of the statistic over the lists for which it is defined; larger is better.
@@ -175,12 +179,20 @@ class Ranker(BaseEstimator):
         Args:
             X: features, (n, d).
             y: labels, (n,).
-            qid: the list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
-            sample_weight: weight of each row, (n,), >= 0. The weight of a list is the mean weight of its rows.
+            qid: the list of each row, integers or texts, (n,), in any order; None means that all rows are one list,
+                and after a fit with queries has to be said.
+            sample_weight: weight of each row, (n,), >= 0. A list counts as much as its rows of the lowest label do on
+                average, and rows of weight 0 are left out, see `ltr.lists`; the value of a list does not depend on the
+                weights of its rows.
 
         Returns:
             The mean, NaN where it is defined for no list, as ``"auc"`` without positives.
+
+        Raises:
+            ValueError: a ranker that is not fitted, arguments against these rules, or no `qid` after a fit with one, as
+                in a search of scikit-learn without metadata routing, which passes it to ``fit`` alone.
         """
+        qid = self._lists_for("score", qid)
         scores, _ = self._placed(self._features(X), qid)
         labels, groups = labels_and_lists(y, qid, len(scores))
         return self._mean_statistic(scores, labels, groups, sample_weight)
@@ -189,6 +201,11 @@ class Ranker(BaseEstimator):
         self, scores: FloatArray, labels: FloatArray, groups: IntArray | None, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return what `score` says of these scores."""
+        weights = None if sample_weight is None else checked_weights(sample_weight, len(scores))
+        if weights is not None and not weights.all():
+            kept = weights > 0
+            scores, labels, weights = scores[kept], labels[kept], weights[kept]
+            groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
         lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
         statistic, gain, normalize = self._measure()
         measure = normalized_rank_statistic if normalize else rank_statistic
@@ -200,9 +217,14 @@ class Ranker(BaseEstimator):
             ties=self._ties,
             qid=torch.from_numpy(lists),
         ).numpy()
-        weights = _weights_of_lists(sample_weight, lists)
-        defined = ~np.isnan(values) & (weights > 0)
-        return float(np.average(values[defined], weights=weights[defined])) if defined.any() else math.nan
+        defined = ~np.isnan(values)
+        if not defined.any():
+            return math.nan
+        if weights is None:
+            return float(np.mean(values[defined]))
+        order = numbered(torch.from_numpy(lists))  # values are in the order in which lists first appear
+        of_lists = split_weights(torch.from_numpy(weights), order, torch.from_numpy(labels))[0].numpy()
+        return float(np.average(values[defined], weights=of_lists[defined]))
 
     @property
     def _ties(self) -> Ties:
@@ -218,6 +240,27 @@ class Ranker(BaseEstimator):
         """
         check_is_fitted(self)
         return getattr(self, "coef_", None)
+
+    def _lists_for(self, method: str, qid: Qid) -> ArrayLike | None:
+        """Return the lists that a caller gave, None where all rows are one list.
+
+        Raises:
+            ValueError: nothing given although the fit had queries, so that one list would be a wrong answer.
+        """
+        if not isinstance(qid, EllipsisType):
+            return qid
+        check_is_fitted(self)
+        if self._by_list:
+            routing = " (a search of scikit-learn does with metadata routing and set_score_request(qid=True))"
+            raise ValueError(
+                f"qid: {method} needs the query of each row, because the fit had queries: pass them"
+                f"{routing if method == 'score' else ''}, or qid=None if all rows are one list"
+            )
+        return None
+
+    def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
+        """Return the lists that a caller gave to a method whose answer depends on them only where scores do."""
+        return None if isinstance(qid, EllipsisType) else qid
 
     def _form(self) -> Ranker:
         """Return a ranker that scores features as this one does, for it may take tables as they are.
@@ -241,7 +284,7 @@ class Ranker(BaseEstimator):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        qid: ArrayLike | None = None,
+        qid: Qid = ...,
         *,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -279,7 +322,7 @@ class Ranker(BaseEstimator):
         """
         if folds is not None:
             check_whole("folds", folds, 2, " or None")
-        features = self._features(X)
+        qid, features = self._lists_for("calibrate", qid), self._features(X)
         labels, lists = labels_and_lists(y, qid, len(features))
         groups = checked_groups(group, len(labels), lists)
         weights = None if sample_weight is None else checked_weights(sample_weight, len(labels))
@@ -306,7 +349,7 @@ class Ranker(BaseEstimator):
         return self
 
     @_WhereCalibrated
-    def predict_proba(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+    def predict_proba(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the chances of a label of 0 and of a hit, a label above 0, by the calibration, (n, 2).
 
         Rows with larger scores have no smaller chance of a hit.
@@ -318,14 +361,14 @@ class Ranker(BaseEstimator):
         Raises:
             sklearn.exceptions.NotFittedError: a ranker without a calibration: call `calibrate` first.
         """
-        scores, _ = self._placed(self._features(X), qid)
+        scores, _ = self._placed(self._features(X), self._lists_of_scores("predict_proba", qid))
         assert self.calibration_ is not None
         chances = self.calibration_(scores)
         return np.column_stack([1 - chances, chances])
 
     @_WhereCalibrated
     def plot_reliability(
-        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None, *, bins: int = 10, title: str = ""
+        self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., *, bins: int = 10, title: str = ""
     ) -> Figure:
         """Return a matplotlib figure of the share of hits against the predicted chance, by `Calibration.reliability`.
 
@@ -339,7 +382,7 @@ class Ranker(BaseEstimator):
         Raises:
             sklearn.exceptions.NotFittedError: a ranker without a calibration: call `calibrate` first.
         """
-        features = self._features(X)
+        qid, features = self._lists_of_scores("plot_reliability", qid), self._features(X)
         labels, _ = labels_and_lists(y, qid, len(features))
         assert self.calibration_ is not None
         return self.calibration_.plot_reliability(self._placed(features, qid)[0], labels, bins, title)
@@ -372,19 +415,20 @@ class Ranker(BaseEstimator):
 
     # lists
 
-    def order(self, X: ArrayLike, qid: ArrayLike | None = None) -> IntArray:
+    def order(self, X: ArrayLike, qid: Qid = ...) -> IntArray:
         """Return the numbers of the rows, from 0, from the top of the list to its bottom; equal scores by number.
 
         With `qid` the lists follow each other in the order in which their queries first appear.
 
         Args:
             X: features, (n, d), with the columns of the fit.
-            qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
+            qid: list of each row, as for `rank`.
         """
+        qid = self._lists_for("order", qid)
         scores, _ = self._placed(self._features(X), qid)
         return rows_from_the_top(scores, None if qid is None else checked_queries(qid, len(scores))[0])
 
-    def rank(self, X: ArrayLike, qid: ArrayLike | None = None) -> pd.DataFrame:
+    def rank(self, X: ArrayLike, qid: Qid = ...) -> pd.DataFrame:
         """Return the list as a pandas frame, from its top to its bottom, in the order of `order`.
 
         Its index is that of the rows of X, or their number from 0 where X is not a pandas frame, so that
@@ -392,7 +436,8 @@ class Ranker(BaseEstimator):
 
         Args:
             X: a pandas or polars frame, or an array, (n, d), with the columns of the fit.
-            qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
+            qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list, and
+                after a fit with queries has to be said.
 
         Returns:
             A frame with the columns ``query`` (where there are queries), ``position`` (1 is the top of the list, or of
@@ -406,7 +451,7 @@ class Ranker(BaseEstimator):
             >>> SurrogateRanker().fit(rows, [0, 1, 0]).rank(rows)["position"].to_dict()
             {'Ben': 1, 'Cem': 2, 'Ann': 3}
         """
-        rows, order = self._list(X, self._features(X), qid)
+        rows, order = self._list(X, self._features(X), self._lists_for("rank", qid))
         return rows.iloc[order]
 
     def _list(self, X: Any, features: FloatArray, qid: ArrayLike | None) -> tuple[pd.DataFrame, IntArray]:  # noqa: ANN401
@@ -419,7 +464,7 @@ class Ranker(BaseEstimator):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        qid: ArrayLike | None = None,
+        qid: Qid = ...,
         *,
         k: int | None = None,
         title: str = "",
@@ -448,7 +493,7 @@ class Ranker(BaseEstimator):
         """
         if k is not None:
             check_whole("k", k, 1, " or None")
-        features = self._features(X)
+        qid, features = self._lists_for("plot_list", qid), self._features(X)
         return list_figure(self, features, qid, *labels_and_lists(y, qid, len(features)), k, title)
 
     def _first_scores(self, features: FloatArray, qid: ArrayLike | None) -> FloatArray | None:
@@ -479,7 +524,7 @@ class Ranker(BaseEstimator):
         """The standard deviations of the columns in the fit, (d,); None where they are not known."""
         return None
 
-    def explain(self, X: ArrayLike, qid: ArrayLike | None = None) -> Explanation:
+    def explain(self, X: ArrayLike, qid: Qid = ...) -> Explanation:
         """Return what each column adds to the score of each row, and which columns put a row above its neighbours.
 
         Args:
@@ -504,7 +549,7 @@ class Ranker(BaseEstimator):
         """
         import pandas as pd
 
-        features = self._features(X)
+        qid, features = self._lists_for("explain", qid), self._features(X)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(features.shape[1])])
         columns = [f"{name} (column)" if name in RESERVED else name for name in names]
         rows, _ = self._list(X, features, qid)
@@ -553,6 +598,7 @@ class Ranker(BaseEstimator):
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         labels, groups = labels_and_lists(y, qid, len(features))
+        self._by_list = groups is not None
         if labels_agree(labels, groups):
             raise ValueError("y must hold two different labels in at least one list, got none")
         # torch has no tensors on memory that may not be written
@@ -804,7 +850,7 @@ class Ranker(BaseEstimator):
             ranker = described(state)
             if not isinstance(ranker, cls):
                 raise ValueError(f"state must be of a {cls.__name__}, got one of a {type(ranker).__name__}")
-            ranker.n_features_in_ = state["n_features"]
+            ranker.n_features_in_, ranker._by_list = state["n_features"], state["by_list"]
             if state["feature_names"] is not None:
                 ranker.feature_names_in_ = np.array(state["feature_names"], dtype=object)
             if (preparation := state.get("preparation")) is not None:
@@ -944,7 +990,21 @@ def labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[Float
     return labels, None if qid is None else checked_queries(qid, n)[0]
 
 
-def _weights_of_lists(sample_weight: ArrayLike | None, lists: IntArray) -> FloatArray:
-    """Return the mean weight of the rows of each list."""
-    weights = np.ones(len(lists)) if sample_weight is None else checked_weights(sample_weight, len(lists))
-    return np.bincount(lists, weights) / np.bincount(lists)
+def weights_for_losses(
+    weights: FloatArray | None, lists: IntArray | None, labels: NDArray[Any]
+) -> dict[str, torch.Tensor]:
+    """Return lists and weights of rows as the keywords ``qid``, ``weight`` and ``list_weight`` of a loss.
+
+    Examples:
+        >>> found = weights_for_losses(np.array([2.0, 2.0, 6.0, 3.0]), np.array([0, 0, 1, 1]), np.array([1, 0, 1, 0]))
+        >>> {name: values.tolist() for name, values in found.items()}
+        {'qid': [0, 0, 1, 1], 'weight': [1.0, 1.0, 2.0, 1.0], 'list_weight': [2.0, 2.0, 3.0, 3.0]}
+    """
+    given: dict[str, torch.Tensor | None] = {"qid": None if lists is None else torch.from_numpy(lists)}
+    if weights is not None:
+        given["weight"] = torch.from_numpy(weights)
+        if lists is not None:
+            number = torch.from_numpy(np.unique(lists, return_inverse=True)[1])
+            of_lists, given["weight"] = split_weights(torch.from_numpy(weights), number, torch.from_numpy(labels))
+            given["list_weight"] = of_lists[number]
+    return {name: values for name, values in given.items() if values is not None}

@@ -23,7 +23,8 @@ each other than rows are otherwise count as groups (`ltr.rankers.similar`). Resa
 *Weights of rows.* With weights v_i (`sample_weight`), the statistic of a list is ``sum over i of v_i gain_i
 a[rank_i]``, the one that `ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The
 candidates maximise it, gains are differences of it, and resampled rows keep their weights in it. (With `normalize` it
-is divided by its value for the ideal order, which has the same weights.) Every fit of the base, on whatever parts, gets
+is divided by its value for the ideal order, which has the same weights.) The mean over several lists is the weighted
+one of `ltr.lists`, with the relative weights of the rows in each list. Every fit of the base, on whatever parts, gets
 the weights of its rows. Rows of weight 0 are left out before anything is divided into parts.
 
 *The rule.* Take the candidate with the largest gain, and keep the base unless that gain exceeds its standard deviation
@@ -60,8 +61,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata
+from ltr.lists import split_weights
 from ltr.metrics import normalized_rank_statistic, rank_statistic
-from ltr.ranks import GainName
+from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 
 FloatArray = NDArray[np.float64]
@@ -400,6 +402,7 @@ def compare(
     groups: IntArray | None,
     measure: tuple[RankStatistic, GainName, bool],
     seed: int,
+    weights: FloatArray | None = None,
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return the gain of each candidate over the first, and its standard deviation under resampling, by name.
 
@@ -407,21 +410,44 @@ def compare(
         results: for each split by name, the places of its held-out rows in the order of each candidate.
         splits: the inner splits.
         names: names of the candidates; the first is the one that the others are compared with.
-        labels: labels of all rows, (n,); with weights of rows, labels whose gains are multiplied by them.
+        labels: labels of all rows, (n,).
         lists: list of each row, or None for one list.
         groups: group of each row, as in `parts_of`.
         measure: statistic, gain of graded labels, and whether to normalise.
         seed: seed of the resampling.
+        weights: weight of each row, (n,), > 0; None where all count alike.
     """
     gains, deviations = [], []
+    labels, weights = labels_in_lists(labels, weights, lists, measure[1])
     for scores, rows, rng in _lists(results, splits, len(names), len(labels), seed):
         of_lists, of_groups = (None if numbers is None else numbers[rows] for numbers in (lists, groups))
-        mean, deviation = _gains(scores, labels[rows], of_lists, of_groups, measure, rng)
+        of_rows = None if weights is None else weights[rows]
+        mean, deviation = _gains(scores, labels[rows], of_lists, of_groups, measure, rng, of_rows)
         gains.append(mean)
         deviations.append(deviation)
     mean, deviation = np.mean(gains, axis=0), np.mean(deviations, axis=0)
     found, spreads = (dict(zip(names, values.tolist(), strict=True)) for values in (mean, deviation))
     return found, spreads
+
+
+def labels_in_lists(
+    labels: FloatArray, weights: FloatArray | None, lists: IntArray | None, gain: GainName
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return labels whose gains are multiplied by the rows' relative weights, and the weight of each row's list.
+
+    A single list has no weight: its rows have their own.
+
+    Examples:
+        >>> labels, weights, lists = np.array([1.0, 0, 1, 0]), np.array([2.0, 2.0, 6.0, 3.0]), np.array([0, 0, 1, 1])
+        >>> [found.tolist() for found in labels_in_lists(labels, weights, lists, "linear")]
+        [[1.0, 0.0, 2.0, 0.0], [2.0, 2.0, 3.0, 3.0]]
+    """
+    if weights is None or lists is None:
+        return weighted_labels(labels, weights, gain), None
+    number = torch.from_numpy(np.unique(lists, return_inverse=True)[1])
+    of_lists, relative = split_weights(torch.from_numpy(weights), number, torch.from_numpy(labels))
+    own = None if relative is None else relative.numpy()
+    return weighted_labels(labels, own, gain), of_lists[number].numpy()
 
 
 def _lists(
@@ -451,6 +477,7 @@ def _gains(
     groups: IntArray | None,
     measure: tuple[RankStatistic, GainName, bool],
     rng: np.random.Generator,
+    weights: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the gain of each candidate over the first, and its standard deviation under resampling."""
     lists, groups = (
@@ -460,13 +487,16 @@ def _gains(
         values = np.array([_values(row, labels, measure, lists) for row in scores])
         defined = ~np.isnan(values).any(axis=0)
         differences = (values - values[0])[:, defined]
-        means = differences.mean(axis=1)
-        if groups is None:
-            return means, differences.std(axis=1, ddof=1) / differences.shape[1] ** 0.5
-        first = np.unique(lists, return_index=True)[1][defined]  # a row of each list
-        members, numbers = np.unique(groups[first], return_inverse=True)
-        sums = np.array([np.bincount(numbers, row - mean) for row, mean in zip(differences, means, strict=True)])
-        return means, sums.std(axis=1, ddof=1) * len(members) ** 0.5 / differences.shape[1]
+        counts = np.ones(differences.shape[1])
+        if weights is not None:
+            counts = weights[np.unique(lists, return_index=True)[1]][defined]
+        means = (differences * counts).mean(axis=1) / counts.mean()
+        rests = counts * (differences - means[:, None])
+        if groups is not None:
+            first = np.unique(lists, return_index=True)[1][defined]  # a row of each list
+            numbers = np.unique(groups[first], return_inverse=True)[1]
+            rests = np.array([np.bincount(numbers, row) for row in rests])
+        return means, rests.std(axis=1, ddof=1) * rests.shape[1] ** 0.5 / counts.sum()
     whole = np.array([float(_values(row, labels, measure)) for row in scores])
     drawn = _drawn(len(labels), groups, rng)
     pieces = np.array_split(drawn, min(len(drawn), 1 + drawn.size // _ENTRIES))

@@ -35,7 +35,7 @@ from ltr.exact.problem import LEAST_REQUIRED
 from ltr.fitting.smoothing import HuberHinge
 from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
-from ltr.rankers.base import FloatArray, IntArray
+from ltr.rankers.base import FloatArray, IntArray, weights_for_losses
 
 __all__ = ["Demanding", "LinearFit", "check_possible", "fit_linear", "side_constraints_of"]
 
@@ -207,8 +207,7 @@ class _Objective:
     ) -> None:
         self.loss, self.Z, self.l2, self.bias = loss, Z, l2, bias
         self._y = torch.from_numpy(np.ascontiguousarray(y, dtype=np.float64))
-        given = {"qid": lists, "weight": weights}
-        self._given = {name: torch.from_numpy(values) for name, values in given.items() if values is not None}
+        self._given = weights_for_losses(weights, lists, y)
 
     @property
     def stages(self) -> list[Callable[..., torch.Tensor]]:
@@ -239,6 +238,9 @@ class _Objective:
             h = derivatives(self.loss, scores, self._y, lists, weight=self._given.get("weight"))[1].numpy()
         except NotImplementedError:  # a loss of a user's own
             h = np.ones(len(Z))
+        of_lists = self._given.get("list_weight")
+        if of_lists is not None:
+            h = h * of_lists.numpy() / float(of_lists.mean())
         h = h / max(len(torch.unique(lists)), 1) if h.sum() > 0 else np.full(len(Z), 1.0 / len(Z))
         centred = Z - h @ Z / h.sum()  # a shift of all scores makes no difference, or the bias takes it
         return centred.T @ (h[:, None] * centred) + self.l2 * np.eye(len(columns))

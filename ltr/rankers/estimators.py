@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ltr.data.dataset import checked_queries
+from ltr.data.dataset import checked_queries, differ_in_lists
 from ltr.demands import Demands
 from ltr.estimator_names import EstimatorName
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
@@ -113,7 +113,7 @@ class EstimatorRanker(Demanding, Ranker):
         self._measure()
         estimator = self._unfitted()
         features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
-        if weights is not None and (refused := weights_refused(estimator)):
+        if weights is not None and (refused := weights_refused(estimator, weights, groups)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         demands = self._demands()
         seen = _bound(estimator, demands, features, labels, weights, self._names) if demands else features
@@ -283,17 +283,26 @@ def last_step(estimator: Any) -> tuple[Any, str]:  # noqa: ANN401 (any estimator
     return estimator, prefix
 
 
-def weights_refused(estimator: Any) -> str:  # noqa: ANN401 (any estimator)
-    """Return why an estimator cannot learn from weights of rows, and what can; an empty text where it can."""
+def _weighs_lists(last: Any) -> bool:  # noqa: ANN401 (any estimator)
+    """Return whether an estimator takes one weight for each list, as XGBRanker does."""
+    return has_fit_parameter(last, "group") and type(last).__module__.partition(".")[0] == "xgboost"
+
+
+def weights_refused(
+    estimator: Any,  # noqa: ANN401 (any estimator)
+    weights: FloatArray,
+    lists: IntArray | None,
+) -> str:
+    """Return why an estimator cannot learn from these weights of rows, and what can; an empty text where it can."""
     last, _ = last_step(estimator)
     if not has_fit_parameter(last, "sample_weight"):
         return (
             f'the fit of the base, {last!r:.80}, takes none; take a base that learns from weights, such as "logistic"'
         )
-    if has_fit_parameter(last, "group") and type(last).__module__.partition(".")[0] == "xgboost":
+    if _weighs_lists(last) and differ_in_lists(weights, lists):
         return (
-            f"{type(last).__name__} takes a weight for each list, not for each row; take LGBMRanker or a base of "
-            "this package"
+            f"{type(last).__name__} takes weights of queries only, the same for all rows of a qid; take LGBMRanker or "
+            "a base of this package"
         )
     return ""
 
@@ -334,8 +343,9 @@ def fit_estimator(
     if takes_group:
         lists = np.zeros(len(y), dtype=np.int64) if lists is None else lists
         order = np.argsort(lists, kind="stable")
-        given = {name: values[order] for name, values in given.items()}
-        sizes = np.unique(lists, return_counts=True)[1]
+        _, first, sizes = np.unique(lists, return_index=True, return_counts=True)
+        of = first if _weighs_lists(last) else order
+        given = {name: values[of] for name, values in given.items()}
         rows = rows_to_fit(estimator, features[order], names)
         estimator.fit(rows, y[order], **{f"{prefix}group": sizes}, **given)
     else:

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import as_numbers, as_sequence, check_callable, one_of
-from ltr.data.dataset import labels_agree
+from ltr.data.dataset import differ_in_lists, labels_agree
 from ltr.demands import Demands
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
@@ -197,8 +197,9 @@ class ExactRanker(Demanding, Ranker):
             X: features, (n, d), finite, one of which varies.
             y: labels, (n,), 0 and 1 or graded.
             qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
-            sample_weight: weight of each row, (n,), >= 0: the gain of a row in the statistic is multiplied by it. Ranks
-                count rows, so that rows with label 0 must have weight 1, or 0 to be left out. ``"auc"`` takes none.
+            sample_weight: weight of each row, (n,), >= 0: the gain of a row in the statistic is multiplied by it, so
+                that in the sum over lists a weight of a query counts the query so many times. Ranks count rows, so that
+                all rows of a list with label 0 must have the same weight, or 0 to be left out. ``"auc"`` takes none.
             warm_starts: weights on the raw features, (d,) each, to start from.
             constraints: side constraints ``A w <= b`` on the weights of the standardised features, or on the points,
                 beside the parameters.
@@ -209,7 +210,7 @@ class ExactRanker(Demanding, Ranker):
         """
         self._check_parameters()
         features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
-        labels = self._weighted_labels(labels, weights)
+        labels = self._weighted_labels(labels, groups, weights)
         starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
@@ -371,17 +372,19 @@ class ExactRanker(Demanding, Ranker):
             check_constraints(constraints, d)
         return starts
 
-    def _weighted_labels(self, labels: FloatArray, weights: FloatArray | None) -> FloatArray:
+    def _weighted_labels(self, labels: FloatArray, lists: IntArray | None, weights: FloatArray | None) -> FloatArray:
         """Return labels whose gains are those of the given ones, times weights of the rows."""
         if weights is None:
             return labels
         if not (kind := RankStatistic.parse(self.statistic).kind).weighs_rows:
             other = "wrs, the sum of ranks, does" if kind.share_of_pairs else "a hit counts 1; dcg does"
             raise ValueError(f"sample_weight: the statistic {self.statistic} takes none; {other}")
-        if (wrong := (labels == 0) & (weights != 1)).any():
+        none = labels == 0
+        if differ_in_lists(weights[none], None if lists is None else lists[none]):
+            here = "" if lists is None else " of a query"
             raise ValueError(
-                "sample_weight must be 1 where the label is 0, or 0 to leave the row out, because ranks count rows, "
-                f"got {weights[wrong][0]:g}"
+                f"sample_weight must be the same for all rows{here} with the label 0, or 0 to leave a row out, because "
+                "ranks count rows"
             )
         return weighted_labels(labels, weights, self.gain)
 

@@ -37,6 +37,7 @@ def state_of(ranker: Ranker) -> dict[str, Any]:
         **description(ranker),
         "n_features": int(ranker.n_features_in_),
         "feature_names": None if names is None else names.tolist(),
+        "by_list": ranker._by_list,
         **({"how": ranker._HOW} if ranker._HOW else {}),
         **({} if ranker.preparation_ is None else {"preparation": ranker.preparation_.to_json()}),
         **({} if ranker.calibration_ is None else {"calibration": ranker.calibration_.to_dict()}),

@@ -18,12 +18,19 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ltr.checks import as_sequence, check_callable, check_number, one_of
-from ltr.data.dataset import checked_labels, checked_queries
+from ltr.data.dataset import checked_labels, checked_queries, differ_in_lists
 from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
 from ltr.fitting.fit import check_state
 from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists, linear_scores
+from ltr.rankers.base import (
+    FloatArray,
+    IntArray,
+    Ranker,
+    all_or_nothing,
+    labels_and_lists,
+    linear_scores,
+)
 from ltr.rankers.constrained import Demanding, fit_linear
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.ranks import GainName
@@ -112,7 +119,8 @@ class SurrogateRanker(Demanding, Ranker):
         coef_: weights on the raw features, (d,); None for a neural scorer.
         intercept_: score of a row of zeros; None for a neural scorer.
         objective_: the objective of the ranker's weights, which without validation is the lowest that was reached.
-        validation_: the statistic of the rows held out for these weights; None where none were.
+        validation_: the statistic of the rows held out, or of the `validation_set`, for these weights; None where there
+            are none.
         n_iter_: steps done.
         converged_: whether the fit reached the tolerance, or validation ended it. A fit that did neither warns with
             scikit-learn's ``ConvergenceWarning``.
@@ -189,11 +197,14 @@ class SurrogateRanker(Demanding, Ranker):
                 training rows that is held out to validate by takes whole groups. With `qid`, groups of whole queries.
             time: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: the rows to
                 validate by are then the latest, whole moments of them, whatever their groups.
-            sample_weight: weight of each row, (n,), >= 0: a pair counts with the product of the weights of its rows.
-                The mean over the pairs of a list is weighted, so that a list counts once whatever its weights; with
-                ``"ranknet(pairs=sum)"`` it counts with them. Losses of a rank statistic take none.
+            sample_weight: weight of each row, (n,), >= 0. With `qid` a list counts as much as its rows of the lowest
+                label do on average, and its rows by their weights relative to that, see `ltr.lists`: a weight of a
+                query, the same for all its rows, makes it count so many times. A pair counts with the product of its
+                rows' relative weights, or without `qid` of their weights. Losses of a rank statistic take weights of
+                queries only.
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
-                these; a ranker that does not validate leaves it alone.
+                these. A ranker that does not validate, as a linear one with a convex loss, whose optimum takes no early
+                stopping, only measures its `validation_` there.
             resume: a ``fit_.state_dict()`` of an interrupted fit on the same data; it goes on bit for bit.
 
         Raises:
@@ -201,7 +212,7 @@ class SurrogateRanker(Demanding, Ranker):
             FloatingPointError: an objective that is not finite.
         """
         if self._demanding:
-            return self._fit_under_demands(X, y, qid, group, sample_weight, resume)
+            return self._fit_under_demands(X, y, qid, group, sample_weight, validation_set, resume)
         fit, scale = self._begin(X, y, qid, group, time, sample_weight, validation_set, resume)
         try:
             for step in fit:
@@ -214,7 +225,7 @@ class SurrogateRanker(Demanding, Ranker):
             self._model = (scale, best.eval())
             self.objective_, self.n_iter_, self.converged_ = fit.best_objective, fit.index, fit.converged
             self.validation_: float | None = fit.best_validation
-        if not self.converged_ and fit.best_validation is None:
+        if not self.converged_ and not fit.decided:
             _warn(fit)
         return self
 
@@ -226,6 +237,7 @@ class SurrogateRanker(Demanding, Ranker):
         qid: ArrayLike | None,
         group: ArrayLike | None,
         sample_weight: ArrayLike | None,
+        validation_set: ValidationSet | None,
         resume: dict[str, Any] | None,
     ) -> SurrogateRanker:
         """Fit the linear scorer under constraints on its weights."""
@@ -242,6 +254,7 @@ class SurrogateRanker(Demanding, Ranker):
             if broken:
                 raise ValueError(f"{name} must be {rule!r} with constraints on the weights, got {value!r}")
         features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight, group)
+        held = None if validation_set is None else self._checked_set(validation_set, groups)
         scale = Standardize.fit(features, weights)
         self.fit_: Fit | None = None
         fit = fit_linear(
@@ -259,9 +272,10 @@ class SurrogateRanker(Demanding, Ranker):
         scorer = LinearScorer(scale.d)
         scorer.load_state_dict({"weight": torch.from_numpy(fit.weights), "bias": torch.tensor(fit.intercept)})
         self._model = (scale, scorer.eval())
-        self._by_list = groups is not None
         self.objective_, self.n_iter_, self.converged_ = fit.objective, fit.steps, fit.converged
         self.validation_ = None
+        if held is not None:
+            self.validation_ = self._validation(held, scale).mean(self._scores(held[0]))
         return self
 
     @all_or_nothing
@@ -283,21 +297,27 @@ class SurrogateRanker(Demanding, Ranker):
         self._new_scorer(1)
         data = self._weighted_data(X, y, qid, sample_weight, group, time)
         features, labels, groups, together, times, weights = data
-        if weights is not None and isinstance(loss, LambdaLoss | SmoothStatisticLoss):
-            raise ValueError(f"sample_weight: {loss.key} takes none, because positions count rows; pairwise losses do")
+        if (
+            weights is not None
+            and isinstance(loss, LambdaLoss | SmoothStatisticLoss)
+            and differ_in_lists(weights, groups)
+        ):
+            raise ValueError(
+                f"sample_weight: {loss.key} takes weights of queries only, the same for all rows of a qid, because "
+                "positions count rows; pairwise losses take weights of rows"
+            )
         options = self._options(groups)
         held: _Rows | None = None
         until = None
-        if self._validates(loss, groups):
-            if validation_set is not None:
-                held = self._checked_set(validation_set, groups)
-            elif (rows := self._held_out(labels, groups, together, times)) is not None:
-                parts = _rows_of(features, labels, groups, ~rows), _rows_of(features, labels, groups, rows)
-                if self.scorer == "linear" and not loss.convex:
-                    until = self._number_of_steps(loss, options, *parts)
-                else:
-                    (features, labels, groups), held = parts
-                    weights = None if weights is None else weights[~rows]
+        decides = self._validates(loss, groups)
+        if validation_set is not None:
+            held = self._checked_set(validation_set, groups)
+        elif decides and (rows := self._held_out(labels, groups, together, times)) is not None:
+            parts = [_rows_of(features, labels, groups, weights, chosen) for chosen in (~rows, rows)]
+            if self.scorer == "linear" and not loss.convex:
+                until = self._number_of_steps(loss, options, *parts)
+            else:
+                (features, labels, groups, weights), held = parts
         scale = self._fitted_scale(features, weights)
         Z = scale(torch.from_numpy(features))
         scorer = self._new_scorer(features.shape[1])
@@ -306,12 +326,13 @@ class SurrogateRanker(Demanding, Ranker):
             scorer.load_state_dict(resume["scorer"])
         elif self._starts_elsewhere(loss, options):
             scorer.load_state_dict(self._best_start(scorer, loss, Z, labels, groups, weights, near=until is not None))
-        validation = None if held is None else self._validation(held, scale)
+        validation = None
+        if held is not None:
+            validation = dataclasses.replace(self._validation(held, scale), decides=decides)
         fit = Fit(scorer, loss, Z, labels, options, groups, weights, validation=validation, until=until)
         if resume is not None:
             fit.load_state_dict(resume)
         self._model = (scale, scorer)
-        self._by_list = groups is not None
         self.fit_ = fit
         return fit, scale
 
@@ -365,31 +386,34 @@ class SurrogateRanker(Demanding, Ranker):
             raise ValueError("validation_set must have a qid if and only if the training rows have one")
         features = self._features(given[0])
         labels, lists = labels_and_lists(given[1], qid, len(features))
-        return features, labels, lists
+        return features, labels, lists, None
 
     def _validation(self, rows: _Rows, scale: _Scale) -> Validation:
-        X, y, lists = rows
+        X, y, lists, weights = rows
         statistic = RankStatistic.parse(self.statistic)
         # weights of positions fit lists of one length only, and short lists are all top
         longest = len(y) if lists is None else int(np.bincount(lists).max())
         if statistic.length is not None or statistic.is_constant(longest):
             statistic = RankStatistic.parse("dcg")
-        return Validation(scale(torch.from_numpy(X)).numpy(), y, lists, statistic, self.gain)
+        return Validation(scale(torch.from_numpy(X)).numpy(), y, lists, statistic, self.gain, weight=weights)
 
     def _number_of_steps(self, loss: RankingLoss, options: FitOptions, part: _Rows, held: _Rows) -> int:
         """Return how many steps of a fit to a part of the rows are best for those held out."""
-        X, y, groups = part
-        scale, scorer = self._fitted_scale(X, None), self._new_scorer(X.shape[1])
+        X, y, groups, weights = part
+        scale, scorer = self._fitted_scale(X, weights), self._new_scorer(X.shape[1])
         Z = scale(torch.from_numpy(X))
-        scorer.load_state_dict(self._best_start(scorer, loss, Z, y, groups, None, near=True))
+        scorer.load_state_dict(self._best_start(scorer, loss, Z, y, groups, weights, near=True))
         validation = dataclasses.replace(self._validation(held, scale), start_counts=True)
-        fit = Fit(scorer, loss, Z, y, options=options, qid=groups, validation=validation)
+        fit = Fit(scorer, loss, Z, y, options=options, qid=groups, weight=weights, validation=validation)
         before = fit.validated()
         fit.run()
         fit.load_best()
-        gain = fit.validated() - before
-        error = float(gain.std()) / math.sqrt(len(gain))
-        return fit.best_index if float(gain.mean()) > error else 0
+        gain, counts = fit.validated() - before, validation.weights()
+        known = ~np.isnan(gain)
+        gain, counts = gain[known], counts[known]
+        mean = float(np.average(gain, weights=counts))
+        error = float(np.linalg.norm(counts * (gain - mean)) / counts.sum())
+        return fit.best_index if mean > error else 0
 
     def _starts_elsewhere(self, loss: RankingLoss, options: FitOptions) -> bool:
         """Return whether a fit starts from weights that are looked for first."""
@@ -508,11 +532,13 @@ class SurrogateRanker(Demanding, Ranker):
             y: labels of the fit, (n,), 0 and 1.
 
         Raises:
-            ValueError: for a neural scorer, whose problem is not convex, and after a fit with weights of rows.
+            ValueError: for a neural scorer, whose problem is not convex, and after a fit with weights of rows or lists.
         """
         features = self._features(X)
         if self.fit_ is not None and self.fit_.weighted:
             raise ValueError("distance_to_optimum needs a fit without sample_weight, got one with weights")
+        if self._by_list:
+            raise ValueError("distance_to_optimum needs a fit to one list, without qid, got one to lists by query")
         if self._demands():
             raise ValueError("distance_to_optimum needs a fit without constraints on the weights, got one with some")
         standardize, scorer = self._model
@@ -533,8 +559,7 @@ class SurrogateRanker(Demanding, Ranker):
     def _fitted_state(self) -> dict[str, Any]:
         scale, scorer = self._model
         results = {name: getattr(self, name) for name in (*_RESULTS, "validation_")}
-        state = {"standardize": scale.state_dict(), "scorer": scorer.state_dict(), "by_list": self._by_list}
-        return {**state, **results}
+        return {"standardize": scale.state_dict(), "scorer": scorer.state_dict(), **results}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         d, learned, weights = self.n_features_in_, fitted["standardize"], fitted["scorer"]
@@ -545,7 +570,7 @@ class SurrogateRanker(Demanding, Ranker):
         self._model = (scale, scorer.eval())
         self.fit_ = None
         self.objective_, self.n_iter_, self.converged_ = (fitted[name] for name in _RESULTS)
-        self._by_list, self.validation_ = fitted.get("by_list", False), fitted.get("validation_")
+        self.validation_ = fitted.get("validation_")
 
     def __getstate__(self) -> dict[str, Any]:
         # neither the training data nor a callback belongs in a copy of the model
@@ -631,11 +656,15 @@ class SurrogateRanker(Demanding, Ranker):
         return scorer if self._chosen("optimizer") == "lbfgs" else scorer.float()
 
 
-_Rows = tuple[FloatArray, FloatArray, IntArray | None]
+_Rows = tuple[FloatArray, FloatArray, IntArray | None, FloatArray | None]
+"""Features, labels, lists and weights of rows."""
 
 
-def _rows_of(X: FloatArray, y: FloatArray, groups: IntArray | None, chosen: NDArray[np.bool_]) -> _Rows:
-    return X[chosen], y[chosen], None if groups is None else groups[chosen]
+def _rows_of(
+    X: FloatArray, y: FloatArray, groups: IntArray | None, weights: FloatArray | None, chosen: NDArray[np.bool_]
+) -> _Rows:
+    lists, of_rows = None if groups is None else groups[chosen], None if weights is None else weights[chosen]
+    return X[chosen], y[chosen], lists, of_rows
 
 
 def _first_equals(features: FloatArray, lists: IntArray | None) -> IntArray:

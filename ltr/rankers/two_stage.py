@@ -43,7 +43,7 @@ from ltr.demands import Demands
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.rankers.auto import AutoRanker
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, fit_to
+from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing, fit_to
 from ltr.rankers.choice import (
     BASE,
     FOLDS,
@@ -74,7 +74,7 @@ from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, su
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
-from ltr.ranks import GainName, weighted_labels
+from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
 
@@ -203,8 +203,8 @@ class TwoStageRanker(Ranker):
                 on both sides of such a division.
             sample_weight: weight of each row, (n,), >= 0, for every fit of the base ranker, whose ``fit`` must take it,
                 and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
-                row in the statistic is multiplied by its weight. Rows with label 0 must have weight 1, or 0 to be left
-                out. Weights that are all 1 change nothing.
+                row in the statistic is multiplied by its weight. All rows of a list with label 0 must have the same
+                weight, that of the query, or 0 to be left out. Weights that are all 1 change nothing.
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Where it was
                 fitted to a frame and X is one, it gets its columns by name, in its own order. Scores out of fold, which
                 `base_score` and `choose` need, still come from clones that are fitted to parts of the rows. A
@@ -225,7 +225,9 @@ class TwoStageRanker(Ranker):
         check_callable("on_choice", on_choice)
         data = self._weighted_data(X, y, qid, sample_weight, group, time)
         features, labels, lists, groups, times, weights = data
-        exact._weighted_labels(labels, weights)  # weights that the statistic cannot take are refused before any fit
+        exact._weighted_labels(
+            labels, lists, weights
+        )  # weights that the statistic cannot take are refused before any fit
         training = Rows(features, labels, lists, groups, times, weights)
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
@@ -396,7 +398,7 @@ class TwoStageRanker(Ranker):
         cannot use, one column less than that.
         """
         features, lists = training.features, training.lists
-        labels = exact._weighted_labels(training.labels, training.weights)
+        labels = exact._weighted_labels(training.labels, training.lists, training.weights)
         cuts = cut(scores, lists, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if lists is None else None
         top = scores >= cuts
@@ -521,8 +523,8 @@ class TwoStageRanker(Ranker):
         names = [BASE, *self._candidates]
         linear = linear_weights_of(self.base_, training.features.shape[1], self._names) is not None
         measure = self._measure()
-        labels = weighted_labels(training.labels, training.weights, measure[1])
-        gains, deviations = compare(results, splits, names, labels, lists, groups, measure, seed)
+        labels, weights = training.labels, training.weights
+        gains, deviations = compare(results, splits, names, labels, lists, groups, measure, seed, weights)
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
 
     def _inner_splits(self, training: Rows, seed: int) -> list[Fold]:
@@ -612,7 +614,7 @@ class TwoStageRanker(Ranker):
         """None: the score is not linear in the features."""
         check_is_fitted(self)
 
-    def decision_function(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+    def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return scores (n,) whose order within each list is the merged one: reranked items above all others.
 
         Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s``
@@ -624,14 +626,17 @@ class TwoStageRanker(Ranker):
 
         Args:
             X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `fit`; None means that all rows are of one list.
+            qid: list of each row, as for `fit`; None means that all rows are of one list, and after a fit with queries
+                has to be said.
 
         Raises:
-            ValueError: a ranker that is not fitted, other columns than in the fit, a `qid` after a fit without.
+            ValueError: a ranker that is not fitted, other columns than in the fit, a `qid` after a fit without, or none
+                after a fit with queries.
         """
+        qid = self._lists_for("decision_function", qid)
         return self._scores(self._features(X), qid)
 
-    def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+    def predict(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of `decision_function`, which takes the same arguments."""
         return self.decision_function(X, qid)
 
@@ -665,11 +670,12 @@ class TwoStageRanker(Ranker):
     def _base_kind(self) -> str:
         return self.base_.kind if isinstance(self.base_, EstimatorRanker) else type(self.base_).__name__
 
-    def reranked(self, X: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.bool_]:
+    def reranked(self, X: ArrayLike, qid: Qid = ...) -> NDArray[np.bool_]:
         """Return whether each row is at or above the threshold (of its query), (n,), and so ordered by the exact stage.
 
         The arguments are those of `decision_function`.
         """
+        qid = self._lists_for("reranked", qid)
         scores, cuts, _ = self._first_stage(self._features(X), qid)
         return scores >= cuts
 
@@ -729,7 +735,7 @@ class TwoStageRanker(Ranker):
         if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
         weights = training.weights
-        if weights is not None and (refused := weights_refused(base)):
+        if weights is not None and (refused := weights_refused(base, weights, training.lists)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         if isinstance(base, SurrogateRanker | AutoRanker):
             data = rows_to_fit(base, training.features, self._names), training.labels, training.lists
@@ -759,14 +765,17 @@ class TwoStageRanker(Ranker):
         scores, cuts, queries = self._first_stage(features, qid)
         return self._merged(scores, cuts, features, queries)
 
-    def training_scores(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+    def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
+        return self._lists_for(method, qid)
+
+    def training_scores(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of the training rows by base scores that are out of fold, where the base has kept them.
 
         Args:
             X: the features of the fit, (n, d), in the same order.
             qid: list of each row in the fit.
         """
-        known = self._known_out_of_fold
+        qid, known = self._lists_for("training_scores", qid), self._known_out_of_fold
         if known is None:
             return self.decision_function(X, qid)
         features = self._features(X)

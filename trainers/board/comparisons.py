@@ -191,7 +191,7 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
         if lines:
             run, config = members[0]
             first = config.reported[0]
-            statistic = share_name(first) if "queries" in run.facts["data"] else first
+            statistic = share_name(first, config.statistics.gain) if "queries" in run.facts["data"] else first
             title = data_name if len(names) > 1 or names == [data_name] else f"{data_name}: run {names[0]}"
             found.append(Comparison(data_name, data_name, title, statistic, lines, images))
     return found

@@ -291,7 +291,9 @@ class DataConfig(Section):
     path: _Name = option(None, "your own table (CSV) or sparse text, relative to the config file")
     test_path: _Name = option(None, "file of the test set; path is split when left out")
     validation_path: _Name = option(
-        None, "file of the rows to validate by while training; a part of the training set when left out"
+        None,
+        "file of the rows to validate by while training; a part of the training set when left out. Linear surrogates "
+        "with a convex loss are measured there, but need no early stopping",
     )
     format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to decide by the file")
     label: _Name = option(None, "label column of your table: 0 and 1, yes and no, with queries also 2, 3, ...")

@@ -200,7 +200,9 @@ def _statistics(
     for (scores, part), of_list in zip(pairs, values, strict=True):
         for name in list(of_list) if part.qid is None else ():  # those of queries are such shares
             if RankStatistic.parse(name).length is None:
-                of_list.setdefault(share_name(name), mean_share(scores, part, name, config.statistics))
+                of_list.setdefault(
+                    share_name(name, config.statistics.gain), mean_share(scores, part, name, config.statistics)
+                )
     return {name: (value, values[1].get(name)) for name, value in values[0].items()}
 
 

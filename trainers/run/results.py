@@ -57,6 +57,7 @@ class Row:
     top: float | None = None  # the exact stage's statistic on the reranked list of the training set
     objective: float | None = None  # the exact stage's own value there, the price of non-zero weights subtracted
     loss: float | None = None  # the method's own convex loss on the training set, without penalty
+    validation: float | None = None  # the first statistic on the validation set, as the mean share of its best value
     excess: float | None = None  # distance of its objective to the certified convex optimum
     steps: int | None = None  # optimizer steps, boosting rounds or search nodes
     bound: float | None = None  # largest objective that any weights can have
@@ -323,6 +324,7 @@ class Results:
         for name in self.statistics if statistics is None else statistics:
             columns.append((f"train {name}", [number(row.train.get(name)) for row in rows]))
             columns.append((f"test {name}", [number(row.test.get(name)) for row in rows]))
+        columns.append(("validation", [number(row.validation) for row in rows]))
         columns.append((f"{self.on_list or self.statistics[0]} on list", [number(row.top) for row in rows]))
         if self.priced or self.choice is not None:
             columns.append(("objective" if self.priced else "best on list", [number(row.objective) for row in rows]))

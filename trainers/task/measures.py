@@ -22,8 +22,9 @@ from ltr.losses import logistic_loss, parse_loss
 from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers import EstimatorRanker, Ranker, SurrogateRanker
+from ltr.rankers.base import weights_for_losses
 from ltr.rankers.exact import cut
-from ltr.ranks import gains_of
+from ltr.ranks import GAIN, GainName, gains_of
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.sections import StatisticsConfig
@@ -139,7 +140,9 @@ class Task:
         exact, train = self.config.exact, self.split.train
         chosen = self.reranked(base)
         if train.qid is None and train.weight is None:
-            return statistic_of(scores.train[chosen], train.y[chosen], exact.statistic)
+            return statistic_of(
+                scores.train[chosen], train.y[chosen], exact.statistic, gain=self.config.statistics.gain
+            )
         part = train.take(chosen)
         return sum_over_queries(
             scores.train[chosen], part.y, part.qid, exact.statistic, self.config.statistics, part.weight
@@ -163,13 +166,14 @@ class Task:
 
 def names_of(config: Config, *, by_query: bool) -> tuple[str, ...]:
     """Return the names of the reported statistics; with queries, those of shares of the best value."""
-    return tuple(share_name(name) for name in config.reported) if by_query else config.reported
+    gain = config.statistics.gain
+    return tuple(share_name(name, gain) for name in config.reported) if by_query else config.reported
 
 
 def statistics_of(scores: FloatArray, part: Part, config: Config, ties: Ties = "resolved") -> dict[str, float | None]:
     """Return the reported statistics of the rows of a set by name; None where undefined."""
     if part.qid is None:
-        reached = [statistic_of(scores, part.y, one, ties) for one in config.reported]
+        reached = [statistic_of(scores, part.y, one, ties, config.statistics.gain) for one in config.reported]
     else:
         reached = [mean_share(scores, part, one, config.statistics) for one in config.reported]
     return dict(zip(names_of(config, by_query=part.qid is not None), reached, strict=True))
@@ -196,12 +200,14 @@ def by_tag(statistics: Mapping[str, Mapping[str, float | None]]) -> dict[str, fl
     return {tag: value for tag, value in every if value is not None}
 
 
-def statistic_of(scores: FloatArray, labels: IntArray, name: str, ties: Ties = "resolved") -> float | None:
+def statistic_of(
+    scores: FloatArray, labels: IntArray, name: str, ties: Ties = "resolved", gain: GainName = GAIN
+) -> float | None:
     """Return a rank statistic of one list, by default with ties resolved against the positives; None if undefined."""
     statistic = RankStatistic.parse(name)
     if statistic.length not in (None, len(scores)):
         return None
-    value = float(rank_statistic(torch.from_numpy(scores), torch.from_numpy(labels), statistic, ties=ties))
+    value = float(rank_statistic(torch.from_numpy(scores), torch.from_numpy(labels), statistic, gain=gain, ties=ties))
     return None if math.isnan(value) else value
 
 
@@ -255,14 +261,19 @@ def note_on_last_period(periods: Sequence[Json]) -> str:
 _FAR_WORSE = 0.01
 
 
-def share_name(statistic: str) -> str:
-    """Return the name of a statistic divided by its best value.
+def share_name(statistic: str, gain: GainName) -> str:
+    """Return the name of a statistic divided by its best value, with the gain where it is not the default.
 
     Examples:
-        >>> share_name("dcg@10"), share_name("auc")
-        ('ndcg@10', 'auc')
+        >>> share_name("dcg@10", "exp2"), share_name("dcg@10", "linear"), share_name("auc", "linear")
+        ('ndcg@10', 'ndcg(gain=linear)@10', 'auc')
     """
-    return RankStatistic.parse(statistic).normalized_name
+    parsed = RankStatistic.parse(statistic)
+    name, at, cutoff = parsed.normalized_name.partition("@")
+    if gain == GAIN or not parsed.kind.weighs_rows:
+        return f"{name}{at}{cutoff}"
+    name = f"{name[:-1]},gain={gain})" if name.endswith(")") else f"{name}(gain={gain})"
+    return f"{name}{at}{cutoff}"
 
 
 def mean_share(scores: FloatArray, part: Part, statistic: str, options: StatisticsConfig) -> float | None:
@@ -286,7 +297,7 @@ def sum_over_queries(
     values, labels = _tensors(scores, y)
     gains = gains_of(labels, options.gain)
     gains = gains if weight is None else gains * torch.from_numpy(weight)
-    return float(rank_statistic(values, gains, statistic, qid=_tensor(qid), empty=0.0).sum())
+    return float(rank_statistic(values, gains, statistic, gain="linear", qid=_tensor(qid), empty=0.0).sum())
 
 
 def ranked_labels(scores: FloatArray, y: IntArray) -> IntArray:
@@ -304,10 +315,9 @@ def own_loss(method: str, scores: FloatArray, part: Part) -> float:
     if part.weight is not None:
         scores, part = scores[part.weight > 0], part.take(part.weight > 0)
     values, labels = _tensors(scores, part.y)
-    qid, weight = _tensor(part.qid), _tensor(part.weight)
     if method == "logistic_regression":
-        return float(logistic_loss(values, (labels > 0).long(), weight=weight))  # as the class that it learns
-    return float(parse_loss(method)(values, labels, qid=qid, weight=weight))
+        return float(logistic_loss(values, (labels > 0).long(), weight=_tensor(part.weight)))  # as the class it learns
+    return float(parse_loss(method)(values, labels, **weights_for_losses(part.weight, part.qid, part.y)))
 
 
 def _tensors(scores: FloatArray, y: IntArray) -> tuple[torch.Tensor, torch.Tensor]:

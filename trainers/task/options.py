@@ -12,6 +12,7 @@ import numpy as np
 
 from ltr.checks import is_trusting, nearest
 from ltr.data import Table
+from ltr.data.dataset import differ_in_lists
 from ltr.data.problems import Problem
 from ltr.demands import read_demands
 from ltr.estimator_names import EstimatorName
@@ -211,26 +212,29 @@ def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
         return
     from ltr.losses import LambdaLoss, SmoothStatisticLoss, parse_loss
 
+    kept = train.weight > 0
+    weights, labels, lists = train.weight[kept], train.y[kept], None if train.qid is None else train.qid[kept]
+    of_queries = not differ_in_lists(weights, lists)
     for at, name in enumerate(config.surrogate.losses):
         if is_code(name) and not is_trusting():
             continue
-        if isinstance(parse_loss(name), LambdaLoss | SmoothStatisticLoss):
+        if isinstance(parse_loss(name), LambdaLoss | SmoothStatisticLoss) and not of_queries:
             asks = f"which {config.data.weighs} asks for"
-            rule = f"takes no weights of rows, {asks}: positions count rows; pairwise losses do"
+            rule = f"takes weights of queries, but none of rows, {asks}: positions count rows; pairwise losses do"
             yield Finding(f"surrogate.losses[{at}]", rule, name)
     for at, path in _estimators(config):
         from ltr.rankers.estimators import weights_refused
 
-        if refused := weights_refused(path.make(config.seed)):
+        if refused := weights_refused(path.make(config.seed), weights, lists):
             rule = f"takes no weights of rows, which {config.data.weighs} asks for: {refused}"
             yield Finding(f"baselines.methods[{at}]", rule, str(path))
-    wrong = (train.y == 0) & ~np.isin(train.weight, (0, 1))
-    if config.exact.enabled and wrong.any():
-        at = int(np.argmax(wrong))
+    none = labels == 0
+    if config.exact.enabled and differ_in_lists(weights[none], None if lists is None else lists[none]):
+        here = "" if lists is None else " of a query"
         rule = (
-            "must be false: ranks count rows, so that the weight of a row of label 0 must be 0 or 1 in the exact stage"
+            f"ranks count rows, so that in the exact stage all rows{here} with label 0 must have the same weight, or 0"
         )
-        yield Finding("exact.enabled", f"{rule}, and that of row {train.rows[at] + 1} is {train.weight[at]:g}", True)
+        yield Finding("exact.enabled", f"must be false: {rule}", True)
 
 
 def check_lists(config: Config, labels: Labels) -> None:

@@ -320,7 +320,7 @@ class _Trials:
             if not results.complete:
                 raise KeyboardInterrupt
             row = next(row for row in results.rows if row.method == method)
-            value = row.test[share_name(statistic) if split.by_query else statistic]
+            value = row.test[share_name(statistic, config.statistics.gain) if split.by_query else statistic]
             if value is None:
                 raise RunError(f"{statistic} of {method} is undefined on inner split {at}")
             reached.append(value)
@@ -366,7 +366,7 @@ def _tuning(search: Search, split: Split, study: optuna.Study, *, complete: bool
     return Tuning(
         name=search.folder.name,
         folder=search.folder,
-        statistic=share_name(statistic) if split.by_query else statistic,
+        statistic=share_name(statistic, search.config.statistics.gain) if split.by_query else statistic,
         method=search.method_of(search.with_values(first)[0]),
         trials=frame,
         importance=_importance(study, search.seed),
