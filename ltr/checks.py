@@ -25,7 +25,7 @@ _Text = TypeVar("_Text", bound=str)
 
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
 _PUNCTUATION = re.compile(r"([(),=@])")
-PIECE = 1 << 14
+PIECE = 1 << 13
 """Largest number of rows that are checked, converted or scored at a time: a table may take most of the memory."""
 
 
@@ -101,6 +101,15 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"{name} must hold numbers: {error}") from None
 
 
+def as_matrix(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Return numbers as a 2-D array, without a copy if they are one of any type; the errors are `check_matrix`'s."""
+    matrix = as_array(name, values)
+    if matrix.dtype.kind not in "fiub":
+        matrix = as_numbers(name, matrix)
+    check_matrix(name, matrix)
+    return matrix
+
+
 def check_matrix(name: str, values: NDArray[Any]) -> None:
     """Raise ValueError unless values are a 2-D array of finite numbers with at least one row and one column."""
     if values.ndim != 2 or 0 in values.shape:
@@ -118,7 +127,7 @@ def pieces(rows: int) -> Iterator[slice]:
 
     Examples:
         >>> [(piece.start, piece.stop) for piece in pieces(20_000)]
-        [(0, 16384), (16384, 20000)]
+        [(0, 8192), (8192, 16384), (16384, 20000)]
     """
     for begin in range(0, rows, PIECE):
         yield slice(begin, min(begin + PIECE, rows))
@@ -138,11 +147,16 @@ def by_piece(
         >>> by_piece(lambda rows: rows.sum(axis=1), np.ones((3, 2), dtype=np.float32)).tolist()
         [2.0, 2.0, 2.0]
     """
+
+    def of(piece: slice) -> NDArray[np.float64]:
+        # torch has no tensors on memory that may not be written
+        return function(np.require(doubles(features[piece]), requirements="W"))
+
     if len(features) <= PIECE:
-        return function(doubles(features))
+        return of(slice(None))
     found = np.empty(len(features))
     for piece in pieces(len(features)):
-        found[piece] = function(doubles(features[piece]))
+        found[piece] = of(piece)
     return found
 
 

@@ -13,6 +13,7 @@ torch with the same scaling, network and loss.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -25,8 +26,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ltr.data import read_svmlight, read_table
+from ltr.exact import Limits
 from ltr.losses import RankNetLoss
-from ltr.rankers import LogisticRegressionRanker, Ranker, SurrogateRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, LogisticRegressionRanker, Ranker, SurrogateRanker, TwoStageRanker
 from trainers.provenance import machine
 from trainers.tables import markdown_table
 
@@ -106,11 +108,11 @@ def train_plainly(folder: Path) -> float:
     held, kept = np.split(order, [len(order) // 5])
     members = [torch.arange(at, at + count) for at, count in zip(first.tolist(), counts.tolist(), strict=True)]
     mean, scale = X.mean(0, dtype=np.float64), X.std(0, dtype=np.float64)
-    Z = torch.from_numpy(((X - mean.astype(np.float32)) / scale.astype(np.float32)))
+    Z = torch.from_numpy((X - mean.astype(np.float32)) / scale.astype(np.float32))
     labels, queries = torch.from_numpy(y).float(), torch.from_numpy(qid)
     widths = [Z.shape[1], *_HIDDEN]
     layers: list[nn.Module] = []
-    for before, after in zip(widths, widths[1:], strict=False):
+    for before, after in itertools.pairwise(widths):
         layers += [nn.Linear(before, after), nn.SiLU(), nn.Dropout(_DROPOUT)]
     model, loss = nn.Sequential(*layers, nn.Linear(widths[-1], 1), nn.Flatten(0)), RankNetLoss()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-2)
@@ -143,7 +145,8 @@ def two_stages(folder: Path) -> float:
     """Fit two stages to all rows as one list, and rank them."""
     X, y, _ = loaded(folder)
     start = time.perf_counter()
-    ranker = TwoStageRanker(SurrogateRanker(max_steps=3), top_k=50, time_limit=1, choose=False)
+    exact = ExactRanker(limits=Limits(time_limit=1))
+    ranker = TwoStageRanker(SurrogateRanker(max_steps=3), exact, top_k=50, choose=False)
     ranker.fit(X, y > 1).order(X)
     return time.perf_counter() - start
 
@@ -228,7 +231,9 @@ def main() -> None:
                     numbers = [*megabytes, f"{added / size:.2f}", f"{found['seconds']:.1f}"]
                     lines.append([_WORK[what][0], form, f"{rows:,}", *numbers])
     head = ["", "by", "rows", "table, MB", "imports, MB", "peak, MB", "(peak - imports) / table", "seconds"]
-    about = f"{options.columns} features as float32; {machine()}; torch {torch.__version__}, threads: {options.threads}."
+    about = (
+        f"{options.columns} features as float32; {machine()}; torch {torch.__version__}, threads: {options.threads}."
+    )
     publish(options, "size", f"{about}\n\n{markdown_table(head, lines, left=2)}\n")
 
 

@@ -1,9 +1,9 @@
 """Labelled observations, in one list or several by query, and the rules that all of them must satisfy.
 
-Features are finite float64 or float32 of shape (n, d), and the names of the columns differ. Labels of one list are 0 and 1, both
-present. Where rows belong to queries, labels are grades: whole numbers from 0 (irrelevant) to 1000, two different ones
-in at least one query. A query may have a single row, and its rows may be in any order. The size of features is bounded
-so that their squares, and variances, stay inside the floating point range.
+Features are finite, float64 or float32, of shape (n, d), and the names of the columns differ. Labels of one list are 0
+and 1, both present. Where rows belong to queries, labels are grades: whole numbers from 0 (irrelevant) to 1000, two
+different ones in at least one query. A query may have a single row, and its rows may be in any order. The size of
+features is bounded so that their squares, and variances, stay inside the floating point range.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
         raise DataError(f"{where}: features must be 2-D with at least one row and column, got shape {values.shape}")
     if names is not None and len(names) != values.shape[1]:
         raise DataError(f"{where}: {len(names)} feature names for {values.shape[1]} columns")
-    features: Features = np.ascontiguousarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
+    features: Any = np.ascontiguousarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
     filled = "; fill in missing values (NaN), or drop their rows or columns"
     for rule, limit, remedy in (
         ("finite and none missing", np.inf, filled),

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data.dataset import DataError, Dataset
+from ltr.data.dataset import DataError, Dataset, Features
 from ltr.data.svmlight import looks_like_svmlight, read_svmlight, read_svmlight_rows
 from ltr.data.table_files import BINARY_SUFFIXES
 from ltr.data.tables import read_table, read_table_rows
@@ -70,7 +69,7 @@ def read_rows(
     query: str | None = None,
     separator: str | None = None,
     cache: bool = True,
-) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file to predict on.
 
     Args:

@@ -18,6 +18,9 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial import cKDTree
 
+from ltr.checks import doubles, pieces
+from ltr.data.dataset import Features
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -36,7 +39,7 @@ _NEIGHBOURS = 8  # of each row, among which edges are looked for
 _ROWS = 20_000  # in which similar rows are looked for; of longer tables only equal ones
 
 
-def similar_rows(features: FloatArray) -> IntArray | None:
+def similar_rows(features: Features) -> IntArray | None:
     """Return the number of each row's group of similar rows, (n,); None where rows do not come in such groups.
 
     Args:
@@ -51,6 +54,11 @@ def similar_rows(features: FloatArray) -> IntArray | None:
         True
     """
     n = len(features)
+    if n > _ROWS:
+        distinct = len(np.unique(first_equals(features)))
+        if distinct > _ROWS and n - distinct < _SHARE * n:  # too few are equal for groups
+            return None
+    features = doubles(features)
     spread = features.std(axis=0)
     scaled = (features[:, spread > 0] - features.mean(axis=0)[spread > 0]) / spread[spread > 0]
     if n < 2 * _FEWEST or scaled.shape[1] == 0:
@@ -77,6 +85,34 @@ def similar_rows(features: FloatArray) -> IntArray | None:
         groups = _joined(len(rows), ends[: np.searchsorted(lengths[within:], cut, "right")])[equal]
         if _are_groups(features, groups):
             best, found, last = (lengths[beyond] / short if short > 0 else np.inf), groups, at
+    return found
+
+
+def first_equals(features: Features, lists: IntArray | None = None) -> IntArray:
+    """Return for each row the first one with the same features, and of the same list where there are lists, (n,).
+
+    Examples:
+        >>> first_equals(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
+        [0, 1, 0]
+    """
+    # equal rows have equal sums; different ones seldom do
+    factors = np.random.default_rng(0).normal(size=features.shape[1] + (lists is not None))
+    sums = np.zeros(len(features))
+    for piece in pieces(len(features)):
+        for column, factor in zip(features[piece].T, factors, strict=False):
+            sums[piece] += column * factor
+    if lists is not None:
+        sums += lists * factors[-1]
+    _, first, place = np.unique(sums, return_index=True, return_inverse=True)
+    found = np.asarray(first[place])
+    others = np.flatnonzero(found != np.arange(len(found)))
+    for piece in pieces(len(others)):
+        rows = others[piece]
+        same = np.array_equal(features[found[rows]], features[rows])
+        if not same or (lists is not None and not np.array_equal(lists[found[rows]], lists[rows])):
+            keyed = doubles(features) if lists is None else np.column_stack([features, lists])
+            _, first, place = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
+            return np.asarray(first[place.reshape(-1)])
     return found
 
 

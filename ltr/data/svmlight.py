@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.cache import Arrays, cached
-from ltr.data.dataset import DataError, Dataset, checked_features
+from ltr.data.dataset import DataError, Dataset, Features, checked_features
 from ltr.data.raw_table import feature_names
 from ltr.data.table_files import is_number, queries_beside
 from ltr.files import LARGEST, missing_file
@@ -95,7 +95,7 @@ def read_svmlight(
 
 def read_svmlight_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True
-) -> tuple[FloatArray, NDArray[Any] | None]:
+) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file, whatever its labels are."""
     X, _, names, queries = _read(path, features, cache)
     return checked_features(X, names, str(path)), queries

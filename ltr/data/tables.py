@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import Column
-from ltr.data.dataset import DataError, Dataset, checked_features, checked_names, checked_queries
+from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_names, checked_queries
 from ltr.data.forms import NumberForm
 from ltr.data.labels import labels_of
 from ltr.data.problems import Problem, TableError, unknown
@@ -141,7 +141,7 @@ def read_table(
 
 def read_table_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, query: str | None, separator: str | None
-) -> tuple[FloatArray, NDArray[Any] | None]:
+) -> tuple[Features, NDArray[Any] | None]:
     """Return features (n, len(features)) and query ids of a table, None without queries."""
     file = read_file(path, Reading(separator), ids=query)
     if problems := file.problems_of((*features, query)):
@@ -184,7 +184,7 @@ def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
     return ids
 
 
-def features_of(columns: Columns, where: str, features: Sequence[str], form: NumberForm | None = None) -> FloatArray:
+def features_of(columns: Columns, where: str, features: Sequence[str], form: NumberForm | None = None) -> Features:
     """Return the features in some columns, in this order; one error names all missing columns.
 
     Args:

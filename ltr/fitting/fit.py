@@ -26,6 +26,7 @@ process alone that uses as many threads as each of them.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import math
 import time
@@ -39,7 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.fitting.objective import Objective
-from ltr.fitting.observations import item_batches, list_batches
+from ltr.fitting.observations import Rows, item_batches, list_batches, pieces_to_score
 from ltr.fitting.options import FitOptions
 from ltr.fitting.scoring import own_randomness, score_rows
 from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
@@ -110,7 +111,8 @@ class Fit:
             alone.
         loss: a loss of `ltr.losses` or its name, or any module that is called as ``loss(scores, labels)``, with
             ``qid=`` if there is one, and returns one number.
-        X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given.
+        X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given. Or the
+            `ltr.fitting.observations.Rows` that the scorer takes, on its device.
         y: labels, (n,), at least two different ones in some list.
         options: optimizer, penalty, tolerance and so on.
         qid: integers, (n,), the list of each observation; None means that all are one list.
@@ -163,7 +165,7 @@ class Fit:
         self,
         scorer: nn.Module,
         loss: nn.Module | str,
-        X: ArrayLike,
+        X: ArrayLike | Rows,
         y: ArrayLike,
         options: FitOptions | None = None,
         qid: ArrayLike | None = None,
@@ -249,12 +251,17 @@ class Fit:
     def validated(self) -> NDArray[np.float64]:
         """Return the statistic of each list held out, for the current parameters."""
         assert self._validation is not None
-        rows, parameter = self._validation.X, self._objective.parameters[0]
+        rows, ids = self._validation.X, self._validation.qid
+        if not isinstance(rows, Rows):
+            dtype = self._objective.parameters[0].dtype
+            rows = Rows(rows, dtype=dtype, device=self.device, resident=self.options.chunk_rows is None)
+            self._validation = dataclasses.replace(self._validation, X=rows)
+        found = np.empty(len(rows))
         with torch.no_grad():
-            scores = score_rows(
-                self.scorer, torch.from_numpy(rows).to(self.device, parameter.dtype), self._validation.qid
-            )
-        return self._validation.values(scores.double().cpu().numpy())
+            for some in pieces_to_score(self.scorer, len(rows), ids):
+                scores = score_rows(self.scorer, rows.take(some), None if ids is None else ids[some])
+                found[some] = scores.double().cpu().numpy()
+        return self._validation.values(found)
 
     def load_best(self) -> None:
         """Load the best parameters so far into the scorer."""

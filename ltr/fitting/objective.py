@@ -57,7 +57,7 @@ class Objective:
         self,
         scorer: nn.Module,
         loss: nn.Module,
-        X: ArrayLike,
+        X: ArrayLike | Rows,
         y: ArrayLike,
         qid: ArrayLike | None,
         weight: ArrayLike | None,
@@ -78,7 +78,7 @@ class Objective:
         dtype = self.parameters[0].dtype
         self._device, self._team = device, Team()
         self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None
-        self._X = Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
+        self._X = X if isinstance(X, Rows) else Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
         self.rows = len(self._X)
         self.labelled = Labelled(
             self.rows, y, qid, weight, dtype=dtype, device=device, chunk=self._chunk, team=self._team

@@ -58,6 +58,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from ltr.data.dataset import Features
 from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata
 from ltr.metrics import normalized_rank_statistic, rank_statistic
@@ -94,7 +95,7 @@ class Rows:
         known: scores out of fold, (n,), of a base ranker that has kept them.
     """
 
-    features: FloatArray
+    features: Features
     labels: FloatArray
     lists: IntArray | None = None
     groups: IntArray | None = None

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
-from ltr.data.dataset import checked_groups, checked_names, labels_agree
+from ltr.data.dataset import Features, checked_groups, checked_names, labels_agree
 from ltr.data.files import is_table
 from ltr.data.kinds import LEFT_OUT, Kind
 from ltr.data.labels import note_on_leaks
@@ -60,7 +60,7 @@ class Labels:
 class Part:
     """A training or test set."""
 
-    X: FloatArray  # features, (n, d)
+    X: Features  # features, (n, d)
     y: IntArray  # labels, (n,)
     qid: IntArray | None = None  # number of each row's query, (n,); None without queries
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # their numbers in the file, from 0
@@ -115,7 +115,7 @@ class Split:
         return ("train", self.train), ("test", self.test)
 
     @property
-    def validation_set(self) -> tuple[FloatArray, IntArray, IntArray | None] | None:
+    def validation_set(self) -> tuple[Features, IntArray, IntArray | None] | None:
         """The validation set as `SurrogateRanker.fit` takes it."""
         part = self.validation
         return None if part is None else (part.X, part.y, part.qid)
