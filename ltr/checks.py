@@ -25,7 +25,7 @@ _Text = TypeVar("_Text", bound=str)
 
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
 _PUNCTUATION = re.compile(r"([(),=@])")
-PIECE = 1 << 13
+PIECE = 1 << 12
 """Largest number of rows that are checked, converted or scored at a time: a table may take most of the memory."""
 
 
@@ -126,8 +126,8 @@ def pieces(rows: int) -> Iterator[slice]:
     """Yield slices that divide so many rows into pieces of `PIECE` rows, the last of which may be shorter.
 
     Examples:
-        >>> [(piece.start, piece.stop) for piece in pieces(20_000)]
-        [(0, 8192), (8192, 16384), (16384, 20000)]
+        >>> [(piece.start, piece.stop) for piece in pieces(10_000)]
+        [(0, 4096), (4096, 8192), (8192, 10000)]
     """
     for begin in range(0, rows, PIECE):
         yield slice(begin, min(begin + PIECE, rows))

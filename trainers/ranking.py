@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.checks import nearest
+from ltr.checks import doubles, nearest
 from ltr.data import DataError, Reading, Table, TableError, read_raw_table
 from ltr.data.columns import Column
 from ltr.data.dataset import Features, checked_queries
@@ -526,7 +526,7 @@ def ranking_of(
         names = [cell_text(own, row) for row in range(len(own))]
     today = None
     if learned.today is not None:
-        today = features[:, ranker.feature_names_in_.tolist().index(learned.today)]
+        today = doubles(features[:, ranker.feature_names_in_.tolist().index(learned.today)])
     rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
@@ -659,7 +659,7 @@ class Ranking:
 
         rows, scores, _ = self._known()
         typical = self.answer.learned.typical
-        features = rows.features[[at]]
+        features = doubles(rows.features[[at]])
         own = float(scores[at])
         position = self.ranked.loc[self.ranked["row"] == rows.numbers[at], "position"].iloc[0]
         top = position <= (getattr(self.ranker, "top_k", None) or position)

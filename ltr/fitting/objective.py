@@ -179,7 +179,7 @@ class Objective:
         for chunk, _ in self._own_chunks(len(scores), rows)[0]:
             own = self._score_chunk(chunk, rows, seed)
             scores[chunk] = own.detach()
-            if self._keep_graphs:
+            if torch.is_grad_enabled():  # small tensors that are kept among large ones would scatter free memory
                 graphs.append(own)
         self._team.gather(scores)
         return scores, graphs
