@@ -34,7 +34,7 @@ from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, Features, checked_features
 from ltr.data.raw_table import feature_names
 from ltr.data.table_files import is_number, queries_beside
-from ltr.files import LARGEST, missing_file
+from ltr.files import LARGEST, SizeError, missing_file
 
 FloatArray = NDArray[np.float64]
 DtypeName = Literal["auto", "float32", "float64"]
@@ -124,35 +124,26 @@ def _read(
     asked = None if features is None else list(feature_names(features))
     if foreign := [name for name in asked or () if not _NAME.fullmatch(name)]:
         raise DataError(f"{path}: features of sparse text are named f0, f1, ..., it has no {foreign[0]!r}")
-    lines = _scan(file)
-    own = list(range(lines.first, lines.last + 1))
-    wanted = own if asked is None else [int(name[1:]) for name in asked]
-    _check_size(file, lines.rows, len(wanted), dtype)
-    if cache and _bytes(lines.rows, len(own), dtype) <= LARGEST:
-        parsed = cached(file, f"{_PARSER}-{dtype}", lambda: _parse(file, lines, own, dtype))
-        X: Any = parsed["X"] if wanted == own else _chosen(parsed["X"], own, wanted)
-    else:
-        parsed = _parse(file, lines, wanted, dtype)
-        X = parsed["X"]
-    beside = queries_beside(file, lines.rows)
-    if lines.queries and beside is not None:
+    wanted = None if asked is None else [int(name[1:]) for name in asked]
+    try:
+        try:
+            parser = f"{_PARSER}-{dtype}"
+            parsed = cached(file, parser, lambda: _parse(file, None, dtype)) if cache else _parse(file, wanted, dtype)
+        except SizeError:  # some of the features may still be few enough
+            if wanted is None:
+                raise
+            parsed = _parse(file, wanted, dtype)
+    except SizeError as error:
+        raise DataError(f"{file}: {error}") from None
+    X: Any = parsed["X"]
+    own = parsed["indices"].tolist()
+    if wanted is not None and own != wanted:
+        X = _chosen(X, own, wanted)
+    ids, beside = parsed["queries"], queries_beside(file, len(X))
+    if len(ids) > 0 and beside is not None:
         sizes = f"{file.name}.query"
         raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {sizes} beside it")
-    queries = np.array(lines.queries, dtype=str) if lines.queries else beside
-    return X, parsed["labels"], [f"f{index}" for index in wanted], queries
-
-
-def _bytes(rows: int, width: int, dtype: DtypeName) -> float:
-    return (4.0 if dtype == "float32" else 8.0) * rows * width
-
-
-def _check_size(file: Path, rows: int, width: int, dtype: DtypeName) -> None:
-    """Raise DataError where a dense matrix would be too large."""
-    if (size := _bytes(rows, width, dtype)) > LARGEST:
-        kind = "float32" if dtype == "float32" else "float64"
-        remedy = "take fewer of them" + (", or read them as float32" if dtype != "float32" else "")
-        shape, limit = f"{rows} rows of {width} features", f"the limit is {LARGEST / 1e9:g} GB"
-        raise DataError(f"{file}: {shape} would take {size / 1e9:.1f} GB as dense {kind}, {limit}; {remedy}")
+    return X, parsed["labels"], [f"f{index}" for index in wanted or own], ids if len(ids) > 0 else beside
 
 
 def _chosen(X: Features, own: Sequence[int], wanted: Sequence[int]) -> Features:
@@ -165,13 +156,33 @@ def _chosen(X: Features, own: Sequence[int], wanted: Sequence[int]) -> Features:
     return chosen
 
 
-def _parse(file: Path, lines: _Lines, wanted: Sequence[int], dtype: DtypeName) -> Arrays:
-    """Return the labels and the wanted features, (n, len(wanted)), of a file, which is read piece by piece."""
+def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName) -> Arrays:
+    """Return the content of a file, which is read piece by piece.
+
+    Args:
+        file: the file.
+        wanted: indices of the features to take; None for all.
+        dtype: as for `read_svmlight`.
+
+    Returns:
+        Labels, query ids (none where lines have none), the features X and their indices.
+
+    Raises:
+        SizeError: features that would take too much memory.
+    """
     from sklearn.datasets import load_svmlight_file
 
-    order = np.argsort(wanted, kind="stable")
-    ordered = np.asarray(wanted, dtype=np.int64)[order]
-    X: Any = np.zeros((lines.rows, len(wanted)), dtype=np.float64 if dtype == "float64" else np.float32)
+    lines = _scan(file)
+    width = lines.last + 1 - lines.first if wanted is None else len(wanted)
+    kind = "float32" if dtype == "float32" else "float64"
+    if (size := float(np.dtype(kind).itemsize) * lines.rows * width) > LARGEST:
+        remedy = "take fewer of them" + (", or read them as float32" if kind == "float64" else "")
+        shape, limit = f"{lines.rows} rows of {width} features", f"the limit is {LARGEST / 1e9:g} GB"
+        raise SizeError(f"{shape} would take {size / 1e9:.1f} GB as dense {kind}, {limit}; {remedy}")
+    indices = np.arange(lines.first, lines.last + 1) if wanted is None else np.array(wanted, dtype=np.int64)
+    order = np.argsort(indices, kind="stable")
+    ordered = indices[order]
+    X: Any = np.zeros((lines.rows, width), dtype=np.float64 if dtype == "float64" else np.float32)
     labels, begin = np.empty(lines.rows), 0
     with _opened(file) as text:
         while block := text.readlines(_BLOCK):
@@ -189,7 +200,7 @@ def _parse(file: Path, lines: _Lines, wanted: Sequence[int], dtype: DtypeName) -
                 X[rows, order[place[known]]] = values
             labels[begin : begin + len(own)] = own
             begin += len(own)
-    return {"labels": labels, "X": X}
+    return {"labels": labels, "queries": np.array(lines.queries, dtype=str), "X": X, "indices": indices}
 
 
 def _opened(file: Path) -> BinaryIO:
