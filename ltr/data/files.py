@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset, Features
-from ltr.data.svmlight import looks_like_svmlight, read_svmlight, read_svmlight_rows
+from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
 from ltr.data.table_files import BINARY_SUFFIXES
 from ltr.data.tables import read_table, read_table_rows
 from ltr.files import has_text
@@ -36,6 +36,7 @@ def read_data(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     cache: bool = True,
+    dtype: DtypeName = "auto",
 ) -> Dataset:
     """Return the labelled observations of a file, in one list or by query.
 
@@ -47,6 +48,7 @@ def read_data(
         drop: columns to leave out, for tables only.
         features: the features to take; all by default.
         cache: whether to cache the parsed content of a large sparse file.
+        dtype: type of the features of a sparse file, as for `read_svmlight`; those of a table are as it has them.
 
     Raises:
         DataError: a file or an option that breaks the rules of its reader.
@@ -58,7 +60,7 @@ def read_data(
     for name, given in (("label", label), ("query", query), ("drop", list(drop))):
         if given:
             raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {given!r}")
-    return read_svmlight(path, features=features, cache=cache)
+    return read_svmlight(path, features=features, cache=cache, dtype=dtype)
 
 
 def read_rows(

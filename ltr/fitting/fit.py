@@ -124,7 +124,7 @@ class Fit:
     Attributes:
         device: device on which the scorer is trained.
         index: number of steps done.
-        seconds: wall time so far, over all resumptions.
+        seconds: wall time so far, over all resumptions, with that of the ``on_step`` of a ranker.
         best: the scorer's state_dict of the lowest objective so far, the start included, or with validation of the
             largest statistic.
         best_index: the step that reached it, 0 for the start.

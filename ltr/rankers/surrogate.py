@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -208,7 +209,9 @@ class SurrogateRanker(Demanding, Ranker):
         try:
             for step in fit:
                 if self.on_step is not None:
+                    called = perf_counter()
                     self.on_step(step, self)
+                    fit.seconds += perf_counter() - called
         finally:
             # a scorer of its own: the fit keeps that of its last step, to go on from
             best = self._new_scorer(scale.d).to(fit.device)
