@@ -64,6 +64,15 @@ class Display:
         """Show a note."""
         self._say(text)
 
+    def wait(self, what: str) -> None:
+        """Show what the user waits for, unless something else is shown within two seconds."""
+        self._wait_no_more()
+        if self._console.quiet:
+            return
+        self._waiting = threading.Timer(_STEPS, self._say, [what])
+        self._waiting.daemon = True
+        self._waiting.start()
+
     def begin(self, method: str, total: int | None, limit: float | None = None) -> None:
         """Show that a method starts.
 
@@ -153,9 +162,7 @@ class Display:
         self._last = self._began = time.monotonic()
         self._before = None
         if not self._console.is_terminal:  # the first step of a large table may take minutes
-            self._waiting = threading.Timer(_STEPS, self._say, [f"{description}: started"])
-            self._waiting.daemon = True
-            self._waiting.start()
+            self.wait(f"{description}: started")
 
     def _show(
         self, done: int, parts: Sequence[str], line: str, pause: float, *, description: str | None = None
@@ -165,10 +172,10 @@ class Display:
             self._bar.update(task, completed=done, parts=parts, description=description)
         if not self._console.is_terminal and time.monotonic() - self._last >= pause:
             self._last = time.monotonic()
-            self._wait_no_more()
             self._say(line)
 
     def _say(self, text: str | Text) -> None:
+        self._wait_no_more()
         self._console.print(Text.assemble(text), soft_wrap=not self._console.is_terminal)  # there between words
         self._console.file.flush()
 
