@@ -71,6 +71,7 @@ def read_rows(
     query: str | None = None,
     separator: str | None = None,
     cache: bool = True,
+    dtype: DtypeName = "auto",
 ) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file to predict on.
 
@@ -82,6 +83,7 @@ def read_rows(
         query: the query column of a table; a sparse file has its own query ids.
         separator: one character between the fields of a text table.
         cache: as for `read_data`.
+        dtype: as for `read_data`.
 
     Raises:
         DataError: as `read_data`.
@@ -90,7 +92,7 @@ def read_rows(
         return read_table_rows(path, features, query=query, separator=separator)
     if separator is not None:
         raise DataError(f"{path}: separator is for tables only, got {separator!r}")
-    return read_svmlight_rows(path, features, cache=cache)
+    return read_svmlight_rows(path, features, cache=cache, dtype=dtype)
 
 
 def is_table(path: str | os.PathLike[str], name: FormatName) -> bool:

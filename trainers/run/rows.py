@@ -68,7 +68,7 @@ def rows_of(run: RunFolder, data: Path, *, new_values: bool = False) -> Rows:
         X, ids, notes, dates = _prepared_rows(run, data, facts, new_values=new_values)
     else:
         notes, dates = [], []
-        X, ids = read_rows(data, features, query=column)
+        X, ids = read_rows(data, features, query=column, dtype=facts.get("dtype", "auto"))
     if by_query and ids is None:
         places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
         raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")

@@ -289,6 +289,8 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     if source.tables is not None:
         labels = source.tables[0].labels
         facts["label"] = {"column": options.label, "positive": None if labels is None else labels.positive}
+    if options.dtype != "auto":
+        facts["dtype"] = options.dtype
     if options.missing:
         facts["reading"] = {"missing": list(options.missing)}
     return Split(parts[0], parts[1], data.feature_names, facts, **found)
@@ -486,7 +488,7 @@ def _sha256(*given: Dataset | None) -> str:
     digest = hashlib.sha256()
     for array in (array for part in sets for array in (part.X, part.y, part.qid) if array is not None):
         digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
