@@ -18,7 +18,7 @@ from ltr.data.columns import Column
 from ltr.data.dataset import DataError, checked_names
 from ltr.data.problems import TableError
 from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text, title_problem
-from ltr.files import SizeError, check_size, missing_file, read_arrays
+from ltr.files import PARQUET, SizeError, check_size, missing_file, parquet_files, read_arrays
 
 IntArray = NDArray[np.int64]
 Columns = Mapping[str, Any]
@@ -27,7 +27,7 @@ Columns = Mapping[str, Any]
 TablePath = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A table file, a folder of parquet files, or several parquet files whose rows follow each other."""
 
-BINARY_SUFFIXES = (".parquet", ".pq", ".npy", ".npz", ".xlsx")
+BINARY_SUFFIXES = (*PARQUET, ".npy", ".npz", ".xlsx")
 
 
 def read_file(
@@ -64,7 +64,7 @@ def read_file(
         raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
     if suffix in TEXT_SUFFIXES:
         found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers)
-    elif suffix in (".parquet", ".pq"):
+    elif suffix in PARQUET:
         found = TableFile(_read_parquet(files, is_feature))
     elif suffix == ".xlsx":
         found = TableFile(_read_excel(file))
@@ -93,10 +93,9 @@ def files_of(path: TablePath) -> list[Path]:
     several = not isinstance(path, str | os.PathLike)
     files = [Path(one) for one in path] if several else [Path(path)]  # type: ignore[union-attr,arg-type]
     if not several and files[0].is_dir():
-        files = sorted(one for one in files[0].iterdir() if _is_parquet(one) and one.name[0] not in "._")
-        if not files:
+        if not (files := parquet_files(files[0])):
             raise DataError(f"{path}: is not a file, nor a folder of parquet files, whose names end in .parquet or .pq")
-    elif several and (not files or not all(map(_is_parquet, files))):
+    elif several and (not files or any(file.suffix.lower() not in PARQUET for file in files)):
         raise DataError(f"several files of a table must be parquet files, at least one, got {path!r:.200}")
     for file in files:
         if not file.is_file():
@@ -104,10 +103,6 @@ def files_of(path: TablePath) -> list[Path]:
         if file.stat().st_size == 0:
             raise DataError(f"{file}: the file is empty")
     return files
-
-
-def _is_parquet(file: Path) -> bool:
-    return file.suffix.lower() in (".parquet", ".pq")
 
 
 def read_columns(

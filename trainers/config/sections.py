@@ -37,7 +37,7 @@ from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
-from ltr.files import has_text, missing_file
+from ltr.files import has_text, missing_file, parquet_files
 from ltr.statistics import GainName, RankStatistic
 from ltr.training import (
     ADAM_ONLY,
@@ -421,7 +421,7 @@ class DataConfig(Section):
     def check_files(self, others: Iterable[str | None] = ()) -> None:
         """Raise DataError, which names them all, where files, or others beside them, are missing or empty."""
         paths = dict.fromkeys((self.path, self.test_path, self.validation_path, *others))
-        given = [path for path in paths if path is not None and not has_text(path)]
+        given = [path for path in paths if path is not None and not has_text(path) and not parquet_files(path)]
         if given:
             empty = {path: os.path.isfile(path) for path in given}  # noqa: PTH113
             what = [f"{path}: {'the file is empty' if empty[path] else missing_file(path)}" for path in given]
