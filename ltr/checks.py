@@ -12,7 +12,7 @@ import importlib.machinery
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, TypeGuard, TypeVar
@@ -25,7 +25,8 @@ _Text = TypeVar("_Text", bound=str)
 
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
 _PUNCTUATION = re.compile(r"([(),=@])")
-_ROWS = 1 << 16  # rows checked at a time: an array may be mapped from a file larger than the memory
+PIECE = 1 << 12
+"""Largest number of rows that are checked, converted or scored at a time: a table may take most of the memory."""
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -100,15 +101,63 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"{name} must hold numbers: {error}") from None
 
 
+def as_matrix(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Return numbers as a 2-D array, without a copy if they are one of any type; the errors are `check_matrix`'s."""
+    matrix = as_array(name, values)
+    if matrix.dtype.kind not in "fiub":
+        matrix = as_numbers(name, matrix)
+    check_matrix(name, matrix)
+    return matrix
+
+
 def check_matrix(name: str, values: NDArray[Any]) -> None:
     """Raise ValueError unless values are a 2-D array of finite numbers with at least one row and one column."""
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {values.shape}")
-    for begin in range(0, len(values), _ROWS):
-        part = np.asarray(values[begin : begin + _ROWS], dtype=np.float64)
+    for piece in pieces(len(values)):
+        part = values[piece] if values.dtype.kind == "f" else np.asarray(values[piece], dtype=np.float64)
         if not np.isfinite(part).all():
             row, column = np.argwhere(~np.isfinite(part))[0]
-            raise ValueError(f"{name} must be finite, got {part[row, column]} at row {begin + row}, column {column}")
+            found = f"{part[row, column]} at row {piece.start + row}, column {column}"
+            raise ValueError(f"{name} must be finite, got {found}")
+
+
+def pieces(rows: int) -> Iterator[slice]:
+    """Yield slices that divide so many rows into pieces of `PIECE` rows, the last of which may be shorter.
+
+    Examples:
+        >>> [(piece.start, piece.stop) for piece in pieces(10_000)]
+        [(0, 4096), (4096, 8192), (8192, 10000)]
+    """
+    for begin in range(0, rows, PIECE):
+        yield slice(begin, min(begin + PIECE, rows))
+
+
+def doubles(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers as float64 in C order, without a copy if they are; every float32 is a float64."""
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def by_piece(
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]], features: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return a function's numbers for each row, (n,), which is called with pieces of the features as float64.
+
+    Examples:
+        >>> by_piece(lambda rows: rows.sum(axis=1), np.ones((3, 2), dtype=np.float32)).tolist()
+        [2.0, 2.0, 2.0]
+    """
+
+    def of(piece: slice) -> NDArray[np.float64]:
+        # torch has no tensors on memory that may not be written
+        return function(np.require(doubles(features[piece]), requirements="W"))
+
+    if len(features) <= PIECE:
+        return of(slice(None))
+    found = np.empty(len(features))
+    for piece in pieces(len(features)):
+        found[piece] = of(piece)
+    return found
 
 
 def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...]:

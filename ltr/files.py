@@ -23,6 +23,7 @@ from ltr.checks import nearest
 
 __all__ = [
     "LARGEST",
+    "PARQUET",
     "WRITER",
     "SizeError",
     "check_size",
@@ -30,6 +31,7 @@ __all__ = [
     "json_text",
     "missing_file",
     "nearest_file",
+    "parquet_files",
     "read_arrays",
     "replacing",
     "write_atomic",
@@ -88,6 +90,21 @@ def has_text(path: str | os.PathLike[str]) -> bool:
     except (OSError, ValueError):
         return False
     return stat.S_ISREG(found.st_mode) and found.st_size > 0
+
+
+def parquet_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the parquet files of a folder by name, without hidden ones and those that begin with ``_``.
+
+    The list is empty for a folder without any, and for whatever is no folder.
+    """
+    try:
+        files = sorted(Path(path).iterdir())
+    except (OSError, ValueError):
+        return []
+    return [file for file in files if file.suffix.lower() in PARQUET and file.name[0] not in "._"]
+
+
+PARQUET = (".parquet", ".pq")
 
 
 def nearest_file(path: str | os.PathLike[str]) -> str:

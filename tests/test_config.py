@@ -111,7 +111,7 @@ BAD = [
     ("exact.time_limit", 0, "exact.time_limit: must be > 0, got 0"),
     ("statistics.report", ["auc@3"], "statistics.report[0]: statistic auc: takes no cutoff, got @3"),
     ("statistics.report", ["weights(0,1)"], "statistics.report[0]: cannot be weights(...): they fit lists of one"),
-    ("tracking.every", 0, "tracking.every: must be >= 1, got 0"),
+    ("tracking.every", 0, 'tracking.every: must be an integer >= 1, or "auto", got 0'),
 ]
 
 

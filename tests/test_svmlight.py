@@ -207,9 +207,9 @@ class Parses:
         monkeypatch.setattr(ltr.data.svmlight, "_parse", self)
         monkeypatch.setattr(ltr.data.cache, "_CACHED_FROM", 0)
 
-    def __call__(self, file):
+    def __call__(self, *given):
         self.count += 1
-        return self.parse(file)
+        return self.parse(*given)
 
 
 def same(one, other):
@@ -255,7 +255,7 @@ def test_a_damaged_entry_is_parsed_anew(tmp_path, monkeypatch, cache_of_its_own,
 def forged(entry):
     with np.load(entry) as kept:
         arrays = {name: kept[name] for name in kept.files}
-    np.savez(entry, **{**arrays, "values": arrays["values"] + 1})
+    np.savez(entry, **{**arrays, "X": arrays["X"] + 1})
 
 
 def renamed(entry):

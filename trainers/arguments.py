@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from ltr.files import missing_file
+from ltr.files import missing_file, parquet_files
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -23,8 +23,8 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def file(text: str) -> Path:
-    """Return the path of a file that is there."""
-    if not Path(text).is_file():
+    """Return the path of a file, or of a folder of parquet files, that is there."""
+    if not Path(text).is_file() and not parquet_files(text):
         raise argparse.ArgumentTypeError(f"{text}: {missing_file(text)}")
     return Path(text)
 

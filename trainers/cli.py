@@ -64,6 +64,7 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
             trust.enter_context(trusting(may_run_code(arguments)))
             # the imports behind the commands take seconds; --help, --version, and what is wrong at first sight should
             # not
+            waiting = _waiting(arguments)
             try:
                 arguments.given = arguments.early(arguments)
             except (DataError, RunError, UntrustedError) as error:
@@ -72,6 +73,8 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
             except OSError as error:
                 complain(f"error: {error.filename or 'a file'}: {error.strerror or error}")
                 return 2
+            finally:
+                waiting.cancel()
             with _loading(arguments):
                 for module in arguments.modules:
                     importlib.import_module(module)
@@ -96,11 +99,32 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
         return code
 
 
+def _waiting(arguments: argparse.Namespace, what: str = "reading the data") -> threading.Timer:
+    """Start a timer that says what the user waits for, unless it is cancelled within less than two seconds."""
+
+    def tell() -> None:
+        sys.stderr.write(f"ltr: {what} ...\n")
+        sys.stderr.flush()
+
+    timer = threading.Timer(_PATIENCE, tell)
+    timer.daemon = True
+    if not getattr(arguments, "quiet", False) and len(arguments.modules) >= 2:
+        timer.start()
+    return timer
+
+
+_PATIENCE = 1.5  # seconds
+
+
 @contextlib.contextmanager
 def _loading(arguments: argparse.Namespace) -> Iterator[None]:
-    """Say on a terminal what the user waits for while modules are imported."""
+    """Say what the user waits for while modules are imported: at once on a terminal, elsewhere where it takes long."""
     if not sys.stderr.isatty() or getattr(arguments, "quiet", False) or len(arguments.modules) < 2:
-        yield
+        waiting = _waiting(arguments, "loading libraries")
+        try:
+            yield
+        finally:
+            waiting.cancel()
         return
     sys.stderr.write("ltr: loading libraries, which takes a few seconds ...")
     sys.stderr.flush()

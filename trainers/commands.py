@@ -149,11 +149,11 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
 def find_run(arguments: argparse.Namespace) -> RunFolder:
     """Return the folder of a run, or for `ltr outcome` of a page, for rows that are there."""
     from ltr.data import DataError
-    from ltr.files import missing_file
+    from ltr.files import missing_file, parquet_files
     from trainers.run.folder import find_run
 
     data = getattr(arguments, "data", None)
-    if data is not None and not data.is_file():
+    if data is not None and not data.is_file() and not parquet_files(data):
         raise DataError(f"{data}: {missing_file(data)}")
     return find_run(arguments.run, page=arguments.command == "outcome")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Self
@@ -45,7 +46,9 @@ class Display:
             expand=True,
             disable=console is None or not console.is_terminal,
         )
-        self._last = -math.inf
+        self._last = self._began = -math.inf
+        self._before: int | None = None  # steps that were done before this display saw one
+        self._waiting: threading.Timer | None = None
         self._choosing = False
         self._limit: float | None = None
         self._done = self._total = 0
@@ -54,11 +57,21 @@ class Display:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._wait_no_more()
         self._bar.stop()
 
     def note(self, text: str) -> None:
         """Show a note."""
         self._say(text)
+
+    def wait(self, what: str) -> None:
+        """Show what the user waits for, unless something else is shown within two seconds."""
+        self._wait_no_more()
+        if self._console.quiet:
+            return
+        self._waiting = threading.Timer(_STEPS, self._say, [what])
+        self._waiting.daemon = True
+        self._waiting.start()
 
     def begin(self, method: str, total: int | None, limit: float | None = None) -> None:
         """Show that a method starts.
@@ -80,6 +93,12 @@ class Display:
         """Show a step of a method, which is done and logged."""
         first = [next((tag for tag in values if tag.startswith(kind)), None) for kind in ("loss/", "train/", "test/")]
         parts = [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
+        for task in self._bar.tasks:
+            if task.total is not None and index < task.total and (elapsed := time.monotonic() - self._began) >= _STEPS:
+                # a resumed training has done its first steps earlier
+                self._before = index - 1 if self._before is None else self._before
+                seconds = elapsed / (index - self._before) * (task.total - index)
+                parts.append(f"at most {datetime.timedelta(seconds=round(seconds))} left")
         self._show(index, parts, f"{method}: step {index}, {', '.join(parts)}", _STEPS)
 
     def fitting(self, method: str, done: int, total: int, what: str) -> None:
@@ -140,7 +159,10 @@ class Display:
         self._clear()
         self._bar.add_task(description, total=total, completed=done, parts=(), limit=limit)
         self._bar.start()
-        self._last = time.monotonic()
+        self._last = self._began = time.monotonic()
+        self._before = None
+        if not self._console.is_terminal:  # the first step of a large table may take minutes
+            self.wait(f"{description}: started")
 
     def _show(
         self, done: int, parts: Sequence[str], line: str, pause: float, *, description: str | None = None
@@ -153,9 +175,17 @@ class Display:
             self._say(line)
 
     def _say(self, text: str | Text) -> None:
+        self._wait_no_more()
         self._console.print(Text.assemble(text), soft_wrap=not self._console.is_terminal)  # there between words
+        self._console.file.flush()
+
+    def _wait_no_more(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
     def _clear(self) -> None:
+        self._wait_no_more()
         for task in self._bar.task_ids:
             self._bar.remove_task(task)
 

@@ -84,12 +84,12 @@ class Watch:
             when: time of the step in seconds since the epoch; now by default.
         """
 
-    def stepped(self, index: int, values: Mapping[str, float] | None, fit: Fit | None) -> None:
+    def stepped(self, index: int, values: Mapping[str, float], fit: Fit | None) -> None:
         """Receive the end of a step or round; a KeyboardInterrupt stops the method there.
 
         Args:
             index: number of the step or round.
-            values: values by tag; None where the step is no point of the curve.
+            values: values by tag, those of the point if the step is one of the curve.
             fit: the training, whose state a checkpoint keeps; None for RankBoost.
         """
 
@@ -176,16 +176,13 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     train, interrupted = task.split.train, False
 
     def on_step(step: Step, ranker: SurrogateRanker) -> None:
-        values = None
         assert ranker.fit_ is not None
-        if ranker.fit_.stopped or watch.wants(step.index, None):
-            values = {"loss/convex": step.loss, "loss/objective": step.objective}
-            if watch.optimum is not None:
-                values["loss/excess"] = step.objective - watch.optimum
-            if step.validation is not None:
-                values[f"validation/{share_name(task.config.reported[0], task.config.statistics.gain)}"] = (
-                    step.validation
-                )
+        values = {"loss/convex": step.loss, "loss/objective": step.objective}
+        if watch.optimum is not None:
+            values["loss/excess"] = step.objective - watch.optimum
+        if step.validation is not None:
+            values[f"validation/{share_name(task.config.reported[0], task.config.statistics.gain)}"] = step.validation
+        if watch.wants(step.index, None) or ranker.fit_.stopped:
             values |= by_tag(task.statistics(task.scores_of(ranker)))
             watch.log(step.index, values)
         watch.stepped(step.index, values, ranker.fit_)
@@ -239,7 +236,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         record["status"] = (
             INTERRUPTED if interrupted else "converged" if ranker.converged_ else str(ranker.fit_.stopped)
         )
-        record["seconds"] = ranker.fit_.state_dict()["seconds"]  # over all starts, without the statistics of each step
+        record["seconds"] = ranker.fit_.state_dict()["seconds"]  # over all starts, with the statistics of steps
         record["steps"] = ranker.n_iter_
         record |= {} if ranker.validation_ is None else {"validation": ranker.validation_}
         if watch.optimum is not None:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.checks import nearest
+from ltr.checks import doubles, nearest
 from ltr.data import DataError, Reading, Table, TableError, read_raw_table
 from ltr.data.columns import Column
-from ltr.data.dataset import checked_queries
+from ltr.data.dataset import Features, checked_queries
 from ltr.data.encoding import Encoding, encode, encodings_of, notes_on
 from ltr.data.kinds import LEFT_OUT, kind_of
 from ltr.data.labels import leaks
@@ -465,7 +465,7 @@ def _left_out(reasons: Mapping[str, str]) -> list[str]:
     return [f"not used: {', '.join(f'{name} ({reason})' for name, reason in reasons.items())}"] if reasons else []
 
 
-def _about_columns(X: FloatArray, y: IntArray, names: Sequence[str]) -> list[str]:
+def _about_columns(X: Features, y: IntArray, names: Sequence[str]) -> list[str]:
     """Return warnings about columns that give the label away."""
     found = [name.removesuffix(" (filled in or not)").strip("'") for name, *_ in leaks(X, y, names)]
     if not found:
@@ -491,7 +491,7 @@ def ranking_of(
     evidence: Evidence,
     learned: Learned,
     raw: RawRows,
-    features: FloatArray | None = None,
+    features: Features | None = None,
     *,
     free: tuple[AutoRanker, Evidence] | None = None,
 ) -> Ranking:
@@ -526,7 +526,7 @@ def ranking_of(
         names = [cell_text(own, row) for row in range(len(own))]
     today = None
     if learned.today is not None:
-        today = features[:, ranker.feature_names_in_.tolist().index(learned.today)]
+        today = doubles(features[:, ranker.feature_names_in_.tolist().index(learned.today)])
     rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
@@ -659,7 +659,7 @@ class Ranking:
 
         rows, scores, _ = self._known()
         typical = self.answer.learned.typical
-        features = rows.features[[at]]
+        features = doubles(rows.features[[at]])
         own = float(scores[at])
         position = self.ranked.loc[self.ranked["row"] == rows.numbers[at], "position"].iloc[0]
         top = position <= (getattr(self.ranker, "top_k", None) or position)

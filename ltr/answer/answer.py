@@ -20,7 +20,9 @@ from ltr.answer.evidence import (
     sums_by_visits,
 )
 from ltr.answer.reasons import Reason, Typical, effects, reasons_of
+from ltr.checks import doubles
 from ltr.data.columns import Column
+from ltr.data.dataset import Features
 from ltr.rankers.auto import BLEND, TODAY, AutoRanker, Comparison
 from ltr.rankers.base import Ranker
 from ltr.rankers.estimators import scores_of
@@ -225,7 +227,7 @@ class Rows:
 
     listed: Listed
     source: str
-    features: FloatArray
+    features: Features
     columns: Mapping[str, Column]
     names: Sequence[str]
     numbers: IntArray
@@ -320,7 +322,7 @@ def _entries(
 ) -> list[Entry]:
     """Return the rows to visit, the first ones with their reasons."""
     reasoned = first[: min(_REASONED, max(20, _SCORED // max(1, len(learned.typical))))]
-    effect = effects(rows.features[reasoned], learned.typical, scorer_of(ranker))
+    effect = effects(doubles(rows.features[reasoned]), learned.typical, scorer_of(ranker))
     columns = {cell.column: rows.columns[cell.column].take(reasoned) for cell in learned.typical}
     found = []
     for at, row in enumerate(first):

@@ -18,6 +18,7 @@ from ltr.cards.card import Card, Searched
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
 from ltr.data.columns import text_of
+from ltr.data.dataset import Features
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
@@ -389,7 +390,7 @@ class CardRanker(Ranker):
         check_is_fitted(self)
         return self.questions_.transform(X).astype(np.float64)
 
-    def _rows_to_fit(self, X: Any, features: FloatArray) -> Any:  # noqa: ANN401
+    def _rows_to_fit(self, X: Any, features: Features) -> Any:  # noqa: ANN401
         import pandas as pd
 
         return pd.DataFrame(dict(X)) if isinstance(X, Mapping) else X

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import check_number
+from ltr.checks import check_number, doubles
 from ltr.convex.newton import FloatArray, Objective, Pairs, floor, minimise, radius_of, without_idle_part
 from ltr.data.dataset import check_ranges, checked_features, checked_labels
 from ltr.losses import LogisticLoss, PNormPushLoss, RankingLoss, parse_loss
@@ -94,7 +94,7 @@ def certified_optimum(
         True
     """
     module, function, p = _checked_loss(loss)
-    features = checked_features(X)
+    features = doubles(checked_features(X))
     check_ranges(features)
     positive = checked_labels(y, len(features)) == 1
     check_number("l2", l2)

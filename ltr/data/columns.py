@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data.dataset import DataError, checked_names
+from ltr.checks import pieces
+from ltr.data.dataset import DataError, Features, checked_names
 from ltr.data.forms import (
     DateForm,
     Found,
@@ -67,7 +68,7 @@ class Column:
     ) -> None:
         import pandas as pd
 
-        series = values if isinstance(values, pd.Series) else pd.Series(_cells(values))
+        series = values if isinstance(values, pd.Series) else pd.Series(_cells(values), copy=False)
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype if len(series.cat.categories) else object)
         if not isinstance(series.index, pd.RangeIndex) or series.index.start != 0 or series.index.step != 1:
@@ -105,11 +106,13 @@ class Column:
             return self.numbers.tobytes() + self.missing.tobytes()
         return "\0".join(self.texts.tolist()).encode()
 
-    @cached_property
+    @property
     def missing(self) -> BoolArray:
         """Which cells are missing, (n,)."""
-        if self._numeric:
-            return self._series.isna().to_numpy(dtype=bool)
+        return self._series.isna().to_numpy(dtype=bool) if self._numeric else self._missing_texts
+
+    @cached_property
+    def _missing_texts(self) -> BoolArray:
         dashes = self._given != "text" and self.form is not None and not self._not_numbers.any()
         dash = [dashes and isinstance(cell, str) and is_dash(cell) for cell in self._cells]
         return np.array([*dash, True])[self._codes]
@@ -151,13 +154,24 @@ class Column:
         numbers = any(isinstance(cell, _NUMBERS) for cell in self._cells)
         return form_of([*texts, "0.5"] if numbers else texts, self._decimal)  # numbers vote for the point
 
-    @cached_property
+    @property
     def numbers(self) -> FloatArray | None:
         """The cells as float64, NaN where missing; None where a cell is not a number."""
         if self._given == "text":
             return None
-        if self._numeric:
+        if self._numeric:  # a copy of each of many columns would take as much memory as the table
             return self._series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return self._numbers_of_texts
+
+    @property
+    def stored(self) -> NDArray[Any] | None:
+        """The cells as NumPy stores them, (n,), where that is as real numbers or booleans; None otherwise."""
+        kind = self._series.dtype
+        stored = isinstance(kind, np.dtype) and kind.kind in "biuf" and self._given != "text"
+        return self._series.to_numpy() if stored else None
+
+    @cached_property
+    def _numbers_of_texts(self) -> FloatArray | None:
         if self.form is None or self._not_numbers.any():
             return None if len(self._cells) else np.full(len(self), np.nan)
         return np.append(self._numbers, np.nan)[self._codes]
@@ -245,7 +259,7 @@ class Column:
 
         return bool(
             pd.api.types.is_timedelta64_dtype(self._series.dtype)
-            or any(isinstance(cell, datetime.timedelta) for cell in self._cells)
+            or (not self._numeric and any(isinstance(cell, datetime.timedelta) for cell in self._cells))
         )
 
     def date_forms(self, first_year: int | None = None) -> list[DateForm]:
@@ -360,6 +374,34 @@ def columns_of(
     if len(set(lengths.values())) > 1:
         raise ValueError(f"X must have columns of one length, got {lengths}")
     return found
+
+
+def matrix_of(columns: Sequence[Sequence[Any] | NDArray[Any]]) -> Features:
+    """Return columns of numbers as a matrix in C order, (n, d): float32 where that is their common type, else float64.
+
+    Where the columns are those of such a matrix already, in its order, the matrix is returned, and nothing is copied.
+
+    Examples:
+        >>> matrix = np.array([[1.0, 2.0], [3.0, 4.0]], dtype=np.float32)
+        >>> bool(np.shares_memory(matrix_of(matrix.T), matrix)), matrix_of([[1, 2], [0.5, 1.5]]).tolist()
+        (True, [[1.0, 0.5], [2.0, 1.5]])
+    """
+    arrays = [np.asarray(column) for column in columns]
+    kind = np.float32 if np.result_type(*arrays) == np.float32 else np.float64
+    first, size, width = arrays[0], np.dtype(kind).itemsize, len(arrays)
+    begin = first.__array_interface__["data"][0]
+    if all(
+        array.dtype == kind
+        and array.strides == (size * width,)
+        and array.__array_interface__["data"][0] == begin + size * j
+        for j, array in enumerate(arrays)
+    ):
+        return np.lib.stride_tricks.as_strided(first, (len(first), width), (size * width, size))
+    matrix = np.empty((len(first), width), dtype=kind)
+    for rows in pieces(len(first)):
+        for j, array in enumerate(arrays):
+            matrix[rows, j] = array[rows]
+    return matrix
 
 
 def _cells(values: Any) -> Any:  # noqa: ANN401 (a column of any library)

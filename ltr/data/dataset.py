@@ -1,9 +1,9 @@
 """Labelled observations, in one list or several by query, and the rules that all of them must satisfy.
 
-Features are finite float64 of shape (n, d), and the names of the columns differ. Labels of one list are 0 and 1, both
-present. Where rows belong to queries, labels are grades: whole numbers from 0 (irrelevant) to 1000, two different ones
-in at least one query. A query may have a single row, and its rows may be in any order. The size of features is bounded
-so that their squares, and variances, stay inside the floating point range.
+Features are finite, float64 or float32, of shape (n, d), and the names of the columns differ. Labels of one list are 0
+and 1, both present. Where rows belong to queries, labels are grades: whole numbers from 0 (irrelevant) to 1000, two
+different ones in at least one query. A query may have a single row, and its rows may be in any order. The size of
+features is bounded so that their squares, and variances, stay inside the floating point range.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_array, as_numbers, as_sequence, is_whole
+from ltr.checks import as_array, as_numbers, as_sequence, is_whole, pieces
 from ltr.html import fact_table
 
 FloatArray = NDArray[np.float64]
+Features = NDArray[np.float64] | NDArray[np.float32]
+"""Features as they were given: float32 keeps half the memory of float64, into which each of its values fits exactly."""
 IntArray = NDArray[np.int64]
 
 _NAMED = 6  # features named in notebooks
@@ -38,12 +40,13 @@ class Dataset:
 
     Args:
         name: name of the data set, for messages and reports.
-        X: features, (n, d), at most 1e150 in size; a column is constant or spans at least 1e-150.
+        X: features, (n, d), at most 1e150 in size; a column is constant or spans at least 1e-150. An array of float32
+            stays one, anything else becomes float64.
         y: labels, (n,): 0 and 1, both present; with qid grades.
         feature_names: d different names, in the order of the columns; ``x0, x1, ...`` by default.
         qid: the query of each row, integers or texts, (n,); None is one list.
         copy: whether the data set keeps a copy of X, so that later changes of the array do not reach it; False keeps
-            the array itself if it is float64 in C order.
+            the array itself if it is float64 or float32 in C order.
 
     Attributes:
         qid: number of each row's query, int64 of shape (n,), in the order in which queries first appear; or None.
@@ -62,7 +65,7 @@ class Dataset:
     """
 
     name: str
-    X: FloatArray
+    X: Features
     y: IntArray
     feature_names: tuple[str, ...]
     qid: IntArray | None
@@ -135,8 +138,8 @@ class Dataset:
         return 1 if self.query_ids is None else len(self.query_ids)
 
 
-def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X") -> FloatArray:
-    """Return the features as C-ordered float64 of shape (n, d).
+def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X") -> Features:
+    """Return the features in C order, of shape (n, d): float32 as it is, anything else as float64.
 
     Args:
         X: numbers or booleans, (n, d).
@@ -154,22 +157,35 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
         raise DataError(f"{where}: features must be 2-D with at least one row and column, got shape {values.shape}")
     if names is not None and len(names) != values.shape[1]:
         raise DataError(f"{where}: {len(names)} feature names for {values.shape[1]} columns")
-    features = np.ascontiguousarray(values, dtype=np.float64)
+    features: Any = np.ascontiguousarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
     filled = "; fill in missing values (NaN), or drop their rows or columns"
-    for rule, good, remedy in (
-        ("finite and none missing", np.isfinite(features), filled),
-        (f"at most {_LARGEST:g} in size", np.abs(features) <= _LARGEST, ""),
+    for rule, limit, remedy in (
+        ("finite and none missing", np.inf, filled),
+        (f"at most {_LARGEST:g} in size", _LARGEST, ""),
     ):
-        if not good.all():
-            bad = np.flatnonzero(~good.all(axis=0))
-            rows = np.argmin(good[:, bad], axis=0)
+        first = _first_beyond(features, limit)
+        if len(bad := np.flatnonzero(first >= 0)) > 0:
             found = [
                 f"{features[i, j]} in column {_column(names, int(j))}, row {i + 1}"
-                for i, j in zip(rows[:5], bad[:5], strict=True)
+                for i, j in zip(first[bad[:5]], bad[:5], strict=True)
             ]
             more = f" and in {len(bad) - 5} more columns" if len(bad) > 5 else ""
             raise DataError(f"{where}: values must be {rule}, got {', '.join(found)}{more}{remedy}")
     return features
+
+
+def _first_beyond(features: Features, limit: float) -> IntArray:
+    """Return the first row of each column with a value that is NaN, infinite or above a limit in size, (d,), or -1."""
+    first = np.full(features.shape[1], -1)
+    largest = min(limit, float(np.finfo(features.dtype).max))
+    for piece in pieces(len(features)):
+        rows = features[piece]
+        low, high = rows.min(axis=0), rows.max(axis=0)  # NaN if there is one
+        if not (low >= -largest).all() or not (high <= largest).all():
+            bad = ~((rows >= -largest) & (rows <= largest))
+            new = (first < 0) & bad.any(axis=0)
+            first[new] = piece.start + np.argmax(bad[:, new], axis=0)
+    return first
 
 
 def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = False) -> IntArray:
@@ -313,7 +329,7 @@ def labels_agree(labels: NDArray[Any], groups: IntArray | None) -> bool:
     return bool(np.all(labels == labels[first][numbers]))
 
 
-def check_ranges(features: FloatArray, names: Sequence[str] | None = None, where: str = "X") -> None:
+def check_ranges(features: Features, names: Sequence[str] | None = None, where: str = "X") -> None:
     """Raise DataError for a column that varies so little that its variance underflows float64."""
     low, high = features.min(axis=0), features.max(axis=0)
     bad = (low < high) & (high - low < _SMALLEST_RANGE)

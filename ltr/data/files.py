@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data.dataset import DataError, Dataset
-from ltr.data.svmlight import looks_like_svmlight, read_svmlight, read_svmlight_rows
+from ltr.data.dataset import DataError, Dataset, Features
+from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
 from ltr.data.table_files import BINARY_SUFFIXES
 from ltr.data.tables import read_table, read_table_rows
 from ltr.files import has_text
@@ -37,6 +36,7 @@ def read_data(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     cache: bool = True,
+    dtype: DtypeName = "auto",
 ) -> Dataset:
     """Return the labelled observations of a file, in one list or by query.
 
@@ -48,6 +48,7 @@ def read_data(
         drop: columns to leave out, for tables only.
         features: the features to take; all by default.
         cache: whether to cache the parsed content of a large sparse file.
+        dtype: type of the features of a sparse file, as for `read_svmlight`; those of a table are as it has them.
 
     Raises:
         DataError: a file or an option that breaks the rules of its reader.
@@ -59,7 +60,7 @@ def read_data(
     for name, given in (("label", label), ("query", query), ("drop", list(drop))):
         if given:
             raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {given!r}")
-    return read_svmlight(path, features=features, cache=cache)
+    return read_svmlight(path, features=features, cache=cache, dtype=dtype)
 
 
 def read_rows(
@@ -70,7 +71,8 @@ def read_rows(
     query: str | None = None,
     separator: str | None = None,
     cache: bool = True,
-) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+    dtype: DtypeName = "auto",
+) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file to predict on.
 
     Args:
@@ -81,6 +83,7 @@ def read_rows(
         query: the query column of a table; a sparse file has its own query ids.
         separator: one character between the fields of a text table.
         cache: as for `read_data`.
+        dtype: as for `read_data`.
 
     Raises:
         DataError: as `read_data`.
@@ -89,7 +92,7 @@ def read_rows(
         return read_table_rows(path, features, query=query, separator=separator)
     if separator is not None:
         raise DataError(f"{path}: separator is for tables only, got {separator!r}")
-    return read_svmlight_rows(path, features, cache=cache)
+    return read_svmlight_rows(path, features, cache=cache, dtype=dtype)
 
 
 def is_table(path: str | os.PathLike[str], name: FormatName) -> bool:

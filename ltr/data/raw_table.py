@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data.columns import Column
-from ltr.data.dataset import DataError, Dataset, checked_groups, checked_names, checked_queries
+from ltr.data.columns import Column, matrix_of
+from ltr.data.dataset import DataError, Dataset, Features, checked_groups, checked_names, checked_queries
 from ltr.data.encoding import encodings_of
 from ltr.data.kinds import LEFT_OUT, Kind, is_plain, kinds_of
 from ltr.data.labels import Labels, labels_of
@@ -66,6 +66,12 @@ class Roles:
     weight: str | None = None
     group: str | None = None
     time: str | None = None
+
+    def may_be_feature(self, name: str) -> bool:
+        """Return whether a column of this name may become a feature."""
+        if self.features is not None:
+            return name in self.features
+        return name not in {*self.drop, self.label, self.query, self.weight, self.group, self.time}
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ class Table:
         """Number of each row's query, (n,), in the order in which queries first appear; None for one list."""
         return None if self.queries is None else checked_queries(self.queries, len(self.queries), self.where)[0]
 
-    def dataset(self, X: NDArray[np.float64] | None = None, names: Sequence[str] | None = None) -> Dataset:
+    def dataset(self, X: Features | None = None, names: Sequence[str] | None = None) -> Dataset:
         """Return the data set of the table.
 
         Args:
@@ -136,7 +142,8 @@ class Table:
             names: their names.
         """
         if X is None:
-            names, X = list(self.columns), np.column_stack([np.asarray(one.numbers) for one in self.columns.values()])
+            stored = [np.asarray(one.numbers if one.stored is None else one.stored) for one in self.columns.values()]
+            names, X = list(self.columns), matrix_of(stored)
         return Dataset(Path(self.where).stem, X, self.y, names, self.queries, copy=False)
 
     @property
@@ -214,7 +221,8 @@ def read_raw_table(
     """
     plain = None if kinds is None else {name for name, kind in kinds.items() if kind.number and kind.number.plain}
     texts = [*roles.categories, *filter(None, [roles.group])]
-    file = read_file(path, reading, ids=roles.query, texts=texts, numbers=plain)
+    may_be = roles.may_be_feature
+    file = read_file(path, reading, ids=roles.query, texts=texts, numbers=plain, is_feature=may_be)
     names, _ = features_of_roles(file.columns, roles)
     problems = file.problems_of((*names, roles.label, roles.query, roles.weight, roles.group, roles.time))
     beside = None

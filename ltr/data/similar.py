@@ -18,6 +18,9 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial import cKDTree
 
+from ltr.checks import doubles, pieces
+from ltr.data.dataset import Features
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -33,11 +36,10 @@ _WITHIN = 0.25  # its standard deviation within groups, of that of all rows
 _GRID = 2.0  # points of the finest grid that its values lie on, of their number
 _AXES = 8  # of the space in which neighbours are looked for; more features are projected at random
 _NEIGHBOURS = 8  # of each row, among which edges are looked for
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplier of the hash of a row
 _ROWS = 20_000  # in which similar rows are looked for; of longer tables only equal ones
 
 
-def similar_rows(features: FloatArray) -> IntArray | None:
+def similar_rows(features: Features) -> IntArray | None:
     """Return the number of each row's group of similar rows, (n,); None where rows do not come in such groups.
 
     Args:
@@ -52,11 +54,14 @@ def similar_rows(features: FloatArray) -> IntArray | None:
         True
     """
     n = len(features)
+    first, equal = np.unique(first_equals(features), return_inverse=True)
+    if len(first) > _ROWS and n - len(first) < _SHARE * n:  # too few are equal for groups
+        return None
+    features = doubles(features)
     spread = features.std(axis=0)
     varies = spread > 0
     if n < 2 * _FEWEST or not varies.any():
         return None
-    first, equal = _equal_rows(features)
     if len(first) > _ROWS:
         return equal if _are_groups(features, equal) else None
     scaled = (features[:, varies] - features.mean(axis=0)[varies]) / spread[varies]
@@ -81,18 +86,32 @@ def similar_rows(features: FloatArray) -> IntArray | None:
     return found
 
 
-def _equal_rows(features: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the first row of each group of equal rows, and the number of each row's group, (n,), in their order."""
-    mixed = np.zeros(len(features), dtype=np.uint64)
-    for column in features.T:  # a hash of each row: two different ones of 64 bits are equal once in 10^9 tables
-        bits = (column + 0.0).view(np.uint64)  # 0.0 and -0.0 are equal
-        mixed = (mixed ^ bits ^ (bits >> np.uint64(32))) * _ODD
-        mixed ^= mixed >> np.uint64(29)
-    _, first, numbers = np.unique(mixed, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
-    return first[order], places[numbers]
+def first_equals(features: Features, lists: IntArray | None = None) -> IntArray:
+    """Return for each row the first one with the same features, and of the same list where there are lists, (n,).
+
+    Examples:
+        >>> first_equals(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
+        [0, 1, 0]
+    """
+    # equal rows have equal sums; different ones seldom do
+    factors = np.random.default_rng(0).normal(size=features.shape[1] + (lists is not None))
+    sums = np.zeros(len(features))
+    for piece in pieces(len(features)):
+        for column, factor in zip(features[piece].T, factors, strict=False):
+            sums[piece] += column * factor
+    if lists is not None:
+        sums += lists * factors[-1]
+    _, first, place = np.unique(sums, return_index=True, return_inverse=True)
+    found = np.asarray(first[place])
+    others = np.flatnonzero(found != np.arange(len(found)))
+    for piece in pieces(len(others)):
+        rows = others[piece]
+        same = np.array_equal(features[found[rows]], features[rows])
+        if not same or (lists is not None and not np.array_equal(lists[found[rows]], lists[rows])):
+            keyed = doubles(features) if lists is None else np.column_stack([features, lists])
+            _, first, place = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
+            return np.asarray(first[place.reshape(-1)])
+    return found
 
 
 def note_on_similar_rows(n: int, groups: int, remedy: str) -> str:

@@ -9,32 +9,39 @@ are not given are 0. Blank lines and comments are skipped.
   (`ltr.data.tables`).
 * Without queries labels are 0 and 1, or libsvm's -1 and +1.
 
-Features are stored as dense float64, as all other code expects them; a file that would take more than 4 GB is rejected.
-The parsed content of a large file is cached (`ltr.data.cache`).
+Features become a dense matrix, into which the file is read piece by piece; one of more than 4 GB is rejected. They are
+float64, or float32 in half the memory where all values are exactly so (whole numbers, halves, ...) or where the caller
+asks for it, which keeps seven digits. The parsed content of a large file is cached (`ltr.data.cache`).
 """
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.checks import one_of
 from ltr.data.cache import Arrays, cached
-from ltr.data.dataset import DataError, Dataset, checked_features
+from ltr.data.dataset import DataError, Dataset, Features, checked_features
 from ltr.data.raw_table import feature_names
 from ltr.data.table_files import is_number, queries_beside
-from ltr.files import LARGEST, missing_file
+from ltr.files import LARGEST, SizeError, missing_file
 
 FloatArray = NDArray[np.float64]
+DtypeName = Literal["auto", "float32", "float64"]
+"""Types of the features of sparse text; auto is float32 where no value is rounded, else float64."""
 
-_PARSER = "svmlight-1"
+_PARSER = "svmlight-2"
+_BLOCK = 1 << 23  # bytes of a file that are parsed at a time
 _LARGEST_INDEX = 2**31 - 1
 _NAME = re.compile(r"f(0|[1-9]\d{0,9})")
 _LINE = re.compile(rb"[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+")
@@ -61,7 +68,11 @@ def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple
 
 
 def read_svmlight(
-    path: str | os.PathLike[str], *, features: Sequence[str] | None = None, cache: bool = True
+    path: str | os.PathLike[str],
+    *,
+    features: Sequence[str] | None = None,
+    cache: bool = True,
+    dtype: DtypeName = "auto",
 ) -> Dataset:
     r"""Return the labelled observations of a file.
 
@@ -69,6 +80,7 @@ def read_svmlight(
         path: the file.
         features: the features to take, such as those of the training file for a test file; all by default.
         cache: whether to cache the parsed content of a large file, and to read it from the cache.
+        dtype: type of the features: ``"float64"``, ``"float32"``, or ``"auto"`` for float32 where no value is rounded.
 
     Returns:
         The `Dataset`, named after the file, with queries if the file has them.
@@ -87,73 +99,108 @@ def read_svmlight(
         >>> data.y.tolist(), data.qid.tolist(), data.query_ids.tolist()
         ([2, 0, 1], [0, 0, 1], ['7', '9'])
     """
-    X, labels, names, queries = _read(path, features, cache)
+    X, labels, names, queries = _read(path, features, cache, dtype)
     if queries is None and set(np.unique(labels)) <= {-1.0, 1.0}:
         labels = (labels > 0).astype(np.float64)
     return Dataset(Path(path).stem, X, labels, names, queries, copy=False)
 
 
 def read_svmlight_rows(
-    path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True
-) -> tuple[FloatArray, NDArray[Any] | None]:
+    path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True, dtype: DtypeName = "auto"
+) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file, whatever its labels are."""
-    X, _, names, queries = _read(path, features, cache)
+    X, _, names, queries = _read(path, features, cache, dtype)
     return checked_features(X, names, str(path)), queries
 
 
 def _read(
-    path: str | os.PathLike[str], features: Sequence[str] | None, cache: bool
-) -> tuple[FloatArray, FloatArray, list[str], NDArray[Any] | None]:
+    path: str | os.PathLike[str], features: Sequence[str] | None, cache: bool, dtype: DtypeName
+) -> tuple[Features, FloatArray, list[str], NDArray[Any] | None]:
     """Return features, labels, names of the features, and query ids (or None)."""
+    one_of("dtype", dtype, get_args(DtypeName))
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {missing_file(file)}")
     asked = None if features is None else list(feature_names(features))
     if foreign := [name for name in asked or () if not _NAME.fullmatch(name)]:
         raise DataError(f"{path}: features of sparse text are named f0, f1, ..., it has no {foreign[0]!r}")
-    parsed = cached(file, _PARSER, lambda: _parse(file)) if cache else _parse(file)
-    labels, indices, indptr = parsed["labels"], parsed["indices"], parsed["indptr"]
-    used = np.unique(indices)
-    first, last = (0, 0) if len(used) == 0 else (min(1, int(used[0])), int(used[-1]))
-    width = last + 1 - first if asked is None else len(asked)
-    size = 8.0 * len(labels) * width
-    if size > LARGEST:
-        shape = f"{len(labels)} rows of {width} features"
-        limit = f"the limit is {LARGEST / 1e9:g} GB"
-        raise DataError(f"{path}: {shape} would take {size / 1e9:.1f} GB as dense float64, {limit}; take fewer of them")
-    names = [f"f{j}" for j in range(first, last + 1)] if asked is None else asked
-    column_of = {int(name[1:]): column for column, name in enumerate(names)}
-    columns = np.array([column_of.get(int(index), -1) for index in used], dtype=np.int64)
-    place = columns[np.searchsorted(used, indices)]
-    rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
-    X = np.zeros((len(labels), width))
-    X[rows[place >= 0], place[place >= 0]] = parsed["values"][place >= 0]
-    ids, beside = parsed["queries"], queries_beside(file, len(labels))
+    wanted = None if asked is None else [int(name[1:]) for name in asked]
+    try:
+        try:
+            parser = f"{_PARSER}-{dtype}"
+            parsed = cached(file, parser, lambda: _parse(file, None, dtype)) if cache else _parse(file, wanted, dtype)
+        except SizeError:  # some of the features may still be few enough
+            if wanted is None:
+                raise
+            parsed = _parse(file, wanted, dtype)
+    except SizeError as error:
+        raise DataError(f"{file}: {error}") from None
+    X: Any = parsed["X"]
+    own = parsed["indices"].tolist()
+    if wanted is not None and own != wanted:
+        X = _chosen(X, own, wanted)
+    ids, beside = parsed["queries"], queries_beside(file, len(X))
     if len(ids) > 0 and beside is not None:
         sizes = f"{file.name}.query"
         raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {sizes} beside it")
-    return X, labels, names, ids if len(ids) > 0 else beside
+    return X, parsed["labels"], [f"f{index}" for index in wanted or own], ids if len(ids) > 0 else beside
 
 
-def _parse(file: Path) -> Arrays:
-    """Return the labels, the query ids (none where lines have none), and the features in compressed rows."""
+def _chosen(X: Features, own: Sequence[int], wanted: Sequence[int]) -> Features:
+    """Return the columns of a matrix by the indices of features, 0 for those that it lacks."""
+    place = {index: j for j, index in enumerate(own)}
+    chosen = np.zeros((len(X), len(wanted)), dtype=X.dtype)
+    for j, index in enumerate(wanted):
+        if index in place:
+            chosen[:, j] = X[:, place[index]]
+    return chosen
+
+
+def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName) -> Arrays:
+    """Return the content of a file, which is read piece by piece.
+
+    Args:
+        file: the file.
+        wanted: indices of the features to take; None for all.
+        dtype: as for `read_svmlight`.
+
+    Returns:
+        Labels, query ids (none where lines have none), the features X and their indices.
+
+    Raises:
+        SizeError: features that would take too much memory.
+    """
     from sklearn.datasets import load_svmlight_file
 
-    queries = _query_texts(file)
-    try:
-        with _opened(file) as lines:
-            X, labels = load_svmlight_file(lines, dtype=np.float64, zero_based=True)
-    except (ValueError, OverflowError) as error:
-        raise DataError(f"{file}: {_first_mistake(file) or error}") from None
-    if len(labels) == 0:
-        raise DataError(f"{file}: the file contains no observations")
-    return {
-        "labels": labels,
-        "queries": np.array(queries, dtype=str),
-        "values": X.data,
-        "indices": X.indices,
-        "indptr": X.indptr.astype(np.int64),
-    }
+    lines = _scan(file)
+    width = lines.last + 1 - lines.first if wanted is None else len(wanted)
+    kind = "float32" if dtype == "float32" else "float64"
+    if (size := float(np.dtype(kind).itemsize) * lines.rows * width) > LARGEST:
+        remedy = "take fewer of them" + (", or read them as float32" if kind == "float64" else "")
+        shape, limit = f"{lines.rows} rows of {width} features", f"the limit is {LARGEST / 1e9:g} GB"
+        raise SizeError(f"{shape} would take {size / 1e9:.1f} GB as dense {kind}, {limit}; {remedy}")
+    indices = np.arange(lines.first, lines.last + 1) if wanted is None else np.array(wanted, dtype=np.int64)
+    order = np.argsort(indices, kind="stable")
+    ordered = indices[order]
+    X: Any = np.zeros((lines.rows, width), dtype=np.float64 if dtype == "float64" else np.float32)
+    labels, begin = np.empty(lines.rows), 0
+    with _opened(file) as text:
+        while block := text.readlines(_BLOCK):
+            try:
+                part, own = load_svmlight_file(io.BytesIO(b"".join(block)), dtype=np.float64, zero_based=True)
+            except (ValueError, OverflowError) as error:
+                raise DataError(f"{file}: {_first_mistake(file) or error}") from None
+            place = np.minimum(np.searchsorted(ordered, part.indices), len(ordered) - 1)
+            known = ordered[place] == part.indices
+            rows = begin + np.repeat(np.arange(len(own)), np.diff(part.indptr))[known]
+            values = part.data[known]
+            with np.errstate(over="ignore"):  # too large for float32, which the check of the features reports
+                if dtype == "auto" and X.dtype == np.float32 and (values.astype(np.float32) != values).any():
+                    X = X.astype(np.float64) if begin else np.zeros(X.shape)
+                X[rows, order[place[known]]] = values
+            labels[begin : begin + len(own)] = own
+            begin += len(own)
+    return {"labels": labels, "queries": np.array(lines.queries, dtype=str), "X": X, "indices": indices}
 
 
 def _opened(file: Path) -> BinaryIO:
@@ -173,18 +220,39 @@ def _observations(file: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, text
 
 
-def _query_texts(file: Path) -> list[str]:
-    """Return the query id of each observation; either all have one or none has."""
-    found: list[str] = []
+@dataclass(frozen=True)
+class _Lines:
+    """What the lines of a file are: their number, the query id of each (none where lines have none), the features."""
+
+    rows: int
+    queries: list[str]
+    first: int  # index of the first feature, 0 or 1
+    last: int  # largest index
+
+
+def _scan(file: Path) -> _Lines:
+    """Return what the lines of a file are; either all have a query or none has. Other mistakes are found later."""
+    queries: list[str] = []
+    first, last, count = 1, 0, 0
     for count, (number, text) in enumerate(_observations(file), start=1):
         tokens = text.split(None, 2)
-        if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
-            found.append(tokens[1][4:].decode("utf-8", errors="replace"))
-            if not found[-1]:
+        has_query = len(tokens) > 1 and tokens[1].startswith(b"qid:")
+        if has_query:
+            queries.append(tokens[1][4:].decode("utf-8", errors="replace"))
+            if not queries[-1]:
                 raise DataError(f"{file}: qid: must be followed by an id, got none in line {number}")
-        if len(found) not in (0, count):
+        if len(queries) not in (0, count):
             raise DataError(f"{file}: all lines must have a qid: or none, got line {number} unlike those before")
-    return found
+        if len(tokens) > 1 + has_query:
+            begin, end = tokens[1 + has_query], text.rsplit(None, 1)[-1]
+            low, high = begin.partition(b":")[0], end.partition(b":")[0]
+            if low.isdigit() and high.isdigit():
+                first, last = min(first, int(low)), max(last, int(high))
+    if count == 0:
+        raise DataError(f"{file}: the file contains no observations")
+    if last > _LARGEST_INDEX:
+        raise DataError(f"{file}: {_first_mistake(file)}")
+    return _Lines(count, queries, min(first, last), last)
 
 
 def _first_mistake(file: Path) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,55 +13,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.checks import pieces
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, checked_names
 from ltr.data.problems import TableError
 from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text, title_problem
-from ltr.files import SizeError, check_size, missing_file, read_arrays
+from ltr.files import PARQUET, SizeError, check_size, missing_file, parquet_files, read_arrays
 
 IntArray = NDArray[np.int64]
 Columns = Mapping[str, Any]
 """Columns by name: each a pandas Series, or anything that NumPy can turn into a 1-D array."""
 
-BINARY_SUFFIXES = (".parquet", ".pq", ".npy", ".npz", ".xlsx")
+TablePath = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A table file, a folder of parquet files, or several parquet files whose rows follow each other."""
+
+BINARY_SUFFIXES = (*PARQUET, ".npy", ".npz", ".xlsx")
 
 
 def read_file(
-    path: str | os.PathLike[str],
+    path: TablePath,
     reading: Reading | None = None,
     *,
     as_text: bool = False,
     ids: str | None = None,
     texts: Collection[str] = (),
     numbers: Collection[str] | None = None,
+    is_feature: Callable[[str], bool] | None = None,
 ) -> TableFile:
     """Read a table file.
 
     Args:
-        path: the file.
+        path: the file; a folder of parquet files, or several of them, are one table.
         reading: how to read it.
         as_text: return the fields of a text file unchanged.
         ids: a column of ids, whose fields stay as they are.
         texts: columns whose fields stay texts, even where all are numbers.
         numbers: the columns of a text file whose fields are numbers with a decimal point; all others stay texts. By
             default those of which the file leaves no doubt.
+        is_feature: whether a column of a parquet file becomes a feature; any may by default. Where all features are
+            floating point numbers, `ltr.data.columns.matrix_of` then has nothing to copy.
 
     Raises:
         DataError: a missing, empty or unreadable file.
     """
     reading = reading or Reading()
-    file, separator = Path(path), reading.separator
-    if not file.is_file():
-        raise DataError(f"{path}: {missing_file(file)}")
-    if file.stat().st_size == 0:
-        raise DataError(f"{path}: the file is empty")
+    files, separator = files_of(path), reading.separator
+    file = files[0]
     suffix = file.suffix.lower()
     if separator is not None and (suffix not in TEXT_SUFFIXES or len(separator) != 1):
         raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
     if suffix in TEXT_SUFFIXES:
         found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers)
-    elif suffix in (".parquet", ".pq"):
-        found = TableFile(_read_parquet(file))
+    elif suffix in PARQUET:
+        found = TableFile(_read_parquet(files, is_feature))
     elif suffix == ".xlsx":
         found = TableFile(_read_excel(file))
     elif suffix in BINARY_SUFFIXES:
@@ -77,6 +82,27 @@ def read_file(
     if any(len(column) == 0 for column in found.columns.values()) or not found.columns:
         raise DataError(f"{path}: the table has no rows")
     return found
+
+
+def files_of(path: TablePath) -> list[Path]:
+    """Return the files of a table: one, or the parquet files of a folder by name, or several as they are given.
+
+    Raises:
+        DataError: a missing or empty file, a folder without parquet files, or several files of another type.
+    """
+    several = not isinstance(path, str | os.PathLike)
+    files = [Path(one) for one in path] if several else [Path(path)]  # type: ignore[union-attr,arg-type]
+    if not several and files[0].is_dir():
+        if not (files := parquet_files(files[0])):
+            raise DataError(f"{path}: is not a file, nor a folder of parquet files, whose names end in .parquet or .pq")
+    elif several and (not files or any(file.suffix.lower() not in PARQUET for file in files)):
+        raise DataError(f"several files of a table must be parquet files, at least one, got {path!r:.200}")
+    for file in files:
+        if not file.is_file():
+            raise DataError(f"{file}: {missing_file(file)}")
+        if file.stat().st_size == 0:
+            raise DataError(f"{file}: the file is empty")
+    return files
 
 
 def read_columns(
@@ -158,14 +184,16 @@ def is_number(text: str) -> bool:
     return True
 
 
-def side_file(path: str | os.PathLike[str]) -> Path | None:
+def side_file(path: TablePath) -> Path | None:
     """Return the file of query sizes beside a data file, or None."""
+    if not isinstance(path, str | os.PathLike):
+        return None
     beside = Path(path)
     beside = beside.with_name(f"{beside.name}.query")
     return beside if beside.is_file() else None
 
 
-def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
+def queries_beside(path: TablePath, rows: int) -> IntArray | None:
     """Return the number of each row's query, (rows,), from the file of sizes beside a data file, None without one.
 
     Raises:
@@ -189,36 +217,78 @@ def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
 
-def _read_parquet(file: Path) -> dict[str, Any]:
+def _read_parquet(files: Sequence[Path], is_feature: Callable[[str], bool] | None) -> dict[str, Any]:
+    """Return the columns of parquet files with the same columns, whose rows follow each other.
+
+    Features that are floating point numbers are the columns of one matrix, of float32 where all of them are, into which
+    the files are read piece by piece.
+    """
     try:
-        import pyarrow
+        import pyarrow as pa
         import pyarrow.parquet
     except ImportError:
-        raise DataError(f"{file}: reading parquet needs pyarrow; install ltr[parquet]") from None
+        raise DataError(f"{files[0]}: reading parquet needs pyarrow; install ltr[parquet]") from None
+    file = files[0]
     try:
-        with pyarrow.parquet.ParquetFile(file) as source:
-            known = source.metadata
-            check_size(max(8.0 * known.num_rows * known.num_columns, _stored(known)))
-            batches, size = [], 0
-            for batch in source.iter_batches(_BATCH):  # a text is stored once for many rows
-                batches.append(batch)
-                size += batch.nbytes
-                check_size(size)
-            frame = pyarrow.Table.from_batches(batches, source.schema_arrow).to_pandas()
+        with contextlib.ExitStack() as opened:
+            sources = []
+            for file in files:
+                sources.append(opened.enter_context(pyarrow.parquet.ParquetFile(file)))
+                if not sources[-1].schema_arrow.equals(schema := sources[0].schema_arrow):
+                    raise ValueError(f"its columns, or their types, are not those of {files[0]}")
+            indices = {str(name) for name in (schema.pandas_metadata or {}).get("index_columns", [])}
+            floats = [
+                j
+                for j, field in enumerate(schema)
+                if field.type in (pa.float32(), pa.float64())
+                and field.name not in indices
+                and (is_feature is None or is_feature(field.name))
+            ]
+            others = [j for j in range(len(schema)) if j not in set(floats)]
+            single = all(schema.field(j).type == pa.float32() for j in floats)
+            count = sum(source.metadata.num_rows for source in sources)
+            check_size(float(count) * ((4 if single else 8) * len(floats) + 8 * len(others)))
+            names = {schema.field(j).name for j in floats}
+            check_size(sum(_stored(source.metadata, names) for source in sources))
+            matrix = np.empty((count, len(floats)), dtype=np.float32 if single else np.float64)
+            begin, of_floats = 0, [schema.field(j).name for j in floats]
+            for source in sources:
+                for group in range(source.num_row_groups):  # pyarrow's batches of many columns keep what they read
+                    for at in range(0, len(floats), _COLUMNS):
+                        some = of_floats[at : at + _COLUMNS]
+                        found = source.read_row_group(group, columns=some)
+                        values = [found.column(name).to_numpy() for name in some]
+                        for rows in pieces(len(found)):
+                            here = slice(begin + rows.start, begin + rows.stop)
+                            matrix[here, at : at + len(some)] = np.array([column[rows] for column in values]).T
+                    begin += source.metadata.row_group(group).num_rows
+            rest, size = [], 0
+            for source in sources if others else []:
+                for batch in source.iter_batches(_BATCH, columns=[schema.field(j).name for j in others]):
+                    rest.append(batch.select([schema.field(j).name for j in others]))
+                    size += rest[-1].nbytes  # a text is stored once for many rows
+                    check_size(size)
+            kept = pa.schema([schema.field(j) for j in others], schema.metadata)
+            frame = pa.Table.from_batches(rest, kept).to_pandas()
     except SizeError as error:
         raise DataError(f"{file}: {error}") from None
     except Exception as error:  # of any type: Arrow has its own, and pandas' conversion has others
         raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
-    names = checked_names([str(name) for name in frame.columns], str(file))
-    return {name: frame.iloc[:, j] for j, name in enumerate(names)}
+    order = checked_names([name for name in schema.names if name not in indices], str(files[0]))
+    kept_apart = {str(name): frame.iloc[:, j] for j, name in enumerate(frame.columns)}
+    place = {schema.field(j).name: at for at, j in enumerate(floats)}
+    return {name: matrix[:, place[name]] if name in place else kept_apart[name] for name in order}
 
 
 _BATCH = 8192  # rows of a parquet file that are read at a time
+_COLUMNS = 16  # that are put into a matrix at a time, a line of a processor's cache
 
 
-def _stored(known: Any) -> float:  # noqa: ANN401 (pyarrow's)
-    """Return the bytes of a parquet file before its compression."""
-    return float(sum(known.row_group(at).total_byte_size for at in range(known.num_row_groups)))
+def _stored(known: Any, columns: Collection[str]) -> float:  # noqa: ANN401 (pyarrow's)
+    """Return the bytes of a parquet file before its compression, without some columns."""
+    groups = [known.row_group(at) for at in range(known.num_row_groups)]
+    parts = [group.column(j) for group in groups for j in range(group.num_columns)]
+    return float(sum(part.total_uncompressed_size for part in parts if part.path_in_schema not in columns))
 
 
 def _read_excel(file: Path) -> dict[str, Any]:

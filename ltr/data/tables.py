@@ -5,7 +5,7 @@ suffix                 columns
 =====================  ============================================================================================
 .csv .txt .dat         named by the header line; the separator is given or detected in that line (, ; tab or |)
 .tsv .tab              named by the header line; separated by tabs
-.parquet .pq           as stored (needs pyarrow)
+.parquet .pq           as stored (needs pyarrow); a folder of such files is one table
 .npy                   a structured array: its fields; a plain 2-D array: ``x0``, ``x1``, ... by position
 .xlsx                  the first sheet of a workbook, named by its first row (needs openpyxl)
 .npz                   each 1-D array by its key; a 2-D array ``X`` gives ``x0``, ``x1``, ..., or the names in an
@@ -18,7 +18,9 @@ column of numbers or texts, or comes from a file of query sizes beside the data 
 ``rank.train`` it is ``rank.train.query``, and each line has the number of rows of the next query, a whole number. These
 queries are numbered 0, 1, ...
 
-Features here are columns of numbers or booleans without missing values: other columns are errors unless dropped.
+Features here are columns of numbers or booleans without missing values: other columns are errors unless dropped. They
+are float32 where that is their common type, as in a parquet file of such columns, which is read piece by piece into the
+matrix that the data set keeps.
 `ltr.data.TablePreparation` turns columns of all kinds into such features.
 """
 
@@ -32,13 +34,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data.columns import Column
-from ltr.data.dataset import DataError, Dataset, checked_features, checked_names, checked_queries
+from ltr.data.columns import Column, matrix_of
+from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_names, checked_queries
 from ltr.data.forms import NumberForm
 from ltr.data.labels import labels_of
 from ltr.data.problems import Problem, TableError, unknown
 from ltr.data.raw_table import Roles, feature_names, features_of_roles
-from ltr.data.table_files import Columns, queries_beside, read_file
+from ltr.data.table_files import Columns, TablePath, files_of, queries_beside, read_file
 from ltr.data.table_text import Reading
 
 FloatArray = NDArray[np.float64]
@@ -93,7 +95,7 @@ def from_frame(
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: TablePath,
     *,
     label: str,
     positive: object = None,
@@ -105,7 +107,7 @@ def read_table(
     r"""Return the data set in a table file; the module docstring describes the files and their columns.
 
     Args:
-        path: the file.
+        path: the file; a folder of parquet files, or a sequence of them, whose rows follow each other.
         label: the column of the labels: 0 and 1, yes and no, or grades if there are queries.
         positive: the label of positives, of any two or more; None for the labels above.
         query: the column of the query of each row. Without it, queries come from a file of query sizes beside the
@@ -131,19 +133,21 @@ def read_table(
         >>> data.name, data.feature_names, data.X.tolist(), data.y.tolist()
         ('machines', ('hours',), [[10.5], [99.0]], [0, 1])
     """
-    file = read_file(path, Reading(separator), ids=query)
-    roles, columns = Roles(label, positive, query, drop, features), file.columns
+    roles = Roles(label, positive, query, drop, features)
+    file = read_file(path, Reading(separator), ids=query, is_feature=roles.may_be_feature)
+    columns = file.columns
     beside = queries_beside(path, len(next(iter(columns.values())))) if query is None else None
     used = (*features_of_roles(columns, roles)[0], label, query)
     problems = file.problems_of(used)
-    return dataset_of(columns, str(path), Path(path).stem, roles, queries=beside, problems=problems)
+    name = Path(path).stem if isinstance(path, str | os.PathLike) else files_of(path)[0].stem
+    return dataset_of(columns, str(path), name, roles, queries=beside, problems=problems)
 
 
 def read_table_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, query: str | None, separator: str | None
-) -> tuple[FloatArray, NDArray[Any] | None]:
+) -> tuple[Features, NDArray[Any] | None]:
     """Return features (n, len(features)) and query ids of a table, None without queries."""
-    file = read_file(path, Reading(separator), ids=query)
+    file = read_file(path, Reading(separator), ids=query, is_feature=set(features).__contains__)
     if problems := file.problems_of((*features, query)):
         raise TableError(str(path), problems)
     columns = file.columns
@@ -184,7 +188,7 @@ def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
     return ids
 
 
-def features_of(columns: Columns, where: str, features: Sequence[str], form: NumberForm | None = None) -> FloatArray:
+def features_of(columns: Columns, where: str, features: Sequence[str], form: NumberForm | None = None) -> Features:
     """Return the features in some columns, in this order; one error names all missing columns.
 
     Args:
@@ -197,14 +201,14 @@ def features_of(columns: Columns, where: str, features: Sequence[str], form: Num
     absent = [name for name in names if name not in columns]
     if absent:
         raise TableError(where, [unknown("feature column", absent, columns)])
-    return checked_features(
-        np.column_stack([_column(where, name, columns[name], form) for name in names]), names, where
-    )
+    return checked_features(matrix_of([_column(where, name, columns[name], form) for name in names]), names, where)
 
 
-def _column(where: str, name: str, values: Any, form: NumberForm | None) -> FloatArray:  # noqa: ANN401 - Series or array
-    """Return a column as float64, missing values as NaN."""
+def _column(where: str, name: str, values: Any, form: NumberForm | None) -> NDArray[Any]:  # noqa: ANN401 - Series or array
+    """Return a column as it is stored, or as float64, missing values as NaN."""
     column = Column(name, values, form=form)
+    if (stored := column.stored) is not None:
+        return stored
     if column.form is not None and column.form.unit:
         column = column.read_as(NumberForm("."))
     if column.nested:

@@ -27,6 +27,7 @@ process alone that uses as many threads as each of them.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import math
 import time
@@ -40,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.fitting.objective import Objective
-from ltr.fitting.observations import item_batches, list_batches
+from ltr.fitting.observations import Rows, item_batches, list_batches, pieces_to_score
 from ltr.fitting.options import FitOptions
 from ltr.fitting.scoring import own_randomness, score_rows
 from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
@@ -111,7 +112,8 @@ class Fit:
             alone.
         loss: a loss of `ltr.losses` or its name, or any module that is called as ``loss(scores, labels)``, with
             ``qid=`` if there is one, and returns one number.
-        X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given.
+        X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given. Or the
+            `ltr.fitting.observations.Rows` that the scorer takes, on its device.
         y: labels, (n,), at least two different ones in some list.
         options: optimizer, penalty, tolerance and so on.
         qid: integers, (n,), the list of each observation; None means that all are one list.
@@ -124,7 +126,7 @@ class Fit:
     Attributes:
         device: device on which the scorer is trained.
         index: number of steps done.
-        seconds: wall time so far, over all resumptions.
+        seconds: wall time so far, over all resumptions, with that of the ``on_step`` of a ranker.
         best: the scorer's state_dict of the lowest objective so far, the start included, or with validation of the
             largest statistic.
         best_index: the step that reached it, 0 for the start.
@@ -165,7 +167,7 @@ class Fit:
         self,
         scorer: nn.Module,
         loss: nn.Module | str,
-        X: ArrayLike,
+        X: ArrayLike | Rows,
         y: ArrayLike,
         options: FitOptions | None = None,
         qid: ArrayLike | None = None,
@@ -257,12 +259,17 @@ class Fit:
     def _scores_held(self) -> NDArray[np.float64]:
         """Return the scores of the rows held out for the current parameters."""
         assert self._validation is not None
-        rows, parameter = self._validation.X, self._objective.parameters[0]
+        rows, ids = self._validation.X, self._validation.qid
+        if not isinstance(rows, Rows):
+            dtype = self._objective.parameters[0].dtype
+            rows = Rows(rows, dtype=dtype, device=self.device, resident=self.options.chunk_rows is None)
+            self._validation = dataclasses.replace(self._validation, X=rows)
+        found = np.empty(len(rows))
         with torch.no_grad():
-            scores = score_rows(
-                self.scorer, torch.from_numpy(rows).to(self.device, parameter.dtype), self._validation.qid
-            )
-        return scores.double().cpu().numpy()
+            for some in pieces_to_score(self.scorer, len(rows), ids):
+                scores = score_rows(self.scorer, rows.take(some), None if ids is None else ids[some])
+                found[some] = scores.double().cpu().numpy()
+        return found
 
     def load_best(self) -> None:
         """Load the best parameters so far into the scorer."""

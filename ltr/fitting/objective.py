@@ -57,7 +57,7 @@ class Objective:
         self,
         scorer: nn.Module,
         loss: nn.Module,
-        X: ArrayLike,
+        X: ArrayLike | Rows,
         y: ArrayLike,
         qid: ArrayLike | None,
         weight: ArrayLike | None,
@@ -78,7 +78,7 @@ class Objective:
         dtype = self.parameters[0].dtype
         self._device, self._team = device, Team()
         self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None
-        self._X = Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
+        self._X = X if isinstance(X, Rows) else Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
         self.rows = len(self._X)
         self.labelled = Labelled(
             self.rows, y, qid, weight, dtype=dtype, device=device, chunk=self._chunk, team=self._team
@@ -179,7 +179,7 @@ class Objective:
         for chunk, _ in self._own_chunks(len(scores), rows)[0]:
             own = self._score_chunk(chunk, rows, seed)
             scores[chunk] = own.detach()
-            if self._keep_graphs:
+            if torch.is_grad_enabled():  # small tensors that are kept among large ones would scatter free memory
                 graphs.append(own)
         self._team.gather(scores)
         return scores, graphs

@@ -15,10 +15,11 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from ltr.checks import as_array, as_numbers, check_matrix
+from ltr.checks import PIECE, as_array, as_matrix, as_numbers, pieces
 from ltr.data.dataset import checked_weights, labels_agree
+from ltr.fitting.scoring import scores_lists
 from ltr.fitting.smoothing import HuberHinge
 from ltr.lists import numbered, split_weights
 from ltr.losses.contract import RankingLoss
@@ -109,23 +110,41 @@ def others() -> Iterator[None]:
 
 
 class Rows:
-    """Observations X, (n, d), checked to be finite; `ends` are the first and the last row.
+    """Observations, (n, d), checked to be finite, in the form in which a scorer takes them.
 
-    With `resident` all rows are kept on the device. Without it X is not copied: a memory-mapped array
-    (``numpy.load(..., mmap_mode="r")``) is read from disk whenever it is needed.
+    Args:
+        X: observations, of any type of numbers.
+        dtype: type of the scorer's parameters.
+        device: device of the scorer.
+        resident: whether all rows are kept on the device in that form. Otherwise X is not copied: a memory-mapped array
+            (``numpy.load(..., mmap_mode="r")``) is read from disk whenever it is needed.
+        scale: what is applied to rows of float64 first, piece by piece; None for nothing.
+        chosen: numbers of the rows of X that are meant, (n,); None for all.
+
+    Attributes:
+        ends: the first and the last row of X.
     """
 
-    def __init__(self, X: ArrayLike, *, dtype: torch.dtype, device: torch.device, resident: bool) -> None:
-        self._dtype, self._device = dtype, device
-        source: NDArray[np.generic] = as_array("X", _plain(X))
-        if source.dtype.kind not in "fiub":
-            source = as_numbers("X", source)
-        check_matrix("X", source)
+    def __init__(
+        self,
+        X: ArrayLike,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        resident: bool,
+        scale: nn.Module | None = None,
+        chosen: IntArray | None = None,
+    ) -> None:
+        self._dtype, self._device, self._scale, self._chosen = dtype, device, scale, chosen
+        source = as_matrix("X", _plain(X))
         self._source: NDArray[np.generic] | Tensor = source
-        self._rows = len(source)
+        self._rows = len(source) if chosen is None else len(chosen)
         self.ends = np.concatenate([source[:1], source[-1:]])
         if resident:
-            self._source = self._copied(source)
+            kept = torch.empty(self._rows, source.shape[1], dtype=dtype, device=device)
+            for piece in pieces(self._rows):
+                kept[piece] = self._copied(piece)
+            self._source = kept
 
     def __len__(self) -> int:
         return self._rows
@@ -134,11 +153,18 @@ class Rows:
         """Return some rows, on the device."""
         if isinstance(self._source, Tensor):
             return self._source[rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._device)]
-        return self._copied(self._source[rows])
+        if self._scale is None:
+            return self._copied(rows)
+        numbers = np.arange(self._rows)[rows] if isinstance(rows, slice) else rows
+        return torch.cat([self._copied(numbers[piece]) for piece in pieces(len(numbers))])
 
-    def _copied(self, rows: NDArray[np.generic]) -> Tensor:
+    def _copied(self, rows: slice | NDArray[np.int64]) -> Tensor:
+        assert not isinstance(self._source, Tensor)
+        given = self._source[rows if self._chosen is None else self._chosen[rows]]
+        if self._scale is not None:
+            return self._scale(torch.tensor(given, dtype=torch.float64)).to(self._device, self._dtype)
         # sums may depend on memory alignment, and torch aligns its own memory alike in every process
-        return torch.tensor(rows, dtype=self._dtype).to(self._device)
+        return torch.tensor(given, dtype=self._dtype).to(self._device)
 
 
 class Labelled:
@@ -241,11 +267,11 @@ class Labelled:
         return float(lists.double().mean()) / self._mean_weight
 
 
-def lists_in_blocks(groups: Sequence[IntArray], chunk: int) -> list[tuple[IntArray, int]]:
+def lists_in_blocks(groups: Sequence[IntArray], chunk: int, most: int = BLOCKS) -> list[tuple[IntArray, int]]:
     """Group lists, given by their rows, into blocks of about equal size, whatever the number of processes.
 
-    Return at most 16 blocks, of `chunk` rows or more if there are enough: the rows of each, list after list, and its
-    number of lists.
+    Return at most so many blocks, of `chunk` rows or more if there are enough: the rows of each, list after list, and
+    its number of lists.
 
     Examples:
         >>> blocks = lists_in_blocks(rows_of_lists(np.array([5, 7, 5, 7, 9])), 2)
@@ -253,13 +279,30 @@ def lists_in_blocks(groups: Sequence[IntArray], chunk: int) -> list[tuple[IntArr
         [([0, 2], 1), ([1, 3, 4], 2)]
     """
     ends = np.cumsum([len(rows) for rows in groups])
-    count = max(1, min(int(ends[-1]) // chunk, len(groups), BLOCKS))
+    count = max(1, min(int(ends[-1]) // chunk, len(groups), most))
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, count) / count, side="right")
     bounds = np.unique([0, *cuts, len(groups)])
     return [
         (np.concatenate(groups[begin:end]), end - begin)
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     ]
+
+
+def pieces_to_score(scorer: nn.Module, rows: int, ids: IntArray | None) -> Iterator[slice | IntArray]:
+    """Yield pieces of the rows that a scorer scores one after the other: whole lists for a scorer of lists.
+
+    Args:
+        scorer: the scorer.
+        rows: number of rows.
+        ids: the list of each row, (n,); None means that all are one list.
+    """
+    if not scores_lists(scorer):
+        yield from pieces(rows)
+    elif ids is None:
+        yield slice(0, rows)
+    else:
+        groups = rows_of_lists(ids)
+        yield from (members for members, _ in lists_in_blocks(groups, PIECE, len(groups)))
 
 
 def rows_of_lists(ids: IntArray) -> list[IntArray]:

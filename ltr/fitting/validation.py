@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import labels_agree
 from ltr.data.times import blocks_of
+from ltr.fitting.observations import Rows
 from ltr.lists import numbered, split_weights
 from ltr.metrics import normalized_rank_statistic
 from ltr.ranks import GainName
@@ -26,7 +27,7 @@ class Validation:
     """Rows held out of a fit, and the statistic that their scores should reach.
 
     Attributes:
-        X: observations, (n, d), in the form that the scorer takes.
+        X: observations, (n, d), in the form that the scorer takes, or the `ltr.fitting.observations.Rows` of them.
         y: labels, (n,).
         qid: the list of each row, (n,); None means that all are one list.
         statistic: the rank statistic; each list counts by its share of the value of its ideal order.
@@ -37,7 +38,7 @@ class Validation:
         decides: whether the statistic chooses the best step and ends the fit; otherwise it is measured and reported.
     """
 
-    X: FloatArray
+    X: FloatArray | Rows
     y: FloatArray
     qid: IntArray | None = None
     statistic: RankStatistic | str = "dcg"

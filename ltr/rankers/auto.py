@@ -54,8 +54,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ltr.checks import as_float, check_callable
-from ltr.data.dataset import checked_queries, checked_weights, labels_agree
+from ltr.checks import as_float, check_callable, doubles
+from ltr.data.dataset import Features, checked_queries, checked_weights, labels_agree
 from ltr.data.similar import similar_rows
 from ltr.demands import Demands
 from ltr.losses import ranknet_loss
@@ -363,7 +363,7 @@ class AutoRanker(Demanding, Ranker):
         scores = self.out_of_fold_[:, known]
         self.calibration_ = fit_calibration_of_repeats(scores, ranked.labels, ranked.weights, ranked.groups)
 
-    def _score_left_out(self, features: FloatArray, qid: ArrayLike | None, kept: NDArray[np.bool_]) -> None:
+    def _score_left_out(self, features: Features, qid: ArrayLike | None, kept: NDArray[np.bool_]) -> None:
         """Add the scores of rows of weight 0, which no fit has seen, to those out of fold."""
         assert self.out_of_fold_ is not None
         assert self.members_out_of_fold_ is not None
@@ -423,7 +423,7 @@ class AutoRanker(Demanding, Ranker):
 
         def few(at: IntArray | None) -> Demands:
             part = rows if at is None else rows.take(at)
-            return on_few_columns(demands, part.features, part.labels, part.weights, self._names, taken)
+            return on_few_columns(demands, doubles(part.features), part.labels, part.weights, self._names, taken)
 
         whole = few(None)
         if TODAY in columns and (at := columns[TODAY]) not in taken:
@@ -462,7 +462,7 @@ class AutoRanker(Demanding, Ranker):
             found[name] = make
         return found
 
-    def _scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
+    def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
         total = np.full(len(features), self.intercept_)
         for name, weight in self.weights_.items():
             total += weight * self._members[name].scores(features, lists)
@@ -629,7 +629,7 @@ class _Member:
         own = scores_of(ranker, rows.features, rows.lists, names)
         return cls(ranker, False, float(own.mean()), float(own.std()) or 1.0)
 
-    def scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
+    def scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
         """Return the scores of rows on the common scale, (n,)."""
         names = getattr(self.ranker, "feature_names_in_", None)
         with _turn(self.ranker):

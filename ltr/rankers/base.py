@@ -18,8 +18,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, _safe_indexing
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter, validate_data
 
-from ltr.checks import check_whole, one_of
+from ltr.checks import by_piece, check_whole, doubles, one_of, pieces
 from ltr.data.dataset import (
+    Features,
     checked_features,
     checked_groups,
     checked_names,
@@ -106,7 +107,8 @@ class Ranker(BaseEstimator):
 
     It is neither a classifier nor a regressor: labels may be graded, scores are on no scale, and ``predict`` returns
     them. A subclass has a ``fit`` that calls `_training_data`, a method `_scores`, the parameters below, which `score`
-    uses, and names in `_FITTED` the attributes that `save` writes.
+    uses, and names in `_FITTED` the attributes that `save` writes. `_scores` is called with pieces of the rows, so the
+    score of a row must not depend on other rows, unless the ranker is `_BY_LIST`.
 
     Args:
         statistic: the rank statistic that `score` reports, or its name.
@@ -134,7 +136,8 @@ class Ranker(BaseEstimator):
 
     _LEARNS: ClassVar[bool] = True  # whether `fit` learns from the rows
     _FITTED: ClassVar[tuple[str, ...]] = ()
-    _BY_LIST: ClassVar[bool] = False  # whether `_scores` takes the list of each row as well
+    _BY_LIST: ClassVar[bool] = False  # whether `_scores` takes all rows at once, as `Features`, and their lists
+    _TAKES_SINGLES: ClassVar[bool] = False  # whether `fit` takes float32 as it is, and not as float64
     _SIGNED_THRESHOLDS: ClassVar[bool] = False  # whether it adds up thresholds, which its `signs` bind by column name
     _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
 
@@ -159,7 +162,7 @@ class Ranker(BaseEstimator):
         Raises:
             ValueError: a ranker that is not fitted, or X with other columns.
         """
-        return self._scores(self._features(X))
+        return self._all_scores(self._features(X))
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Return the scores of `decision_function`, as rankers in scikit-learn's style do."""
@@ -274,9 +277,15 @@ class Ranker(BaseEstimator):
         """Return the scores of rows that are checked already, (n,)."""
         raise NotImplementedError
 
-    def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_] | None]:
+    def _all_scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
+        """Return the scores of rows that are checked already, (n,), by `_scores` of pieces of them."""
+        if self._BY_LIST:
+            return self._scores(features, lists)  # type: ignore[call-arg,arg-type]  # these take more
+        return by_piece(self._scores, features)
+
+    def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_] | None]:
         """Return scores that order the rows of each list, and which rows were reranked; None without a second stage."""
-        return self._scores(features), None
+        return self._all_scores(features), None
 
     # chances
 
@@ -387,7 +396,7 @@ class Ranker(BaseEstimator):
         assert self.calibration_ is not None
         return self.calibration_.plot_reliability(self._placed(features, qid)[0], labels, bins, title)
 
-    def _rows_to_fit(self, X: Any, features: FloatArray) -> Any:  # noqa: ANN401 (a frame of any library, or an array)
+    def _rows_to_fit(self, X: Any, features: Features) -> Any:  # noqa: ANN401 (a frame of any library, or an array)
         """Return what to fit a clone to: the features of X, as a frame where they have names."""
         import pandas as pd
 
@@ -396,7 +405,7 @@ class Ranker(BaseEstimator):
     def _held_out_scores(
         self,
         table: Any,  # noqa: ANN401 (a frame of any library, or an array)
-        features: FloatArray,
+        features: Features,
         labels: FloatArray,
         lists: IntArray | None,
         groups: IntArray | None,
@@ -454,7 +463,7 @@ class Ranker(BaseEstimator):
         rows, order = self._list(X, self._features(X), self._lists_for("rank", qid))
         return rows.iloc[order]
 
-    def _list(self, X: Any, features: FloatArray, qid: ArrayLike | None) -> tuple[pd.DataFrame, IntArray]:  # noqa: ANN401
+    def _list(self, X: Any, features: Features, qid: ArrayLike | None) -> tuple[pd.DataFrame, IntArray]:  # noqa: ANN401
         """Return the frame of `rank` in the order of the rows of X, and the `order`."""
         scores, reranked = self._placed(features, qid)
         chances = None if self.calibration_ is None else self.calibration_(scores)
@@ -496,7 +505,7 @@ class Ranker(BaseEstimator):
         qid, features = self._lists_for("plot_list", qid), self._features(X)
         return list_figure(self, features, qid, *labels_and_lists(y, qid, len(features)), k, title)
 
-    def _first_scores(self, features: FloatArray, qid: ArrayLike | None) -> FloatArray | None:
+    def _first_scores(self, features: Features, qid: ArrayLike | None) -> FloatArray | None:
         """Return the scores of the first of two stages, (n,); None for a single stage."""
         return None
 
@@ -553,15 +562,15 @@ class Ranker(BaseEstimator):
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(features.shape[1])])
         columns = [f"{name} (column)" if name in RESERVED else name for name in names]
         rows, _ = self._list(X, features, qid)
-        return self._explained(pd.DataFrame(features, columns=columns, index=rows.index), rows)
+        return self._explained(pd.DataFrame(doubles(features), columns=columns, index=rows.index), rows)
 
     def _explained(self, values: pd.DataFrame, rows: pd.DataFrame) -> Explanation:
         """Return the explanation of rows whose features and places are known."""
-        features = np.array(values)
+        features = doubles(values.to_numpy())
         parts = self._parts(features)
         if parts is None:
             raise ValueError(f"explain needs a score that is a sum over columns, which that of {self!r:.80} is not")
-        return Explanation(summed(values, parts, self._scores(features)), values, rows)
+        return Explanation(summed(values, parts, self._all_scores(features)), values, rows)
 
     def _parts(self, features: FloatArray) -> FloatArray | None:
         """Return what each column adds to the scores, (n, d), up to a constant; None where they are no such sum."""
@@ -584,25 +593,25 @@ class Ranker(BaseEstimator):
 
     def _training_data(
         self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
-    ) -> tuple[FloatArray, FloatArray, IntArray | None]:
+    ) -> tuple[Any, FloatArray, IntArray | None]:
         """Check the data of a fit and record the names and the number of the features.
 
         Returns:
-            Features, labels, and the number of each row's list, None without a `qid`.
+            Features, as float64 unless the ranker takes singles; labels, and the number of each row's list, None
+            without a `qid`.
         """
         self.preparation_ = self.calibration_ = None
         names = column_names(X)
         given = X if names is None else columns_by_name(X, names)
-        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
-        features = validate_data(self, given, None if y is None else "no_validation", ensure_min_samples=2, **options)
+        features = validate_data(self, given, None if y is None else "no_validation", ensure_min_samples=2, **_AS_IS)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         labels, groups = labels_and_lists(y, qid, len(features))
         self._by_list = groups is not None
         if labels_agree(labels, groups):
             raise ValueError("y must hold two different labels in at least one list, got none")
-        # torch has no tensors on memory that may not be written
-        return np.require(checked_features(features, names), requirements="W"), labels, groups
+        checked = checked_features(features, names)
+        return checked if self._TAKES_SINGLES else doubles(checked), labels, groups
 
     def _weighted_data(
         self,
@@ -612,7 +621,7 @@ class Ranker(BaseEstimator):
         sample_weight: ArrayLike | None,
         group: ArrayLike | None = None,
         time: ArrayLike | None = None,
-    ) -> tuple[FloatArray, FloatArray, IntArray | None, IntArray | None, IntArray | None, FloatArray | None]:
+    ) -> tuple[Any, FloatArray, IntArray | None, IntArray | None, IntArray | None, FloatArray | None]:
         """Check the data of a fit with groups, times and weights of rows, see `_training_data`.
 
         A row of weight 0 is left out.
@@ -637,7 +646,7 @@ class Ranker(BaseEstimator):
         times = None if times is None else times[kept]
         return features, labels, lists, groups, times, None if (weights == 1).all() else weights
 
-    def _features(self, X: ArrayLike) -> FloatArray:
+    def _features(self, X: ArrayLike) -> Features:
         """Check that the ranker is fitted, and return the columns of the fit in their order.
 
         Where both the fit and X had names, columns are found by name, whatever their order: a name says which column is
@@ -655,9 +664,7 @@ class Ranker(BaseEstimator):
                 return checked_features(self.preparation_.transform(X), names)
         if names is not None and given is not None:
             return columns_by_name(X, names)
-        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
-        features = validate_data(self, X, reset=False, **options)
-        return np.require(checked_features(features, names), requirements="W")
+        return checked_features(validate_data(self, X, reset=False, **_AS_IS), names)
 
     def name_features(self, names: Sequence[str]) -> Self:
         """Name the columns of a ranker that was fitted to an array, so that frames are then read by name.
@@ -935,8 +942,11 @@ def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any li
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def columns_by_name(X: Any, names: Sequence[str], *, missing: bool = False) -> FloatArray:  # noqa: ANN401
-    """Return the columns of a frame that have these names, (n, d).
+_AS_IS: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
+
+
+def columns_by_name(X: Any, names: Sequence[str], *, missing: bool = False) -> Features:  # noqa: ANN401
+    """Return the columns of a frame that have these names, (n, d): float32 where that is their common type.
 
     Args:
         X: a frame of any library; a column may hold numbers as text.
@@ -953,13 +963,36 @@ def columns_by_name(X: Any, names: Sequence[str], *, missing: bool = False) -> F
         raise ValueError(f"X must have the {lacking}, which the ranker was fitted with; it has {shown}")
     types = [frame.schema[name] for name in names]
     if all(kind.is_numeric() or kind == narwhals.Boolean for kind in types):  # others are read cell by cell
-        floats = [frame[name].cast(narwhals.Float64).to_numpy() for name in names]
-        features = np.ascontiguousarray(np.column_stack(floats), dtype=np.float64)
+        features: Any = _one_block(X, names)
+        if features is None:
+            single = narwhals.Float32 in types and set(types) <= _SINGLES
+            features = np.empty((len(frame), len(names)), dtype=np.float32 if single else np.float64)
+            kind = narwhals.Float32 if single else narwhals.Float64
+            for begin in range(0, len(names), _COLUMNS):
+                some = [frame[name].cast(kind).to_numpy() for name in names[begin : begin + _COLUMNS]]
+                for rows in pieces(len(frame)):
+                    for j, column in enumerate(some, start=begin):
+                        features[rows, j] = column[rows]
         return features if missing else checked_features(features, list(names), "X")
     return features_of({name: frame[name].to_native() for name in names}, "X", list(names), NumberForm("."))
 
 
-def linear_scores(features: FloatArray, weights: FloatArray) -> FloatArray:
+_COLUMNS = 16  # of a frame that are put into a matrix at a time, which are a line of a processor's cache
+_SINGLES = {narwhals.Float32, narwhals.Boolean, narwhals.Int8, narwhals.UInt8, narwhals.Int16, narwhals.UInt16}
+
+
+def _one_block(X: Any, names: Sequence[str]) -> Features | None:  # noqa: ANN401
+    """Return the matrix in which a pandas frame has exactly these columns; None where it has none."""
+    if not narwhals.dependencies.is_pandas_dataframe(X) or list(X.columns) != list(names):
+        return None
+    kinds = set(X.dtypes)
+    if kinds not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
+        return None
+    matrix = X.to_numpy(copy=False)
+    return matrix if matrix.flags.c_contiguous else None
+
+
+def linear_scores(features: Features, weights: FloatArray) -> FloatArray:
     """Return ``X w`` summed column by column, (n,): equal rows get equal scores, whatever rows are around them.
 
     A matrix product promises no such thing, and ties decide rank statistics.

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags
 
-from ltr.checks import check_callable, check_number, check_whole, one_of
+from ltr.checks import check_callable, check_number, check_whole, doubles, one_of
 from ltr.data.dataset import DataError, check_ranges
 from ltr.losses import LogisticLoss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
@@ -302,7 +302,7 @@ class RankBoostRanker(Ranker):
 
     def staged_decision_function(self, X: ArrayLike) -> Iterator[FloatArray]:
         """Yield the scores after each round; the last are those of `decision_function`."""
-        for scores in itertools.islice(self._stages(self._features(X)), 1, None):
+        for scores in itertools.islice(self._stages(doubles(self._features(X))), 1, None):
             yield scores.copy()
 
     def __getstate__(self) -> dict[str, Any]:

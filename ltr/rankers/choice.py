@@ -59,6 +59,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from ltr.data.dataset import Features
 from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata
 from ltr.lists import split_weights
@@ -96,7 +97,7 @@ class Rows:
         known: scores out of fold, (n,), of a base ranker that has kept them.
     """
 
-    features: FloatArray
+    features: Features
     labels: FloatArray
     lists: IntArray | None = None
     groups: IntArray | None = None

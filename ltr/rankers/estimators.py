@@ -23,7 +23,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ltr.data.dataset import checked_queries, differ_in_lists
+from ltr.checks import by_piece, doubles
+from ltr.data.dataset import Features, checked_queries, differ_in_lists
 from ltr.demands import Demands
 from ltr.estimator_names import EstimatorName
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
@@ -171,7 +172,7 @@ class EstimatorRanker(Demanding, Ranker):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "form_")
 
-    def _scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
+    def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
         if self.form_ is not None:
             return scores_of(self.form_, features, lists)
         try:
@@ -185,7 +186,7 @@ class EstimatorRanker(Demanding, Ranker):
             raise ValueError(f"{self.kind} must give finite scores, got {scores[row]} in row {row + 1}")
         return scores
 
-    def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, None]:
+    def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, None]:
         return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0]), None
 
     def _parts(self, features: FloatArray) -> FloatArray | None:
@@ -309,7 +310,7 @@ def weights_refused(
 
 def fit_estimator(
     estimator: Any,  # noqa: ANN401 (any estimator)
-    features: FloatArray,
+    features: Features,
     labels: FloatArray,
     groups: IntArray | None,
     weights: FloatArray | None,
@@ -328,6 +329,8 @@ def fit_estimator(
         requested: whether it requests a ``qid``, where metadata routing decides that; None where it does not.
         names: names of the columns; None where they have none.
     """
+    if not isinstance(estimator, Ranker):
+        features = doubles(features)
     last, prefix = last_step(estimator)
     # an estimator that knows groups cannot do without
     takes_group, takes_qid = (has_fit_parameter(last, name) for name in ("group", "qid"))
@@ -406,7 +409,7 @@ def why_not_saved(
 
 def scores_of(
     base: Any,  # noqa: ANN401 (any estimator)
-    features: FloatArray,
+    features: Features,
     queries: IntArray | None,
     names: Sequence[str] | None = None,
 ) -> FloatArray:
@@ -421,14 +424,15 @@ def scores_of(
     Raises:
         ValueError: a column of the base is missing, or the base gives no score for each row.
     """
-    if (places := places_by_name(base, names)) is not None:
-        features = np.ascontiguousarray(features[:, places])
+    places = places_by_name(base, names)
+    if places is not None and not np.array_equal(places, np.arange(features.shape[1])):
+        features = features[:, places]
     if isinstance(base, Ranker):
-        form = base._form()
-        return form._scores(features, queries) if form._BY_LIST else form._scores(features)  # type: ignore[call-arg]
+        return base._form()._all_scores(features, queries)
     if (linear := _linear_form(base, features.shape[1])) is not None:
-        return linear_scores(features, linear[0]) + linear[1]
-    return _scores_by(base, features, names)
+        weights, intercept = linear
+        return by_piece(lambda rows: linear_scores(rows, weights) + intercept, features)
+    return by_piece(lambda rows: _scores_by(base, rows, names), features)
 
 
 def _scores_by(base: Any, features: FloatArray, names: Sequence[str] | None = None) -> FloatArray:  # noqa: ANN401

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.checks import as_numbers, as_sequence, check_callable, one_of
-from ltr.data.dataset import differ_in_lists, labels_agree
+from ltr.checks import as_numbers, as_sequence, check_callable, doubles, one_of, pieces
+from ltr.data.dataset import Features, differ_in_lists, labels_agree
 from ltr.demands import Demands
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
@@ -296,6 +296,14 @@ class ExactRanker(Demanding, Ranker):
         if self.ties == "average":
             scores = np.round(scores, _DECIMALS - 1)  # totals that are equal as decimals are equal
         return scores if base_scores is None else scores + self.base_weight_ * (base_scores - self.base_center_)
+
+    def _scores_at(self, features: Features, base_scores: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
+        """Return the scores of the chosen rows, (n,), and 0 for the others."""
+        found, places = np.zeros(len(features)), np.flatnonzero(rows)
+        for piece in pieces(len(places)):
+            at = places[piece]
+            found[at] = self._scores(doubles(features[at]), base_scores[at])
+        return found
 
     def _scores_in(self, graph: OnnxGraph, columns: str, base_scores: str | None = None) -> str:
         centered = graph.op("Sub", columns, graph.constant(self.center_[:, None]))

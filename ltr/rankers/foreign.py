@@ -41,6 +41,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ltr.data.dataset import Features
 from ltr.native import Trees
 from ltr.rankers.base import FloatArray, IntArray, Ranker, column_names, columns_by_name, linear_scores
 from ltr.ranks import GainName
@@ -195,14 +196,14 @@ class TreesRanker(GivenRanker):
             )
         return ranker
 
-    def _features(self, X: ArrayLike) -> FloatArray:
+    def _features(self, X: ArrayLike) -> Features:
         """Return the columns of the model, by name as for other rankers; they may have missing values."""
         check_is_fitted(self)
         if not self.missing_:
             return super()._features(X)
         if hasattr(self, "feature_names_in_") and column_names(X) is not None:
             return columns_by_name(X, self.feature_names_in_.tolist(), missing=True)
-        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
+        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": "allow-nan"}
         return np.asarray(validate_data(self, X, reset=False, **options))
 
     def _scores(self, features: FloatArray) -> FloatArray:
@@ -383,7 +384,7 @@ def named_rows(model: Any, features: FloatArray, names: Sequence[str] | None) ->
     return features if own is None else _frame(features, own)
 
 
-def rows_to_fit(model: Any, features: FloatArray, names: Sequence[str] | None) -> Any:  # noqa: ANN401
+def rows_to_fit(model: Any, features: Features, names: Sequence[str] | None) -> Any:  # noqa: ANN401
     """Return rows to fit a model to: a frame where the columns have names, unless the library refuses such names."""
     boosted = _reader_of(model) in (_read_lightgbm, _read_xgboost)
     if names is None or (boosted and any(set(name) & _REFUSED for name in names)):
@@ -391,7 +392,7 @@ def rows_to_fit(model: Any, features: FloatArray, names: Sequence[str] | None) -
     return _frame(features, names)
 
 
-def _frame(features: FloatArray, names: Sequence[str]) -> pd.DataFrame:
+def _frame(features: Features, names: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(features, columns=list(names))

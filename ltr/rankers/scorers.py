@@ -10,7 +10,8 @@ outliers and heavy tails.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ltr.checks import as_float, as_numbers, as_sequence, check_matrix, check_whole
+from ltr.checks import as_float, as_matrix, as_sequence, check_whole, doubles, pieces
 
 __all__ = ["AttentionScorer", "LinearScorer", "MLPScorer", "Quantiles", "Standardize"]
 
+FloatArray = NDArray[np.float64]
+
+_COLUMNS = 16  # read at a time, which are a line of a processor's cache
 _KNOTS = 128  # of `Quantiles`, per feature
 
 
@@ -220,30 +224,46 @@ class Standardize(nn.Module):
         self.register_buffer("scale", torch.ones(self.d, dtype=torch.float64))
 
     @classmethod
-    def fit(cls, X: ArrayLike, weight: NDArray[np.float64] | None = None) -> Standardize:
+    def fit(
+        cls, X: ArrayLike, weight: FloatArray | None = None, *, rows: NDArray[np.int64] | None = None
+    ) -> Standardize:
         """Learn the mean and the population standard deviation of each column.
 
         Args:
             X: observations, (n, d), finite.
             weight: weight of each observation, (n,), > 0; None means that all count alike.
+            rows: numbers of the observations to learn from, (m,), of which `weight` has the weights; None for all.
 
         Raises:
             ValueError: X of another shape, or not finite.
         """
-        features = as_numbers("X", X)
-        check_matrix("X", features)
+        features = as_matrix("X", X)
         # in units of the largest entry neither the mean of huge nor the variance of tiny columns leaves float64
-        size = np.abs(features).max(axis=0)
-        unit = np.where(size > 0, size, 1.0)
-        constant = features.max(axis=0) == features.min(axis=0)
-        if weight is None:
-            mean, scale = (features / unit).mean(axis=0) * unit, (features / unit).std(axis=0) * unit
-        else:
-            own = np.average(features / unit, axis=0, weights=weight)
-            scale = np.sqrt(np.average((features / unit - own) ** 2, axis=0, weights=weight)) * unit
-            mean = own * unit
-        standardize = cls(features.shape[1])
-        standardize.mean.copy_(torch.from_numpy(np.where(constant, features[0], mean)))
+        n, d = len(features) if rows is None else len(rows), features.shape[1]
+
+        def part(piece: slice) -> FloatArray:
+            return doubles(features[piece if rows is None else rows[piece]])
+
+        low, high = np.full(d, np.inf), np.full(d, -np.inf)
+        for piece in pieces(n):
+            values = part(piece)
+            low, high = np.minimum(low, values.min(axis=0)), np.maximum(high, values.max(axis=0))
+        size = np.maximum(np.abs(low), np.abs(high))
+        unit, constant = np.where(size > 0, size, 1.0), high == low
+
+        def average(of: Callable[[FloatArray], FloatArray]) -> FloatArray:
+            total, count = np.zeros((2, d))
+            for piece in pieces(n):
+                values = of(part(piece) / unit)
+                given = np.ones(len(values)) if weight is None else weight[piece]
+                total += (values if weight is None else values * given[:, None]).sum(axis=0)
+                count += np.broadcast_to(given[:, None], values.shape).sum(axis=0)
+            return total / count
+
+        own = average(lambda values: values)
+        mean, scale = own * unit, np.sqrt(average(lambda values: (values - own) ** 2)) * unit
+        standardize = cls(d)
+        standardize.mean.copy_(torch.from_numpy(np.where(constant, low, mean)))
         standardize.scale.copy_(torch.from_numpy(np.where(constant | (scale == 0), 1.0, scale)))
         return standardize
 
@@ -287,27 +307,33 @@ class Quantiles(nn.Module):
         self.register_buffer("values", torch.zeros(self.d, knots, dtype=torch.float64))
 
     @classmethod
-    def fit(cls, X: ArrayLike, knots: int = _KNOTS) -> Quantiles:
+    def fit(cls, X: ArrayLike, knots: int = _KNOTS, *, rows: NDArray[np.int64] | None = None) -> Quantiles:
         """Learn the places of the values of each column.
 
         Args:
             X: observations, (n, d), finite.
             knots: as above.
+            rows: numbers of the observations to learn from, (m,); None for all.
 
         Raises:
             ValueError: X of another shape, or not finite.
         """
         from scipy.special import ndtri
 
-        features = as_numbers("X", X)
-        check_matrix("X", features)
+        features = as_matrix("X", X)
         quantiles = cls(features.shape[1], knots)
-        for column, own, placed in zip(features.T, quantiles.knots, quantiles.values, strict=True):
-            values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-            normal = ndtri((np.cumsum(counts) - counts / 2) / len(column))
-            deviation = float(normal[place].std())
-            normal = (normal - normal[place].mean()) / (deviation if deviation > 0 else 1.0)
-            kept = np.unique(np.searchsorted(np.cumsum(counts), np.linspace(1, len(column), knots)))
+        chosen = slice(None) if rows is None else rows
+        for j, (own, placed) in enumerate(zip(quantiles.knots, quantiles.values, strict=True)):
+            if j % _COLUMNS == 0:  # a few columns at a time, because reading one takes as long
+                some = np.ascontiguousarray(features[:, j : j + _COLUMNS][chosen].T)
+            ordered = np.sort(some[j % _COLUMNS])
+            ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered))
+            values, counts = doubles(ordered[ends - 1]), np.diff(ends, prepend=0)
+            normal = ndtri((ends - counts / 2) / len(ordered))
+            normal -= np.average(normal, weights=counts)
+            deviation = math.sqrt(np.average(normal**2, weights=counts))
+            normal /= deviation if deviation > 0 else 1.0
+            kept = np.unique(np.searchsorted(ends, np.linspace(1, len(ordered), knots)))
             kept = np.unique([0, *kept])[-knots:] if len(values) > knots else np.arange(len(values))
             own.copy_(_padded(values[kept], knots))
             placed.copy_(_padded(normal[kept], knots))
@@ -318,11 +344,12 @@ class Quantiles(nn.Module):
         _check_features(features, self.d)
         columns = features.to(self.knots.dtype).reshape(-1, self.d).T.contiguous()
         above = torch.searchsorted(self.knots, columns, right=True).clamp(1, self.knots.shape[-1] - 1)
-        left, right = self.knots.gather(-1, above - 1), self.knots.gather(-1, above)
-        low, high = self.values.gather(-1, above - 1), self.values.gather(-1, above)
+        left = self.knots.gather(-1, above - 1)
+        width = self.knots.gather(-1, above) - left
         # knots behind the last value repeat it
-        share = ((columns - left) / torch.where(right > left, right - left, 1.0)).clamp(0.0, 1.0)
-        return (low + share * (high - low)).T.reshape(features.shape)
+        share = ((columns - left) / torch.where(width > 0, width, 1.0)).clamp(0.0, 1.0)
+        low = self.values.gather(-1, above - 1)
+        return (low + share * (self.values.gather(-1, above) - low)).T.reshape(features.shape)
 
     def extra_repr(self) -> str:
         """Return the options, for torch's own printing of modules."""

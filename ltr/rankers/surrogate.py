@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -17,10 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ltr.checks import as_sequence, check_callable, check_number, one_of
-from ltr.data.dataset import checked_labels, checked_queries, differ_in_lists
+from ltr.checks import as_sequence, by_piece, check_callable, check_number, one_of
+from ltr.data.dataset import Features, checked_labels, checked_queries, differ_in_lists
+from ltr.data.similar import first_equals
 from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
 from ltr.fitting.fit import check_state
+from ltr.fitting.observations import Rows, pieces_to_score
 from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.rankers.base import (
@@ -56,7 +59,6 @@ ValidationSet = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayL
 _RESULTS = ("objective_", "n_iter_", "converged_")
 _VALIDATED = 0.2  # share of the lists, or rows, that is held out where the ranker decides
 _LISTS, _ROWS = 16, 128  # of a mini-batch
-_SCORED = 1 << 16  # rows that a network scores at a time
 _CONVEX_STEPS, _TRIAL_STEPS = 100, 10  # of L-BFGS, for the starts of a loss that is not convex and from each of them
 _FACTORS = (1.0, 10.0, 100.0)  # by which RankNet's scores are multiplied until the loss has a slope
 _LAST_LAYER = ("weight", "bias", "output.weight", "output.bias")  # its parameters scale the scores
@@ -135,6 +137,7 @@ class SurrogateRanker(Demanding, Ranker):
     """
 
     _BY_LIST = True
+    _TAKES_SINGLES = True
     _HOW = (
         "a linear score is bias + sum over columns j of weight[j] * (x[j] - mean[j]) / scale[j]; an mlp or attention "
         "scorer is a network of ltr.rankers.scorers, with knots and values of Quantiles in place of mean and scale"
@@ -217,7 +220,9 @@ class SurrogateRanker(Demanding, Ranker):
         try:
             for step in fit:
                 if self.on_step is not None:
+                    called = perf_counter()
                     self.on_step(step, self)
+                    fit.seconds += perf_counter() - called
         finally:
             # a scorer of its own: the fit keeps that of its last step, to go on from
             best = self._new_scorer(scale.d).to(fit.device)
@@ -259,7 +264,7 @@ class SurrogateRanker(Demanding, Ranker):
         self.fit_: Fit | None = None
         fit = fit_linear(
             loss,
-            scale(torch.from_numpy(features)).numpy(),
+            scale(torch.tensor(features)).numpy(),
             labels,
             self._demands(),
             scale.scale.numpy(),
@@ -275,7 +280,8 @@ class SurrogateRanker(Demanding, Ranker):
         self.objective_, self.n_iter_, self.converged_ = fit.objective, fit.steps, fit.converged
         self.validation_ = None
         if held is not None:
-            self.validation_ = self._validation(held, scale).mean(self._scores(held[0]))
+            validation = self._validation(held, scale, scorer, self._options(groups))
+            self.validation_ = validation.mean(self._scores(held[0]))
         return self
 
     @all_or_nothing
@@ -308,6 +314,7 @@ class SurrogateRanker(Demanding, Ranker):
             )
         options = self._options(groups)
         held: _Rows | None = None
+        kept: IntArray | None = None
         until = None
         decides = self._validates(loss, groups)
         if validation_set is not None:
@@ -317,10 +324,9 @@ class SurrogateRanker(Demanding, Ranker):
             if self.scorer == "linear" and not loss.convex:
                 until = self._number_of_steps(loss, options, *parts)
             else:
-                (features, labels, groups, weights), held = parts
-        scale = self._fitted_scale(features, weights)
-        Z = scale(torch.from_numpy(features))
+                (_, labels, groups, weights, kept), held = parts
         scorer = self._new_scorer(features.shape[1])
+        scale, Z = self._scaled((features, labels, groups, weights, kept), scorer, options)
         if resume is not None:
             check_state(resume)
             scorer.load_state_dict(resume["scorer"])
@@ -328,7 +334,7 @@ class SurrogateRanker(Demanding, Ranker):
             scorer.load_state_dict(self._best_start(scorer, loss, Z, labels, groups, weights, near=until is not None))
         validation = None
         if held is not None:
-            validation = dataclasses.replace(self._validation(held, scale), decides=decides)
+            validation = dataclasses.replace(self._validation(held, scale, scorer, options), decides=decides)
         fit = Fit(scorer, loss, Z, labels, options, groups, weights, validation=validation, until=until)
         if resume is not None:
             fit.load_state_dict(resume)
@@ -386,24 +392,41 @@ class SurrogateRanker(Demanding, Ranker):
             raise ValueError("validation_set must have a qid if and only if the training rows have one")
         features = self._features(given[0])
         labels, lists = labels_and_lists(given[1], qid, len(features))
-        return features, labels, lists, None
+        return features, labels, lists, None, None
 
-    def _validation(self, rows: _Rows, scale: _Scale) -> Validation:
-        X, y, lists, weights = rows
+    def _scaled(self, rows: _Rows, scorer: _Scorer, options: FitOptions) -> tuple[_Scale, Rows]:
+        """Return the scaling learned from some rows, and these rows, scaled for a scorer."""
+        X, _, _, weights, chosen = rows
+        if self._chosen("scale") == "standardize":
+            scale: _Scale = Standardize.fit(X, weights, rows=chosen)
+        else:
+            scale = Quantiles.fit(X, rows=chosen)  # places, which weights do not move
+        return scale, self._rows(rows, scale, scorer, options)
+
+    def _rows(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Rows:
+        """Return rows as a scorer takes them."""
+        dtype, resident = next(scorer.parameters()).dtype, options.chunk_rows is None
+        return Rows(
+            rows[0], dtype=dtype, device=options.torch_device(), resident=resident, scale=scale, chosen=rows[-1]
+        )
+
+    def _validation(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Validation:
+        _, y, lists, weights, _ = rows
         statistic = RankStatistic.parse(self.statistic)
         # weights of positions fit lists of one length only, and short lists are all top
         longest = len(y) if lists is None else int(np.bincount(lists).max())
         if statistic.length is not None or statistic.is_constant(longest):
             statistic = RankStatistic.parse("dcg")
-        return Validation(scale(torch.from_numpy(X)).numpy(), y, lists, statistic, self.gain, weight=weights)
+        X = self._rows(rows, scale, scorer, options)
+        return Validation(X, y, lists, statistic, self.gain, weight=weights)
 
     def _number_of_steps(self, loss: RankingLoss, options: FitOptions, part: _Rows, held: _Rows) -> int:
         """Return how many steps of a fit to a part of the rows are best for those held out."""
-        X, y, groups, weights = part
-        scale, scorer = self._fitted_scale(X, weights), self._new_scorer(X.shape[1])
-        Z = scale(torch.from_numpy(X))
+        X, y, groups, weights, _ = part
+        scorer = self._new_scorer(X.shape[1])
+        scale, Z = self._scaled(part, scorer, options)
         scorer.load_state_dict(self._best_start(scorer, loss, Z, y, groups, weights, near=True))
-        validation = dataclasses.replace(self._validation(held, scale), start_counts=True)
+        validation = dataclasses.replace(self._validation(held, scale, scorer, options), start_counts=True)
         fit = Fit(scorer, loss, Z, y, options=options, qid=groups, weight=weights, validation=validation)
         before = fit.validated()
         fit.run()
@@ -452,7 +475,7 @@ class SurrogateRanker(Demanding, Ranker):
         """Return the scores of `decision_function`, which takes the same arguments."""
         return self.decision_function(X, qid)
 
-    def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, None]:
+    def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, None]:
         return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0]), None
 
     def to_torch(self) -> nn.Module:
@@ -491,25 +514,25 @@ class SurrogateRanker(Demanding, Ranker):
         scale, scorer = self._model
         return float(self._scores(np.zeros((1, scale.d)))[0]) if isinstance(scorer, LinearScorer) else None
 
-    def _scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
+    def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
         scale, scorer = self._model
-        Z = scale(torch.from_numpy(features))
         if isinstance(scorer, LinearScorer):
-            scores = linear_scores(Z.numpy(), _array(scorer.weight))
-            return scores if scorer.bias is None else scores + float(scorer.bias.detach())
+            weights, bias = _array(scorer.weight), 0.0 if scorer.bias is None else float(scorer.bias.detach())
+            return by_piece(lambda rows: linear_scores(scale(torch.tensor(rows)).numpy(), weights) + bias, features)
         if not scores_lists(scorer):
-            lists, pieces = None, list(Z.split(_SCORED))
+            lists = None
         elif lists is None and self._by_list:
             raise ValueError("qid is required: the attention scorer scores a row by the list that it is in")
-        else:
-            pieces = [Z]
         parameter = next(scorer.parameters())
         if parameter.dtype != torch.float64:  # its digits would depend on the processor, and on the rows around a row
             scorer = copy.deepcopy(scorer).double()
+        scores = np.empty(len(features))
         with torch.no_grad():
-            parts = [score_rows(scorer, piece.to(parameter.device), lists) for piece in pieces]
+            for some in pieces_to_score(scorer, len(features), lists):
+                Z = scale(torch.tensor(features[some], dtype=torch.float64)).to(parameter.device)
+                scores[some] = _array(score_rows(scorer, Z, None if lists is None else lists[some]))
         # a matrix product may round equal rows differently, and ties decide rank statistics
-        return _array(torch.cat(parts))[_first_equals(features, lists)]
+        return scores[first_equals(features, lists)]
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         from ltr.rankers.onnx_scorers import scaled, scored
@@ -547,7 +570,7 @@ class SurrogateRanker(Demanding, Ranker):
         from ltr.convex import certified_optimum
 
         labels = checked_labels(y, len(features))
-        Z = standardize(torch.from_numpy(features)).numpy()
+        Z = standardize(torch.tensor(features)).numpy()
         optimum = certified_optimum(parse_loss(self.loss), Z, labels, l2=self.l2, bias=True).value
         loss = parse_loss(self.loss)(torch.from_numpy(self._scores(features)), torch.from_numpy(labels))
         objective = float(loss) + self.l2 / 2 * float((_array(scorer.weight) ** 2).sum())
@@ -581,7 +604,7 @@ class SurrogateRanker(Demanding, Ranker):
         self,
         scorer: _Scorer,
         loss: RankingLoss,
-        Z: torch.Tensor,
+        Z: Rows,
         y: FloatArray,
         qid: IntArray | None,
         weight: FloatArray | None,
@@ -635,11 +658,6 @@ class SurrogateRanker(Demanding, Ranker):
             given["batch_size"] = _ROWS if groups is None else _LISTS
         return FitOptions(**given)
 
-    def _fitted_scale(self, features: FloatArray, weights: FloatArray | None) -> _Scale:
-        if self._chosen("scale") == "standardize":
-            return Standardize.fit(features, weights)
-        return Quantiles.fit(features)  # places, which weights do not move
-
     def _new_scorer(self, d: int) -> _Scorer:
         """Return the scorer from which a fit starts."""
         if self.scorer == "linear":
@@ -656,33 +674,15 @@ class SurrogateRanker(Demanding, Ranker):
         return scorer if self._chosen("optimizer") == "lbfgs" else scorer.float()
 
 
-_Rows = tuple[FloatArray, FloatArray, IntArray | None, FloatArray | None]
-"""Features, labels, lists and weights of rows."""
+_Rows = tuple[Features, FloatArray, IntArray | None, FloatArray | None, IntArray | None]
+"""Features; labels, lists and weights of some of their rows, and the numbers of these, or None for all."""
 
 
 def _rows_of(
-    X: FloatArray, y: FloatArray, groups: IntArray | None, weights: FloatArray | None, chosen: NDArray[np.bool_]
+    X: Features, y: FloatArray, groups: IntArray | None, weights: FloatArray | None, chosen: NDArray[np.bool_]
 ) -> _Rows:
     lists, of_rows = None if groups is None else groups[chosen], None if weights is None else weights[chosen]
-    return X[chosen], y[chosen], lists, of_rows
-
-
-def _first_equals(features: FloatArray, lists: IntArray | None) -> IntArray:
-    """Return for each row the first one with the same features, and of the same list where there are lists.
-
-    Examples:
-        >>> _first_equals(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]), None).tolist()
-        [0, 1, 0]
-    """
-    keyed = features if lists is None else np.column_stack([features, lists])
-    # equal rows have equal sums; different ones seldom do
-    sums = linear_scores(keyed, np.random.default_rng(0).normal(size=(keyed.shape[1],)))
-    _, first, place = np.unique(sums, return_index=True, return_inverse=True)
-    found = first[place]
-    if not np.array_equal(keyed[found], keyed):
-        _, first, place = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
-        found = first[place.reshape(-1)]
-    return np.asarray(found)
+    return X, y[chosen], lists, of_rows, np.flatnonzero(chosen)
 
 
 def _warn(fit: Fit) -> None:

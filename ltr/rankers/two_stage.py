@@ -36,8 +36,8 @@ from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, Meth
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from ltr.checks import check_callable, check_number, check_whole
-from ltr.data.dataset import checked_queries, labels_agree
+from ltr.checks import check_callable, check_number, check_whole, doubles
+from ltr.data.dataset import Features, checked_queries, labels_agree
 from ltr.data.similar import similar_rows
 from ltr.demands import Demands
 from ltr.exact import LinearConstraints, Progress
@@ -155,6 +155,7 @@ class TwoStageRanker(Ranker):
         [5.0, 5.0, 5.0]
     """
 
+    _TAKES_SINGLES = True
     _HOW = (
         "rows whose score by base is at least threshold stand above the others, in the order of their scores by exact; "
         "the others are ordered by base. Without a threshold these are the top_k largest base scores of each list"
@@ -233,7 +234,7 @@ class TwoStageRanker(Ranker):
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
         if exact.integer is None and (demands := self._demands()) is not None:
-            check_possible(demands, features, self._names)
+            check_possible(demands, doubles(features), self._names)
         if base_is_fitted:
             if isinstance(self.base, str):
                 raise ValueError(f"base_is_fitted needs a ranker object as base, got base={self.base!r}")
@@ -324,7 +325,7 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"base: {kind} {told}{_OTHER_BASE}")
         if isinstance(base, Demanding) and isinstance(base, Ranker) and not base._demanding:
             if self._exact_stage().integer is not None and len(demands.rows):  # they bind points for each unit
-                units = TopLists.of(training.features, training.lists, round_units=True).scale
+                units = TopLists.of(doubles(training.features), training.lists, round_units=True).scale
                 demands = dataclasses.replace(demands, rows=demands.rows * units)
             base.set_params(**demands.parameters)
         return base
@@ -404,11 +405,12 @@ class TwoStageRanker(Ranker):
         top = scores >= cuts
         self.exact_ = exact
         exact._take_names(self)
-        columns = self.base_.others(features, self._names) if isinstance(self.base_, ScoreColumn) else features
+        columns = doubles(features[top])
+        columns = self.base_.others(columns, self._names) if isinstance(self.base_, ScoreColumn) else columns
         if self.choose or self.base_score:
-            columns = np.column_stack([scores, columns])
+            columns = np.column_stack([scores[top], columns])
         top_labels, top_lists = labels[top], None if lists is None else lists[top]
-        tops = TopLists.of(columns[top], top_lists, round_units=exact.integer is not None)
+        tops = TopLists.of(columns, top_lists, round_units=exact.integer is not None)
         taken = 0
         if used is not None and (demands := self._demands()) is not None and demands.max_nonzeros is not None:
             taken = int(isinstance(self.base_, ScoreColumn))
@@ -659,7 +661,7 @@ class TwoStageRanker(Ranker):
     def _deviations(self) -> FloatArray | None:
         return self.exact_._deviations
 
-    def _first_scores(self, features: FloatArray, qid: ArrayLike | None) -> FloatArray:
+    def _first_scores(self, features: Features, qid: ArrayLike | None) -> FloatArray:
         return self._first_stage(features, None if self.threshold_ is not None else qid)[0]
 
     @property
@@ -747,9 +749,7 @@ class TwoStageRanker(Ranker):
             base._take_names(self)
         return base
 
-    def _first_stage(
-        self, features: FloatArray, qid: ArrayLike | None
-    ) -> tuple[FloatArray, FloatArray, IntArray | None]:
+    def _first_stage(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
         """Return base scores, the score from which each row is reranked, and the number of its query."""
         if self.threshold_ is not None and qid is not None:
             raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
@@ -761,7 +761,10 @@ class TwoStageRanker(Ranker):
         """Return the base score from which each row is reranked, (n,)."""
         return cut(scores, queries, self.top_k) if self.threshold_ is None else np.full(len(scores), self.threshold_)
 
-    def _scores(self, features: FloatArray, qid: ArrayLike | None = None) -> FloatArray:
+    def _all_scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
+        return self._scores(features)
+
+    def _scores(self, features: Features, qid: ArrayLike | None = None) -> FloatArray:
         scores, cuts, queries = self._first_stage(features, qid)
         return self._merged(scores, cuts, features, queries)
 
@@ -782,13 +785,11 @@ class TwoStageRanker(Ranker):
         queries = None if qid is None else checked_queries(qid, len(features))[0]
         return self._merged(known, self._cuts(known, queries), features, queries)
 
-    def _merged(
-        self, scores: FloatArray, cuts: FloatArray, features: FloatArray, queries: IntArray | None
-    ) -> FloatArray:
+    def _merged(self, scores: FloatArray, cuts: FloatArray, features: Features, queries: IntArray | None) -> FloatArray:
         """Return scores that order the rows by the exact stage where they are at the top, else by these base scores."""
         if self.coef_ is None:
             return scores
-        return self._lifted(scores, cuts, self.exact_._scores(features, scores), queries)
+        return self._lifted(scores, cuts, self.exact_._scores_at(features, scores, scores >= cuts), queries)
 
     def _lifted(self, scores: FloatArray, cuts: FloatArray, exact: FloatArray, queries: IntArray | None) -> FloatArray:
         """Return these base scores with those of the rows at the top replaced by higher ones, in the exact order."""
@@ -799,7 +800,7 @@ class TwoStageRanker(Ranker):
         above = np.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - np.minimum(exact, 0.0)))
         return np.where(top, lift + above, scores)
 
-    def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_]]:
+    def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_]]:
         # after a fit on one list the scores hold for any list
         scores, cuts, queries = self._first_stage(features, None if self.threshold_ is not None else qid)
         return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
@@ -807,7 +808,7 @@ class TwoStageRanker(Ranker):
     def _held_out_scores(
         self,
         table: Any,  # noqa: ANN401 (a frame of any library, or an array)
-        features: FloatArray,
+        features: Features,
         labels: FloatArray,
         lists: IntArray | None,
         groups: IntArray | None,
@@ -830,14 +831,16 @@ class TwoStageRanker(Ranker):
             return own if _is_given(self) else scores
         base, exact = np.empty(len(own)), np.empty(len(own))
         top = own >= self._cuts(own, lists)
-        exact_own = self.exact_._scores(features, own)[top if top.any() else slice(None)]
+        top = top if top.any() else np.ones(len(own), dtype=np.bool_)
+        exact_own = self.exact_._scores_at(features, own, top)[top]
         for part in range(parts.max() + 1):
             seen, held = parts != part, parts == part
             other = self._like_this(float(seen.mean()) if lists is None else 1.0)
             fit_to(other, table, labels, lists, groups, weights, seen, base_is_fitted=_is_given(self))
             found = scores_of(other.base_, features, lists, self._names)
             base[held] = (found if _is_given(self) else PartScores.of(found, seen).on_the_scale_of(own))[held]
-            placed = np.zeros(len(own)) if other.coef_ is None else other.exact_._scores(features, found)
+            every = np.ones(len(own), dtype=np.bool_)
+            placed = np.zeros(len(own)) if other.coef_ is None else other.exact_._scores_at(features, found, every)
             top = seen & (found >= other._cuts(found, lists))
             moved = PartScores.of(placed, top if top.any() else seen)
             exact[held] = moved.on_the_scale_of(exact_own)[held]

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.data.dataset import checked_queries
+from ltr.data.dataset import Features, checked_queries
 from ltr.html import fact_table
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def ranked_frame(
 
 def list_figure(
     ranker: Ranker,
-    features: FloatArray,
+    features: Features,
     qid: ArrayLike | None,
     labels: FloatArray,
     groups: IntArray | None,

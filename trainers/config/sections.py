@@ -37,7 +37,7 @@ from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
-from ltr.files import has_text, missing_file
+from ltr.files import has_text, missing_file, parquet_files
 from ltr.statistics import GainName, RankStatistic
 from ltr.training import (
     ADAM_ONLY,
@@ -333,6 +333,11 @@ class DataConfig(Section):
     )
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
+    dtype: Literal["auto", "float32", "float64"] = option(
+        "auto",
+        "type of the features of sparse text: float32 takes half the memory and keeps seven digits; auto takes it "
+        "where no value is rounded",
+    )
     cache: bool = option(True, "keep the parsed content of a large sparse file in LTR_CACHE", free=True)
 
     def clashes(self) -> Iterator[Clash]:
@@ -380,6 +385,13 @@ class DataConfig(Section):
             for field in ("label", "query", "group", "time", "weight", "drop", *prepared):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
+        if self.dtype != "auto" and (self.path is None or self.file_format != "svmlight"):
+            yield (
+                "dtype",
+                "goes with sparse text only: tables are read as they are stored",
+                self.dtype,
+                ("path", "format"),
+            )
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
             for field in ("train_fraction", "split_seed"):
                 if (value := getattr(self, field)) != type(self).model_fields[field].default:
@@ -411,7 +423,7 @@ class DataConfig(Section):
     def check_files(self, others: Iterable[str | None] = ()) -> None:
         """Raise DataError, which names them all, where files, or others beside them, are missing or empty."""
         paths = dict.fromkeys((self.path, self.test_path, self.validation_path, *others))
-        given = [path for path in paths if path is not None and not has_text(path)]
+        given = [path for path in paths if path is not None and not has_text(path) and not parquet_files(path)]
         if given:
             empty = {path: os.path.isfile(path) for path in given}  # noqa: PTH113
             what = [f"{path}: {'the file is empty' if empty[path] else missing_file(path)}" for path in given]
@@ -884,5 +896,10 @@ class TrackingConfig(Section):
         "besides, always into a file of JSON lines",
         free=True,
     )
-    every: StrictInt = option(1, "log every this many steps, and always the last", ge=1, free=True)
+    every: Annotated[int | Literal["auto"], _whole_or("auto", 1)] = option(
+        "auto",
+        "log every this many steps, and always the last; auto logs each step while that has taken less than 5 seconds, "
+        "or 5 % of the time",
+        free=True,
+    )
     figures: bool = option(True, "draw the ranked list before and after reranking; never with queries", free=True)

@@ -70,7 +70,9 @@ def run_experiment(
     except ValueError as error:
         raise RunError(f"surrogate.{error}") from None
     check_loggers(config.tracking.loggers)
+    display.wait("reading the data")
     config, split = check_data(check_config(config, fresh=fresh), source)
+    display.wait("preparing the run")
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         records: list[Json] = []

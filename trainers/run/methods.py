@@ -40,6 +40,7 @@ from trainers.tables import markdown_table, number
 from trainers.task.measures import Scores, Task, by_tag
 from trainers.task.raw import raw_columns, raw_texts
 
+_FREE_SECONDS, _TRACKED = 5.0, 0.05  # that points of a curve may take: seconds, and beyond them share of the time
 _SECONDS_BETWEEN_CHECKPOINTS = 5.0
 
 
@@ -193,18 +194,25 @@ class _RunWatch(Watch):
         )
         self._context, self._method, self._tracker = context, method, tracker
         self._saved, self._began, self._millisecond = time.monotonic(), time.time(), -1
+        self._first = self._asked = time.perf_counter()
+        self._tracked = 0.0  # seconds
 
     def wants(self, index: int, last: int | None) -> bool:
-        return index % self._context.config.tracking.every == 0 or index == last
+        self._asked, every = time.perf_counter(), self._context.config.tracking.every
+        if every == "auto":
+            wanted = self._tracked <= max(_FREE_SECONDS, _TRACKED * (self._asked - self._first))
+        else:
+            wanted = index % every == 0
+        return wanted or index == last
 
     def log(self, step: int, values: Mapping[str, float], when: float | None = None) -> None:
         self._tracker.log(step, values, when=when)
+        self._tracked += time.perf_counter() - self._asked  # with the statistics, which take the most of it
 
-    def stepped(self, index: int, values: Mapping[str, float] | None, fit: Fit | None) -> None:
+    def stepped(self, index: int, values: Mapping[str, float], fit: Fit | None) -> None:
         stop = False
         try:
-            if values is not None:
-                self._context.display.step(self._method, index, values)
+            self._context.display.step(self._method, index, values)
         except KeyboardInterrupt:
             if fit is None:
                 raise

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ltr.data import DataError, Reading, TableError, format_of, read_rows
 from ltr.data.columns import Column
+from ltr.data.dataset import Features
 from ltr.data.encoding import encode, encodings_in, notes_on
 from ltr.data.table_files import queries_beside, read_file
 from ltr.data.tables import ids_of
@@ -62,11 +63,12 @@ def rows_of(run: RunFolder, data: Path, *, new_values: bool = False) -> Rows:
     with reading(run.origin):
         facts = run.facts["data"]
         features, by_query, column = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
+    X: Features
     if run.preparation.exists():
         X, ids, notes, dates = _prepared_rows(run, data, facts, new_values=new_values)
     else:
         notes, dates = [], []
-        X, ids = read_rows(data, features, query=column)
+        X, ids = read_rows(data, features, query=column, dtype=facts.get("dtype", "auto"))
     if by_query and ids is None:
         places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
         raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
-from ltr.data.dataset import checked_groups, checked_names, labels_agree
+from ltr.data.dataset import Features, checked_groups, checked_names, labels_agree
 from ltr.data.files import is_table
 from ltr.data.kinds import LEFT_OUT, Kind
 from ltr.data.labels import note_on_leaks
@@ -60,7 +60,7 @@ class Labels:
 class Part:
     """A training or test set."""
 
-    X: FloatArray  # features, (n, d)
+    X: Features  # features, (n, d)
     y: IntArray  # labels, (n,)
     qid: IntArray | None = None  # number of each row's query, (n,); None without queries
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # their numbers in the file, from 0
@@ -115,7 +115,7 @@ class Split:
         return ("train", self.train), ("test", self.test)
 
     @property
-    def validation_set(self) -> tuple[FloatArray, IntArray, IntArray | None] | None:
+    def validation_set(self) -> tuple[Features, IntArray, IntArray | None] | None:
         """The validation set as `SurrogateRanker.fit` takes it."""
         part = self.validation
         return None if part is None else (part.X, part.y, part.qid)
@@ -289,6 +289,8 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     if source.tables is not None:
         labels = source.tables[0].labels
         facts["label"] = {"column": options.label, "positive": None if labels is None else labels.positive}
+    if options.dtype != "auto":
+        facts["dtype"] = options.dtype
     if options.missing:
         facts["reading"] = {"missing": list(options.missing)}
     return Split(parts[0], parts[1], data.feature_names, facts, **found)
@@ -486,7 +488,7 @@ def _sha256(*given: Dataset | None) -> str:
     digest = hashlib.sha256()
     for array in (array for part in sets for array in (part.X, part.y, part.qid) if array is not None):
         digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
@@ -499,7 +501,7 @@ def _load(options: DataConfig) -> Source:
     if options.path is None:
         assert options.name is not None
         return Source(load(options.name, seed=options.seed), load_test(options.name))
-    common: dict[str, Any] = {"format": options.format, "cache": options.cache}
+    common: dict[str, Any] = {"format": options.format, "cache": options.cache, "dtype": options.dtype}
     data = read_data(options.path, features=options.features, **common)
 
     def other(path: str | None) -> Dataset | None:

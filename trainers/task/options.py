@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr.checks import is_trusting, nearest
+from ltr.checks import doubles, is_trusting, nearest
 from ltr.data import Table
 from ltr.data.dataset import differ_in_lists
 from ltr.data.problems import Problem
@@ -186,7 +186,7 @@ def _findings_of_base(config: Config, split: Split) -> Iterator[Finding]:
         return
     try:
         if config.exact.integer is None:
-            check_possible(demands, split.train.X, split.feature_names)
+            check_possible(demands, doubles(split.train.X), split.feature_names)
     except ValueError as error:
         yield Finding("exact.required", str(error).removeprefix("required: "), list(config.exact.required))
         return
