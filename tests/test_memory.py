@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -300,6 +301,7 @@ def test_whole_numbers_of_sparse_text_are_float32_and_large_ones_are_refused_the
 
 CHILD = """
 import sys
+import time
 import numpy as np
 sys.path.insert(0, {scripts!r})
 from _bench import peak
@@ -344,3 +346,9 @@ def test_the_peak_of_memory_is_a_small_multiple_of_the_table(ranker, predicting,
     code = CHILD.format(scripts=scripts, ranker=ranker, predicting=predicting, given=given, rows=rows)
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout.split()[-1]) / (rows * 50 * 4 / 2**20) < most
+
+
+def test_the_seconds_of_a_fit_contain_those_of_what_follows_it():
+    X, y = table()
+    ranker = SurrogateRanker("hinge", max_steps=2, on_step=lambda *_: time.sleep(0.2)).fit(X, y)
+    assert ranker.fit_.state_dict()["seconds"] >= 0.2 * ranker.n_iter_

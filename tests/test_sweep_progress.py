@@ -1,6 +1,7 @@
 """What a sweep shows: the time that is left, lines for logs, a bar for terminals."""
 
 import io
+import time
 
 import pytest
 from rich.console import Console
@@ -125,3 +126,35 @@ def test_a_sweep_tells_its_progress(tmp_path):
     assert lines[0] == "1 result; 1 to compute here, 1 thread each"
     assert lines[1].startswith("1/1, 0:00:00 left; small, split 0, hinge: converged, ")
     assert len(lines) == 2
+
+
+def test_steps_tell_how_much_time_is_left_at_most(monkeypatch):
+    clock, text = Clock(), io.StringIO()
+    monkeypatch.setattr(module, "time", clock)
+    with Display(Console(file=text, width=120)) as display:
+        for first in (1, 7):  # the second training goes on from a checkpoint
+            display.begin("ranknet", 10)
+            for step in range(first, 11):
+                clock.now += 4.0
+                display.step("ranknet", step, {"loss/convex": 0.5})
+    lines = text.getvalue().splitlines()
+    assert lines[0] == "ranknet: step 1, loss/convex 0.5, at most 0:00:36 left"
+    assert lines[8] == "ranknet: step 9, loss/convex 0.5, at most 0:00:04 left"
+    assert lines[9] == "ranknet: step 10, loss/convex 0.5"
+    assert lines[10] == "ranknet: step 7, loss/convex 0.5, at most 0:00:12 left"
+
+
+def test_a_line_says_what_a_long_silence_waits_for(monkeypatch):
+    monkeypatch.setattr(module, "_STEPS", 0.05)
+    text = io.StringIO()
+    with Display(Console(file=text, width=120)) as display:
+        display.wait("reading the data")
+        display.begin("ranknet", 10)  # in time
+        until = time.monotonic() + 60.0
+        while "started" not in text.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+        display.wait("too late to be seen")
+    assert text.getvalue() == "ranknet: started\n"
+    with Display() as display:
+        display.wait("nobody looks")
+        assert display._waiting is None

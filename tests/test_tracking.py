@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
+import trainers.run.methods
 from ltr.figures import ranked_list_figure
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
@@ -290,3 +292,36 @@ def test_wandb_writes_offline(tmp_path, monkeypatch):
     content = file.read_bytes()
     assert b"loss/convex" in content
     assert b"final/test/dcg" in content
+
+
+class Clock:
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    monotonic = time = perf_counter
+
+
+@pytest.mark.parametrize(
+    ("every", "cost", "least", "most"), [("auto", 0.001, 300, 300), ("auto", 2.0, 5, 10), (7, 2.0, 42, 43)]
+)
+def test_points_of_a_curve_take_seconds_or_a_twentieth_of_the_time(monkeypatch, every, cost, least, most):
+    clock, logged = Clock(), []
+    monkeypatch.setattr(trainers.run.methods, "time", clock)
+
+    def log(step, values, when):
+        clock.now += cost
+        logged.append(step)
+
+    config = SimpleNamespace(tracking=SimpleNamespace(every=every))
+    watch = trainers.run.methods._RunWatch(
+        SimpleNamespace(config=config), "ranknet", SimpleNamespace(log=log), None, None
+    )
+    for step in range(1, 301):
+        clock.now += 1.0
+        if watch.wants(step, 300):
+            watch.log(step, {})
+    assert logged[-1] == 300
+    assert logged[0] == (7 if every == 7 else 1)
+    assert least <= len(logged) <= most
