@@ -107,7 +107,7 @@ CASES = [
 PAIRWISE_CASES = [case for case in CASES if case.pairwise]
 
 ALL_PAIRS = {"short": 10**9, "few": 10**18}
-NO_PAIRS = {"short": 0, "few": 0}
+NO_PAIRS = {"short": 0, "few": 0, "few_on_gpu": 0}
 
 
 def set_form(monkeypatch, form):

@@ -72,6 +72,8 @@ class RankingLoss(nn.Module, abc.ABC):
     """Length of lists up to which the loss works on all their pairs, which is faster for short lists."""
     few: ClassVar[int] = 500_000
     """Number of pairs of all lists together up to which the loss also does so for longer lists."""
+    few_on_gpu: ClassVar[int] = 30_000_000
+    """The same on a GPU, which takes longer to start the many steps of other ways than to visit so many pairs."""
 
     def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
         super().__init_subclass__(**given)
@@ -135,7 +137,8 @@ class RankingLoss(nn.Module, abc.ABC):
     def uses_all_pairs(self, lists: Lists) -> bool:
         """Return whether to work on all pairs, which is faster where lists are short."""
         length = lists.scores.shape[-1]
-        return self.has_few_pairs(length, lists.scores.numel() * length)
+        pairs = lists.scores.numel() * length
+        return self.has_few_pairs(length, pairs) or (lists.scores.is_cuda and pairs <= self.few_on_gpu)
 
     def has_few_pairs(self, longest: int, pairs: float, *, times: int = 1) -> bool:
         """Return whether lists are so short, or their pairs so few, that there is nothing faster than to visit them.
