@@ -163,7 +163,7 @@ def test_ids_come_in_every_call_or_in_none():
     [
         (lambda: RankingMetrics("ndcg"), TypeError, r"measures must be several, such as \['ndcg'\]"),
         (lambda: RankingMetrics([]), ValueError, "measures must hold at least one, got none"),
-        (lambda: RankingMetrics(["ndgc"]), ValueError, "measure 'ndgc'"),
+        (lambda: RankingMetrics(["ndgc"]), ValueError, "measure: unknown name 'ndgc'"),
         (lambda: RankingMetrics(["ndcg"], ties="random"), ValueError, "ties must be one of .* got 'random'"),
         (lambda: RankingMetrics(["auc"]).merge(RankingMetrics(["auc"], joined=True)), ValueError, "must be the same"),
         (lambda: RankingMetrics(["auc"]).load_state_dict({"mrr": torch.ones(1)}), ValueError, "got one with mrr"),

@@ -96,8 +96,8 @@ def test_other_spellings(text, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pfound@10", "unknown name 'pfound' in 'pfound@10'; known are ndcg, mrr, .* and the rank statistics auc, wrs"),
-        ("ndgc@10", r"unknown name 'ndgc' in 'ndgc@10' \(did you mean 'ndcg'\?\)"),
+        ("pfound@10", "unknown name 'pfound'; known are ndcg, mrr, .* and the rank statistics auc, wrs"),
+        ("ndgc@10", r"unknown name 'ndgc' \(did you mean 'ndcg'\?\)"),
         ("average_precison", "unknown name 'average_precison'"),
         ("percision@5", r"\(did you mean 'precision'\?\)"),
         ("Judged@10", r"measure must read name, name\(option=value\) or name@k, got 'Judged@10'"),

@@ -121,7 +121,7 @@ def test_rows_of_the_users_own_are_validated_by_and_all_others_are_learnt_from()
     with pytest.raises(ValueError, match="validation_set must have a qid if and only if"):
         SurrogateRanker(scorer="mlp").fit(X, y, qid, validation_set=held[:2])
     convex = SurrogateRanker().fit(X, y, qid, validation_set=held)
-    assert convex.validation_ is None
+    assert convex.validation_ == pytest.approx(ndcg(convex, *held), abs=1e-9)
     np.testing.assert_array_equal(convex.coef_, SurrogateRanker().fit(X, y, qid).coef_)
 
 
@@ -227,8 +227,11 @@ def test_seeds_decide_and_files_keep_everything(scorer, tmp_path):
 def test_a_ranker_of_lists_asks_for_them_also_under_two_stages():
     X, y, qid = lists(20)
     ranker = SurrogateRanker(scorer="attention", max_steps=2).fit(X, y, qid)
-    with pytest.raises(ValueError, match="qid is required: the attention scorer scores a row by the list"):
-        ranker.predict(X)
+    for forgotten in (ranker.predict, ranker.decision_function, ranker.rank):
+        with pytest.raises(ValueError, match=r"qid: .* needs the query of each row, because the fit had queries"):
+            forgotten(X)
+    one_list = ranker.predict(X[qid == 3], None)  # which is to say that all rows are one list
+    np.testing.assert_allclose(one_list, ranker.predict(X, qid)[qid == 3], atol=1e-5)
     alone = np.concatenate([ranker.predict(X[qid == q], qid[qid == q]) for q in range(20)])
     np.testing.assert_allclose(alone, ranker.predict(X, qid), atol=1e-5)
     order = np.random.default_rng(0).permutation(len(X))
@@ -236,8 +239,9 @@ def test_a_ranker_of_lists_asks_for_them_also_under_two_stages():
     exact = ExactRanker("dcg", method="local_search")
     two = TwoStageRanker(ranker, exact, 3, choose=False).fit(X, y, qid, base_is_fitted=True)
     assert two.reranked(X, qid).sum() >= 3 * 20
-    with pytest.raises(ValueError, match="qid is required"):
+    with pytest.raises(ValueError, match="qid: decision_function needs the query of each row"):
         two.predict(X)
+    np.testing.assert_allclose(two.predict(X[qid == 3], None), two.predict(X, qid)[qid == 3], atol=1e-5)
 
 
 def test_linear_rankers_of_losses_that_are_not_convex_are_no_worse_than_ranknet_on_new_lists():

@@ -149,7 +149,7 @@ def test_which_direction_is_better():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="measure 'ndgc'"):
+    with pytest.raises(ValueError, match="measure: unknown name 'ndgc'"):
         RankingMetric("ndgc")
     with pytest.raises(ValueError, match=r"ties must be one of .* got 'random'"):
         RankingMetric("ndcg", ties="random")

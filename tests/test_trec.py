@@ -116,7 +116,7 @@ def test_the_command(tmp_path, capsys):
     assert content["all"] == {"map": pytest.approx(1 / 12), "num_ret": 3.0, "bpref": 0.0}
     assert content["queries"]["q7"] == {"map": 0.0, "num_ret": 0.0, "bpref": 0.0}
     assert main([*given[:3], "-m", "nonsense"]) == 2
-    assert "-m: measure 'nonsense'" in capsys.readouterr().err
+    assert "-m: measure: unknown name 'nonsense'" in capsys.readouterr().err
 
 
 def test_the_level_of_relevance(tmp_path):
@@ -284,3 +284,20 @@ def test_order_of_queries_and_documents(tmp_path):
     assert list(lists.queries) == sorted(lists.queries)
     inside = ~lists.outside
     assert len(set(zip(lists.number[inside], lists.scores[inside], strict=True))) == inside.sum()
+
+
+def test_ndcg_is_ours_and_the_names_of_trec_eval_are_its_own(tmp_path, capsys):
+    write_run(tmp_path / "run", ["q", "q"], ["a", "b"], [2.0, 1.0])
+    write_qrels(tmp_path / "qrels", ["q", "q"], ["a", "b"], [1, 2])
+    ours = (1 + 3 / np.log2(3)) / (3 + 1 / np.log2(3))
+    theirs = (1 + 2 / np.log2(3)) / (2 + 1 / np.log2(3))
+    expected = {"ndcg": ours, "ndcg@10": ours, "nDCG@10": theirs, "ndcg_cut_10": theirs, "ndcg(gain=linear)": theirs}
+    given = [part for name in expected for part in ("-m", name)]
+    assert main(["eval", str(tmp_path / "run"), str(tmp_path / "qrels"), *given, "--json"]) == 0
+    out, told = capsys.readouterr()
+    assert json.loads(out)["all"] == pytest.approx(expected, abs=1e-12)
+    assert "trec_eval's ndcg, with the label as its gain, is 'ndcg(gain=linear)'" in told
+    assert main(["eval", str(tmp_path / "run"), str(tmp_path / "qrels")]) == 0
+    out, told = capsys.readouterr()
+    assert "ndcg(gain=linear)" in out
+    assert not told

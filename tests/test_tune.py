@@ -250,7 +250,7 @@ def test_all_mistakes_of_a_config_and_its_ranges_come_at_once(tmp_path):
         "tune.surrogate.dropout: is empty: low must be below high",
         "tune.surrogate.learning_rate.low: must be > 0 with log = true",
         "tune.surrogate.hidden: takes no range of numbers: give a list of its values",
-        "tune.surrogate.losses[1]: loss: unknown name 'hinje'",
+        "tune.surrogate.losses[1]: loss: unknown name 'hinje' (did you mean 'hinge'?)",
         "tune.exact.top_k: must have at least one value",
         "tune.exact.C: must be a list of values, or a table: {low = 1, high = 10}, with or without step and log",
         "tune.exact.topk: unknown key (did you mean 'exact.top_k'?)",

@@ -628,6 +628,8 @@ def evaluate(arguments: argparse.Namespace) -> int:
     names = arguments.measure or DEFAULT
     run, qrels = arguments.given
     found = evaluate_run(run, qrels, names, complete=arguments.complete, level=arguments.level)
+    if "ndcg" in names:
+        complain("ndcg has the gain 2^label - 1; trec_eval's ndcg, with the label as its gain, is 'ndcg(gain=linear)'")
     write = found.json if arguments.json else found.text
     if isinstance(sys.stdout, io.TextIOWrapper):  # queries are bytes, not always of UTF-8
         sys.stdout.reconfigure(errors="surrogateescape")

@@ -487,7 +487,7 @@ def parser_of_ltr() -> _Parser:
     )
     evaluation("run", metavar="RUN", type=file, help="lines of: query Q0 document rank score tag")
     evaluation("qrels", metavar="QRELS", type=file, help="lines of: query 0 document label")
-    names = "a measure, such as ndcg@10, nDCG@10, ndcg_cut_10, AP, RBP(p=0.8) (repeatable)"
+    names = "a measure, such as ndcg@10, ndcg(gain=linear), ndcg_cut_10, AP, RBP(p=0.8) (repeatable)"
     evaluation("-m", "--measure", action="append", metavar="NAME", help=names)
     evaluation("-q", "--per-query", action="store_true", help="also the values of each query")
     evaluation("-c", "--complete", action="store_true", help="count queries that the run lacks, with 0")

@@ -283,7 +283,7 @@ def parse_measure(text: str | Measure) -> Measure:
         own = (*_NORMALIZED, *_CUT, *_WHOLE)
         hint, around = nearest(name, (*own, *error.known)), (f"{one}(...)" for one in _AROUND)
         known = f"{', '.join((*own, *around))}, and the rank statistics {', '.join(error.known)}"
-        raise ValueError(f"measure: unknown name {name!r} in {text!r}{hint}; known are {known}") from None
+        raise ValueError(f"measure: unknown name {name!r}{hint}; known are {known}") from None
 
 
 def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:

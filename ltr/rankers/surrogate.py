@@ -29,6 +29,7 @@ from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, Smoot
 from ltr.rankers.base import (
     FloatArray,
     IntArray,
+    Qid,
     Ranker,
     all_or_nothing,
     labels_and_lists,
@@ -459,23 +460,31 @@ class SurrogateRanker(Demanding, Ranker):
         scale = self._model[0]
         return scale.scale.detach().cpu().numpy() if isinstance(scale, Standardize) else None
 
-    def decision_function(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+    def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of the rows, float64 of shape (n,).
 
         Args:
             X: features, (n, d), with the columns of the fit.
-            qid: list of each row, which only an attention scorer asks for: after a fit with `qid` it is required.
+            qid: list of each row, which only an attention scorer asks for: after a fit with `qid` it has to be said,
+                and None means that all rows are one list.
 
         Raises:
             ValueError: a ranker that is not fitted, X with other columns, or an attention scorer without lists.
         """
-        return self._placed(self._features(X), qid)[0]
+        features = self._features(X)
+        return self._placed(features, self._lists_of_scores("decision_function", qid))[0]
 
-    def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+    def predict(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of `decision_function`, which takes the same arguments."""
         return self.decision_function(X, qid)
 
+    def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
+        of_lists = scores_lists(self._model[1])
+        return self._lists_for(method, qid) if of_lists else super()._lists_of_scores(method, qid)
+
     def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, None]:
+        if qid is None and scores_lists(self._model[1]):
+            return self._scores(features, np.zeros(len(features), dtype=np.int64)), None  # which is meant
         return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0]), None
 
     def to_torch(self) -> nn.Module:

@@ -754,7 +754,8 @@ class TwoStageRanker(Ranker):
         if self.threshold_ is not None and qid is not None:
             raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
         queries = None if qid is None else checked_queries(qid, len(features))[0]
-        scores = scores_of(self.base_, features, queries, self._names)
+        one = np.zeros(len(features), dtype=np.int64) if self._by_list else None  # which is meant, see `_lists_for`
+        scores = scores_of(self.base_, features, one if queries is None else queries, self._names)
         return scores, self._cuts(scores, queries), queries
 
     def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
