@@ -212,14 +212,14 @@ def measure(request: Json) -> Json:
     return request | {"status": "ok", "seconds": seconds, "imports": imports, "peak": peak()}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure everything, and write the table."""
     parser = command_line(__doc__, "runs/size")
     parser.add_argument("--rows", type=int, default=20_000, help="rows of the table (default: %(default)s)")
     parser.add_argument("--columns", type=int, default=136, help="features (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch (default: %(default)s)")
     parser.add_argument("--only", nargs="*", choices=list(_WORK), default=list(_WORK), help="what to measure")
-    options = parsed(parser, measure)
+    options = parsed(parser, measure, arguments)
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         common = {"folder": folder, "rows": options.rows, "columns": options.columns, "threads": options.threads}

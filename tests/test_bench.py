@@ -279,3 +279,26 @@ def test_bench_versions_compares_a_checkout_with_itself(tmp_path, capsys, monkey
     assert "| gaussians, full list |" in text
     assert "(1 lists)" in text
     assert (tmp_path / "versions_1.md").exists()
+
+
+# --- large tables ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_bench_size_writes_memory_and_time_beside_those_of_a_plain_form(tmp_path):
+    import bench_size
+
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin size -->\n<!-- end size -->\n")
+    arguments = ["--rows", "2500", "--columns", "20", "--only", "parquet", "train", "--docs", str(page)]
+    bench_size.main([*arguments, "--out", str(tmp_path / "out")])
+    table = page.read_text()
+    for line in ("read parquet | ltr | 2,500", "read parquet | pandas", "train a network, one epoch | torch"):
+        assert f"| {line}" in table
+    X, y, qid = (tmp_path / f"{name}.npy" for name in ("X", "y", "qid"))
+    bench_size.generate(tmp_path, 1000, 4)
+    data = bench_size.read_table(tmp_path / "table.parquet", label="y", query="query")
+    np.testing.assert_array_equal(data.X, np.load(X))
+    np.testing.assert_array_equal(data.y, np.load(y))
+    np.testing.assert_array_equal(data.qid, np.load(qid))
+    np.testing.assert_allclose(bench_size.read_svmlight(tmp_path / "table.svm").X, data.X, rtol=1e-5)

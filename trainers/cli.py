@@ -108,9 +108,12 @@ def _waiting(arguments: argparse.Namespace, what: str = "reading the data") -> t
 
     timer = threading.Timer(_PATIENCE, tell)
     timer.daemon = True
-    if not getattr(arguments, "quiet", False) and len(arguments.modules) >= 2:
+    if arguments.command in _LONG and not getattr(arguments, "quiet", False):
         timer.start()
     return timer
+
+
+_LONG = ("run", "rank", "sweep", "tune")
 
 
 _PATIENCE = 1.5  # seconds

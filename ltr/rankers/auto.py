@@ -192,6 +192,7 @@ class AutoRanker(Demanding, Ranker):
     """
 
     _BY_LIST = True
+    _TAKES_SINGLES = True
     _HOW = (
         "score = intercept + sum over members of weight * s; s is (score of the ranker - center) / scale, or the log "
         "odds of (300 * share + 0.5) / 301 where link is share"
@@ -251,7 +252,8 @@ class AutoRanker(Demanding, Ranker):
         rows = Rows(features, labels, lists, groups, times, weights)
         demands = self._demands()
         methods = self._methods(rows, demands)
-        check_possible(demands, features, self._names)
+        if demands:
+            check_possible(demands, doubles(features), self._names)
         splits = folds_of(labels, lists, groups, times, self.seed, _repeats(len(labels)))
         if not splits:
             which = "two rows of each label" if lists is None else "two queries"
@@ -280,6 +282,7 @@ class AutoRanker(Demanding, Ranker):
                 held[splits[at].repeat][splits[at].held, names.index(name)] = result
             if on_progress is not None:
                 on_progress(done, len(jobs), name)
+        rows = replace(rows, features=features[:, :0])  # parts of which are taken for their labels from here on
         found: Comparison = self._blend(rows, names, members, splits, held, measure, simplicity)
         fewer = any(len(some) < len(split.train) for some, split in zip(seen, splits, strict=True))
         self.comparison_: Comparison = replace(
