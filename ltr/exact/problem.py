@@ -504,6 +504,18 @@ class RerankProblem(Problem):
             np.concatenate([weights[size] for size in sizes.tolist()]),
         )
 
+    @cached_property
+    def _steps(self) -> IntArray:
+        """The grades of `_rows`."""
+        return self.grades[self._rows.row]
+
+    @cached_property
+    def _paid(self) -> tuple[IntArray, FloatArray]:
+        """The places in `_rows` of observations with a gain above 0, and these gains."""
+        gains = self.gains[self._rows.row]
+        at = np.flatnonzero(gains)
+        return at, gains[at]
+
     @property
     def binary(self) -> bool:
         """Whether the problem is one list with the gains 0 and 1, both of them."""
@@ -563,28 +575,27 @@ class RerankProblem(Problem):
 
         With ``rank="resolved"`` observations of one grade and equal scores are ordered by index.
         """
-        scores, rows, n = self.scores(self.in_box(w)), self._rows, self.n
-        ranks = np.empty(n, dtype=np.int64)
-        if self.rank == "subrank":
-            lists = np.append(rows.list, rows.list)
-            places = scores.order(np.append(rows.row, rows.row), np.repeat([1, 0], n), lists)
-            reached = np.cumsum(np.bincount(places[n:], minlength=2 * n))
-            ranks[rows.row] = 1 + reached[places[:n]] - rows.start
-            return ranks
-        grades = self.grades[rows.row]
-        places = scores.order(rows.row, grades, rows.list)
-        if places.max() == n - 1:  # no two keys of a list are equal
-            ranks[rows.row] = 1 + places - rows.start
-        else:
-            keys = places * (grades.max() + 1) + grades
-            ascending = n - 1 - np.argsort(keys[::-1], kind="stable")
-            ranks[rows.row[ascending]] = 1 + np.arange(n) - rows.start
+        rows = self._rows
+        ranks = np.empty(self.n, dtype=np.int64)
+        ranks[rows.row] = 1 + self._places(self.in_box(w)) - rows.start
         return ranks
+
+    def _places(self, w: FloatArray) -> IntArray:
+        """Return where each observation of `_rows` stands among them, list behind list, 0 at the bottom of the first.
+
+        With Subranks several may stand at one place.
+        """
+        scores, rows, n = self.scores(w), self._rows, self.n
+        if self.rank == "resolved":
+            return scores.order(rows.row, self._steps, rows.list, apart=True)
+        # each observation with a handicap of one margin, and without
+        ranks = scores.order(np.repeat(rows.row, 2), np.tile([1, 0], n), np.repeat(rows.list, 2))
+        return np.cumsum(np.bincount(ranks[1::2], minlength=2 * n))[ranks[::2]]
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return the statistic at w, without the price of the weights."""
-        rows = self._rows
-        terms = self.gains[rows.row] * rows.weight[rows.start + self.ranks(w)[rows.row] - 1]
+        at, gains = self._paid
+        terms = gains * self._rows.weight[self._places(self.in_box(w))[at]]
         scale, shift = self._affine
         return scale * math.fsum(terms[terms > 0].tolist()) + shift
 

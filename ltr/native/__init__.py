@@ -22,10 +22,12 @@ try:
         find_relevant,
         interpolate,
         pack_keys,
+        rank_keys,
         sample_steps,
         score_range,
         search_weight_space,
         statistics,
+        weigh_rows,
     )
 except ModuleNotFoundError as error:
     if error.name != "ltr.native._core":
@@ -55,8 +57,10 @@ __all__ = [
     "find_relevant",
     "interpolate",
     "pack_keys",
+    "rank_keys",
     "sample_steps",
     "score_range",
     "search_weight_space",
     "statistics",
+    "weigh_rows",
 ]

@@ -12,6 +12,7 @@ NB_MODULE(_core, module) {
   ltr::bind_points(module);
   ltr::bind_ranking(module);
   ltr::bind_recorder(module);
+  ltr::bind_scores(module);
   ltr::bind_supports(module);
   ltr::bind_trees(module);
   ltr::bind_weight_space(module);
