@@ -58,7 +58,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_float, as_numbers, as_sequence, check_matrix, is_whole, one_of
 from ltr.exact.constraints import LARGEST, SIDE_TOLERANCE, LinearConstraints, check_constraints, set_fields
-from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, ranked_appearances, ranked_levels
+from ltr.exact.levels import FloatArray, IntArray, Levels, RankedItems, Tick, ranked_appearances, ranked_levels
 from ltr.exact.scores import Scores
 from ltr.html import fact_table
 from ltr.statistics import RankStatistic
@@ -140,6 +140,10 @@ class Problem:
             tick: called every half million pairs; an exception that it raises ends the work.
         """
         self._undefined()
+
+    def ranked_items(self) -> RankedItems | None:
+        """Return the items of ranked lists, on which searches work where pairs are too many; None without ranks."""
+        return None
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it, see `ltr.verify`."""
@@ -616,6 +620,37 @@ class RerankProblem(Problem):
         """
         grades = None if self.rank == "subrank" else self.grades
         return ranked_levels(self.lists, self.gains, grades, self.rank_weights, self.shift, tick)
+
+    def ranked_items(self) -> RankedItems:
+        """Return the items of the lists, which stand for the same objective as `levels`.
+
+        Examples:
+            >>> found = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="wrs").ranked_items()
+            >>> found.row.tolist(), found.gain.tolist(), found.weight.tolist()
+            ([1, 2, 0], [1.0, 1.0, 0.0], [1.0, 2.0, 3.0])
+        """
+        rows, (scale, shift), at = self._rows, self._affine, np.arange(self.n)
+        starts = np.flatnonzero(rows.start == at)
+        gains, steps, of = self.gains[rows.row] * scale, self._steps, rows.list
+        if self.rank == "subrank":
+            paying = self._paid[0]
+            order = np.lexsort((np.repeat([0, 1], [len(paying), self.n]), np.append(of[paying], of)))
+            at = np.append(paying, at)[order]
+            steps, counts = (order < len(paying)).astype(np.int64), (order >= len(paying)).astype(np.uint8)
+            gains = np.where(counts, 0.0, gains[at])
+        else:
+            at = np.lexsort((-steps, of))
+            steps, gains, counts = steps[at], gains[at], np.ones(self.n, dtype=np.uint8)
+        return RankedItems(
+            row=rows.row[at].astype(np.int32),
+            steps=steps,
+            gain=gains,
+            counts=counts,
+            start=np.append(np.searchsorted(of[at], np.arange(len(starts))), len(at)),
+            weight=rows.weight,
+            weight_at=starts,
+            shift=shift,
+        )
 
     @cached_property
     def step(self) -> float:

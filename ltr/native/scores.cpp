@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "key_sort.h"
 #include "module.h"
 
 namespace ltr {
@@ -223,8 +224,8 @@ class Ranking {
     } else {
       sorted_.resize(end - begin);
       for (std::size_t k = begin; k < end; ++k) sorted_[k - begin] = {interval_[k].low, static_cast<std::uint32_t>(k)};
-      std::sort(sorted_.begin(), sorted_.end(), [](const Key& a, const Key& b) { return a.low < b.low; });
-      for (std::size_t k = begin; k < end; ++k) order[k] = sorted_[k - begin].key;
+      sort_keys(sorted_, spare_);
+      for (std::size_t k = begin; k < end; ++k) order[k] = sorted_[k - begin].item;
     }
     std::uint8_t* const differs = differs_.data();
     for (std::size_t first = begin, next = begin; first < end; first = next) {
@@ -259,11 +260,6 @@ class Ranking {
   }
 
  private:
-  struct Key {
-    double low;
-    std::uint32_t key;
-  };
-
   Interval interval(std::size_t key) const {
     const auto row = static_cast<std::size_t>(terms_.rows[key]);
     const auto steps = static_cast<double>(terms_.steps[key]);
@@ -279,7 +275,7 @@ class Ranking {
   std::vector<Interval> interval_;
   std::vector<std::uint32_t> order_;
   std::vector<std::uint8_t> differs_;
-  std::vector<Key> sorted_;
+  std::vector<Key> sorted_, spare_;
 };
 
 void weigh_rows(const Rows<double>& X, const Vector<double>& w, const OutVector<double>& values,

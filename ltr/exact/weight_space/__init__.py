@@ -139,7 +139,7 @@ class WeightSpaceSearch:
                 return ending
         if (ending := out_of_reach(state)) is not None:
             if sides is None or sides.linear:
-                search_instead(state, ending)
+                search_instead(state, ending, threads)
             return ending
         if problem.integer is None:
             search_briefly()
