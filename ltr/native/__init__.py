@@ -4,6 +4,7 @@ from pathlib import Path
 
 try:
     from ltr.native._core import (
+        Arcs,
         Ascents,
         CardSearch,
         Groups,
@@ -39,6 +40,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 __all__ = [
+    "Arcs",
     "Ascents",
     "CardSearch",
     "Groups",

@@ -5,6 +5,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
   module.doc() = "Compiled kernels of the toolkit.";
+  ltr::bind_arcs(module);
   ltr::bind_cards(module);
   ltr::bind_central(module);
   ltr::bind_local_search(module);

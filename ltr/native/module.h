@@ -5,6 +5,7 @@
 
 namespace ltr {
 
+void bind_arcs(nanobind::module_& module);
 void bind_cards(nanobind::module_& module);
 void bind_central(nanobind::module_& module);
 void bind_local_search(nanobind::module_& module);

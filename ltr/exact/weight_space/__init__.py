@@ -116,6 +116,8 @@ class WeightSpaceSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
+        from ltr.exact.arcs import apply_to as arcs_apply_to
+        from ltr.exact.arcs import search_arcs
         from ltr.exact.local_search.search import line_search_seconds
         from ltr.exact.points import search_points
         from ltr.exact.weight_space.search import out_of_reach, prove
@@ -138,6 +140,10 @@ class WeightSpaceSearch:
             if (ending := search_points(state, threads)) is not None:
                 return ending
         if (ending := out_of_reach(state)) is not None:
+            if arcs_apply_to(problem):
+                if share > 0:
+                    search_locally(state, share * state.limits.time_limit, _RESTARTS, threads=threads)
+                return search_arcs(state, threads)
             if sides is None or sides.linear:
                 search_instead(state, ending, threads)
             return ending
