@@ -9,7 +9,7 @@ checkout="$PWD"
 
 # the tests that run compiled kernels
 areas=(
-    card_search central certificate gbdt hosted levels line_search listwise local_search loss_invariants
+    arcs card_search central certificate gbdt hosted levels line_search listwise local_search loss_invariants
     max_nonzeros metrics native_losses native_weight_space operating_points points probing scores supports weight_space
     whole_numbers
 )

@@ -1,13 +1,15 @@
 r"""Bounds for one or two columns: branch and bound over arcs of directions, without pairs.
 
-Scaling weights up loses no comparison (`ltr.exact.problem`), so two weights are searched on the four sides of the square
-``max |w_j| = 1``: w = (1, t), (-1, t), (t, 1) and (t, -1) with t from -1 to 1. On a side the key ``w·x - margin * grade``
-of every row is linear in t. So on an arc low <= t <= high a pair is lost everywhere if it is lost at both ends, and
-counting these pairs by sorting bounds the statistic (``ltr/native/arcs.cpp``).
+Scaling weights up loses no comparison (`ltr.exact.problem`), so two weights are searched on the four sides of the
+square ``max |w_j| = 1``: w = (1, t), (-1, t), (t, 1) and (t, -1) with t from -1 to 1. On a side the key
+``w·x - margin * grade`` of every row is linear in t. So on an arc low <= t <= high a pair is lost everywhere if it is
+lost at both ends, and counting these pairs by sorting bounds the statistic (``ltr/native/arcs.cpp``).
 
 The arc with the largest bound is halved, until few pairs change on it. Then all changes are visited, which gives the
 largest value on the arc; if weights there attain it, no other weights are better. This is for lists with too many pairs
 for a search by boxes: a base score and one column that corrects it, for instance.
+
+Subranks of binary labels are bounded by ResolvedRanks, which may leave a gap.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import FloatArray
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState, scalable
+from ltr.exact.state import Ending, SolveState, Stopped, scalable
 from ltr.native import Arcs
 
-_BATCH = 4  # arcs halved together, times threads
+_BATCH, _LONG = 4, 400_000  # arcs halved together, times threads, and items of these together: tenths of a second
+_MOST_ENTRIES = 100_000_000  # of statistic tables: layers times items of every list
+_ITEM_BYTES, _ENTRY_BYTES = 200, 24  # memory of an item, times threads, and of an entry
 _PER_ITEM, _FEW = 4, 1000  # changes up to which all are visited: per item, and at least
 _EQUAL = 1e-12  # share of the statistic's size up to which values are equal
 _NARROWEST = 1e-14  # width of an arc that is not halved any more
@@ -70,15 +74,24 @@ class _Arc(NamedTuple):
     until: float
 
 
-def apply_to(problem: Problem) -> bool:
-    """Whether the problem is one of ranks with one or two columns, where only the direction of the weights matters."""
-    if not isinstance(problem, RerankProblem) or problem.d > 2:
+def apply_to(problem: Problem, state: SolveState, threads: int) -> bool:
+    """Whether a problem has ranks, and one or two columns of which only the direction of the weights matters.
+
+    The memory that is left must be enough, too.
+    """
+    if not isinstance(problem, RerankProblem) or problem.d > 2 or (problem.rank == "subrank" and not problem.relaxed):
         return False
     sides, most = problem.constraints, problem.max_nonzeros
-    asked = problem.C > 0 or problem.integer is not None or problem.required
     limited = most is not None and most + len(problem.free) < problem.d
-    linear = (sides is None or sides.linear) and scalable(problem)
-    return not asked and not limited and linear and (problem.rank == "resolved" or problem.relaxed is not None)
+    if problem.C > 0 or problem.integer is not None or problem.required or limited:
+        return False
+    if (sides is not None and not sides.linear) or not scalable(problem):
+        return False
+    items = problem.ranked_items()
+    layers = 1.0 + np.maximum.reduceat(items.steps, items.start[:-1])
+    entries = float(layers @ np.diff(items.start))
+    needed = entries * _ENTRY_BYTES + problem.n * threads * _ITEM_BYTES
+    return entries <= _MOST_ENTRIES and needed <= state.memory.left
 
 
 def search_arcs(state: SolveState, threads: int) -> Ending:
@@ -106,39 +119,49 @@ def search_arcs(state: SolveState, threads: int) -> Ending:
     arcs = Arcs(items.row, offset, items.gain, items.start, items.weight, items.weight_at, items.shift, threads)
     most = float(max(_FEW, _PER_ITEM * len(items.row)))
     columns = np.ascontiguousarray(ranking.X.T)
-    number = itertools.count()
+    number, batch = itertools.count(), threads * max(1, min(_BATCH, _LONG // len(items.row)))
     waiting: list[tuple[float, int, _Arc]] = []
 
     def add(side: _Side, parts: list[tuple[float, float, float]]) -> None:
-        low, high, at_most = np.array(parts).T
+        low, high, _ = np.array(parts).T
         f, g = side.sign * columns[side.fixed], columns[1 - side.fixed]
         for part, (bound, _, at, until) in zip(parts, arcs.bound(f, g, low, high, most), strict=True):
             arc = _Arc(part[0], part[1], side, min(bound, part[2]), at, until)
             heapq.heappush(waiting, (-arc.bound, next(number), arc))
         state.nodes += len(parts)
 
-    sides = [_Side(fixed, sign) for fixed in (0, 1) for sign in (1.0, -1.0)]
-    for side in sides:
+    for fixed, sign in itertools.product((0, 1), (1.0, -1.0)):
+        side = _Side(fixed, sign)
         low, high = side.part(problem)
         if low <= high:
             add(side, [(low, high, math.inf)])
-    narrow = -math.inf  # largest bound of arcs that are too narrow to halve
+    narrow = -math.inf  # largest bound of arcs that are not halved any more
     while True:
         state.prove(max(-waiting[0][0] if waiting else -math.inf, narrow, state.value))
         if state.closed(claimed=False):
             return Ending(Status.OPTIMAL, "the bound is attained")
+        if not waiting and narrow == -math.inf and state.value == -math.inf:
+            return Ending(Status.INFEASIBLE)
         if not waiting or -waiting[0][0] <= narrow:
-            return Ending(Status.INEXACT, "the arcs left are too narrow to decide")
+            return Ending(Status.INEXACT, "the arcs left cannot be decided")
+        if state.gap <= state.limits.gap:
+            return Ending(Status.GAP_LIMIT)
+        if state.limits.node_limit is not None and state.nodes >= state.limits.node_limit:
+            raise Stopped(Status.NODE_LIMIT)
         state.check()
         taken: dict[_Side, list[_Arc]] = {}
-        for _ in range(min(_BATCH * threads, len(waiting))):
+        for _ in range(min(batch, len(waiting))):
             arc = heapq.heappop(waiting)[2]
             if not math.isnan(arc.at) and arc.bound > state.value:
                 # the ends as well: the value may be attained at a single point
-                reached = max(state.offer(arc.side.weights(t)) for t in (0.5 * (arc.at + arc.until), arc.at, arc.until))
+                points = [arc.side.weights(t) for t in (0.5 * (arc.at + arc.until), arc.at, arc.until)]
+                reached = max(map(state.offer, points))
                 if reached >= arc.bound - _EQUAL * state.size:
                     heapq.heappush(waiting, (-reached, next(number), arc._replace(bound=reached)))
                     break
+                if ranking is not problem and max(map(ranking.evaluate, points)) >= arc.bound - _EQUAL * state.size:
+                    narrow = max(narrow, arc.bound)  # no bound by ResolvedRanks is lower
+                    continue
             if arc.high - arc.low <= _NARROWEST:
                 narrow = max(narrow, arc.bound)
             else:
