@@ -45,7 +45,7 @@ _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 _FEW = 5_000  # pairs up to which they are listed
 _LISTS, _FLAT = 100, 0.5  # lists, and share of places with the weight of the one below, from which items are quicker
 _PER_ITEM = 8  # pairs that take as long as an item
-_ITEM_BYTES = 200  # of an item, but for its features
+_ITEM_BYTES = 500  # of an item, with the pairs of a short list, but for its features
 _BYTES = PAIR_BYTES + 64  # for each pair: its levels, what the kernels keep of it, and breakpoints
 
 
@@ -159,7 +159,7 @@ def _structure(problem: Problem, time_limit: float, memory: float) -> _Structure
     pairs = problem.pair_count
     soon = pairs <= _MANY or line_search_seconds(problem) <= time_limit
     fits = pairs <= _MOST and soon and _BYTES * pairs <= memory
-    enough = problem.n * (8 * problem.d + _ITEM_BYTES) <= memory
+    enough = problem.n * (16 * problem.d + _ITEM_BYTES) <= memory  # features are copied twice
     items = problem.ranked_items() if enough and (not fits or pairs > _FEW) else None
     if items is not None:
         # many lists, or cutoffs that make most places equal
