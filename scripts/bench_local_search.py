@@ -10,7 +10,7 @@ With ``--generated`` it measures `solve` on many or long generated lists instead
 logistic regression: how long one evaluation takes, when the first better weights are found, and the value and gap at
 the end.
 
-    python scripts/bench_local_search.py --generated 3000x10x20:dcg@10 1x100000x2:auc --seconds 5 30
+    python scripts/bench_local_search.py --generated 3000x10x20:dcg@10:5 1x100000x2:auc:60
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ def rows(case: Case, options: argparse.Namespace, known: float) -> list[list[str
     ]
 
 
-def generated(case: str, seconds: float) -> list[str]:
-    """Solve a generated problem, ``LISTSxROWSxFEATURES:STATISTIC``; return the line of the table."""
-    size, statistic = case.split(":")
+def generated(case: str) -> list[str]:
+    """Solve a generated problem, ``LISTSxROWSxFEATURES:STATISTIC:SECONDS``; return the line of the table."""
+    size, statistic, seconds = case.split(":")
     lists, length, d = map(int, size.split("x"))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(lists * length, d))
@@ -117,10 +117,10 @@ def generated(case: str, seconds: float) -> list[str]:
     began = time.perf_counter()
     problem.evaluate(start)
     evaluation = time.perf_counter() - began
-    solution = solve(problem, limits=Limits(time_limit=seconds), warm_starts=[start])
+    solution = solve(problem, limits=Limits(time_limit=float(seconds)), warm_starts=[start])
     better = [point.seconds for point in solution.trace if point.incumbent > value]
     first = f"{better[0]:.2g}" if better else ""
-    sizes = [f"{lists:,}", f"{length:,}", str(d), statistic, f"{seconds:g}"]
+    sizes = [f"{lists:,}", f"{length:,}", str(d), statistic, seconds]
     times = [f"{1000 * evaluation:.1f}", first, f"{solution.seconds:.2g}"]
     return [*sizes, *times, f"{value:.5f}", f"{solution.value:.5f}", f"{solution.gap:.2%}"]
 
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     if options.generated:
-        lines = [generated(case, seconds) for case in options.generated for seconds in options.seconds]
+        lines = [generated(case) for case in options.generated]
         columns = ["lists", "rows each", "features", "statistic", "limit, s"]
         columns += ["evaluation, ms", "first gain, s", "end, s", "start", "value", "gap"]
         note = f"`solve` on up to {available_threads()} threads of {machine()}; {len(lines)} runs."

@@ -204,7 +204,7 @@ def test_bench_local_search_writes_its_table(tmp_path, capsys):
 def test_bench_local_search_solves_generated_lists(tmp_path):
     import bench_local_search
 
-    arguments = ["--generated", "20x5x2:dcg@3", "1x300x2:auc", "--seconds", "20", "--out", str(tmp_path)]
+    arguments = ["--generated", "20x5x2:dcg@3:20", "1x300x2:auc:20", "--out", str(tmp_path)]
     assert bench_local_search.main(arguments) == 0
     table = (tmp_path / "local_search_generated.md").read_text()
     assert table.count("| 0.00% |") == 2

@@ -152,7 +152,9 @@ def search_arcs(state: SolveState, threads: int) -> Ending:
         taken: dict[_Side, list[_Arc]] = {}
         for _ in range(min(batch, len(waiting))):
             arc = heapq.heappop(waiting)[2]
-            if not math.isnan(arc.at) and arc.bound > state.value:
+            if arc.bound <= state.value:
+                continue
+            if not math.isnan(arc.at):
                 # the ends as well: the value may be attained at a single point
                 points = [arc.side.weights(t) for t in (0.5 * (arc.at + arc.until), arc.at, arc.until)]
                 reached = max(map(state.offer, points))
