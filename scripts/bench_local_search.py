@@ -5,6 +5,12 @@ and the best value over the seeds, and the share of runs that reach the best val
 if given, from the results of ``bench_exact.py``. The baselines are in `_ascents`.
 
     LTR_DATA=path/to/data python scripts/bench_local_search.py --out runs/bench --known runs/bench/results.jsonl
+
+With ``--generated`` it measures `solve` on many or long generated lists instead, with graded labels, from weights of
+logistic regression: how long one evaluation takes, when the first better weights are found, and the value and gap at
+the end.
+
+    python scripts/bench_local_search.py --generated 3000x10x20:dcg@10:5 1x100000x2:auc:60
 """
 
 from __future__ import annotations
@@ -20,10 +26,12 @@ import numpy as np
 from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_pass, random_start
 from _bench import Records, command_line, publish
 from _lists import Case, FloatArray, cases
+from sklearn.linear_model import LogisticRegression
 
 from ltr.data import DataError
-from ltr.exact import RerankProblem
+from ltr.exact import Limits, RerankProblem, solve
 from ltr.exact.local_search.search import local_search
+from ltr.threads import available_threads
 from trainers.provenance import machine
 from trainers.tables import markdown_table
 
@@ -93,6 +101,30 @@ def rows(case: Case, options: argparse.Namespace, known: float) -> list[list[str
     ]
 
 
+def generated(case: str) -> list[str]:
+    """Solve a generated problem, ``LISTSxROWSxFEATURES:STATISTIC:SECONDS``; return the line of the table."""
+    size, statistic, seconds = case.split(":")
+    lists, length, d = map(int, size.split("x"))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(lists * length, d))
+    score = X @ rng.normal(size=d)
+    score += score.std() * rng.normal(size=len(score))
+    y = np.digitize(score, np.quantile(score, [0.5, 0.75, 0.9, 0.97]))
+    problem = RerankProblem(X, y, statistic, qid=np.repeat(np.arange(lists), length), normalise=True)
+    fitted = LogisticRegression().fit(X, y > 0).coef_[0]
+    start = fitted / np.abs(fitted).max()
+    value = problem.evaluate(start)
+    began = time.perf_counter()
+    problem.evaluate(start)
+    evaluation = time.perf_counter() - began
+    solution = solve(problem, limits=Limits(time_limit=float(seconds)), warm_starts=[start])
+    better = [point.seconds for point in solution.trace if point.incumbent > value]
+    first = f"{better[0]:.2g}" if better else ""
+    sizes = [f"{lists:,}", f"{length:,}", str(d), statistic, seconds]
+    times = [f"{1000 * evaluation:.1f}", first, f"{solution.seconds:.2g}"]
+    return [*sizes, *times, f"{value:.5f}", f"{solution.value:.5f}", f"{solution.gap:.2%}"]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write and print the table; return 1 if data are missing."""
     parser = command_line(__doc__, "runs/bench")
@@ -102,8 +134,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=10, help="runs of each method (default 10)")
     parser.add_argument("--starts", action="store_true", help="start from the weights of the surrogates")
     parser.add_argument("--known", type=Path, metavar="JSONL", help="results of bench_exact.py")
+    parser.add_argument(
+        "--generated", nargs="+", metavar="LISTSxROWSxFEATURES:STATISTIC", help="generated lists instead"
+    )
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
+    if options.generated:
+        lines = [generated(case) for case in options.generated]
+        columns = ["lists", "rows each", "features", "statistic", "limit, s"]
+        columns += ["evaluation, ms", "first gain, s", "end, s", "start", "value", "gap"]
+        note = f"`solve` on up to {available_threads()} threads of {machine()}; {len(lines)} runs."
+        publish(options, "local_search_generated", f"{markdown_table(columns, lines, left=4)}\n\n{note}\n")
+        return 0
     known = Records(options.known, ("data", "top")) if options.known else {}
     lines = []
     try:

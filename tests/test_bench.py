@@ -201,6 +201,16 @@ def test_bench_local_search_writes_its_table(tmp_path, capsys):
     assert (tmp_path / "local_search.md").read_text().count("| 1000000000.00000 | 0% |") == 4
 
 
+def test_bench_local_search_solves_generated_lists(tmp_path):
+    import bench_local_search
+
+    arguments = ["--generated", "20x5x2:dcg@3:20", "1x300x2:auc:20", "--out", str(tmp_path)]
+    assert bench_local_search.main(arguments) == 0
+    table = (tmp_path / "local_search_generated.md").read_text()
+    assert table.count("| 0.00% |") == 2
+    assert "| 20 | 5 | 2 | dcg@3 | 20 |" in table
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_rivals_see_the_values_of_the_problem(seed):
     import _ascents

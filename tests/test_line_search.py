@@ -21,17 +21,21 @@ from tests.reference import (
     slow_margin_value,
 )
 
-KINDS = {
+RANKED = {
     "resolved": (random_instance, {"rank": "resolved"}),
     "subrank": (random_instance, {"rank": "subrank"}),
     "graded": (random_graded, {"rank": "resolved"}),
     "graded subrank": (random_graded, {"rank": "subrank"}),
+}
+KINDS = {
+    **RANKED,
     "pairs": (random_pairwise, {}),
+    **{f"{name}, items": kind for name, kind in RANKED.items()},  # searched without pairs
 }
 
 
-def ascents(problem, seed=0):
-    return new_ascents(problem, problem.levels(), seed=seed)
+def ascents(problem, seed=0, kind=""):
+    return new_ascents(problem, problem.ranked_items() if "items" in kind else problem.levels(), seed=seed)
 
 
 def tiny_problem(kind, seed):
@@ -89,7 +93,7 @@ def test_line_search_finds_the_best_of_all_intervals_between_breakpoints(kind):
         breaks = {(p.margin * steps - f[i] + f[k]) / (g[i] - g[k]) for i, k, steps in comparisons(p) if g[i] != g[k]}
         edges = [low, *sorted(t for t in breaks if low < t < high), high]
         values = [slow_value(p, w + (a + b) / 2 * v) for a, b in itertools.pairwise(edges) if b - a > 1e-9]
-        value, at = ascents(p, seed).line_search(f, g, low, high)
+        value, at = ascents(p, seed, kind).line_search(f, g, low, high)
         assert value == pytest.approx(max(values), abs=1e-9)
         assert slow_value(p, w + at * v) == pytest.approx(value, abs=1e-9)
         assert low < at < high
@@ -103,7 +107,7 @@ def test_a_line_is_as_good_as_the_better_of_its_parts(kind):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         p = larger_problem(kind, seed)
-        search = ascents(p, seed)
+        search = ascents(p, seed, kind)
         w, v = rng.normal(size=4), rng.normal(size=4)
         f, g = p.X @ w, p.X @ v
         whole, at = search.line_search(f, g, -3.0, 3.0)
@@ -121,7 +125,7 @@ def test_a_search_for_least_values_finds_the_same_or_nothing(kind):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         p = larger_problem(kind, seed)
-        search, low = ascents(p, seed), -3.0
+        search, low = ascents(p, seed, kind), -3.0
         w, v = rng.normal(size=4), rng.normal(size=4)
         f, g = p.X @ w, p.X @ v
         best, _ = search.line_search(f, g, low, 3.0)
@@ -130,6 +134,48 @@ def test_a_search_for_least_values_finds_the_same_or_nothing(kind):
             assert found == pytest.approx(best, abs=1e-9)
             assert search.objective(w + at * v, 1.0) == pytest.approx(best, abs=1e-9)
         assert search.line_search(f, g, low, 3.0, best + 1e-6) == (-math.inf, low)
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("statistic", ["dcg", "dcg@3", "dcg@40", "auc", "mrr", "hits@7"])
+def test_lists_are_searched_alike_with_and_without_pairs(statistic, rank):
+    """One list and many, short ones and longer ones, of which few items come to the top; on one thread and on two."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(2, 300)), int(rng.integers(1, 4))
+        X = rng.normal(size=(n, d)).round(1 if seed % 3 == 0 else 9)
+        y = rng.integers(0, [2, 5][seed % 2], n)
+        y[:2] = 0, 1
+        lists = rng.integers(0, 1 + n // int(rng.integers(5, 100)), n)
+        p = RerankProblem(X, y, statistic, margin=[1e-4, 0.23][seed % 2], qid=lists if seed % 4 else None, rank=rank)
+        items = p.ranked_items()
+        searches = [new_ascents(p, p.levels(), seed=0), *(new_ascents(p, items, seed=0, threads=t) for t in (1, 2))]
+        w, v = rng.uniform(-1, 1, d), rng.normal(size=d)
+        f, g = X @ w, X @ v
+        for search in searches:
+            assert search.objective(w, 1.0) == pytest.approx(p.evaluate(w), abs=1e-9)
+        for low, high in ((-3.0, 3.0), sorted(rng.normal(size=2))):
+            found = [search.line_search(f, g, low, high) for search in searches]
+            assert found[1][0] == pytest.approx(found[0][0], abs=1e-9)
+            assert found[2] == found[1]
+            assert searches[0].objective(w + found[1][1] * v, 1.0) == pytest.approx(found[1][0], abs=1e-9)
+
+
+def test_steps_along_a_line_of_a_long_list_gain():
+    """12,000 rows without a cutoff have too many breakpoints: steps are tried, from where the line is known."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 3))
+    p = RerankProblem(X, X @ [1.0, 0.5, -0.5] + rng.normal(size=len(X)) > 0, "auc")
+    search = new_ascents(p, p.ranked_items(), seed=0, threads=2)
+    w = np.array([1.0, 0.0, 0.0])
+    for axis in np.eye(3)[1:]:
+        start = p.evaluate(w)
+        value, at = search.line_search(X @ w, X @ axis, -1.0, 1.0, start, 0.0)
+        w += at * axis
+        assert value == pytest.approx(p.evaluate(w), abs=1e-6)
+        assert value > start + 0.01
+    assert search.line_search(X @ w, X @ axis, -1.0, 1.0, 1.0, 0.0)[0] == -math.inf
+    assert search.line_search(X @ w, X @ axis, -1.0, 1.0, 0.0)[0] == -math.inf  # a line of which no point is known
 
 
 def test_a_pair_that_is_on_the_margin_all_along_is_won():
@@ -193,12 +239,12 @@ def test_equal_intervals_are_drawn_by_their_lengths():
 # --- arrays ----------------------------------------------------------------------------------------------------
 
 
-def arrays_of(problem):
+def arrays_of(problem, kind=""):
     """The arguments of `Ascents` for a problem."""
     taken = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ltr.exact.local_search.search.Ascents", lambda **arguments: taken.update(arguments))
-        ascents(problem)
+        ascents(problem, kind=kind)
     return taken
 
 
@@ -230,6 +276,30 @@ def test_arrays_that_do_not_fit_together_are_refused(kind, wrong):
     Ascents(**arrays)
     with pytest.raises(ValueError, match="internal error in a call of a compiled kernel"):
         Ascents(**arrays | WRONG[wrong](arrays))
+
+
+WRONG_ITEMS = {
+    "a row beyond the last": lambda a: {"row": a["row"] + 40},
+    "gains of other items": lambda a: {"gain": a["gain"][1:]},
+    "lists that begin later": lambda a: {"start": a["start"] + 1},
+    "lists that end too early": lambda a: {"start": np.append(a["start"][:-1], a["start"][-1] - 1)},
+    "lists in another order": lambda a: {
+        "start": np.r_[0, a["start"][-1] + 1, a["start"][1:]],
+        "weight_at": np.zeros(3, int),
+    },
+    "nothing that counts": lambda a: {"counts": 0 * a["counts"]},
+    "too few weights": lambda a: {"weight": a["weight"][1:]},
+    "weights before the first": lambda a: {"weight_at": a["weight_at"] - 1},
+    "no flag": lambda a: {"stop": np.zeros(0, dtype=np.uint8)},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_ITEMS)
+def test_items_that_do_not_fit_together_are_refused(wrong):
+    arrays = arrays_of(larger_problem("graded", 0), "items")
+    Ascents(**arrays)
+    with pytest.raises(ValueError, match="internal error in a call of a compiled kernel"):
+        Ascents(**arrays | WRONG_ITEMS[wrong](arrays))
 
 
 def test_arrays_may_have_strides_and_other_types_unless_they_are_written():

@@ -17,6 +17,7 @@ KINDS = {
     "real": lambda rng, n, d: rng.normal(size=(n, d)),
     "huge": lambda rng, n, d: rng.integers(0, 3, (n, d)) * 1e307 / 4,
     "tiny": lambda rng, n, d: rng.integers(0, 3, (n, d)) * 5e-324,
+    "an ulp apart": lambda rng, n, d: np.nextafter(rng.integers(1, 3, (n, d)) * 0.1, rng.integers(0, 2, (n, d))),
     "mixed": lambda rng, n, d: rng.integers(-2, 3, (n, d)) * 10.0 ** rng.integers(-300, 300, size=d),
 }
 WEIGHTS = (
@@ -68,6 +69,10 @@ def test_lists_are_ordered_one_behind_the_other(kind):
         n, d = int(rng.integers(1, 9)), int(rng.integers(1, 4))
         X, w, margin = KINDS[kind](rng, n, d), WEIGHTS[seed % 3](rng, d), float(rng.choice(MARGINS))
         exact = exact_scores(X, w)
-        rows, steps, lists = rng.integers(0, n, 20), rng.integers(0, 4, 20), rng.integers(0, 4, 20)
+        rows, steps, lists = rng.integers(0, n, 20), rng.integers(0, 4, 20), np.sort(rng.integers(0, 4, 20))
         keys = [(i, exact[r] - Fraction(margin) * int(m)) for i, r, m in zip(lists, rows, steps, strict=True)]
-        assert Scores(X, w, margin).order(rows, steps, lists).tolist() == [sorted(set(keys)).index(key) for key in keys]
+        scores = Scores(X, w, margin)
+        assert scores.order(rows, steps, lists).tolist() == [sorted(set(keys)).index(key) for key in keys]
+        places = scores.order(rows, steps, lists, apart=True)
+        ascending = sorted(range(20), key=lambda at: (keys[at], steps[at], -at))
+        assert np.argsort(places).tolist() == ascending

@@ -96,6 +96,36 @@ class Levels(NamedTuple):
     shift: float
 
 
+class RankedItems(NamedTuple):
+    """The objective of ranked lists without C, margin and side constraints, as plain arrays that list no pairs.
+
+    The key of an item is the score of its row minus `steps` margins; of two items with equal keys the first of the list
+    is above. The *place* of an item with a gain is the number of items that count and are above it, one more if it
+    counts itself, and the value is ``shift + sum of gain * weight[weight_at + (items that count) - place]``. With
+    ResolvedRanks each row is one item, which counts. With Subranks each row is an item that counts, and a row with a
+    gain is one more, behind a handicap of one margin.
+
+    Attributes:
+        row: row of each item, list after list, (items,).
+        steps: number of margins subtracted from its score, (items,).
+        gain: gain of each item, (items,).
+        counts: 1 for items that count, else 0, (items,).
+        start: the items of list L are ``start[L] : start[L + 1]``, (lists + 1,).
+        weight: rank weights of all lists, bottom first.
+        weight_at: where those of each list start, (lists,).
+        shift: constant part of the value.
+    """
+
+    row: IndexArray
+    steps: IntArray
+    gain: FloatArray
+    counts: NDArray[np.uint8]
+    start: IntArray
+    weight: FloatArray
+    weight_at: IntArray
+    shift: float
+
+
 def value(levels: Levels, won: ArrayLike) -> float:
     """Return the value when these pairs are won and all others lost, by a slow loop over the pairs."""
     counts = [0] * len(levels.observation)

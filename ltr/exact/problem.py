@@ -58,7 +58,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_float, as_numbers, as_sequence, check_matrix, is_whole, one_of
 from ltr.exact.constraints import LARGEST, SIDE_TOLERANCE, LinearConstraints, check_constraints, set_fields
-from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, ranked_appearances, ranked_levels
+from ltr.exact.levels import FloatArray, IntArray, Levels, RankedItems, Tick, ranked_appearances, ranked_levels
 from ltr.exact.scores import Scores
 from ltr.html import fact_table
 from ltr.statistics import RankStatistic
@@ -140,6 +140,10 @@ class Problem:
             tick: called every half million pairs; an exception that it raises ends the work.
         """
         self._undefined()
+
+    def ranked_items(self) -> RankedItems | None:
+        """Return the items of ranked lists, on which searches work where pairs are too many; None without ranks."""
+        return None
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it, see `ltr.verify`."""
@@ -504,6 +508,18 @@ class RerankProblem(Problem):
             np.concatenate([weights[size] for size in sizes.tolist()]),
         )
 
+    @cached_property
+    def _steps(self) -> IntArray:
+        """The grades of `_rows`."""
+        return self.grades[self._rows.row]
+
+    @cached_property
+    def _paid(self) -> tuple[IntArray, FloatArray]:
+        """The places in `_rows` of observations with a gain above 0, and these gains."""
+        gains = self.gains[self._rows.row]
+        at = np.flatnonzero(gains)
+        return at, gains[at]
+
     @property
     def binary(self) -> bool:
         """Whether the problem is one list with the gains 0 and 1, both of them."""
@@ -563,28 +579,27 @@ class RerankProblem(Problem):
 
         With ``rank="resolved"`` observations of one grade and equal scores are ordered by index.
         """
-        scores, rows, n = self.scores(self.in_box(w)), self._rows, self.n
-        ranks = np.empty(n, dtype=np.int64)
-        if self.rank == "subrank":
-            lists = np.append(rows.list, rows.list)
-            places = scores.order(np.append(rows.row, rows.row), np.repeat([1, 0], n), lists)
-            reached = np.cumsum(np.bincount(places[n:], minlength=2 * n))
-            ranks[rows.row] = 1 + reached[places[:n]] - rows.start
-            return ranks
-        grades = self.grades[rows.row]
-        places = scores.order(rows.row, grades, rows.list)
-        if places.max() == n - 1:  # no two keys of a list are equal
-            ranks[rows.row] = 1 + places - rows.start
-        else:
-            keys = places * (grades.max() + 1) + grades
-            ascending = n - 1 - np.argsort(keys[::-1], kind="stable")
-            ranks[rows.row[ascending]] = 1 + np.arange(n) - rows.start
+        rows = self._rows
+        ranks = np.empty(self.n, dtype=np.int64)
+        ranks[rows.row] = 1 + self._places(self.in_box(w)) - rows.start
         return ranks
+
+    def _places(self, w: FloatArray) -> IntArray:
+        """Return where each observation of `_rows` stands among them, list behind list, 0 at the bottom of the first.
+
+        With Subranks several may stand at one place.
+        """
+        scores, rows, n = self.scores(w), self._rows, self.n
+        if self.rank == "resolved":
+            return scores.order(rows.row, self._steps, rows.list, apart=True)
+        # each observation with a handicap of one margin, and without
+        ranks = scores.order(np.repeat(rows.row, 2), np.tile([1, 0], n), np.repeat(rows.list, 2))
+        return np.cumsum(np.bincount(ranks[1::2], minlength=2 * n))[ranks[::2]]
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return the statistic at w, without the price of the weights."""
-        rows = self._rows
-        terms = self.gains[rows.row] * rows.weight[rows.start + self.ranks(w)[rows.row] - 1]
+        at, gains = self._paid
+        terms = gains * self._rows.weight[self._places(self.in_box(w))[at]]
         scale, shift = self._affine
         return scale * math.fsum(terms[terms > 0].tolist()) + shift
 
@@ -605,6 +620,37 @@ class RerankProblem(Problem):
         """
         grades = None if self.rank == "subrank" else self.grades
         return ranked_levels(self.lists, self.gains, grades, self.rank_weights, self.shift, tick)
+
+    def ranked_items(self) -> RankedItems:
+        """Return the items of the lists, which stand for the same objective as `levels`.
+
+        Examples:
+            >>> found = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="wrs").ranked_items()
+            >>> found.row.tolist(), found.gain.tolist(), found.weight.tolist()
+            ([1, 2, 0], [1.0, 1.0, 0.0], [1.0, 2.0, 3.0])
+        """
+        rows, (scale, shift), at = self._rows, self._affine, np.arange(self.n)
+        starts = np.flatnonzero(rows.start == at)
+        gains, steps, of = self.gains[rows.row] * scale, self._steps, rows.list
+        if self.rank == "subrank":
+            paying = self._paid[0]
+            order = np.lexsort((np.repeat([0, 1], [len(paying), self.n]), np.append(of[paying], of)))
+            at = np.append(paying, at)[order]
+            steps, counts = (order < len(paying)).astype(np.int64), (order >= len(paying)).astype(np.uint8)
+            gains = np.where(counts, 0.0, gains[at])
+        else:
+            at = np.lexsort((-steps, of))
+            steps, gains, counts = steps[at], gains[at], np.ones(self.n, dtype=np.uint8)
+        return RankedItems(
+            row=rows.row[at].astype(np.int32),
+            steps=steps,
+            gain=gains,
+            counts=counts,
+            start=np.append(np.searchsorted(of[at], np.arange(len(starts))), len(at)),
+            weight=rows.weight,
+            weight_at=starts,
+            shift=shift,
+        )
 
     @cached_property
     def step(self) -> float:

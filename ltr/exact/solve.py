@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,6 +71,7 @@ class _Methods(Mapping[str, Solver]):
 METHODS: Mapping[str, Solver] = _Methods()
 """The methods by name."""
 
+_SHARE, _ROOM = 0.1, 1.2  # share of the time for single features before the search; times what they took, after it
 _GRACE = 0.2  # seconds after a limit in which single features are still compared
 _PROVABLE = 8  # most features with which lists of about 50 observations are proven optimal in seconds
 
@@ -145,11 +147,14 @@ def solve(
     starts = [problem.in_box(w) for w in as_sequence("warm_starts", warm_starts, "weights")]
     with Interrupts() as interrupts:
         state = SolveState(problem, limits, on_progress=on_progress, should_stop=should_stop, started=started)
+        features = single_features(problem)
         try:
-            ending = _run(solver, state, starts, interrupts)
+            ending = _run(solver, state, starts, features, interrupts)
             interrupts.disarm()
         except KeyboardInterrupt:
             ending = Ending(Status.INTERRUPTED)
+        state.limits = limits
+        _offer_single_features(state, features, interrupts)
         _divide_points(state)
         message = "; ".join(part for part in (note, ending.message, _price_of_whole_numbers(state)) if part)
         solution = state.solution(dataclasses.replace(ending, message=message), name)
@@ -181,12 +186,19 @@ def _price_of_whole_numbers(state: SolveState) -> str:
     return f"whole numbers from -{most} to {most} cost {less:.4g}{share}: real weights{same} reach {real:.6g}"
 
 
-def _run(solver: Solver, state: SolveState, starts: list[FloatArray], interrupts: Interrupts) -> Ending:
+def _run(
+    solver: Solver, state: SolveState, starts: list[FloatArray], features: Iterator[FloatArray], interrupts: Interrupts
+) -> Ending:
     try:
         state.starts = starts
         for w in (np.zeros(state.problem.d), *starts):
             state.offer(w)
-        _offer_single_features(state, interrupts)
+        # where single features take long, most of them are compared after the search, in the time that is left for them
+        began, limit = state.seconds, state.limits.time_limit
+        offered = _offer_single_features(state, features, interrupts, _SHARE * limit)
+        left = (2 * state.problem.d - offered) * (state.seconds - began) / max(1, offered)
+        if left > 0:
+            state.limits = dataclasses.replace(state.limits, time_limit=max(limit / 2, limit - _ROOM * left))
         with state.clock_stopped():  # Ctrl-C in the middle of an import may be lost, or leave a broken module
             getattr(solver, "prepare", lambda: None)()
         interrupts.arm()
@@ -195,15 +207,21 @@ def _run(solver: Solver, state: SolveState, starts: list[FloatArray], interrupts
         return Ending(stop.status, stop.message)
 
 
-def _offer_single_features(state: SolveState, interrupts: Interrupts) -> None:
-    """Offer each feature alone; once a limit is reached, there is a fifth of a second left for that."""
-    until = math.inf
-    for w in single_features(state.problem):
+def _offer_single_features(
+    state: SolveState, features: Iterator[FloatArray], interrupts: Interrupts, seconds: float = math.inf
+) -> int:
+    """Offer the weights of single features that are left, for some seconds; return how many were offered.
+
+    Once a limit is reached, there is a fifth of a second left for that.
+    """
+    until, end = math.inf, state.seconds + seconds
+    for offered in itertools.count():
         if until == math.inf and (interrupts.count or state.remaining == 0 or state.stop_requested()):
             until = state.seconds + _GRACE
-        if state.seconds > until or state.closed(claimed=False):
-            return
+        if state.seconds > min(until, end) or state.closed(claimed=False) or (w := next(features, None)) is None:
+            return offered
         state.offer(w)
+    raise AssertionError
 
 
 def single_features(problem: Problem) -> Iterator[FloatArray]:

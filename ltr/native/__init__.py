@@ -4,6 +4,7 @@ from pathlib import Path
 
 try:
     from ltr.native._core import (
+        Arcs,
         Ascents,
         CardSearch,
         Groups,
@@ -22,10 +23,12 @@ try:
         find_relevant,
         interpolate,
         pack_keys,
+        rank_keys,
         sample_steps,
         score_range,
         search_weight_space,
         statistics,
+        weigh_rows,
     )
 except ModuleNotFoundError as error:
     if error.name != "ltr.native._core":
@@ -37,6 +40,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 __all__ = [
+    "Arcs",
     "Ascents",
     "CardSearch",
     "Groups",
@@ -55,8 +59,10 @@ __all__ = [
     "find_relevant",
     "interpolate",
     "pack_keys",
+    "rank_keys",
     "sample_steps",
     "score_range",
     "search_weight_space",
     "statistics",
+    "weigh_rows",
 ]

@@ -1,15 +1,11 @@
 // Ascents by exact line searches, along coordinates and random directions, inside box and side constraints, for
 // `ltr.exact.local_search`.
-//
-// Along w(t) = w + t v the pair (i, k) has the difference ``f_i - f_k + t (g_i - g_k)`` with f = X w, g = X v, so it
-// changes between won and lost at one breakpoint ``t = (limit - f_i + f_k) / (g_i - g_k)``. Sorting the breakpoints and
-// stepping through them visits every value the statistic takes on the line; a step changes a count of
-// `ltr.exact.levels` by 1, in constant time as shown there.
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -17,27 +13,16 @@
 #include <vector>
 
 #include "arrays.h"
+#include "list_lines.h"
 #include "module.h"
+#include "pair_lines.h"
 #include "random.h"
 
 namespace ltr {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-11;           // values closer than this, relative to their size, count as equal
-constexpr std::size_t kPoll = 1u << 20;  // pairs between two checks of `stop`: some hundredths of a second
-constexpr double kNarrow = 1e-11;     // share of a segment below which an interval is too short to step into reliably
-constexpr double kParallel = 1e-14;   // slope of a side constraint, relative to its terms, up to which a line is
-                                      // parallel to it
-constexpr std::size_t kShortRow = 4;  // pairs per positive below which pairs are examined one by one
-constexpr std::size_t kPerCell = 16;  // mean number of breakpoints in a cell
-constexpr std::size_t kChunk = 512;   // pairs examined one by one whose breakpoints are computed at once
-
-double tie_at(double value) { return kTie * (1.0 + std::abs(value)); }
-
-struct Segment {
-  double low, high;
-};
+constexpr double kParallel = 1e-14;  // slope of a side constraint, relative to its terms, up to which a line is
+                                     // parallel to it
 
 // Linear side constraints A w <= b that a line can violate, scaled to a size of about 1.
 struct Sides {
@@ -78,57 +63,6 @@ Segment clip(const Sides& sides, std::span<const double> w, std::span<const doub
   return {low, high};
 }
 
-// Return the breakpoint of a pair that is won where ``t * slope >= required``: from there on if the slope is 0 or more,
-// up to there otherwise. It is infinite where the pair is won, or lost, on the whole line.
-[[gnu::always_inline]] inline double breakpoint(double required, double slope) {
-  const double ratio = required / slope, flat = required <= 0.0 ? -kInfinity : kInfinity;
-  return slope != 0.0 ? ratio : flat;
-}
-
-// Write slopes and breakpoints of the pairs of one upper observation to `slope` and `at`; return how many are lost just
-// above `low`.
-LTR_MULTIVERSION std::int64_t row_breakpoints(double f, double g, const double* lower_f, const double* lower_g,
-                                              const double* limit, std::size_t n, double low, double* slope,
-                                              double* at) {
-  std::int64_t lost = 0;
-  for (std::size_t k = 0; k < n; ++k) {
-    slope[k] = g - lower_g[k];
-    at[k] = breakpoint(limit[k] - f + lower_f[k], slope[k]);
-    lost += (at[k] <= low) != (slope[k] >= 0.0);
-  }
-  return lost;
-}
-
-// The same for pairs of any two observations.
-LTR_MULTIVERSION void pair_breakpoints(const double* f, const double* g, const std::int32_t* above,
-                                       const std::int32_t* below, const double* limit, std::size_t n, double* slope,
-                                       double* at) {
-  for (std::size_t q = 0; q < n; ++q) {
-    slope[q] = g[above[q]] - g[below[q]];
-    at[q] = breakpoint(limit[q] - f[above[q]] + f[below[q]], slope[q]);
-  }
-}
-
-// Write the group of each breakpoint: twice its cell, and 1 more where a pair is lost.
-LTR_MULTIVERSION void find_groups(const double* at, const std::int32_t* item, std::size_t n, double low, double scale,
-                                  double last, std::int32_t* group) {
-  for (std::size_t e = 0; e < n; ++e) {
-    const double place = (at[e] - low) * scale;
-    group[e] = 2 * static_cast<std::int32_t>(place < last ? place : last) + (item[e] < 0 ? 1 : 0);
-  }
-}
-
-LTR_MULTIVERSION void gather(const double* values, const std::int32_t* index, std::size_t n, double* gathered) {
-  for (std::size_t k = 0; k < n; ++k) gathered[k] = values[index[k]];
-}
-
-LTR_MULTIVERSION std::int64_t count_lost(double f, const double* lower, const double* limit, double share,
-                                         std::size_t n) {
-  std::int64_t lost = 0;
-  for (std::size_t k = 0; k < n; ++k) lost += lower[k] > f - share * limit[k];
-  return lost;
-}
-
 // sum = x + t y
 LTR_MULTIVERSION void add_multiple(const double* x, double t, const double* y, std::size_t n, double* sum) {
   for (std::size_t i = 0; i < n; ++i) sum[i] = x[i] + t * y[i];
@@ -137,354 +71,6 @@ LTR_MULTIVERSION void add_multiple(const double* x, double t, const double* y, s
 LTR_MULTIVERSION void accumulate(double factor, const double* values, std::size_t n, double* sum) {
   for (std::size_t i = 0; i < n; ++i) sum[i] += factor * values[i];
 }
-
-// The pairs of a problem and its levels, see `ltr.exact.levels`. The pairs of a positive follow each other.
-struct Pairs {
-  std::span<const std::int32_t> above, below;  // observations of each pair
-  std::span<const double> limit;               // score difference from which it is won
-  std::span<const std::int32_t> positive;      // positive that counts it when it is lost
-};
-
-struct Levels {
-  std::span<const std::int64_t> level;  // of each positive
-  std::span<const std::int64_t> start;  // first positive of each level, and the number of positives
-  std::span<const std::int64_t> most_lost, table, counts_at;  // of each level
-  std::span<const double> contribution;
-  std::int64_t counts_size;
-  double shift;
-};
-
-// Computes the statistic from the numbers of pairs that the positives lose, and changes it as pairs change.
-class Counter {
- public:
-  explicit Counter(const Levels& levels)
-      : contribution_(levels.contribution.begin(), levels.contribution.end()),
-        fewer_(static_cast<std::size_t>(levels.counts_size)),
-        shift_(levels.shift) {
-    for (const std::int64_t level : levels.level) {
-      const auto l = static_cast<std::size_t>(level);
-      places_.push_back({levels.table[l], levels.counts_at[l]});
-    }
-    for (std::size_t l = 0; l < levels.table.size(); ++l) {
-      if (levels.counts_at[l] >= 0) shared_.push_back({levels.table[l], levels.counts_at[l], levels.most_lost[l]});
-    }
-    counts_.resize(places_.size());
-  }
-
-  std::size_t positives() const { return places_.size(); }
-  std::span<std::int32_t> counts() { return counts_; }
-
-  // Return the value of `counts` and prepare for changes of them.
-  double value() {
-    std::fill(fewer_.begin(), fewer_.end(), 0);
-    double value = shift_;
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      const Place& place = places_[i];
-      if (place.counts_at < 0) {
-        value += contribution_[static_cast<std::size_t>(place.table + counts_[i])];
-      } else {
-        ++fewer_[static_cast<std::size_t>(place.counts_at + counts_[i] + 1)];
-      }
-    }
-    for (const Shared& shared : shared_) {
-      const double* table = contribution_.data() + shared.table;
-      std::int32_t* fewer = fewer_.data() + shared.counts_at + 1;
-      std::int32_t p = 0;
-      for (std::int64_t m = 0; m <= shared.most_lost; ++m) {
-        for (const std::int32_t end = p + fewer[m]; p < end; ++p) value += table[p + m];
-        fewer[m] = p;
-      }
-    }
-    return value;
-  }
-
-  // Count a pair of positive i as won, or lost, from now on; return by how much the value changes.
-  double win(std::size_t i) {
-    const std::int32_t c = counts_[i]--;
-    std::int64_t here = places_[i].table + c;
-    if (places_[i].counts_at >= 0) here += fewer_[static_cast<std::size_t>(places_[i].counts_at + c)]++;
-    const double* entry = contribution_.data() + here;
-    return entry[-1] - entry[0];
-  }
-
-  double lose(std::size_t i) {
-    const std::int32_t c = ++counts_[i];
-    std::int64_t here = places_[i].table + c;
-    if (places_[i].counts_at >= 0) here += --fewer_[static_cast<std::size_t>(places_[i].counts_at + c)];
-    const double* entry = contribution_.data() + here;
-    return entry[0] - entry[-1];
-  }
-
- private:
-  struct Place {
-    std::int64_t table, counts_at;
-  };
-  struct Shared {  // a level of several positives
-    std::int64_t table, counts_at, most_lost;
-  };
-
-  std::vector<double> contribution_;
-  std::vector<std::int32_t> counts_, fewer_;
-  std::vector<Place> places_;
-  std::vector<Shared> shared_;
-  double shift_;
-};
-
-// Breakpoints on a segment: where, and the positive whose pair changes there: i if the pair is won from there on, else
-// ~i. They are grouped by cells of equal width, and in each cell by whether the pair is won (group 2 cell) or lost
-// (2 cell + 1).
-class Breakpoints {
- public:
-  explicit Breakpoints(std::size_t most)
-      : at_(std::make_unique_for_overwrite<double[]>(most)),
-        grouped_at_(std::make_unique_for_overwrite<double[]>(most)),
-        item_(std::make_unique_for_overwrite<std::int32_t[]>(most)),
-        grouped_item_(std::make_unique_for_overwrite<std::int32_t[]>(most)),
-        group_(std::make_unique_for_overwrite<std::int32_t[]>(most)),
-        start_(std::make_unique_for_overwrite<std::int32_t[]>(2 * (most / kPerCell + 1) + 2)) {}
-
-  void clear() { size_ = 0; }
-  std::size_t cells() const { return cells_; }
-  double at(std::size_t e) const { return grouped_at_[e]; }
-  std::int32_t item(std::size_t e) const { return grouped_item_[e]; }
-  std::size_t start(std::size_t group) const { return static_cast<std::size_t>(start_[group]); }
-
-  // Add those breakpoints of a positive's pairs that are inside the segment.
-  void add(Segment segment, const double* at, const double* slope, std::size_t n, std::int32_t positive) {
-    std::size_t size = size_;
-    for (std::size_t k = 0; k < n; ++k) {  // without branches: they would be mispredicted too often
-      at_[size] = at[k];
-      item_[size] = positive ^ static_cast<std::int32_t>(std::bit_cast<std::int64_t>(slope[k]) >> 63);
-      size += static_cast<std::size_t>((segment.low < at[k]) & (at[k] < segment.high));
-    }
-    size_ = size;
-  }
-
-  void group(Segment segment) {
-    cells_ = size_ / kPerCell + 1;
-    const double scale = static_cast<double>(cells_) / (segment.high - segment.low);
-    find_groups(at_.get(), item_.get(), size_, segment.low, scale, static_cast<double>(cells_) - 1.0, group_.get());
-    std::int32_t* const next = start_.get() + 1;  // where the next breakpoint of a group goes
-    std::fill_n(start_.get(), 2 * cells_ + 2, 0);
-    for (std::size_t e = 0; e < size_; ++e) ++next[static_cast<std::size_t>(group_[e]) + 1];
-    for (std::size_t group = 1; group <= 2 * cells_; ++group) next[group] += next[group - 1];
-    for (std::size_t e = 0; e < size_; ++e) {
-      const auto to = static_cast<std::size_t>(next[group_[e]]++);
-      grouped_at_[to] = at_[e];
-      grouped_item_[to] = item_[e];
-    }
-  }
-
-  // Sort the breakpoints of a group.
-  void sort(std::size_t group) {
-    const std::size_t first = start(group), end = start(group + 1);
-    std::size_t gap = 1;
-    while (3 * gap + 1 < (end - first) / 4) gap = 3 * gap + 1;  // Shell's gaps: breakpoints can crowd in a cell
-    for (; gap >= 1; gap /= 3) {
-      for (std::size_t e = first + gap; e < end; ++e) {
-        const double key = grouped_at_[e];
-        const std::int32_t item = grouped_item_[e];
-        std::size_t to = e;
-        for (; to >= first + gap && grouped_at_[to - gap] > key; to -= gap) {
-          grouped_at_[to] = grouped_at_[to - gap];
-          grouped_item_[to] = grouped_item_[to - gap];
-        }
-        grouped_at_[to] = key;
-        grouped_item_[to] = item;
-      }
-    }
-  }
-
- private:
-  std::unique_ptr<double[]> at_, grouped_at_;
-  std::unique_ptr<std::int32_t[]> item_, grouped_item_, group_, start_;
-  std::size_t size_ = 0, cells_ = 0;
-};
-
-// Searches lines of scores f + t g for their best values.
-class LineSearch {
- public:
-  struct Found {
-    double value, at;
-  };
-
-  LineSearch(const Pairs& pairs, const Levels& levels, Stop stop)
-      : counter_(levels), breakpoints_(pairs.positive.size()), stop_(stop) {
-    if (pairs.positive.size() < kShortRow * counter_.positives()) {
-      above_.assign(pairs.above.begin(), pairs.above.end());
-      lower_.assign(pairs.below.begin(), pairs.below.end());
-      limit_.assign(pairs.limit.begin(), pairs.limit.end());
-      positive_.assign(pairs.positive.begin(), pairs.positive.end());
-    } else {
-      find_rows(pairs);
-    }
-    std::size_t longest = kChunk;
-    for (const Row& row : rows_) longest = std::max(longest, row.size);
-    for (auto* values : {&lower_f_, &lower_g_, &slope_, &at_}) values->resize(longest);
-  }
-
-  // Return the statistic of scores f = X w, with the limits of all pairs multiplied by a share.
-  double value(std::span<const double> f, double share) {
-    const std::span<std::int32_t> counts = counter_.counts();
-    std::fill(counts.begin(), counts.end(), 0);
-    for (std::size_t q = 0; q < positive_.size(); ++q) {
-      const bool lost = f[index(lower_[q])] > f[index(above_[q])] - share * limit_[q];
-      counts[index(positive_[q])] += lost;
-    }
-    const Row* previous = nullptr;
-    for (const Row& row : rows_) {
-      gather_lower(row, previous, f, {});
-      previous = &row;
-      counts[index(row.positive)] += static_cast<std::int32_t>(
-          count_lost(f[index(row.above)], lower_f_.data(), limit_.data() + row.limit, share, row.size));
-    }
-    return counter_.value();
-  }
-
-  // Return the best value of the statistic at scores f + t g over low < t < high, and a t that attains it.
-  //
-  // t is the middle of an interval between breakpoints; of several best intervals one is drawn with probability
-  // proportional to its length. Intervals shorter than a tiny share of the segment are skipped. The answer is (-inf,
-  // low) if the segment is empty, if no value is `least` or more, or if the search was stopped.
-  //
-  // Only some breakpoints need to be sorted. As the value falls with the counts, it is in no interval of a cell above
-  // that with all pairs won that are won in the cell, and none lost. Where this is too low to matter, the pairs that
-  // are lost in the cell follow, in any order, and the next cell is reached.
-  Found search(std::span<const double> f, std::span<const double> g, Segment segment, double least, Random& random) {
-    const Found nothing{-kInfinity, segment.low};
-    if (!(segment.high > segment.low) || stop_.asked() || !examine(f, g, segment)) return nothing;
-    breakpoints_.group(segment);
-    const double narrow = kNarrow * (segment.high - segment.low);
-    Found best = nothing;
-    double value = counter_.value(), last = segment.low, room = 0.0;
-    const auto consider = [&](double following) {
-      const double width = following - last;
-      if (!(width > narrow) || value < least) return;
-      const double tie = tie_at(value);
-      if (value > best.value + tie) {
-        best = {value, 0.5 * (last + following)};
-        room = width;
-      } else if (value > best.value - tie) {
-        room += width;
-        if (random.uniform() * room < width) best.at = 0.5 * (last + following);
-      }
-    };
-    std::size_t unchecked = 0;
-    for (std::size_t cell = 0; cell < breakpoints_.cells(); ++cell) {
-      const std::size_t won = breakpoints_.start(2 * cell), lost = breakpoints_.start(2 * cell + 1);
-      const std::size_t end = breakpoints_.start(2 * cell + 2);
-      unchecked += end - won;
-      if (unchecked > kPoll) {
-        if (stop_.asked()) return nothing;
-        unchecked = 0;
-      }
-      const double before = value;
-      for (std::size_t e = won; e < lost; ++e) value += counter_.win(index(breakpoints_.item(e)));
-      if (value + tie_at(value) < std::max(least, best.value - tie_at(best.value))) {
-        for (std::size_t e = lost; e < end; ++e) value += counter_.lose(index(~breakpoints_.item(e)));
-        continue;
-      }
-      for (std::size_t e = won; e < lost; ++e) counter_.lose(index(breakpoints_.item(e)));
-      value = before;
-      breakpoints_.sort(2 * cell);
-      breakpoints_.sort(2 * cell + 1);
-      for (std::size_t win = won, lose = lost; win < lost || lose < end;) {
-        const bool wins = lose == end || (win < lost && breakpoints_.at(win) <= breakpoints_.at(lose));
-        const std::size_t e = wins ? win++ : lose++;
-        consider(breakpoints_.at(e));
-        value += wins ? counter_.win(index(breakpoints_.item(e))) : counter_.lose(index(~breakpoints_.item(e)));
-        last = breakpoints_.at(e);
-      }
-    }
-    consider(segment.high);
-    return best;
-  }
-
- private:
-  // The pairs of one positive.
-  struct Row {
-    std::int32_t positive, above;
-    std::size_t lower, limit, size;  // where the lower observations and the limits start, and how many there are
-  };
-
-  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-  // Find the pairs of each positive. Positives with the same lower observations, or limits, share them.
-  void find_rows(const Pairs& pairs) {
-    for (std::size_t first = 0, end = 0; first < pairs.positive.size(); first = end) {
-      const std::int32_t positive = pairs.positive[first], above = pairs.above[first];
-      while (end < pairs.positive.size() && pairs.positive[end] == positive) ++end;
-      Row row{positive, above, lower_.size(), limit_.size(), end - first};
-      const auto below = pairs.below.subspan(first, row.size);
-      const auto limit = pairs.limit.subspan(first, row.size);
-      const Row* previous = !rows_.empty() && rows_.back().size == row.size ? &rows_.back() : nullptr;
-      if (previous && std::equal(below.begin(), below.end(), lower_.begin() + offset(previous->lower))) {
-        row.lower = previous->lower;
-      } else {
-        lower_.insert(lower_.end(), below.begin(), below.end());
-      }
-      if (previous && std::equal(limit.begin(), limit.end(), limit_.begin() + offset(previous->limit))) {
-        row.limit = previous->limit;
-      } else {
-        limit_.insert(limit_.end(), limit.begin(), limit.end());
-      }
-      rows_.push_back(row);
-    }
-  }
-
-  static std::ptrdiff_t offset(std::size_t at) { return static_cast<std::ptrdiff_t>(at); }
-
-  void gather_lower(const Row& row, const Row* previous, std::span<const double> f, std::span<const double> g) {
-    if (previous && previous->lower == row.lower) return;
-    gather(f.data(), lower_.data() + row.lower, row.size, lower_f_.data());
-    if (!g.empty()) gather(g.data(), lower_.data() + row.lower, row.size, lower_g_.data());
-  }
-
-  // Find the breakpoints inside the segment, and count the pairs that are lost just above its lower end; return false
-  // if the search was stopped.
-  bool examine(std::span<const double> f, std::span<const double> g, Segment segment) {
-    const std::span<std::int32_t> counts = counter_.counts();
-    std::fill(counts.begin(), counts.end(), 0);
-    breakpoints_.clear();
-    std::size_t unchecked = 0;
-    const auto stopped = [&](std::size_t pairs) {
-      unchecked += pairs;
-      if (unchecked < kPoll) return false;
-      unchecked = 0;
-      return stop_.asked();
-    };
-    for (std::size_t q = 0; q < positive_.size(); q += kChunk) {
-      const std::size_t n = std::min(kChunk, positive_.size() - q);
-      if (stopped(n)) return false;
-      pair_breakpoints(f.data(), g.data(), above_.data() + q, lower_.data() + q, limit_.data() + q, n, slope_.data(),
-                       at_.data());
-      for (std::size_t k = 0; k < n; ++k) {
-        breakpoints_.add(segment, &at_[k], &slope_[k], 1, positive_[q + k]);
-        counts[index(positive_[q + k])] += (at_[k] <= segment.low) != (slope_[k] >= 0.0);
-      }
-    }
-    const Row* previous = nullptr;
-    for (const Row& row : rows_) {
-      if (stopped(row.size)) return false;
-      gather_lower(row, previous, f, g);
-      previous = &row;
-      counts[index(row.positive)] += static_cast<std::int32_t>(
-          row_breakpoints(f[index(row.above)], g[index(row.above)], lower_f_.data(), lower_g_.data(),
-                          limit_.data() + row.limit, row.size, segment.low, slope_.data(), at_.data()));
-      breakpoints_.add(segment, at_.data(), slope_.data(), row.size, row.positive);
-    }
-    return true;
-  }
-
-  Counter counter_;
-  Breakpoints breakpoints_;
-  Stop stop_;
-  std::vector<Row> rows_;                       // or, if positives have few pairs each, no rows but
-  std::vector<std::int32_t> above_, positive_;  // the upper observation and the positive of each pair
-  std::vector<std::int32_t> lower_;
-  std::vector<double> limit_;
-  std::vector<double> lower_f_, lower_g_, slope_, at_;  // of the lower observations, and the pairs, under examination
-};
 
 // A problem but for its pairs.
 struct Shape {
@@ -503,7 +89,7 @@ using Weights = std::vector<double>;
 // Ascends from given weights: along coordinates in random order and along random directions, round after round.
 class Ascent {
  public:
-  Ascent(const Shape& shape, LineSearch&& line_search, Random random)
+  Ascent(const Shape& shape, std::unique_ptr<LineSearch> line_search, Random random)
       : shape_(shape), line_search_(std::move(line_search)), random_(random), order_(d()) {
     for (auto* weights : {&axis_, &corner_, &rest_, &target_, &v_, &direction_}) weights->resize(d());
     for (auto* scores : {&f_, &g_, &others_, &signed_}) scores->resize(n());
@@ -512,11 +98,12 @@ class Ascent {
   // Return the objective at w, with the limits of all pairs multiplied by a share.
   double objective(std::span<const double> w, double share) {
     scores(w, f_);
-    return line_search_.value(f_, share) - shape_.C * priced(w);
+    return line_search_->value(f_, share) - shape_.C * priced(w);
   }
 
-  LineSearch::Found search(std::span<const double> f, std::span<const double> g, Segment segment, double least) {
-    return line_search_.search(f, g, segment, least, random_);
+  LineSearch::Found search(std::span<const double> f, std::span<const double> g, Segment segment, double here,
+                           double least) {
+    return line_search_->search(f, g, segment, here, least, random_);
   }
 
   // Ascend from w, in place, by at most `lines` line searches; return the objective reached and the lines left. With
@@ -608,11 +195,12 @@ class Ascent {
       LineSearch::Found found{};
       const double least = acceptable(std::max(value, best)) + price;
       if (sign == 0.0) {
-        found = search(others_, column, clip(shape_.sides, rest_, axis_, {-1.0, 1.0}), least);
+        found = search(others_, column, clip(shape_.sides, rest_, axis_, {-1.0, 1.0}), w[j], least);
       } else {
         corner_[j] = sign;
         for (std::size_t i = 0; i < n(); ++i) signed_[i] = sign * column[i];
-        found = search(signed_, others_, clip(shape_.sides, corner_, rest_, {0.0, 1.0}), least);
+        const double here = w[j] == sign ? 1.0 : std::numeric_limits<double>::quiet_NaN();
+        found = search(signed_, others_, clip(shape_.sides, corner_, rest_, {0.0, 1.0}), here, least);
       }
       found.value -= price;
       const double tie = tie_at(found.value);
@@ -628,7 +216,7 @@ class Ascent {
     if (shape_.C > 0.0 && shape_.priced[j] != 0 && w[j] != 0.0) {
       const auto [low, high] = clip(shape_.sides, rest_, axis_, {-1.0, 1.0});
       if (low <= 0.0 && 0.0 <= high) {
-        const double found = line_search_.value(others_, 1.0) - shape_.C * partners;
+        const double found = line_search_->value(others_, 1.0) - shape_.C * partners;
         if (found > best) {
           best = found;
           target_ = rest_;
@@ -647,7 +235,7 @@ class Ascent {
     scores(v, g_);
     int kept = 0;  // weights whose price has to be paid all along
     for (std::size_t j = 0; j < d(); ++j) kept += w[j] != 0.0 && v[j] == 0.0 && shape_.priced[j] != 0;
-    const LineSearch::Found found = search(f_, g_, segment, acceptable(value) + shape_.C * kept);
+    const LineSearch::Found found = search(f_, g_, segment, 0.0, acceptable(value) + shape_.C * kept);
     add_multiple(w.data(), found.at, v.data(), d(), target_.data());
     const double reached = found.value - shape_.C * priced(target_);
     if (reached < value - tie_at(value)) return value;
@@ -685,7 +273,7 @@ class Ascent {
   }
 
   Shape shape_;
-  LineSearch line_search_;
+  std::unique_ptr<LineSearch> line_search_;
   Random random_;
   std::size_t at_ = 0, stale_ = 0;  // place in the round, and lines since the last gain
   std::vector<std::size_t> order_;  // of coordinates
@@ -698,86 +286,45 @@ std::vector<T> copy(std::span<const T> values) {
   return {values.begin(), values.end()};
 }
 
-bool indices(std::span<const std::int32_t> values, std::size_t size) {
-  return std::all_of(values.begin(), values.end(),
-                     [=](std::int32_t i) { return i >= 0 && static_cast<std::size_t>(i) < size; });
-}
-
-// Check that no kernel reads past the end of an array of the pairs.
-void check(const Pairs& pairs, std::size_t positives, std::size_t observations) {
-  const std::size_t n = pairs.positive.size();
-  require(pairs.above.size() == n && pairs.below.size() == n && pairs.limit.size() == n, "one entry per pair");
-  require(n < (std::size_t{1} << 31), "fewer pairs");
-  require(indices(pairs.above, observations) && indices(pairs.below, observations), "observations of pairs");
-  require(indices(pairs.positive, positives), "positives of pairs");
-  for (std::size_t q = 1; q < n; ++q) {
-    const bool same = pairs.positive[q - 1] == pairs.positive[q] && pairs.above[q - 1] == pairs.above[q];
-    require(same || pairs.positive[q - 1] < pairs.positive[q], "pairs sorted by positive");
-  }
-}
-
-// The same for the levels.
-void check(const Levels& levels, std::span<const std::int32_t> positive) {
-  const std::size_t n = levels.level.size(), size = levels.table.size();
-  require(levels.most_lost.size() == size && levels.counts_at.size() == size, "one entry per level");
-  require(levels.start.size() == size + 1 && levels.start[0] == 0, "levels of all positives");
-  require(levels.start[size] == static_cast<std::int64_t>(n), "levels of all positives");
-  require(levels.counts_size >= 0, "room for counts");
-  std::vector<std::int64_t> pairs(n);
-  for (const std::int32_t i : positive) ++pairs[static_cast<std::size_t>(i)];
-  std::size_t i = 0;
-  for (std::size_t level = 0; level < size; ++level) {
-    const std::int64_t positives = levels.start[level + 1] - levels.start[level], lost = levels.most_lost[level];
-    const std::int64_t table = levels.table[level], counts_at = levels.counts_at[level];
-    const auto entries = static_cast<std::int64_t>(levels.contribution.size());
-    require(positives > 0 && positives <= static_cast<std::int64_t>(n - i), "levels follow each other");
-    require(lost >= 0 && lost < entries && table >= 0 && table < entries, "statistic tables");
-    require(table + positives - 1 + lost < entries, "statistic tables");
-    require(counts_at >= 0 ? lost + 1 < levels.counts_size && counts_at < levels.counts_size - lost - 1
-                           : counts_at == -1 && positives == 1,
-            "room for counts");
-    for (const auto end = static_cast<std::size_t>(levels.start[level + 1]); i < end; ++i) {
-      require(levels.level[i] == static_cast<std::int64_t>(level) && pairs[i] <= lost, "positives of levels");
-    }
-  }
-}
+// What every ascent reads, as Python hands it over.
+struct Given {
+  Rows<double> columns;
+  double C;
+  Vector<std::uint8_t> priced;
+  bool constrained;
+  Rows<double> A;
+  Vector<double> b;
+  double tolerance;
+  Rows<double> project;
+  std::size_t extra;
+  std::uint64_t seed;
+  Vector<std::uint8_t> stop;
+};
 
 // Keeps the arrays that an ascent reads.
 class Ascents {
  public:
-  Ascents(const Rows<double>& columns, const Vector<std::int32_t>& above, const Vector<std::int32_t>& below,
-          const Vector<double>& limit, const Vector<std::int32_t>& positive, const Vector<std::int64_t>& level,
-          const Vector<std::int64_t>& start, const Vector<std::int64_t>& most_lost, const Vector<double>& contribution,
-          const Vector<std::int64_t>& table, const Vector<std::int64_t>& counts_at, std::int64_t counts_size,
-          double shift, double C, const Vector<std::uint8_t>& priced, bool constrained, const Rows<double>& A,
-          const Vector<double>& b, double tolerance, const Rows<double>& project, std::size_t extra, std::uint64_t seed,
-          Vector<std::uint8_t> stop)
-      : columns_(columns.data(), columns.data() + columns.size()),
-        A_(A.data(), A.data() + A.size()),
-        project_(project.data(), project.data() + project.size()),
-        b_(copy(view(b))),
-        priced_(copy(view(priced))),
-        stop_(std::move(stop)) {
-    const std::size_t d = columns.shape(0), n = columns.shape(1);
-    require(d > 0 && priced.shape(0) == d, "one entry per feature");
-    require(A.shape(0) == b.shape(0) && A.shape(1) == d, "one row per side constraint");
-    require(project.size() == 0 || (project.shape(0) == d && project.shape(1) == d), "projection of weights");
-    require(extra < (std::size_t{1} << 31), "fewer directions");
-    require(stop_.shape(0) == 1, "one flag");
-    const Pairs pairs{view(above), view(below), view(limit), view(positive)};
-    const Levels levels{view(level),     view(start),        view(most_lost), view(table),
-                        view(counts_at), view(contribution), counts_size,     shift};
-    check(pairs, level.shape(0), n);
-    check(levels, pairs.positive);
+  Ascents(const Given& given, const std::function<std::unique_ptr<LineSearch>()>& line_search)
+      : columns_(given.columns.data(), given.columns.data() + given.columns.size()),
+        A_(given.A.data(), given.A.data() + given.A.size()),
+        project_(given.project.data(), given.project.data() + given.project.size()),
+        b_(copy(view(given.b))),
+        priced_(copy(view(given.priced))),
+        stop_(given.stop) {
+    const std::size_t d = given.columns.shape(0), n = given.columns.shape(1);
+    require(d > 0 && given.priced.shape(0) == d, "one entry per feature");
+    require(given.A.shape(0) == b_.size() && given.A.shape(1) == d, "one row per side constraint");
+    require(project_.empty() || (given.project.shape(0) == d && given.project.shape(1) == d), "projection of weights");
+    require(given.extra < (std::size_t{1} << 31), "fewer directions");
     const Shape shape{.columns = {columns_.data(), d, n},
-                      .C = C,
+                      .C = given.C,
                       .priced = priced_,
-                      .constrained = constrained,
-                      .sides = {{A_.data(), b_.size(), d}, b_, tolerance},
+                      .constrained = given.constrained,
+                      .sides = {{A_.data(), b_.size(), d}, b_, given.tolerance},
                       .project = {project_.data(), project_.empty() ? 0 : d, d},
-                      .extra = extra};
+                      .extra = given.extra};
     const nb::gil_scoped_release release;
-    ascent_ = std::make_unique<Ascent>(shape, LineSearch(pairs, levels, Stop(view(stop_))), Random(seed));
+    ascent_ = std::make_unique<Ascent>(shape, line_search(), Random(given.seed));
     d_ = d, n_ = n;
   }
 
@@ -794,10 +341,10 @@ class Ascents {
   }
 
   std::pair<double, double> line_search(const Vector<double>& f, const Vector<double>& g, double low, double high,
-                                        double least) {
+                                        double least, double here) {
     require(f.shape(0) == n_ && g.shape(0) == n_, "one score per observation");
     const nb::gil_scoped_release release;
-    const auto [value, at] = ascent_->search(view(f), view(g), {low, high}, least);
+    const auto [value, at] = ascent_->search(view(f), view(g), {low, high}, here, least);
     return {value, at};
   }
 
@@ -808,6 +355,39 @@ class Ascents {
   std::size_t d_ = 0, n_ = 0;
   std::unique_ptr<Ascent> ascent_;
 };
+
+// Make ascents over listed pairs.
+void over_pairs(Ascents* self, const Rows<double>& columns, const Vector<std::int32_t>& above,
+                const Vector<std::int32_t>& below, const Vector<double>& limit, const Vector<std::int32_t>& positive,
+                const Vector<std::int64_t>& level, const Vector<std::int64_t>& start,
+                const Vector<std::int64_t>& most_lost, const Vector<double>& contribution,
+                const Vector<std::int64_t>& table, const Vector<std::int64_t>& counts_at, std::int64_t counts_size,
+                double shift, double C, const Vector<std::uint8_t>& priced, bool constrained, const Rows<double>& A,
+                const Vector<double>& b, double tolerance, const Rows<double>& project, std::size_t extra,
+                std::uint64_t seed, const Vector<std::uint8_t>& stop) {
+  require(stop.shape(0) == 1, "one flag");
+  const Pairs pairs{view(above), view(below), view(limit), view(positive)};
+  const Levels levels{view(level),     view(start),        view(most_lost), view(table),
+                      view(counts_at), view(contribution), counts_size,     shift};
+  const std::size_t n = columns.shape(1);
+  new (self) Ascents({columns, C, priced, constrained, A, b, tolerance, project, extra, seed, stop},
+                     [&] { return search_pairs(pairs, levels, n, Stop(view(stop))); });
+}
+
+// Make ascents over lists.
+void over_lists(Ascents* self, const Rows<double>& columns, const Vector<std::int32_t>& row,
+                const Vector<double>& offset, const Vector<double>& gain, const Vector<std::uint8_t>& counts,
+                const Vector<std::int64_t>& start, const Vector<double>& weight, const Vector<std::int64_t>& weight_at,
+                double shift, std::size_t threads, double C, const Vector<std::uint8_t>& priced, bool constrained,
+                const Rows<double>& A, const Vector<double>& b, double tolerance, const Rows<double>& project,
+                std::size_t extra, std::uint64_t seed, const Vector<std::uint8_t>& stop) {
+  require(stop.shape(0) == 1, "one flag");
+  const Lists lists{view(row),   view(offset), view(gain),      view(counts),
+                    view(start), view(weight), view(weight_at), shift};
+  const std::size_t n = columns.shape(1);
+  new (self) Ascents({columns, C, priced, constrained, A, b, tolerance, project, extra, seed, stop},
+                     [&] { return search_lists(lists, n, threads, Stop(view(stop))); });
+}
 
 std::pair<double, double> clip_segment(const Rows<double>& A, const Vector<double>& b, double tolerance,
                                        const Vector<double>& w, const Vector<double>& v, double low, double high) {
@@ -825,17 +405,16 @@ void bind_local_search(nb::module_& module) {
              "Return the part of low <= t <= high on which w + t v satisfies the box and A w <= b, up to the tolerance "
              "relative to the size of the terms.");
   nb::class_<Ascents>(module, "Ascents", "Ascents by exact line searches, see `ltr.exact.local_search`.")
-      .def(nb::init<const Rows<double>&, const Vector<std::int32_t>&, const Vector<std::int32_t>&,
-                    const Vector<double>&, const Vector<std::int32_t>&, const Vector<std::int64_t>&,
-                    const Vector<std::int64_t>&, const Vector<std::int64_t>&, const Vector<double>&,
-                    const Vector<std::int64_t>&, const Vector<std::int64_t>&, std::int64_t, double, double,
-                    const Vector<std::uint8_t>&, bool, const Rows<double>&, const Vector<double>&, double,
-                    const Rows<double>&, std::size_t, std::uint64_t, Vector<std::uint8_t>>(),
-           nb::arg("columns"), nb::arg("above"), nb::arg("below"), nb::arg("limit"), nb::arg("positive"),
-           nb::arg("level"), nb::arg("start"), nb::arg("most_lost"), nb::arg("contribution"), nb::arg("table"),
-           nb::arg("counts_at"), nb::arg("counts_size"), nb::arg("shift"), nb::arg("C"), nb::arg("priced"),
-           nb::arg("constrained"), nb::arg("A"), nb::arg("b"), nb::arg("tolerance"), nb::arg("project"),
-           nb::arg("extra"), nb::arg("seed"), nb::arg("stop").noconvert())
+      .def("__init__", &over_pairs, nb::arg("columns"), nb::arg("above"), nb::arg("below"), nb::arg("limit"),
+           nb::arg("positive"), nb::arg("level"), nb::arg("start"), nb::arg("most_lost"), nb::arg("contribution"),
+           nb::arg("table"), nb::arg("counts_at"), nb::arg("counts_size"), nb::arg("shift"), nb::arg("C"),
+           nb::arg("priced"), nb::arg("constrained"), nb::arg("A"), nb::arg("b"), nb::arg("tolerance"),
+           nb::arg("project"), nb::arg("extra"), nb::arg("seed"), nb::arg("stop").noconvert())
+      .def("__init__", &over_lists, nb::arg("columns"), nb::kw_only(), nb::arg("row"), nb::arg("offset"),
+           nb::arg("gain"), nb::arg("counts"), nb::arg("start"), nb::arg("weight"), nb::arg("weight_at"),
+           nb::arg("shift"), nb::arg("threads"), nb::arg("C"), nb::arg("priced"), nb::arg("constrained"), nb::arg("A"),
+           nb::arg("b"), nb::arg("tolerance"), nb::arg("project"), nb::arg("extra"), nb::arg("seed"),
+           nb::arg("stop").noconvert())
       .def(
           "ascend", &Ascents::ascend, nb::arg("w").noconvert(), nb::arg("lines"), nb::arg("resume"),
           "Ascend from w, in place, by at most `lines` line searches; return the objective reached and the lines left. "
@@ -844,7 +423,7 @@ void bind_local_search(nb::module_& module) {
            "Return the objective at w, with the limits of all pairs multiplied by a share.")
       .def(
           "line_search", &Ascents::line_search, nb::arg("f"), nb::arg("g"), nb::arg("low"), nb::arg("high"),
-          nb::arg("least") = -kInfinity,
+          nb::arg("least") = -kInfinity, nb::arg("here") = std::numeric_limits<double>::quiet_NaN(),
           "Return the best value of the statistic at scores f + t g over low < t < high, and a t that attains it; -inf "
           "if no value is `least` or more.");
 }

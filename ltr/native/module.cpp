@@ -5,6 +5,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
   module.doc() = "Compiled kernels of the toolkit.";
+  ltr::bind_arcs(module);
   ltr::bind_cards(module);
   ltr::bind_central(module);
   ltr::bind_local_search(module);
@@ -12,6 +13,7 @@ NB_MODULE(_core, module) {
   ltr::bind_points(module);
   ltr::bind_ranking(module);
   ltr::bind_recorder(module);
+  ltr::bind_scores(module);
   ltr::bind_supports(module);
   ltr::bind_trees(module);
   ltr::bind_weight_space(module);

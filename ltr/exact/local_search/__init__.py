@@ -21,6 +21,7 @@ from ltr.exact.constraints import LinearConstraints, set_fields
 from ltr.exact.problem import FloatArray, IntArray, Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
+from ltr.threads import available_threads
 
 __all__ = ["RESTARTS", "LocalSearch", "SearchBeside", "load_search", "real_value", "search_instead", "search_locally"]
 
@@ -64,7 +65,7 @@ class LocalSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search until the restarts are done or a limit is reached."""
-        search_locally(state, state.limits.time_limit, self.restarts)
+        search_locally(state, state.limits.time_limit, self.restarts, threads=available_threads())
         return Ending(Status.HEURISTIC)
 
 
@@ -73,7 +74,9 @@ def load_search() -> None:
     import ltr.exact.local_search.search  # noqa: F401
 
 
-def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, *, turn: int = 0) -> None:
+def search_locally(
+    state: SolveState, seconds: float, restarts: int = RESTARTS, *, turn: int = 0, threads: int = 1
+) -> None:
     """Offer the state the best weights that a local search finds, starting from the best known.
 
     If the number of non-zero weights is limited, it searches sets of that many features and the free ones, with the
@@ -85,6 +88,7 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
         seconds: time to search.
         restarts: number of ascents after the first.
         turn: index of this search within the solve; each makes other random choices.
+        threads: largest number of threads, which does not change what is found.
 
     Raises:
         Stopped: time is up, or the caller asked the solve to end.
@@ -93,20 +97,22 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
     problem, generator = state.problem, np.random.default_rng([state.limits.seed, turn])
     if problem.integer is not None:  # as much time again is for whole numbers
         seconds = min(seconds, state.remaining / 2)
-    _search_real(state, seconds, restarts, turn, generator)
+    _search_real(state, seconds, restarts, turn, threads, generator)
     if problem.integer is not None:  # the state has the roundings of real weights
         from ltr.exact.local_search.whole_numbers import ascend
 
         ascend(state, time.monotonic() + seconds, generator, max(1, restarts // _EACH))
 
 
-def search_instead(state: SolveState, ending: Ending) -> Ending:
+def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Ending:
     """Search where there will be no proof, in the time that is left; return the ending, which says why there is none.
 
     If it is the time limit that rules a proof out, there are as many restarts as fit it.
     """
     try:
-        search_locally(state, state.remaining, _MANY if ending.status is Status.TIME_LIMIT else RESTARTS)
+        search_locally(
+            state, state.remaining, _MANY if ending.status is Status.TIME_LIMIT else RESTARTS, threads=threads
+        )
     except Stopped as stop:  # the ending says more than that time is up
         if stop.status is not Status.TIME_LIMIT:
             raise
@@ -185,16 +191,18 @@ def real_value(state: SolveState) -> float:
     return max(found.value, state.value)
 
 
-def _search_real(state: SolveState, seconds: float, restarts: int, turn: int, generator: np.random.Generator) -> None:
+def _search_real(
+    state: SolveState, seconds: float, restarts: int, turn: int, threads: int, generator: np.random.Generator
+) -> None:
     """Offer the state what a search for real weights finds."""
     problem = state.problem
     if problem.max_nonzeros is None or problem.max_nonzeros + len(problem.free) >= problem.d:
-        _search(state, np.arange(problem.d), seconds, restarts, turn)
+        _search(state, np.arange(problem.d), seconds, restarts, turn, threads)
         return
     load_search()
     until = time.monotonic() + seconds
     each, X = max(1, restarts // _SUPPORTS), problem.X
-    weights = _search(state, np.arange(problem.d), _SHARE * seconds, each, turn)
+    weights = _search(state, np.arange(problem.d), _SHARE * seconds, each, turn, threads)
     # what each feature contributes to the scores without the limit, from squares that do not overflow
     importance = np.abs(weights) * (X / (np.abs(X).max() or 1.0)).std(axis=0)
     tried: set[tuple[int, ...]] = set()
@@ -204,10 +212,10 @@ def _search_real(state: SolveState, seconds: float, restarts: int, turn: int, ge
         if columns is None or (left <= 0 and k > 0):
             return
         tried.add(tuple(columns.tolist()))
-        _search(state, columns, left / (_SUPPORTS - k), each, turn)
+        _search(state, columns, left / (_SUPPORTS - k), each, turn, threads)
 
 
-def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int, turn: int) -> FloatArray:
+def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int, turn: int, threads: int) -> FloatArray:
     """Search with the weights outside `columns` fixed to 0; offer and return what is found."""
     from ltr.exact.local_search.search import local_search
 
@@ -217,6 +225,12 @@ def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int,
     known += [w for w in state.starts if turn == 0 and not np.array_equal(w, state.weights)]
     starts = [w[columns] / state.problem.reach for w in known if not np.delete(w, columns).any()]
     problem, best, value = _of_columns(state.problem.real, columns), np.zeros(state.problem.d), -math.inf
+
+    def complete(own: FloatArray) -> FloatArray:
+        weights = np.zeros(state.problem.d)
+        weights[columns] = own
+        return weights
+
     patterns = _sign_patterns(state, turn)
     for signs in patterns:
         found = local_search(
@@ -226,10 +240,11 @@ def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int,
             restarts=restarts,
             time_limit=max(min(seconds / len(patterns), state.remaining), 1e-6),
             memory_limit=max(state.memory.left, 1.0) / MEGABYTE,
+            threads=threads,
             should_stop=state.stop_requested,
+            on_better=lambda own: state.offer(complete(own)),
         )
-        weights = np.zeros(state.problem.d)
-        weights[columns] = found.weights
+        weights = complete(found.weights)
         if math.isfinite(found.value):
             state.offer(weights)
         if found.value >= value:

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact.constraints import SIDE_TOLERANCE
-from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
+from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels, RankedItems
 from ltr.exact.linear_program import minimize_linear
 from ltr.exact.problem import Problem
 from ltr.exact.state import Memory
@@ -41,6 +42,10 @@ _ENTRIES = 10_000_000  # of the matrix of that program
 _SHORTEST, _LONGEST = 1e-3, 1.0  # seconds for the program
 _FIRST_STEP, _LAST_STEP = 1.0, 1e-3  # shares of the spread of the scores
 _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
+_FEW = 5_000  # pairs up to which they are listed
+_LISTS, _FLAT = 100, 0.5  # lists, and share of places with the weight of the one below, from which items are quicker
+_PER_ITEM = 8  # pairs that take as long as an item
+_ITEM_BYTES = 500  # of an item, with the pairs of a short list, but for its features
 _BYTES = PAIR_BYTES + 64  # for each pair: its levels, what the kernels keep of it, and breakpoints
 
 
@@ -71,15 +76,18 @@ def local_search(
     restarts: int = 500,
     time_limit: float = 10.0,
     memory_limit: float | None = None,
+    threads: int = 1,
     should_stop: Callable[[], bool] | None = None,
+    on_better: Callable[[FloatArray], object] | None = None,
 ) -> LocalSearchResult:
     """Search for weights with a large objective: ascents from the starts, then from perturbed local optima.
 
     The result is never worse than any start; nor, unless the time limit cuts the search short, than w = 0, than any
-    single feature, or than weights of a linear program that separates short lists of many features. Where pairs are too
-    many for line searches, single features are compared only if there are no starts. Starts that violate the side
-    constraints are first drawn towards the middle of the feasible set. With the same arguments the result is the same,
-    unless the time limit cuts the search short.
+    single feature, or than weights of a linear program that separates short lists of many features. Starts that violate
+    the side constraints are first drawn towards the middle of the feasible set. With the same arguments the result is
+    the same, unless the time limit cuts the search short.
+
+    Many lists, and lists with too many pairs, are searched without pairs (``ltr/native/list_lines.cpp``).
 
     Args:
         problem: a `RerankProblem` or `PairwiseProblem`.
@@ -87,9 +95,12 @@ def local_search(
         starts: weights (d,) to start from, such as those of surrogate rankers.
         restarts: number of ascents after those from the starts.
         time_limit: seconds to search.
-        memory_limit: megabytes that may be added to the process; None is half of what is free. Where the pairs of the
-            problem take more, or too long for a few rounds of line searches, steps are tried by sorting the lists.
+        memory_limit: megabytes that may be added to the process; None is half of what is free. Where even a search
+            without pairs takes more, steps are tried by sorting the lists, and single features are compared only if
+            there are no starts.
+        threads: largest number of threads of a search without pairs; the result does not depend on it.
         should_stop: called several times per second; True ends the search.
+        on_better: called from time to time with the best weights so far, if they are better than those before.
 
     Raises:
         ValueError: restarts below 0, time_limit or memory_limit not above 0, or a start of another length or not
@@ -110,11 +121,10 @@ def local_search(
     if memory_limit is not None and not memory_limit > 0:
         raise ValueError(f"memory_limit must be > 0, got {memory_limit!r}")
     given = [problem.in_box(start) for start in starts]
-    pairs = problem.pair_count
-    soon = pairs <= _MANY or line_search_seconds(problem) <= time_limit
-    fits = pairs <= _MOST and soon and _BYTES * pairs <= Memory(memory_limit).left
     began = time.perf_counter()
-    search = _Search(problem, seed, began + time_limit, pairs, fits)
+    structure = _structure(problem, time_limit, Memory(memory_limit).left)
+    search = _Search(problem, seed, began + time_limit, structure, threads)
+    known = -math.inf
     with ThreadPoolExecutor(1, thread_name_prefix="local-search") as pool:  # the kernels see no signal
         running = pool.submit(search.run, given, restarts)
         try:
@@ -124,6 +134,10 @@ def local_search(
                 if search.interrupted or time.perf_counter() > search.deadline:
                     search.stop()
                     wait([running])
+                value, weights = search.best
+                if on_better is not None and value > known:
+                    known = value
+                    on_better(weights)
         except KeyboardInterrupt:
             search.interrupted = True
         finally:
@@ -133,6 +147,28 @@ def local_search(
     return LocalSearchResult(weights, value, search.lines, time.perf_counter() - began, search.interrupted)
 
 
+class _Structure(NamedTuple):
+    """What line searches work on: listed pairs, the items of lists, or none for lack of memory; and its size."""
+
+    kind: Literal["pairs", "items", "none"]
+    work: int
+
+
+def _structure(problem: Problem, time_limit: float, memory: float) -> _Structure:
+    """Return what line searches are to work on within these limits, in seconds and bytes."""
+    pairs = problem.pair_count
+    soon = pairs <= _MANY or line_search_seconds(problem) <= time_limit
+    fits = pairs <= _MOST and soon and _BYTES * pairs <= memory
+    enough = problem.n * (16 * problem.d + _ITEM_BYTES) <= memory  # features are copied twice
+    items = problem.ranked_items() if enough and (not fits or pairs > _FEW) else None
+    if items is not None:
+        # many lists, or cutoffs that make most places equal
+        flat = len(items.weight_at) > _LISTS or (np.diff(items.weight) == 0).mean() > _FLAT
+        if not fits or flat:
+            return _Structure("items", _PER_ITEM * len(items.row))
+    return _Structure("pairs", pairs) if fits else _Structure("none", 0)
+
+
 class _Over(Exception):  # noqa: N818 - a request, not an error
     """Raised when the search has to end."""
 
@@ -140,7 +176,7 @@ class _Over(Exception):  # noqa: N818 - a request, not an error
 class _Search:
     """State of one run: the incumbent, the elites, the clock; it ends at the value of a perfect ranking."""
 
-    def __init__(self, problem: Problem, seed: int, deadline: float, pairs: int, fits: bool) -> None:
+    def __init__(self, problem: Problem, seed: int, deadline: float, structure: _Structure, threads: int) -> None:
         self.problem, self.deadline = problem, deadline
         self.rng = np.random.default_rng(seed)
         self._seed = int(self.rng.integers(0, 2**63))
@@ -150,7 +186,7 @@ class _Search:
         self.enough = perfect - 1e-12 * abs(perfect)
         self.best: tuple[float, FloatArray] = (-math.inf, np.zeros(problem.d))
         self.elites: list[tuple[float, FloatArray]] = []
-        self._pairs, self._fits = pairs, fits
+        self._structure, self._threads = structure, threads
         self._stop = np.zeros(1, dtype=np.uint8)
         self._sides = _sides_of(problem)
         # a point in the middle of the feasible set, and the projection on directions that keep equality constraints
@@ -181,16 +217,21 @@ class _Search:
         for w in starts:
             self._offer(w)
         self._check()
-        if self._fits:
+        if self._structure.kind == "pairs":
             levels = self.problem.levels(self._check)
-            self._ascents = new_ascents(
-                self.problem, levels, seed=self._seed, sides=self._sides, project=self._project, stop=self._stop
-            )
+            self._ascents = self._new_ascents(levels)
             separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
             if separating is not None:
                 starts.append(self._feasible_towards(to_surface(separating)))
                 self._offer(starts[-1])
             starts.append(self._try_simple(self._at_most))
+        elif self._structure.kind == "items":
+            items = self.problem.ranked_items()
+            assert items is not None
+            self._ascents = self._new_ascents(items)
+            for w in starts:  # to compare single features takes longer than to improve what is given
+                self._ascend(w)
+            starts = [self._try_simple(self._at_most), self._feasible_towards(to_surface(regression(self.problem)))]
         else:
             starts = starts or [self._try_simple(self._offer)]
             starts.append(self._feasible_towards(to_surface(regression(self.problem))))
@@ -210,6 +251,17 @@ class _Search:
                 if value >= here[0] - 1e-9:
                     here = (value, w)  # the same value elsewhere: a walk on the plateau
             self._check()
+
+    def _new_ascents(self, structure: Levels | RankedItems) -> Ascents:
+        return new_ascents(
+            self.problem,
+            structure,
+            seed=self._seed,
+            sides=self._sides,
+            project=self._project,
+            threads=self._threads,
+            stop=self._stop,
+        )
 
     def _try_simple(self, promise: Callable[[FloatArray], float]) -> FloatArray:
         """Offer w = 0, each feature alone with either sign, and the mean difference of the pairs; return the best.
@@ -232,17 +284,19 @@ class _Search:
 
     def _ascend(self, w: FloatArray) -> float:
         """Ascend from w, in place; return the objective reached, as the kernels compute it."""
-        value = self._ascend_lines(w) if self._fits else self._ascend_steps(w)
+        value = self._ascend_steps(w) if self._structure.kind == "none" else self._ascend_lines(w)
         if all(abs(value - other) > 1e-9 for other, _ in self.elites):
             self.elites = sorted([*self.elites, (value, w.copy())], key=lambda e: -e[0])[:_ELITES]
         return value
 
     def _ascend_lines(self, w: FloatArray) -> float:
         """Ascend by exact line searches."""
-        budget = max(1, _WORK // max(1, self._pairs))
+        budget = max(1, _WORK // max(1, self._structure.work))
         value, left = self._ascents.ascend(w, budget, resume=False)
         self.lines += budget - left
         while left == 0 and not self._over():
+            if value > self.best[0] + 1e-9 * abs(value):
+                self._offer(w)
             value, left = self._ascents.ascend(w, budget, resume=True)
             self.lines += budget - left
         if value > self.best[0] - 1e-9:
@@ -398,54 +452,51 @@ def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, NDArr
 
 def new_ascents(
     problem: Problem,
-    levels: Levels,
+    structure: Levels | RankedItems,
     *,
     seed: int,
     sides: tuple[FloatArray, FloatArray] | None = None,
     project: FloatArray | None = None,
     extra: int = _EXTRA,
+    threads: int = 1,
     stop: NDArray[np.uint8] | None = None,
 ) -> Ascents:
     """Return ascents on a problem.
 
     Args:
         problem: problem whose features, price, margin and free columns are used.
-        levels: the levels of this problem.
+        structure: the levels of this problem, or its items: then no pairs are listed, and a line of long lists is
+            searched by steps.
         seed: seed of the random choices.
         sides: side constraints A w <= b that a line can violate, scaled to a size of about 1; None for all.
         project: orthogonal projection on the directions that keep the equality constraints, (d, d); (0, 0) or None if
             there are none.
         extra: number of random directions per round.
+        threads: largest number of threads that examine items; what is found does not depend on it.
         stop: set to 1 from another thread to end a line search early, without a result, (1,).
     """
     A, b = _sides_of(problem) if sides is None else sides
     with np.errstate(over="ignore"):  # infinity will do: either is beyond all score differences
-        limit = problem.margin * levels.steps.astype(np.float64)
-    return Ascents(
-        columns=problem.X.T,
-        above=levels.above,
-        below=levels.below,
-        limit=limit,
-        positive=levels.positive,
-        level=levels.level,
-        start=levels.start,
-        most_lost=levels.most_lost,
-        contribution=levels.contribution,
-        table=levels.table,
-        counts_at=levels.counts_at,
-        counts_size=levels.counts_size,
-        shift=levels.shift,
-        C=problem.C,
-        priced=problem.counted.astype(np.uint8),
-        constrained=problem.constraints is not None,
-        A=A,
-        b=b,
-        tolerance=SIDE_TOLERANCE,
-        project=np.zeros((0, 0)) if project is None else project,
-        extra=extra,
-        seed=seed,
-        stop=np.zeros(1, dtype=np.uint8) if stop is None else stop,
-    )
+        limit = problem.margin * structure.steps.astype(np.float64)
+    common: dict[str, Any] = {
+        "columns": problem.X.T,
+        "shift": structure.shift,
+        "C": problem.C,
+        "priced": problem.counted.astype(np.uint8),
+        "constrained": problem.constraints is not None,
+        "A": A,
+        "b": b,
+        "tolerance": SIDE_TOLERANCE,
+        "project": np.zeros((0, 0)) if project is None else project,
+        "extra": extra,
+        "seed": seed,
+        "stop": np.zeros(1, dtype=np.uint8) if stop is None else stop,
+    }
+    left_out = ("steps", "shift", "observation")
+    own = {name: values for name, values in structure._asdict().items() if name not in left_out}
+    if isinstance(structure, RankedItems):
+        return Ascents(offset=limit, threads=threads, **own, **common)
+    return Ascents(limit=limit, **own, **common)
 
 
 def _sides_of(problem: Problem) -> tuple[FloatArray, FloatArray]:

@@ -47,6 +47,10 @@ __all__ = ["WeightSpaceSearch"]
 
 _LONGEST_SEARCH = 0.1  # seconds before the first boxes, on short lists; more follow between cutoffs
 _RESTARTS = 30
+_FEW_PAIRS, _SECONDS_PER_ROW = (
+    10_000,
+    2e-6,
+)  # pairs up to which two columns are searched by boxes; of local search first
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,8 @@ class WeightSpaceSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
+        from ltr.exact.arcs import apply_to as arcs_apply_to
+        from ltr.exact.arcs import search_arcs
         from ltr.exact.local_search.search import line_search_seconds
         from ltr.exact.points import search_points
         from ltr.exact.weight_space.search import out_of_reach, prove
@@ -137,9 +143,18 @@ class WeightSpaceSearch:
             search_briefly()
             if (ending := search_points(state, threads)) is not None:
                 return ending
-        if (ending := out_of_reach(state)) is not None:
+        ending, plain = out_of_reach(state), self.coordinates is None and self.configure is None
+        if plain and (ending is not None or problem.pair_count > _FEW_PAIRS) and arcs_apply_to(problem, state, threads):
+            if share > 0:
+                seconds = _LONGEST_SEARCH + _SECONDS_PER_ROW * problem.n
+                search_locally(state, min(share * state.limits.time_limit, seconds), _RESTARTS, threads=threads)
+            of_arcs = search_arcs(state, threads)
+            if of_arcs.status is not Status.INEXACT:
+                return of_arcs
+            ending = ending and of_arcs  # boxes may decide what is left, if they can
+        if ending is not None:
             if sides is None or sides.linear:
-                search_instead(state, ending)
+                search_instead(state, ending, threads)
             return ending
         if problem.integer is None:
             search_briefly()
