@@ -301,9 +301,9 @@ def test_the_defaults_suit_a_graded_file(graded, capsys):
     assert main(["run", "letor.toml", "--quiet"]) == 0
     config = load_config("runs/letor/config.toml")
     assert (config.surrogate.losses, config.baselines.methods, config.base) == ((), ("auto",), "auto")
-    assert config.statistics.report == ("dcg", "mrr")
+    assert config.statistics.report == ("dcg@10", "mrr")
     table = capsys.readouterr().out
-    assert "test ndcg" in table
+    assert "test ndcg@10" in table
     assert main(["run", "letor.toml", "--quiet"]) == 0  # the same run goes on
     assert capsys.readouterr().out == table
     assert main(["run", "runs/letor/config.toml", "name=letor", "--quiet"]) == 0  # and by its resolved config, too

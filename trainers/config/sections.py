@@ -834,8 +834,8 @@ class StatisticsConfig(Section):
 
     report: Several[Statistic] = option(
         ("dcg", "auc"),
-        "statistics to report beside those of the exact stage and the card; the default for graded labels is dcg and "
-        "mrr",
+        "statistics to report beside those of the exact stage and the card; the default for graded labels is dcg@10 "
+        "and mrr",
     )
     gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
     empty: Literal["skip", 0, 1] = option(

@@ -90,7 +90,7 @@ def check_glimpsed(config: Config, known: Glimpsed) -> None:
 
 def follow_labels(config: Config, labels: Labels) -> Config:
     """Return the config with defaults that suit the labels; what the user set stays as it is."""
-    found = {"statistics.report": ("dcg", "mrr")} if labels.graded else {}
+    found = {"statistics.report": ("dcg@10", "mrr")} if labels.graded else {}
     for key in unset_following(config) & set(found):
         section, _, field = key.partition(".")
         changed = getattr(config, section).model_copy(update={field: found[key]})
