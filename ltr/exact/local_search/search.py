@@ -45,7 +45,7 @@ _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 _FEW = 5_000  # pairs up to which they are listed
 _LISTS, _FLAT = 100, 0.5  # lists, and share of places with the weight of the one below, from which items are quicker
 _PER_ITEM = 8  # pairs that take as long as an item
-_ITEM_BYTES = 500  # of an item, with the pairs of a short list, but for its features
+_ITEM_BYTES = 1500  # of an item but for its features: pairs of short lists, and the changes along a line
 _BYTES = PAIR_BYTES + 64  # for each pair: its levels, what the kernels keep of it, and breakpoints
 
 
