@@ -285,8 +285,10 @@ class ListLines : public LineSearch {
       chunk.changes.clear();
       chunk.value = scratch.pairs = 0.0;
       if (failed.load(std::memory_order_relaxed)) return;
-      for (std::size_t l = chunk.begin; l < chunk.end; ++l)
-        chunk.value += scan_list(lists_[l], f, g, segment, scratch, chunk.changes).low;
+      chunk.value = scan_short(chunk, f, g, segment, scratch, chunk.changes);
+      for (std::size_t l = chunk.begin; l < chunk.end; ++l) {
+        if (lists_[l].items > kShort) chunk.value += scan_list(lists_[l], f, g, segment, scratch, chunk.changes).low;
+      }
       chunk.pairs = scratch.pairs;
       if (stop_.asked() || chunk.pairs > most_pairs_) failed.store(true, std::memory_order_relaxed);
     });
