@@ -226,7 +226,7 @@ class Problem:
         """Least size of the weight of a required column."""
         return LEAST_REQUIRED if self.integer is None else 1.0
 
-    @property
+    @cached_property
     def pair_count(self) -> int:
         """Number of pairs, counted without listing them."""
         return int(self.appearances()[0].sum())

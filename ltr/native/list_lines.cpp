@@ -29,8 +29,8 @@ constexpr std::size_t kBlock = 512;      // pairs of short lists whose crossings
 constexpr std::size_t kChunk = 4096;     // items of lists that one thread examines without a break
 constexpr std::size_t kShared = 20'000;  // items from which several threads examine them
 constexpr std::size_t kPerCell = 16;     // mean number of changes in a cell
-constexpr double kMostPairs = 5e7;       // pairs that are examined along a line: a tenth of a second
-constexpr double kPiece = 2000.0;        // pairs up to which a segment is not halved
+constexpr double kPairsPerItem = 40.0, kFewPairs = 1e6, kManyPairs = 1e7;  // pairs examined along a line, at most
+constexpr double kPiece = 2000.0;                                          // pairs up to which a segment is not halved
 constexpr int kHalvings = 16;
 constexpr std::size_t kInserted = 24;  // crossings that are sorted by insertion
 constexpr int kDoublings = 6, kRetries = 3;
@@ -150,7 +150,7 @@ class ListLines : public LineSearch {
       }
       if (!filtered(list)) pairs += static_cast<double>(list.count()) * static_cast<double>(list.paid_end - list.paid);
       if (chunks_.empty() || chunks_.back().items_end - chunks_.back().first >= kChunk) {
-        chunks_.push_back({lists_.size(), 0, list.first, 0, 0.0, {}, {}, {}, {}});
+        chunks_.push_back({lists_.size(), 0, list.first, 0, 0.0, 0.0, {}, {}, {}, {}});
       }
       Chunk& chunk = chunks_.back();
       items_ += list.items;
@@ -158,7 +158,8 @@ class ListLines : public LineSearch {
       lists_.push_back(list);
       chunk.end = lists_.size(), chunk.items_end = end;
     }
-    coarse_ = pairs > kMostPairs;
+    most_pairs_ = std::clamp(kPairsPerItem * static_cast<double>(items_), kFewPairs, kManyPairs);
+    coarse_ = pairs > most_pairs_;
     others_ = items_ >= kShared && threads > 1 ? threads - 1 : 0;
     scratch_.resize(others_ + 1);
   }
@@ -193,7 +194,7 @@ class ListLines : public LineSearch {
   // Some lists that follow each other, examined by one thread.
   struct Chunk {
     std::size_t begin, end, first, items_end;  // lists, items
-    double value;
+    double value, pairs;
     std::vector<Change> changes;
     std::vector<PaidItem> paid;            // of short lists, and
     std::vector<std::int32_t> own, other;  // the items of their pairs, from the first of the chunk on
@@ -280,16 +281,20 @@ class ListLines : public LineSearch {
   // stopped or takes too long.
   bool scan(std::span<const double> f, std::span<const double> g, Segment segment) {
     std::atomic<bool> failed{false};
-    for (Scratch& scratch : scratch_) scratch.pairs = 0.0;
     share_chunks([&](Chunk& chunk, Scratch& scratch) {
       chunk.changes.clear();
-      chunk.value = 0.0;
+      chunk.value = scratch.pairs = 0.0;
       if (failed.load(std::memory_order_relaxed)) return;
-      for (std::size_t l = chunk.begin; l < chunk.end; ++l)
-        chunk.value += scan_list(lists_[l], f, g, segment, scratch, chunk.changes).low;
-      if (stop_.asked() || scratch.pairs > kMostPairs) failed.store(true, std::memory_order_relaxed);
+      chunk.value = scan_short(chunk, f, g, segment, scratch, chunk.changes);
+      for (std::size_t l = chunk.begin; l < chunk.end; ++l) {
+        if (lists_[l].items > kShort) chunk.value += scan_list(lists_[l], f, g, segment, scratch, chunk.changes).low;
+      }
+      chunk.pairs = scratch.pairs;
+      if (stop_.asked() || chunk.pairs > most_pairs_) failed.store(true, std::memory_order_relaxed);
     });
-    return !failed.load();
+    double pairs = 0.0;
+    for (const Chunk& chunk : chunks_) pairs += chunk.pairs;
+    return !failed.load() && pairs <= most_pairs_;
   }
 
   Ends scan_list(const OneList& list, std::span<const double> f, std::span<const double> g, Segment segment,
@@ -350,7 +355,7 @@ class ListLines : public LineSearch {
     const double items = static_cast<double>(left.size() + left_paid.size());
     // halving again is worth it while it takes items away
     const bool whole = pairs <= kPiece || pairs <= 8.0 * items || level + 1 >= kHalvings || pairs > 0.9 * pairs_before;
-    if (whole || scratch.pairs > kMostPairs) {
+    if (whole || scratch.pairs > most_pairs_) {
       const Ends ends = examine(list, segment, left, left_paid, scratch, changes);
       return {ends.low + dropped, ends.high + dropped};
     }
@@ -367,10 +372,10 @@ class ListLines : public LineSearch {
                std::vector<Change>& changes) const {
     const std::size_t n = counted.size();
     scratch.pairs += static_cast<double>(n) * static_cast<double>(paid.size());
-    if (scratch.pairs > kMostPairs) return {};
+    if (scratch.pairs > most_pairs_) return {};
     scratch.reserve(n);
     Ends ends;
-    for (std::size_t p = 0; p < paid.size(); ++p) {
+    for (std::size_t p = 0; p < paid.size() && !stop_.asked(); ++p) {
       cross_with_one(counted.f.data(), counted.g.data(), counted.item.data(), n, paid.f[p], paid.g[p], paid.item[p],
                      scratch.at.data(), scratch.turn.data());
       const Ends own = walk(list, paid.item[p], scratch.at.data(), scratch.turn.data(), n, segment, scratch, changes);
@@ -587,6 +592,7 @@ class ListLines : public LineSearch {
   std::vector<std::int32_t> counted_, paid_;  // items that count, and items with a gain, list by list
   std::vector<Chunk> chunks_;
   std::size_t items_ = 0, others_ = 0;
+  double most_pairs_ = 0.0;
   bool coarse_ = false;  // whether a line has too many breakpoints
   double step_ = kFirstStep;
   std::vector<Scratch> scratch_;

@@ -305,7 +305,7 @@ struct Given {
 class Ascents {
  public:
   Ascents(const Given& given, const std::function<std::unique_ptr<LineSearch>()>& line_search)
-      : columns_(given.columns.data(), given.columns.data() + given.columns.size()),
+      : columns_(given.columns),
         A_(given.A.data(), given.A.data() + given.A.size()),
         project_(given.project.data(), given.project.data() + given.project.size()),
         b_(copy(view(given.b))),
@@ -349,7 +349,8 @@ class Ascents {
   }
 
  private:
-  std::vector<double> columns_, A_, project_, b_;
+  Rows<double> columns_;  // kept as they are: there may be many
+  std::vector<double> A_, project_, b_;
   std::vector<std::uint8_t> priced_;
   Vector<std::uint8_t> stop_;
   std::size_t d_ = 0, n_ = 0;

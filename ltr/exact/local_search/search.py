@@ -45,7 +45,7 @@ _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 _FEW = 5_000  # pairs up to which they are listed
 _LISTS, _FLAT = 100, 0.5  # lists, and share of places with the weight of the one below, from which items are quicker
 _PER_ITEM = 8  # pairs that take as long as an item
-_ITEM_BYTES = 500  # of an item, with the pairs of a short list, but for its features
+_ITEM_BYTES = 1500  # of an item but for its features: pairs of short lists, and the changes along a line
 _BYTES = PAIR_BYTES + 64  # for each pair: its levels, what the kernels keep of it, and breakpoints
 
 
@@ -152,6 +152,7 @@ class _Structure(NamedTuple):
 
     kind: Literal["pairs", "items", "none"]
     work: int
+    items: RankedItems | None = None
 
 
 def _structure(problem: Problem, time_limit: float, memory: float) -> _Structure:
@@ -159,13 +160,13 @@ def _structure(problem: Problem, time_limit: float, memory: float) -> _Structure
     pairs = problem.pair_count
     soon = pairs <= _MANY or line_search_seconds(problem) <= time_limit
     fits = pairs <= _MOST and soon and _BYTES * pairs <= memory
-    enough = problem.n * (16 * problem.d + _ITEM_BYTES) <= memory  # features are copied twice
+    enough = problem.n * (8 * problem.d + _ITEM_BYTES) <= memory
     items = problem.ranked_items() if enough and (not fits or pairs > _FEW) else None
     if items is not None:
         # many lists, or cutoffs that make most places equal
         flat = len(items.weight_at) > _LISTS or (np.diff(items.weight) == 0).mean() > _FLAT
         if not fits or flat:
-            return _Structure("items", _PER_ITEM * len(items.row))
+            return _Structure("items", _PER_ITEM * len(items.row), items)
     return _Structure("pairs", pairs) if fits else _Structure("none", 0)
 
 
@@ -225,10 +226,8 @@ class _Search:
                 starts.append(self._feasible_towards(to_surface(separating)))
                 self._offer(starts[-1])
             starts.append(self._try_simple(self._at_most))
-        elif self._structure.kind == "items":
-            items = self.problem.ranked_items()
-            assert items is not None
-            self._ascents = self._new_ascents(items)
+        elif self._structure.items is not None:
+            self._ascents = self._new_ascents(self._structure.items)
             for w in starts:  # to compare single features takes longer than to improve what is given
                 self._ascend(w)
             starts = [self._try_simple(self._at_most), self._feasible_towards(to_surface(regression(self.problem)))]
