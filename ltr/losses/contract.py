@@ -72,7 +72,7 @@ class RankingLoss(nn.Module, abc.ABC):
     """Length of lists up to which the loss works on all their pairs, which is faster for short lists."""
     few: ClassVar[int] = 500_000
     """Number of pairs of all lists together up to which the loss also does so for longer lists."""
-    few_on_gpu: ClassVar[int] = 30_000_000
+    few_on_gpu: ClassVar[int] = 64_000_000
     """The same on a GPU, which takes longer to start the many steps of other ways than to visit so many pairs."""
 
     def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
