@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 
 from ltr.rankers import LogisticRegressionRanker, Ranker, make_ranker
-from ltr.rankers.base import linear_scores
+from ltr.rankers.inputs import linear_scores
 
 
 def problem(seed=0, n=120, d=4):

@@ -36,8 +36,8 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.base import linear_scores
 from ltr.rankers.exact import TopLists
+from ltr.rankers.inputs import linear_scores
 from ltr.statistics import RankStatistic
 from tests.tiers import examples
 from tests.two_stages import exact, two_stage
@@ -456,7 +456,7 @@ def test_neither_the_order_of_rows_nor_the_type_of_ids_matters(ranker):
 
 
 @pytest.mark.parametrize(
-    "make", [ExactRanker, lambda **options: TwoStageRanker(exact=ExactRanker(**options), choose=False)]
+    "make", [ExactRanker, lambda **options: TwoStageRanker("ranknet", ExactRanker(**options), choose=False)]
 )
 def test_a_fit_with_a_node_limit_is_reproducible(make):
     X, y = one_list(n=80, d=5)

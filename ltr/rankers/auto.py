@@ -59,15 +59,7 @@ from ltr.data.dataset import Features, checked_queries, checked_weights, labels_
 from ltr.data.similar import similar_rows
 from ltr.demands import Demands
 from ltr.losses import ranknet_loss
-from ltr.rankers.base import (
-    FloatArray,
-    IntArray,
-    Qid,
-    Ranker,
-    all_or_nothing,
-    labels_and_lists,
-    weights_for_losses,
-)
+from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration_of_repeats
 from ltr.rankers.choice import Fold, Rows, compare, folds_of, labels_in_lists, places
@@ -82,6 +74,7 @@ from ltr.rankers.estimators import (
     scores_of,
 )
 from ltr.rankers.foreign import rows_to_fit
+from ltr.rankers.inputs import labels_and_lists, weights_for_losses
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName

@@ -9,16 +9,15 @@ from pathlib import Path
 from types import EllipsisType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
 
-import narwhals.stable.v2 as narwhals
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, _safe_indexing
-from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from ltr.checks import by_piece, check_whole, doubles, one_of, pieces
+from ltr.checks import by_piece, check_whole, doubles, one_of
 from ltr.data.dataset import (
     Features,
     checked_features,
@@ -28,10 +27,8 @@ from ltr.data.dataset import (
     checked_weights,
     labels_agree,
 )
-from ltr.data.forms import NumberForm
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
-from ltr.data.tables import features_of
 from ltr.data.times import checked_times
 from ltr.files import write_atomic
 from ltr.lists import numbered, split_weights
@@ -41,6 +38,7 @@ from ltr.rankers.calibration import Calibration, fit_calibration
 from ltr.rankers.choice import PartScores, parts_of
 from ltr.rankers.explanation import RESERVED, Explanation, summed
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
+from ltr.rankers.inputs import column_names, columns_by_name, labels_and_lists
 from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import html_view, list_figure, ranked_frame, rows_from_the_top
 from ltr.ranks import GainName
@@ -56,6 +54,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Qid = ArrayLike | EllipsisType | None
 """The list of each row; None where all rows are one list, and ``...``, the default, where nothing is said."""
+_AS_IS: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound="Ranker")
 _Result = TypeVar("_Result")
@@ -920,124 +919,3 @@ def fit_to(
             options[name] = values[rows]
     ranker.fit(_safe_indexing(X, rows), labels[rows], **options)
     return ranker
-
-
-def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any library, or an array)
-    """Return the names of a data frame's columns; None for anything else, and for columns that have numbers as names.
-
-    Raises:
-        ValueError: two columns of one name.
-
-    Examples:
-        >>> import pandas as pd
-        >>> column_names(pd.DataFrame({"age": [1], "dose": [2]})), column_names([[1, 2]])
-        (['age', 'dose'], None)
-    """
-    if not narwhals.dependencies.is_into_dataframe(X):
-        return None
-    try:
-        names = list(narwhals.from_native(X).columns)
-    except narwhals.exceptions.DuplicateError:
-        names = list(checked_names([str(name) for name in X.columns], "X"))
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
-_AS_IS: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
-
-
-def columns_by_name(X: Any, names: Sequence[str], *, missing: bool = False) -> Features:  # noqa: ANN401
-    """Return the columns of a frame that have these names, (n, d): float32 where that is their common type.
-
-    Args:
-        X: a frame of any library; a column may hold numbers as text.
-        names: names of the columns.
-        missing: whether values may be missing or infinite, in columns of numbers.
-
-    Raises:
-        ValueError: a column that is missing or holds something else.
-    """
-    frame = narwhals.from_native(X, eager_only=True)
-    if absent := [name for name in names if name not in frame.columns]:
-        shown = ", ".join(frame.columns[:20]) + (", ..." if len(frame.columns) > 20 else "")
-        lacking = f"column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))}"
-        raise ValueError(f"X must have the {lacking}, which the ranker was fitted with; it has {shown}")
-    types = [frame.schema[name] for name in names]
-    if all(kind.is_numeric() or kind == narwhals.Boolean for kind in types):  # others are read cell by cell
-        features: Any = _one_block(X, names)
-        if features is None:
-            single = narwhals.Float32 in types and set(types) <= _SINGLES
-            features = np.empty((len(frame), len(names)), dtype=np.float32 if single else np.float64)
-            kind = narwhals.Float32 if single else narwhals.Float64
-            for begin in range(0, len(names), _COLUMNS):
-                some = [frame[name].cast(kind).to_numpy() for name in names[begin : begin + _COLUMNS]]
-                for rows in pieces(len(frame)):
-                    for j, column in enumerate(some, start=begin):
-                        features[rows, j] = column[rows]
-        return features if missing else checked_features(features, list(names), "X")
-    return features_of({name: frame[name].to_native() for name in names}, "X", list(names), NumberForm("."))
-
-
-_COLUMNS = 16  # of a frame that are put into a matrix at a time, which are a line of a processor's cache
-_SINGLES = {narwhals.Float32, narwhals.Boolean, narwhals.Int8, narwhals.UInt8, narwhals.Int16, narwhals.UInt16}
-
-
-def _one_block(X: Any, names: Sequence[str]) -> Features | None:  # noqa: ANN401
-    """Return the matrix in which a pandas frame has exactly these columns; None where it has none."""
-    if not narwhals.dependencies.is_pandas_dataframe(X) or list(X.columns) != list(names):
-        return None
-    kinds = set(X.dtypes)
-    if kinds not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
-        return None
-    matrix = X.to_numpy(copy=False)
-    return matrix if matrix.flags.c_contiguous else None
-
-
-def linear_scores(features: Features, weights: FloatArray) -> FloatArray:
-    """Return ``X w`` summed column by column, (n,): equal rows get equal scores, whatever rows are around them.
-
-    A matrix product promises no such thing, and ties decide rank statistics.
-
-    Examples:
-        >>> linear_scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0])).tolist()
-        [-1.0, -1.0]
-    """
-    scores = np.zeros(len(features))
-    for column, weight in zip(features.T, weights, strict=True):
-        scores += column * weight
-    return scores
-
-
-def labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[FloatArray, IntArray | None]:
-    """Return labels, which must be finite and >= 0, as float64 and the number of each row's list, both (n,)."""
-    given = column_or_1d(y, warn=True)
-    try:
-        labels = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"y must hold numbers >= 0, got an array of {given.dtype}") from None
-    if labels.shape != (n,):
-        raise ValueError(f"y must have one label per row of X ({n}), got shape {labels.shape}")
-    wrong = ~(np.isfinite(labels) & (labels >= 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"y must hold finite labels >= 0, 0 and 1 or graded, got {labels[row]:g} in row {row + 1}")
-    return labels, None if qid is None else checked_queries(qid, n)[0]
-
-
-def weights_for_losses(
-    weights: FloatArray | None, lists: IntArray | None, labels: NDArray[Any]
-) -> dict[str, torch.Tensor]:
-    """Return lists and weights of rows as the keywords ``qid``, ``weight`` and ``list_weight`` of a loss.
-
-    Examples:
-        >>> found = weights_for_losses(np.array([2.0, 2.0, 6.0, 3.0]), np.array([0, 0, 1, 1]), np.array([1, 0, 1, 0]))
-        >>> {name: values.tolist() for name, values in found.items()}
-        {'qid': [0, 0, 1, 1], 'weight': [1.0, 1.0, 2.0, 1.0], 'list_weight': [2.0, 2.0, 3.0, 3.0]}
-    """
-    given: dict[str, torch.Tensor | None] = {"qid": None if lists is None else torch.from_numpy(lists)}
-    if weights is not None:
-        given["weight"] = torch.from_numpy(weights)
-        if lists is not None:
-            number = torch.from_numpy(np.unique(lists, return_inverse=True)[1])
-            of_lists, given["weight"] = split_weights(torch.from_numpy(weights), number, torch.from_numpy(labels))
-            given["list_weight"] = of_lists[number]
-    return {name: values for name, values in given.items() if values is not None}

@@ -42,8 +42,9 @@ from sklearn.utils import ClassifierTags, Tags
 from ltr.checks import check_callable, check_number, check_whole, doubles, one_of
 from ltr.data.dataset import DataError, check_ranges
 from ltr.losses import LogisticLoss
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.constrained import Demanding, fit_linear
+from ltr.rankers.inputs import linear_scores
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 

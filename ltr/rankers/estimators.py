@@ -27,10 +27,11 @@ from ltr.checks import by_piece, doubles
 from ltr.data.dataset import Features, checked_queries, differ_in_lists
 from ltr.demands import Demands
 from ltr.estimator_names import EstimatorName
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.constrained import Demanding
 from ltr.rankers.foreign import known_names, named_rows, own_form, places_by_name, raw_scores, rows_to_fit
+from ltr.rankers.inputs import linear_scores
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic

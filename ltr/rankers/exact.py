@@ -41,8 +41,9 @@ from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics.ranked import Ties
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.constrained import Demanding
+from ltr.rankers.inputs import linear_scores
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 

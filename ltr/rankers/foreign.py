@@ -43,7 +43,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ltr.data.dataset import Features
 from ltr.native import Trees
-from ltr.rankers.base import FloatArray, IntArray, Ranker, column_names, columns_by_name, linear_scores
+from ltr.rankers.base import FloatArray, IntArray, Ranker
+from ltr.rankers.inputs import column_names, columns_by_name, linear_scores
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 

@@ -26,16 +26,9 @@ from ltr.fitting.fit import check_state
 from ltr.fitting.observations import Rows, pieces_to_score
 from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
-from ltr.rankers.base import (
-    FloatArray,
-    IntArray,
-    Qid,
-    Ranker,
-    all_or_nothing,
-    labels_and_lists,
-    linear_scores,
-)
+from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
 from ltr.rankers.constrained import Demanding, fit_linear
+from ltr.rankers.inputs import labels_and_lists, linear_scores
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic

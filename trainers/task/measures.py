@@ -22,8 +22,8 @@ from ltr.losses import logistic_loss, parse_loss
 from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers import EstimatorRanker, Ranker, SurrogateRanker
-from ltr.rankers.base import weights_for_losses
 from ltr.rankers.exact import cut
+from ltr.rankers.inputs import weights_for_losses
 from ltr.ranks import GAIN, GainName, gains_of
 from ltr.statistics import RankStatistic
 from trainers.config import Config
