@@ -77,16 +77,18 @@ def test_the_blend_is_half_learnt_and_half_equal_where_50_rows_are_hits():
     rng = np.random.default_rng(1)
     y = np.repeat([1.0, 0.0], [100, 150])
     signal = y + rng.normal(size=250)
-    scores = np.column_stack([signal, 5 * signal + rng.normal(size=250), rng.normal(size=250), -y, np.ones(250)])
+    scores = np.column_stack(
+        [signal, 5 * signal + rng.normal(size=250), rng.normal(size=250), -y, np.ones(250), np.round(signal)]
+    )
     scores[:, 2] += 0.1 * y  # larger for hits, by a little
     rows = Rows(np.empty((0, 0)), y, weights=np.full(250, 0.5))
-    found, intercept = _weights(scores, rows)
+    found, intercept = _weights(scores, rows, np.array([True, True, True, True, True, False]))
     learnt = scores @ _learnt_weights(scores, rows)[0]
     equal = (scores[:, :3] / scores[:, :3].std(axis=0)).sum(axis=1)
     mean = learnt / learnt.std() + equal / equal.std()
     blend = scores @ found
     assert np.corrcoef(blend, mean)[0, 1] == pytest.approx(1, abs=1e-9)
-    assert found[3:].tolist() == [0, 0]  # smaller for hits, and the same for all rows
+    assert found[3:5].tolist() == [0, 0]  # smaller for hits, and the same for all rows
     assert np.sum(y - 1 / (1 + np.exp(-blend - intercept))) == pytest.approx(0, abs=1e-2)  # as many hits as there are
 
 
@@ -94,7 +96,7 @@ def test_the_blend_of_lists_has_the_least_ranknet_loss():
     rng = np.random.default_rng(2)
     y, lists = np.array([1.0, 0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 1.0]), np.repeat([0, 1], 4)
     scores = np.column_stack([y + rng.normal(size=8), rng.normal(size=8)])
-    found, _ = _weights(scores, Rows(np.empty((0, 0)), y, lists))
+    found, _ = _weights(scores, Rows(np.empty((0, 0)), y, lists), np.ones(2, bool))
     w, losses = cp.Variable(2, nonneg=True), []
     for number in (0, 1):
         rows = np.flatnonzero(lists == number)

@@ -20,9 +20,10 @@ one list the score is
 
     b + a ((1 - q) L + q E),      q = 50 / (50 + rows of the rarer label),
 
-L the sum with the learnt weights, E that of all methods whose scores are larger for hits, with equal standard
-deviations; both sums are divided by their own standard deviation, and a and b minimise the same loss. Weights that
-maximise the rank statistic itself do no better on new rows, though they can be found and proven (`docs/answer.md`).
+L the sum with the learnt weights, E that of all methods whose scores are larger for hits, but today's, with equal
+standard deviations; both sums are divided by their own standard deviation, and a and b minimise the same loss. Weights
+that maximise the rank statistic itself do no better on new rows, though they can be found and proven
+(`docs/answer.md`).
 
 *The comparison.* The statistic of each method's out-of-fold list is compared with that of the blend, whose weights for
 a part come from the other parts. The deviation of a difference is that under resampling (`ltr.rankers.choice`).
@@ -305,11 +306,12 @@ class AutoRanker(Demanding, Ranker):
         simplicity: float,
     ) -> Comparison:
         """Find the weights of the blend, compare it with its members, and deploy what the rule takes."""
+        alike = np.array([name != TODAY for name in names])
         results, crossed = {}, {repeat: np.full(len(rows.labels), np.nan) for repeat in held}
         for split in splits:
             scores = held[split.repeat]
             learnt = split.train[~np.isnan(scores[split.train, 0])]
-            found, intercept = _weights(scores[learnt], rows.take(learnt))
+            found, intercept = _weights(scores[learnt], rows.take(learnt), alike)
             here = split.held
             crossed[split.repeat][here] = scores[here] @ found + intercept
             lists = None if rows.lists is None else rows.lists[here]
@@ -319,7 +321,7 @@ class AutoRanker(Demanding, Ranker):
         gains, deviations = compare(results, splits, [BLEND, *names], *given)
         known = np.flatnonzero(~np.isnan(next(iter(held.values()))[:, 0]))
         several = _repeated(rows.take(known), len(held))
-        weights, intercept = _weights(np.concatenate([scores[known] for scores in held.values()]), several)
+        weights, intercept = _weights(np.concatenate([scores[known] for scores in held.values()]), several, alike)
         better = (name for name in names if gains[name] >= -simplicity * deviations[name] and simplicity > -math.inf)
         chosen = next(better, BLEND)
         self.members_out_of_fold_: FloatArray | None = np.array(list(held.values()))
@@ -788,12 +790,13 @@ def _repeated(rows: Rows, times: int) -> Rows:
     return Rows(np.empty((0, 0)), np.tile(rows.labels, times), lists, weights=weights)
 
 
-def _weights(scores: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
+def _weights(scores: FloatArray, rows: Rows, alike: NDArray[np.bool_]) -> tuple[FloatArray, float]:
     """Return the weights >= 0 of members, (m,), and the intercept, of their blend.
 
     Args:
         scores: scores of the members, (n, m).
         rows: labels, lists and weights of the rows.
+        alike: which members are among those of equal weights, (m,).
     """
     n, m = scores.shape
     if n == 0:  # of the first of the folds that roll forward
@@ -804,7 +807,7 @@ def _weights(scores: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
     hits, weights = rows.labels > 0, np.ones(n) if rows.weights is None else rows.weights
     counts, deviations = np.bincount(hits, weights, minlength=2), scores.std(axis=0)
     rise = (weights * (hits - counts[1] / counts.sum())) @ scores
-    rising = rise > 1e-9 * weights.sum() * deviations  # beyond rounding
+    rising = alike & (rise > 1e-9 * weights.sum() * deviations)  # beyond rounding
     equal = np.divide(1.0, deviations, out=np.zeros(m), where=rising & (deviations > 0))
     share, mean = _EQUAL / (_EQUAL + counts.min()), np.zeros(m)
     for part, of in ((share, equal), (1.0 - share, learnt)):
