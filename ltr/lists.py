@@ -31,9 +31,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ltr.native import Groups
@@ -305,6 +307,21 @@ def split_weights(weight: Tensor, number: Tensor, labels: Tensor) -> tuple[Tenso
     mean = largest * torch.where(largest > 0, shares / torch.bincount(at, minlength=lists), 0.0)
     relative = weight / mean.where(mean > 0, 1.0)[number]
     return mean, None if bool(((relative == 1) | (weight == 0)).all()) else relative
+
+
+def weights_by_row(
+    weights: NDArray[np.float64], lists: NDArray[Any], labels: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return for each row the weight of its list, and its weight relative to that: `split_weights` of arrays, (rows,).
+
+    Examples:
+        >>> lists, labels = np.array([7, 7, 9, 9]), np.array([1, 0, 1, 0])
+        >>> [found.tolist() for found in weights_by_row(np.array([2.0, 2.0, 6.0, 3.0]), lists, labels)]
+        [[2.0, 2.0, 3.0, 3.0], [1.0, 1.0, 2.0, 1.0]]
+    """
+    number = np.unique(lists, return_inverse=True)[1]
+    of_lists, relative = split_weights(*map(torch.from_numpy, (weights, number, labels)))
+    return of_lists.numpy()[number], None if relative is None else relative.numpy()
 
 
 def _all_finite(values: Tensor) -> bool:

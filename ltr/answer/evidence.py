@@ -13,8 +13,8 @@ labelled queries differ from the sums of their chances by s in the root mean squ
 *What was found.* The labelled rows themselves are ranked by their out-of-fold scores. Among the first K, precision is
 the share of hits, recall the share of all hits that are there, and lift the precision divided by the share of hits
 among all rows. Rows with equal scores count as if they were drawn at random, whatever their order in the table. Each is
-averaged over the repeats. The interval goes from the 5th to the 95th percentile over resamples
-of the rows (of the groups or queries, where there are any), which also are those of the difference to another ranking.
+averaged over the repeats. The interval goes from the 5th to the 95th percentile over resamples of the rows (of the
+groups or queries, where there are any), which also are those of the difference to another ranking.
 """
 
 from __future__ import annotations

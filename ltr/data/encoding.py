@@ -167,10 +167,7 @@ class Encoding:
         rule = (
             f"column {self.column!r}: {listed(new, 3)} in {rows} of {of} rows are new since training, which had {had}"
         )
-        return Problem(
-            rule,
-            (Remedy("write them as in the training rows, or say that they are new by --new-values"),),
-        )
+        return Problem(rule, (Remedy("write them as in the training rows, or say that they are new by --new-values"),))
 
     def notes(self, column: Column) -> Iterator[str]:
         """Yield what in a column of new rows the training rows did not have, and what it is taken for."""

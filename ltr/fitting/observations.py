@@ -21,7 +21,7 @@ from ltr.checks import PIECE, as_array, as_matrix, as_numbers, pieces
 from ltr.data.dataset import checked_weights, labels_agree
 from ltr.fitting.scoring import scores_lists
 from ltr.fitting.smoothing import HuberHinge
-from ltr.lists import numbered, split_weights
+from ltr.lists import numbered, weights_by_row
 from ltr.losses.contract import RankingLoss
 
 IntArray = NDArray[np.int64]
@@ -211,12 +211,9 @@ class Labelled:
         self._weight, self._list_weight, self._mean_weight = self._rows_weight, None, 1.0
         self.list_weight: NDArray[np.float64] | None = None
         if self.weight is not None and self.ids is not None:
-            number = torch.from_numpy(np.unique(self.ids, return_inverse=True)[1])
-            of_rows, labels = torch.from_numpy(self.weight), torch.from_numpy(self.labels)
-            lists, relative = split_weights(of_rows, number, labels)
-            self._weight = None if relative is None else relative.to(device, dtype)
-            self._mean_weight = float(lists.mean())
-            self.list_weight = lists[number].numpy()
+            self.list_weight, relative = weights_by_row(self.weight, self.ids, self.labels)
+            self._weight = None if relative is None else torch.from_numpy(relative).to(device, dtype)
+            self._mean_weight = float(self.list_weight[np.unique(self.ids, return_index=True)[1]].mean())
             self._list_weight = torch.from_numpy(self.list_weight).to(device, dtype)
         self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
         self._device, self._chunk, self._team = device, chunk, team

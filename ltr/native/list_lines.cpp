@@ -474,21 +474,8 @@ class ListLines : public LineSearch {
     for (const Chunk& chunk : chunks_) {
       for (const Change& change : chunk.changes) grouped_[start_[cell_of(change) + 1]++] = change;
     }
-    Found best{-kInfinity, segment.low};
-    double last = segment.low, room = 0.0;
-    const double narrow = kNarrow * (segment.high - segment.low);
-    const auto consider = [&](double following) {
-      const double width = following - last;
-      if (!(width > narrow) || value < least) return;
-      const double tie = tie_at(value);
-      if (value > best.value + tie) {
-        best = {value, 0.5 * (last + following)};
-        room = width;
-      } else if (value > best.value - tie) {
-        room += width;
-        if (random.uniform() * room < width) best.at = 0.5 * (last + following);
-      }
-    };
+    BestInterval best(segment, least, random);
+    double last = segment.low;
     for (std::size_t c = 0; c < cells; ++c) {
       const auto begin = grouped_.begin() + static_cast<std::ptrdiff_t>(start_[c]),
                  end = grouped_.begin() + static_cast<std::ptrdiff_t>(start_[c + 1]);
@@ -497,18 +484,18 @@ class ListLines : public LineSearch {
         gained += std::max(one->by, 0.0), change += one->by;
         reached = std::max(reached, one->at);
       }
-      if (value + gained + tie_at(value) < std::max(least, best.value - tie_at(best.value))) {
+      if (value + gained + tie_at(value) < best.needed()) {
         value += change, last = reached;
         continue;
       }
       std::sort(begin, end, [](const Change& a, const Change& b) { return a.at < b.at; });
       for (auto one = begin; one != end; ++one) {
-        consider(one->at);
+        best.consider(value, last, one->at);
         value += one->by, last = one->at;
       }
     }
-    consider(segment.high);
-    return best;
+    best.consider(value, last, segment.high);
+    return best.found();
   }
 
   // --- steps along a line --------------------------------------------------------------------------------------------

@@ -265,21 +265,8 @@ class PairLines : public LineSearch {
     const Found nothing{-kInfinity, segment.low};
     if (!(segment.high > segment.low) || stop_.asked() || !examine(f, g, segment)) return nothing;
     breakpoints_.group(segment);
-    const double narrow = kNarrow * (segment.high - segment.low);
-    Found best = nothing;
-    double value = counter_.value(), last = segment.low, room = 0.0;
-    const auto consider = [&](double following) {
-      const double width = following - last;
-      if (!(width > narrow) || value < least) return;
-      const double tie = tie_at(value);
-      if (value > best.value + tie) {
-        best = {value, 0.5 * (last + following)};
-        room = width;
-      } else if (value > best.value - tie) {
-        room += width;
-        if (random.uniform() * room < width) best.at = 0.5 * (last + following);
-      }
-    };
+    BestInterval best(segment, least, random);
+    double value = counter_.value(), last = segment.low;
     std::size_t unchecked = 0;
     for (std::size_t cell = 0; cell < breakpoints_.cells(); ++cell) {
       const std::size_t won = breakpoints_.start(2 * cell), lost = breakpoints_.start(2 * cell + 1);
@@ -291,7 +278,7 @@ class PairLines : public LineSearch {
       }
       const double before = value;
       for (std::size_t e = won; e < lost; ++e) value += counter_.win(index(breakpoints_.item(e)));
-      if (value + tie_at(value) < std::max(least, best.value - tie_at(best.value))) {
+      if (value + tie_at(value) < best.needed()) {
         for (std::size_t e = lost; e < end; ++e) value += counter_.lose(index(~breakpoints_.item(e)));
         for (std::size_t e = won; e < end; ++e) last = std::max(last, breakpoints_.at(e));
         continue;
@@ -303,13 +290,13 @@ class PairLines : public LineSearch {
       for (std::size_t win = won, lose = lost; win < lost || lose < end;) {
         const bool wins = lose == end || (win < lost && breakpoints_.at(win) <= breakpoints_.at(lose));
         const std::size_t e = wins ? win++ : lose++;
-        consider(breakpoints_.at(e));
+        best.consider(value, last, breakpoints_.at(e));
         value += wins ? counter_.win(index(breakpoints_.item(e))) : counter_.lose(index(~breakpoints_.item(e)));
         last = breakpoints_.at(e);
       }
     }
-    consider(segment.high);
-    return best;
+    best.consider(value, last, segment.high);
+    return best.found();
   }
 
  private:

@@ -62,7 +62,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from ltr.data.dataset import Features
 from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata
-from ltr.lists import split_weights
+from ltr.lists import weights_by_row
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
@@ -445,10 +445,8 @@ def labels_in_lists(
     """
     if weights is None or lists is None:
         return weighted_labels(labels, weights, gain), None
-    number = torch.from_numpy(np.unique(lists, return_inverse=True)[1])
-    of_lists, relative = split_weights(torch.from_numpy(weights), number, torch.from_numpy(labels))
-    own = None if relative is None else relative.numpy()
-    return weighted_labels(labels, own, gain), of_lists[number].numpy()
+    of_lists, relative = weights_by_row(weights, lists, labels)
+    return weighted_labels(labels, relative, gain), of_lists
 
 
 def _lists(

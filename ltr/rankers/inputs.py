@@ -15,7 +15,7 @@ from ltr.checks import pieces
 from ltr.data.dataset import Features, checked_features, checked_names, checked_queries
 from ltr.data.forms import NumberForm
 from ltr.data.tables import features_of
-from ltr.lists import split_weights
+from ltr.lists import weights_by_row
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -129,11 +129,7 @@ def weights_for_losses(
         >>> {name: values.tolist() for name, values in found.items()}
         {'qid': [0, 0, 1, 1], 'weight': [1.0, 1.0, 2.0, 1.0], 'list_weight': [2.0, 2.0, 3.0, 3.0]}
     """
-    given: dict[str, torch.Tensor | None] = {"qid": None if lists is None else torch.from_numpy(lists)}
-    if weights is not None:
-        given["weight"] = torch.from_numpy(weights)
-        if lists is not None:
-            number = torch.from_numpy(np.unique(lists, return_inverse=True)[1])
-            of_lists, given["weight"] = split_weights(torch.from_numpy(weights), number, torch.from_numpy(labels))
-            given["list_weight"] = of_lists[number]
-    return {name: values for name, values in given.items() if values is not None}
+    given: dict[str, NDArray[Any] | None] = {"qid": lists, "weight": weights}
+    if weights is not None and lists is not None:
+        given["list_weight"], given["weight"] = weights_by_row(weights, lists, labels)
+    return {name: torch.from_numpy(values) for name, values in given.items() if values is not None}

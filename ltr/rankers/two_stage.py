@@ -226,9 +226,7 @@ class TwoStageRanker(Ranker):
         check_callable("on_choice", on_choice)
         data = self._weighted_data(X, y, qid, sample_weight, group, time)
         features, labels, lists, groups, times, weights = data
-        exact._weighted_labels(
-            labels, lists, weights
-        )  # weights that the statistic cannot take are refused before any fit
+        exact._weighted_labels(labels, lists, weights)  # weights that do not go are refused before any fit
         training = Rows(features, labels, lists, groups, times, weights)
         exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
