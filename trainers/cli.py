@@ -113,10 +113,7 @@ def _waiting(arguments: argparse.Namespace, what: str = "reading the data") -> t
     return timer
 
 
-_LONG = ("run", "rank", "sweep", "tune")
-
-
-_PATIENCE = 1.5  # seconds
+_LONG, _PATIENCE = ("run", "rank", "sweep", "tune"), 1.5  # commands that may take long, and seconds
 
 
 @contextlib.contextmanager
