@@ -357,10 +357,10 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
     importlib.import_module("sklearn.datasets")  # its compiled modules do not load under another __import__
     genuine = builtins.__import__
 
-    def interrupted(name, *arguments):
+    def interrupted(name, *arguments, **options):
         if name == module:
             signal.raise_signal(signal.SIGINT)
-        return genuine(name, *arguments)
+        return genuine(name, *arguments, **options)
 
     monkeypatch.setattr("trainers.cli.importlib.import_module", lambda name: interrupted(name))
     monkeypatch.setattr(builtins, "__import__", interrupted)
