@@ -31,12 +31,20 @@ if TYPE_CHECKING:
         statistics,
     )
     from ltr.progress import ProgressBar
-    from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
+    from ltr.rankers import (
+        AutoRanker,
+        ExactRanker,
+        LogisticRegressionRanker,
+        RankBoostRanker,
+        SurrogateRanker,
+        TwoStageRanker,
+    )
     from trainers.from_python import experiment, rank, tune
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AutoRanker",
     "ExactRanker",
     "LogisticRegressionRanker",
     "ProgressBar",

@@ -12,7 +12,7 @@ import importlib.machinery
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, TypeGuard, TypeVar
@@ -229,14 +229,22 @@ def _place_of(module: str) -> str:
     return f"the module {module:.80}" + ("" if origin is None else f" in {origin}")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str:
     """Return `` (did you mean 'top_k'?)`` for a near miss, else an empty text.
+
+    Args:
+        word: what was given.
+        known: the words that there are.
+        elsewhere: words of other libraries, in lower case without underscores, and what they are called here.
 
     Examples:
         >>> nearest("topk", ["top_k", "margin"])
         " (did you mean 'top_k'?)"
+        >>> nearest("Rank_SVM", ["ranknet", "hinge"], {"ranksvm": "hinge"})
+        " (did you mean 'hinge'?)"
     """
-    match = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    match = [own] if (own := (elsewhere or {}).get(word.lower().replace("_", ""))) else []
+    match = match or difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f" (did you mean {match[0]!r}?)" if match else ""
 
 

@@ -60,6 +60,16 @@ _RESERVED = ("name", "cutoff", "gain")  # arguments of `RankStatistic` and of me
 _TRIAL = 5  # length of the list on which a new statistic is tried
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("map", "averageprecision"), "ap"),
+    **dict.fromkeys(("rocauc", "aucroc"), "auc"),
+    **dict.fromkeys(("rr", "reciprocalrank"), "mrr"),
+    **dict.fromkeys(("hit", "hitrate"), "hits"),
+    "p": "precision",
+}
+"""What statistics are called elsewhere, and here."""
+
+
 class UnknownStatisticError(ValueError):
     """No statistic has this name; errors about the options of a known one are plain ValueErrors.
 
@@ -69,7 +79,9 @@ class UnknownStatisticError(ValueError):
 
     def __init__(self, name: str) -> None:
         self.known = tuple(_KINDS)
-        hint = nearest(name[:80], self.known)
+        hint = nearest(name[:80], self.known, _ELSEWHERE)
+        if name == "ndcg":
+            hint = " (did you mean 'dcg'? runs by query report its share of the best, and rankers with normalize=True)"
         super().__init__(f"statistic: unknown name {name!r:.80}{hint}; known are {', '.join(self.known)}")
 
 
@@ -370,7 +382,8 @@ class RankStatistic:
             raise TypeError(f"statistic must be a string or RankStatistic, got {type(text).__name__}")
         match = _GRAMMAR.fullmatch(without_spaces(text))
         if match is None:
-            raise ValueError(f"statistic must read name, name(option=value) or name@N, got {text!r:.80}")
+            lower = " in lower case" if _GRAMMAR.fullmatch(without_spaces(text.lower())) else ""
+            raise ValueError(f"statistic must read name, name(option=value) or name@N{lower}, got {text!r:.80}")
         name, arguments = match["name"], match["arguments"] or ""
         cutoff = None if match["cutoff"] is None else int(match["cutoff"])
         kind = _kind_of(name)

@@ -92,4 +92,4 @@ def cache_of_the_tests(tmp_path_factory):
 def few_fits(monkeypatch):
     """Let `AutoRanker` divide the rows once, and grow small forests, for speed."""
     monkeypatch.setattr("ltr.rankers.auto._TREES", 20)
-    monkeypatch.setattr("ltr.rankers.auto._repeats", lambda n: 1)
+    monkeypatch.setattr("ltr.rankers.auto._REPEATS", 1)

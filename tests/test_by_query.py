@@ -313,8 +313,23 @@ def test_the_defaults_suit_queries_of_two_classes():
     config = parse_config({"name": "x", "data": {"name": "gaussians"}})
     two = follow_labels(config, Labels(by_query=True, graded=False))
     assert two.baselines.methods == ("auto",)
-    assert two == config
+    assert (two.exact.statistic, two.exact.top_k, two.statistics) == ("dcg@10", 10, config.statistics)
     assert follow_labels(config, Labels(by_query=False, graded=False)) == config
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"statistic": "dcg@20"}, ("dcg@20", 20)),
+        ({"statistic": "mrr"}, ("mrr", 10)),
+        ({"statistic": "hits@10"}, ("hits@10", 20)),  # which is the same for every order of ten rows
+        ({"top_k": 5}, ("dcg@10", 5)),
+    ],
+)
+def test_the_length_of_the_lists_follows_the_statistic(given, expected):
+    config = parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": given})
+    exact = follow_labels(config, Labels(by_query=True, graded=True)).exact
+    assert (exact.statistic, exact.top_k) == expected
 
 
 def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
@@ -334,7 +349,7 @@ def test_another_config_of_a_run_is_refused_before_the_file_is_read(graded, monk
     monkeypatch.setattr(trainers.run.checks, "split_of", lambda *_: pytest.fail("the data were read"))
     capsys.readouterr()
     assert main(["run", "letor.toml", "exact.top_k=7"]) == 2
-    assert "exact.top_k: was 50 in the run begun in runs/letor, got 7" in capsys.readouterr().err
+    assert "exact.top_k: was 10 in the run begun in runs/letor, got 7" in capsys.readouterr().err
     assert main(["run", "letor.toml", "surrogate.losses=hinge", "exact.base=hinge"]) == 2
     assert "surrogate.losses: was " in capsys.readouterr().err
 

@@ -542,6 +542,8 @@ def test_a_loss_passes_through_parse():
     ("text", "message"),
     [
         ("rank_net", r"unknown name 'rank_net' \(did you mean 'ranknet'\?\); known are ranknet, hinge"),
+        ("LambdaMART", r"unknown name 'LambdaMART' \(did you mean 'lambda'\?\)"),
+        ("approx_ndcg", r"\(did you mean 'smooth\(statistic=dcg@10\)'\?\)"),
         ("rank net", "loss must read name"),
         ("p_norm_push(p=1 0)", "p must be a number, got '1 0'"),
         ("", "must read name"),

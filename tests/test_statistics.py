@@ -101,7 +101,9 @@ def test_other_spellings_have_one_canonical_name(text, canonical):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ndcg", "unknown name 'ndcg'"),
+        ("ndcg@10", "unknown name 'ndcg' (did you mean 'dcg'? runs by query report its share"),
+        ("NDCG@10", "name@N in lower case, got 'NDCG@10'"),
+        ("roc_auc", "did you mean 'auc'?"),
         ("dcg@0", "cutoff must be an integer from 1 to 2**63 - 1, got 0"),
         ("dcg@", "must read name"),
         ("dcg(base=1)", "base must be a finite number > 1, got 1.0"),
@@ -115,7 +117,7 @@ def test_other_spellings_have_one_canonical_name(text, canonical):
         ("hits", "a cutoff is needed, as in 'hits@100'"),
         ("recall@0", "cutoff must be an integer from 1 to 2**63 - 1, got 0"),
         ("precision(gain=exp2)@3", "takes no options, got 'gain=exp2'"),
-        ("map", "unknown name 'map'"),
+        ("map", "unknown name 'map' (did you mean 'ap'?)"),
         ("auc@10", "takes no cutoff, got @10; the partial AUC is 'pauc@N'"),
         ("wta@2", "takes no cutoff"),
         ("weights(1,0)", "weights must be nondecreasing, got 0.0 at rank 2"),

@@ -32,8 +32,8 @@ from ltr.demands import Demands, read_demands
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
-from trainers.task.data import FRAME, Part, repeated_rows, whole_table
-from trainers.task.options import findings_of_columns
+from trainers.task.data import FRAME, Labels, Part, repeated_rows, whole_table
+from trainers.task.options import findings_of_columns, follow_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,6 +132,7 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         findings := findings_of_columns(config, table.feature_names(slice(None)), [table])
     ):
         raise ConfigError("ltr rank", findings)
+    config = follow_labels(config, Labels(table.queries is not None, bool(table.y.max() > 1)))
     if table.labels is not None and table.labels.positive is not None:
         config = _updated(config, "data", positive=table.labels.positive)  # `ltr outcome` reads labels by it
     given = Given(config, table, _own_of(path, frames.get("path")), None)

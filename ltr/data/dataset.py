@@ -231,7 +231,9 @@ def checked_queries(
     # as objects, because NumPy would turn integers among texts into texts
     given = as_array(where, qid, object if isinstance(qid, list | tuple) else None)
     if given.shape != (n,):
-        raise DataError(f"{where}: {what} must be one per row ({n}), got shape {given.shape}")
+        sizes = given.ndim == 1 and all(isinstance(one, Integral) for one in given[:n]) and sum(given.tolist()) == n
+        remedy = "; these are sizes: qid=np.repeat(np.arange(len(sizes)), sizes) says the list of each row" * sizes
+        raise DataError(f"{where}: {what} must be one per row ({n}), got shape {given.shape}{remedy}")
     if given.dtype.kind in "fO":
         import pandas as pd
 

@@ -34,6 +34,17 @@ LOSSES: dict[str, type[RankingLoss]] = {
     )
 }
 """The built-in losses by name."""
+_ELSEWHERE = {
+    **dict.fromkeys(("lambdarank", "lambdaloss", "lambdamart"), "lambda"),
+    **dict.fromkeys(("approxndcg", "neuralndcg", "softndcg"), "smooth(statistic=dcg@10)"),
+    **dict.fromkeys(("bce", "binarycrossentropy", "logloss", "pointwise"), "logistic"),
+    **dict.fromkeys(("crossentropy", "softmaxcrossentropy", "infonce", "listwise"), "softmax"),
+    **dict.fromkeys(("pairwise", "pairwiselogistic", "bpr"), "ranknet"),
+    **dict.fromkeys(("ranksvm", "pairwisehinge", "marginranking"), "hinge"),
+    "rankboost": "exponential",
+    "plackettluce": "list_mle",
+}
+"""What losses of other libraries, or the same under other names, are called here."""
 
 
 def parse_loss(text: str | RankingLoss) -> RankingLoss:
@@ -66,9 +77,9 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     elif key in LOSSES:
         loss = LOSSES[key]
     else:
+        hint = nearest(key, LOSSES, _ELSEWHERE)
         raise ValueError(
-            f"loss: unknown name {key!r}{nearest(key, LOSSES)}; known are {', '.join(LOSSES)}, and module:Class for a "
-            "loss of your own"
+            f"loss: unknown name {key!r}{hint}; known are {', '.join(LOSSES)}, and module:Class for a loss of your own"
         )
     defaults = loss.option_defaults()
     options: dict[str, object] = {}

@@ -1,8 +1,9 @@
 r"""The best list that several methods can make together: each of them, and a blend of all, compared out of fold.
 
 *Out of fold.* The rows (with queries, the queries; with groups, the groups) are divided into `FOLDS` parts at random,
-up to three times. Each part gets its scores from fits of every method to the other parts. These scores are computed
-once; the blend, the comparison, the expected hits, the probabilities and the exact correction all learn from them.
+up to three times (`folds_of`). Each part gets its scores from fits of every method to the other parts. These scores are
+computed once; the blend, the comparison, the expected hits, the probabilities and the exact correction all learn from
+them.
 
 *One scale.* Methods that give log odds keep them. A share p of trees that vote for a hit becomes the log odds of
 ``(T p + 1/2) / (T + 1)``, T = `_TREES`. Other scores are shifted and scaled so that those of the rows of the fit have
@@ -91,7 +92,7 @@ __all__ = ["BLEND", "TODAY", "AutoRanker", "Comparison"]
 BLEND, TODAY = "blend", "today"
 """Names of the blend, and of the scores that are in use today."""
 
-_TREES = 300
+_TREES, _REPEATS = 300, 3
 _ROWS_FOR_A_NETWORK, _LISTS_FOR_A_NETWORK = 2_000, 100
 _MOST_ROWS = 20_000  # that a fit out of fold learns from
 _RIDGE = 1.0
@@ -248,7 +249,7 @@ class AutoRanker(Demanding, Ranker):
         methods = self._methods(rows, demands)
         if demands:
             check_possible(demands, doubles(features), self._names)
-        splits = folds_of(labels, lists, groups, times, self.seed, _repeats(len(labels)))
+        splits = folds_of(labels, lists, groups, times, self.seed, _REPEATS)
         if not splits:
             which = "two rows of each label" if lists is None else "two queries"
             raise ValueError(f"methods are compared on rows held out, which needs at least {which} to split")
@@ -750,11 +751,6 @@ def _boosted_lists(seed: int) -> Any:  # noqa: ANN401 (an estimator of LightGBM)
         verbose=-1,
         n_jobs=1,
     )
-
-
-def _repeats(n: int) -> int:
-    """Return how often the rows are divided into parts: less often where they are many, whose chance matters less."""
-    return 3 if n <= 2_000 else 2 if n <= 10_000 else 1
 
 
 def _sample(train: IntArray, lists: IntArray | None, rng: np.random.Generator) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from ltr.checks import by_piece, check_whole, doubles, one_of
+from ltr.checks import by_piece, check_whole, doubles, nearest, one_of
 from ltr.data.dataset import (
     Features,
     checked_features,
@@ -82,6 +83,32 @@ def all_or_nothing(
     return fit_or_restore
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("evalset", "evalqid", "evalgroup", "validsets", "validationdata"), "validation_set"),
+    **dict.fromkeys(("qids", "queryid", "groupid"), "qid"),
+    **dict.fromkeys(("weight", "weights"), "sample_weight"),
+    "groups": "group",
+}
+"""What keywords of a fit are called by other libraries, and here."""
+
+
+def _refusing_others(fit: Callable[Concatenate[_R, _P], _Result]) -> Callable[Concatenate[_R, _P], _Result]:
+    """Decorate a ``fit`` so that keywords that it does not have are answered with those that are meant."""
+    parameters = inspect.signature(fit).parameters
+    takes = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD][1:]
+    if len(takes) + 1 < len(parameters):
+        return fit
+
+    @functools.wraps(fit)
+    def fit_or_tell(self: _R, /, *args: _P.args, **kwargs: _P.kwargs) -> _Result:
+        for name in kwargs.keys() - set(takes):
+            hint = nearest(name, takes, {key: own for key, own in _ELSEWHERE.items() if own in takes})
+            raise TypeError(f"{type(self).__name__}.fit() has no {name!r}{hint}; it has {', '.join(takes)}")
+        return fit(self, *args, **kwargs)
+
+    return fit_or_tell
+
+
 class _WhereCalibrated:
     """A method that a ranker has once it is calibrated, so that ``hasattr`` tells, as for scikit-learn's estimators."""
 
@@ -143,6 +170,8 @@ class Ranker(BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
         super().__init_subclass__(**kwargs)
         KINDS[cls.__name__] = cls
+        if "fit" in vars(cls):
+            cls.fit = _refusing_others(vars(cls)["fit"])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

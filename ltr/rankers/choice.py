@@ -1,7 +1,8 @@
 r"""Choose on the training lists alone whether to correct a base ranker's order, and how far.
 
-*Inner splits* (`folds_of`). The rows (with queries, the queries) are divided into `FOLDS` parts at random, `REPEATS`
-times. Each part is held out once: the whole procedure, base ranker included, learns from the other parts and ranks it.
+*Inner splits* (`folds_of`). The rows (with queries, the queries) are divided into `FOLDS` parts at random, several
+times: `REPEATS` times up to 2,000 rows, twice up to 10,000 rows and once where there are more, whose chance matters
+less. Each part is held out once: the whole procedure, base ranker included, learns from the other parts and ranks it.
 So every row gets its place in the order of the base and in that of each candidate by rankers that have not seen it, and
 the places of one repeat form a list as long as the training list. The gain of a candidate is the statistic of its list
 less that of the base, averaged over the repeats. All candidates share the splits.
@@ -348,7 +349,8 @@ def folds_of(
         groups: group of each row, as in `parts_of`.
         times: time of each row, (n,), the same for all rows of a list; None to divide at random.
         seed: seed of the first division; the others count on.
-        repeats: number of divisions at random; None means `REPEATS`.
+        repeats: largest number of divisions at random; None means `REPEATS`. There are at most two of more than 2,000
+            rows, and one of more than 10,000.
 
     Returns:
         The folds, from which at least one row can be learned. Empty where a part would be all there is, or hold a
@@ -371,7 +373,8 @@ def folds_of(
             if not nothing_to_rank(train := np.flatnonzero(blocks < block), labels, lists)
         ]
     found = []
-    for repeat in range(REPEATS if repeats is None else repeats):
+    most = REPEATS if len(labels) <= 2_000 else 2 if len(labels) <= 10_000 else 1
+    for repeat in range(min(most, REPEATS if repeats is None else repeats)):
         parts = parts_of(labels, lists, groups, seed + repeat)
         if parts is None:
             return []

@@ -704,7 +704,7 @@ def _warn(fit: Fit) -> None:
             f"stalled after {fit.index} steps at a point where {loss} has a slope but its line search finds no lower "
             "value: the loss is not convex, these are the best weights found, and others may be better"
         )
-    warnings.warn(reason, ConvergenceWarning, stacklevel=3)
+    warnings.warn(reason, ConvergenceWarning, stacklevel=4)
 
 
 def _array(tensor: torch.Tensor) -> FloatArray:

@@ -659,9 +659,11 @@ class ExactConfig(Section):
         None, "any method of this run, by name; when left out auto, or else the first baseline or loss"
     )
     top_k: Annotated[int | str, _whole_or("full", 2)] = option(
-        50, 'length of the list (of every query) to rerank, or "full"'
+        50, 'length of the list to rerank, or "full"; with queries of every query, by default 10'
     )
-    statistic: Maximised = option("dcg", "the rank statistic to maximise, and to report first")
+    statistic: Maximised = option(
+        "dcg", "the rank statistic to maximise, and to report first; the default with queries is dcg@10"
+    )
     choose: bool = option(
         True, "rerank only where, and only as far as, inner splits of the training set show a gain on new lists"
     )

@@ -6,7 +6,7 @@ Like `trainers.task.data`, this module imports torch and scikit-learn where they
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, is_code
 from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
 
-FOLLOWING = ("statistics.report",)
+FOLLOWING = ("statistics.report", "exact.statistic", "exact.top_k")
 """Keys whose defaults follow the labels."""
 
 
@@ -90,8 +90,15 @@ def check_glimpsed(config: Config, known: Glimpsed) -> None:
 
 def follow_labels(config: Config, labels: Labels) -> Config:
     """Return the config with defaults that suit the labels; what the user set stays as it is."""
-    found = {"statistics.report": ("dcg@10", "mrr")} if labels.graded else {}
-    for key in unset_following(config) & set(found):
+    unset, found = unset_following(config), dict[str, Any]()
+    if labels.by_query:
+        found["exact.statistic"] = "dcg@10"
+        statistic = RankStatistic.parse("dcg@10" if "exact.statistic" in unset else config.exact.statistic)
+        length = max(10, statistic.cutoff or 0)
+        found["exact.top_k"] = 2 * length if statistic.is_constant(length) else length
+    if labels.graded:
+        found["statistics.report"] = ("dcg@10", "mrr")
+    for key in unset & set(found):
         section, _, field = key.partition(".")
         changed = getattr(config, section).model_copy(update={field: found[key]})
         config = config.model_copy(update={section: changed})
