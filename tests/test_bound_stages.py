@@ -290,7 +290,7 @@ def test_a_run_by_query_states_the_price_of_constraints_on_auto(tmp_path, monkey
     (tmp_path / "small.toml").write_text(text + 'base = "auto"\nmax_nonzeros = 2\n')
     assert main(["run", "small.toml", "baselines.auto.methods=ranknet,card"]) == 0
     assert re.search(
-        r"test ndcg: 0\.\d+ -> 0\.\d+, \w+ .*by fitting auto under the constraints", capsys.readouterr().out
+        r"test ndcg@10: 0\.\d+ -> 0\.\d+, \w+ .*by fitting auto under the constraints", capsys.readouterr().out
     )
     model = Ranker.load(tmp_path / "runs" / "small" / "exact" / "model.json")
     assert_deployed_satisfies(model, {"max_nonzeros": 2}, X, qid)

@@ -419,7 +419,7 @@ class Fit:
     def _adam(self, start: float) -> Step:
         seed, clip = (self.options.seed, self.index), self.options.clip
         norm = torch.zeros(())
-        with own_randomness(self.device):
+        with own_randomness(self.device, self.scorer):
             self.scorer.train()
             try:
                 batches = self._batches(np.random.default_rng(seed))

@@ -719,7 +719,7 @@ def _by_name(rows: Rows, seed: int) -> dict[str, Callable[[], Any]]:
         early_stopping=False,
         random_state=seed,
     )
-    network = functools.partial(SurrogateRanker, scorer="mlp", seed=seed)
+    network = functools.partial(SurrogateRanker, scorer="mlp", patience=10, seed=seed)
     if rows.pointwise:  # all rows at once, which for one list is faster than mini-batches, and as good
         whole = {"optimizer": "lbfgs", "max_steps": 100, "tolerance": 1e-4, "validation": 0.0}
         network = functools.partial(

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ltr.checks import as_float, as_matrix, as_sequence, check_whole, doubles, pieces
+from ltr.fitting.scoring import Dropout
 
 __all__ = ["AttentionScorer", "LinearScorer", "MLPScorer", "Quantiles", "Standardize"]
 
@@ -365,7 +366,7 @@ def _dropouts(share: float) -> list[nn.Module]:
     """Return a layer that drops a share of values, or none for 0."""
     if not 0 <= as_float(share) < 1:
         raise ValueError(f"dropout must be in [0, 1), got {share!r}")
-    return [nn.Dropout(share)] if share > 0 else []
+    return [Dropout(share)] if share > 0 else []
 
 
 def _width(name: str, value: int) -> int:
