@@ -68,6 +68,12 @@ def pairwise(name):
     return value
 
 
+def margin_mse(scores, labels, weight, pairs):
+    """The labels are a teacher's scores."""
+    errors = [s - y for s, y in zip(scores, labels, strict=True)]
+    return mean_or_sum((((errors[i] - errors[k]) ** 2, w) for i, k, w in pairs_of(labels, weight)), pairs)
+
+
 def logistic(scores, labels, weight, pairs):
     loss = PAIR_FUNCTIONS["ranknet"]
     items = zip(scores, labels, weight, strict=True)
@@ -94,6 +100,7 @@ CASES = [
     Case("squared_hinge", losses.pairwise_squared_hinge_loss, {}, pairwise("squared_hinge")),
     Case("exponential", losses.pairwise_exponential_loss, {}, pairwise("exponential")),
     Case("logistic", losses.logistic_loss, {}, logistic),
+    Case("margin_mse", losses.margin_mse_loss, {}, margin_mse),
     *(
         Case(name, losses.p_norm_push_loss, {"p": p, "inner": inner}, p_norm_push(p, inner))
         for name, p, inner in (

@@ -71,6 +71,7 @@ def test_equals_the_formula_on_graded_lists(case, pairs, weighted):
         ("squared_hinge", (0 + 0 + 1.5**2 + 0) / 4),
         ("exponential", (math.exp(-1) + math.exp(-3) + math.exp(0.5) + math.exp(-1.5)) / 4),
         ("logistic", sum(math.log1p(math.exp(m)) for m in (-2, -0.5, 1, -1)) / 4),
+        ("margin_mse", sum((z - 1) ** 2 for z in (1, 3, -0.5, 1.5)) / 4),
         (
             "p_norm_push(p=2)",
             (((math.exp(-1) + math.exp(0.5)) / 2) ** 2 + ((math.exp(-3) + math.exp(-1.5)) / 2) ** 2) / 2,

@@ -62,7 +62,7 @@ def derivatives(
     """
     scores, labels = scores.detach().double(), labels.detach().double()
     weight = None if weight is None else weight.detach().double()
-    lists = as_lists(scores, labels, weight=weight)
+    lists = as_lists(scores, labels, weight=weight, signed=loss.signed)
     found = _by_core(loss, lists, qid)
     if found is not None:
         return found
