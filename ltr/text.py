@@ -32,6 +32,8 @@ from torch.utils.checkpoint import checkpoint
 from ltr.checks import check_number, check_whole, one_of
 from ltr.losses import RankingLoss, parse_loss
 
+__all__ = ["BiEncoderLoss", "CrossEncoderLoss", "Similarity", "in_batch", "in_pieces", "lightning_ir_loss"]
+
 Features = dict[str, Any]
 """Tokens of some texts, as an encoder takes them: mostly tensors with one row per text."""
 Similarity = Literal["cosine", "dot"]

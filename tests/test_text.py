@@ -5,6 +5,8 @@ weights and a tokenizer of 40 words is trained as well, and values and gradients
 """
 
 import math
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -472,6 +474,16 @@ def test_the_trainers_take_the_losses(kind, cross_encoder, bi_encoder, tmp_path)
     trainer(model=model, args=arguments, train_dataset=datasets.Dataset.from_dict(data), loss=loss).train()
     assert ndcg(scores(model, queries, lists), grades).mean() > before + 0.05
     assert loss.get_config_dict()["loss"] == loss.loss.name
+
+
+@pytest.mark.filterwarnings("ignore")  # of the trainer
+def test_the_examples_of_the_page_run(folder, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[1] / "docs" / "integrations.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(from datasets import .*?)```", page, re.DOTALL)
+    assert len(blocks) == 2
+    monkeypatch.chdir(tmp_path)  # where the trainers write
+    for block in blocks:
+        exec(compile(block.replace("microsoft/MiniLM-L12-H384-uncased", folder), "integrations.md", "exec"), {})
 
 
 # --- Lightning-IR ------------------------------------------------------------------------------------------------
