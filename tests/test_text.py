@@ -5,12 +5,14 @@ weights and a tokenizer of 40 words is trained as well, and values and gradients
 """
 
 import math
+import multiprocessing
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import distributed
 from torch.nn import functional as F
 
 from ltr.losses import SoftmaxLoss, parse_loss
@@ -202,6 +204,40 @@ def test_mini_batches_change_nothing(name, size):
     same(*(value_and_grads(loss, features(model), torch.tensor([[2.0, 1.0]] * 3)) for loss in both))
     with torch.no_grad():
         assert not both[1](features(model)).requires_grad
+
+
+def gradients_of_one_of_two(rank, path):
+    """What one of two processes does: its queries take another number of mini-batches than those of the other."""
+    distributed.init_process_group("gloo", init_method=f"file://{path}/store", rank=rank, world_size=2)
+    found = []
+    for size in (None, 1, 4):
+        model = Encoder()
+        wrapped = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
+        wrapped.preprocess = model.preprocess
+        mine = slice(rank, rank + 2)
+        CrossEncoderLoss(wrapped, "list_net", mini_batch_size=size)(
+            (QUERIES[mine], LISTS[mine]), GRADES[mine]
+        ).backward()
+        found.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+    torch.save(found, f"{path}/{rank}.pt")
+    distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_mini_batches_on_two_devices_have_the_mean_gradient(tmp_path):
+    context = multiprocessing.get_context("forkserver")
+    running = [context.Process(target=gradients_of_one_of_two, args=(rank, str(tmp_path))) for rank in range(2)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(timeout=100)
+    assert [process.exitcode for process in running] == [0, 0]
+    parts = (slice(0, 2), slice(1, 3))
+    alone = CrossEncoderLoss(Encoder(), "list_net")
+    expected = sum(value_and_grads(alone, (QUERIES[x], LISTS[x]), GRADES[x])[1] for x in parts) / 2
+    for rank in range(2):
+        for grads in torch.load(tmp_path / f"{rank}.pt"):
+            same([grads], [expected])
 
 
 def test_features_without_a_row_per_text_have_no_mini_batches():
