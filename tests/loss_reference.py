@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from ltr import losses
 
 PAIR_FUNCTIONS: dict[str, Callable[[float], float]] = {
@@ -121,3 +123,11 @@ def set_form(monkeypatch, form):
     """Look at all pairs of lists of any length, or at none."""
     for name, value in form.items():
         monkeypatch.setattr(losses.RankingLoss, name, value)
+
+
+def value_and_grad(loss, scores, *args, **kwargs):
+    """The values of lists, and the gradient of their sum in the scores."""
+    scores = scores.clone().requires_grad_()
+    values = loss(scores, *args, **kwargs)
+    (grad,) = torch.autograd.grad(values.sum(), scores)
+    return values.detach(), grad

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from ltr.losses import RankingLoss, SmoothStatisticLoss, parse_loss, transforms
-from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
+from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, value_and_grad
 from tests.test_listwise import NAMES
 from tests.tiers import every_second, slow_but
 
@@ -129,13 +129,6 @@ def binary_and_graded(lists):
 def labels_of(n, name, graded):
     grades = 3 if graded and not name.startswith("logistic") else 2
     return (torch.arange(n) + 1) % 2 if grades == 2 else (torch.arange(n) * 2 + 1) % 3
-
-
-def value_and_grad(loss, scores, *args, **kwargs):
-    scores = scores.clone().requires_grad_()
-    value = loss(scores, *args, **kwargs)
-    (grad,) = torch.autograd.grad(value.sum(), scores)
-    return value.detach(), grad
 
 
 # --- the definitions in long double ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ltr.losses import RankingLoss, parse_loss, transforms
 from ltr.losses.derivatives import derivatives
 from ltr.metrics import RankingMetrics
-from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
+from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, value_and_grad
 from tests.test_listwise import NAMES
 from tests.tiers import examples
 
@@ -23,13 +23,6 @@ all_losses = pytest.mark.parametrize("name", LOSSES)
 many = settings(
     max_examples=examples(8, slow=200), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
-
-
-def value_and_grad(loss, scores, *args, **kwargs):
-    scores = scores.clone().requires_grad_()
-    values = loss(scores, *args, **kwargs)
-    (grad,) = torch.autograd.grad(values.sum(), scores)
-    return values.detach(), grad
 
 
 @st.composite

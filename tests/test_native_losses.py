@@ -10,6 +10,7 @@ import torch
 
 from ltr.losses import operators, parse_loss, transforms
 from ltr.native import Groups, ListLoss, add_moments, interpolate
+from tests.loss_reference import value_and_grad
 
 NAMES = [
     "ranknet",
@@ -30,12 +31,6 @@ NAMES = [
     "smooth(statistic=recall@3,temperature=0.5)",
 ]
 all_losses = pytest.mark.parametrize("name", NAMES)
-
-
-def value_and_grad(loss, scores, *args, **kwargs):
-    scores = scores.clone().requires_grad_()
-    value = loss(scores, *args, **kwargs)
-    return value.detach(), torch.autograd.grad(value.sum(), scores)[0]
 
 
 @all_losses
