@@ -155,16 +155,16 @@ class CrossEncoderLoss(nn.Module):
     ) -> Tensor:
         """Return the loss of a batch: its columns, and the labels of each query."""
         queries, *columns = inputs
-        lists = (
-            columns[0] if len(columns) == 1 and not isinstance(columns[0][0], str) else list(zip(*columns, strict=True))
-        )
+        of_lists = len(columns) == 1 and not isinstance(columns[0][0], str)
+        lists = columns[0] if of_lists else list(zip(*columns, strict=True))
         pairs = [(query, text) for query, texts in zip(queries, lists, strict=True) for text in texts]
         step = self.mini_batch_size or len(pairs)
         tokens = (
             self.model.preprocess(pairs[at : at + step], prompt=prompt, task=task) for at in range(0, len(pairs), step)
         )
-        scores = in_pieces(self._scores, tokens) if self.mini_batch_size else self._scores(next(tokens))
         sizes = [len(texts) for texts in lists]
+        _check_several(max(sizes))
+        scores = in_pieces(self._scores, tokens) if self.mini_batch_size else self._scores(next(tokens))
         rows = [None] * len(sizes) if labels is None else [row.reshape(-1) for row in labels]
         if len(rows) != len(sizes):
             raise ValueError(f"labels must have one entry per query, {len(sizes)}, got {len(rows)}")
@@ -189,13 +189,13 @@ class BiEncoderLoss(nn.Module):
 
     The columns of the data set are the query and its candidates, one column per candidate, such as the positive and one
     or more negatives. Labels are as the top of `ltr.text` says. A score is ``scale`` times the similarity of query and
-    candidate; cosines lie between -1 and 1, and softmax-like losses need a larger range.
+    candidate: cosines lie between -1 and 1, and losses need a larger range.
 
     Args:
         model: a ``SentenceTransformer``.
         loss: a loss, or its name as `ltr.losses.parse_loss` reads it.
         similarity: ``"cosine"``, or ``"dot"`` for the inner product.
-        scale: factor of the similarity, > 0.
+        scale: factor of the similarity, > 0; None for 20 with cosines and 1 with inner products.
         in_batch: whether the candidates of other queries of the batch are candidates with label 0, see `in_batch`.
         log_q: whether the label column has the logarithms of the candidates' sampling probabilities in place of labels;
             goes with `in_batch`.
@@ -215,12 +215,14 @@ class BiEncoderLoss(nn.Module):
         loss: RankingLoss | str,
         *,
         similarity: Similarity = "cosine",
-        scale: float = 20.0,
+        scale: float | None = None,
         in_batch: bool = False,
         log_q: bool = False,
         mini_batch_size: int | None = None,
     ) -> None:
         super().__init__()
+        if scale is None:
+            scale = 20.0 if similarity == "cosine" else 1.0
         check_number("scale", scale, above=0)
         if log_q and not in_batch:
             raise ValueError("log_q must be False without in_batch: it corrects the sampling of in-batch negatives")
@@ -236,9 +238,12 @@ class BiEncoderLoss(nn.Module):
         if self.similarity == "cosine":
             queries, documents = F.normalize(queries, dim=-1), F.normalize(documents, dim=-1)
         queries, shape = self.scale * queries, documents.shape[:2]
+        if self.log_q and labels is None:
+            raise ValueError("log_q must be False without a label column, which would hold the logarithms")
         given = None if labels is None else labels.reshape(len(queries), -1)
         relevance = _labels(None if self.log_q else given, shape[1]).to(queries.device).expand(shape)
         if not self.in_batch:
+            _check_several(shape[1], ", or set in_batch=True")
             scores, mask = (queries.unsqueeze(1) * documents).sum(-1), None
         else:
             log_q = given if self.log_q else None
@@ -292,6 +297,14 @@ def _size(mini_batch_size: int | None) -> int | None:
     if mini_batch_size is not None:
         check_whole("mini_batch_size", mini_batch_size, 1, " or None")
     return mini_batch_size
+
+
+def _check_several(most: int, remedy: str = "") -> None:
+    if most < 2:
+        raise ValueError(
+            f"a query must have several candidates, got {most} each: put all that it is to rank into one row of the"
+            f" data set{remedy}"
+        )
 
 
 def _labels(given: Tensor | None, size: int) -> Tensor:

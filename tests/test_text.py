@@ -280,7 +280,7 @@ def test_a_bi_encoder_loss_is_the_loss_of_its_similarities():
         dot = BiEncoderLoss(model, name, similarity="dot", scale=3)
         same([dot(features(model), labels)], [parse_loss(name)(3 * dots, labels)])
         same([BiEncoderLoss(model, name)(features(model), labels)], [parse_loss(name)(20 * cosines, labels)])
-    all_of_them = BiEncoderLoss(model, "softmax", similarity="dot", scale=1, in_batch=True)
+    all_of_them = BiEncoderLoss(model, "softmax", similarity="dot", in_batch=True)
     scores = queries @ torch.cat([positive, negative]).T
     same([all_of_them(features(model))], [F.cross_entropy(scores, torch.arange(3))])
     log_q = torch.tensor([[0.1, 0.3], [0.4, 0.2], [0.05, 0.5]], dtype=torch.float64).log()
@@ -323,6 +323,15 @@ def test_margins_are_as_good_as_a_teachers_scores(name):
         (lambda m: BiEncoderLoss(m, "softmax", similarity="l2"), "similarity must be one of 'cosine', 'dot', got 'l2'"),
         (lambda m: BiEncoderLoss(m, "softmax", scale=0), "scale must be a finite number > 0"),
         (lambda m: BiEncoderLoss(m, "softmax", log_q=True), "log_q must be False without in_batch"),
+        (
+            lambda m: CrossEncoderLoss(m, "ranknet")((QUERIES, QUERIES), torch.ones(3)),
+            "a query must have several candidates, got 1 each: put all that it is to rank into one row",
+        ),
+        (lambda m: BiEncoderLoss(m, "ranknet")(features(m)[:2]), "got 1 each: .* or set in_batch=True"),
+        (
+            lambda m: BiEncoderLoss(m, "softmax", in_batch=True, log_q=True)(features(m)),
+            "log_q must be False without a label column",
+        ),
         (lambda m: BiEncoderLoss(m, "kl")(features(m), torch.ones(3, 4)), "labels must be 2 per query, .* got 4"),
         (
             lambda m: BiEncoderLoss(m, "softmax", in_batch=True, log_q=True)(features(m), torch.ones(3, 1)),
@@ -406,7 +415,7 @@ def test_distillation_and_in_batch_negatives_are_those_of_sentence_transformers(
     same(found, value_and_grads(of_pairs.MarginMSELoss(cross_encoder), TRIPLETS, margins), 1e-4)
     teacher = torch.tensor([[3.0, -1.0, 0.5], [-2.0, -2.5, 0.0], [1.0, 4.0, -3.0]])
     columns = [*TRIPLETS, ["w1", "w2 w3", "w4"]]
-    dot = {"similarity": "dot", "scale": 1}
+    dot = {"similarity": "dot"}
     for ours, other, given, labels in (
         (BiEncoderLoss(bi_encoder, "margin_mse", **dot), its.MarginMSELoss(bi_encoder), TRIPLETS, margins),
         (
