@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         rankers,
         ranks,
         statistics,
+        text,
     )
     from ltr.progress import ProgressBar
     from ltr.rankers import (
@@ -67,6 +68,7 @@ __all__ = [
     "rankers",
     "ranks",
     "statistics",
+    "text",
     "tune",
 ]
 

@@ -20,10 +20,11 @@ rows alone, such as 1 / propensity of a click or a weight of the positives besid
 no lists. Rows of weight 0 are left out first. Where there are no queries, one list has no weight, and the weights of
 rows go to the loss as they are.
 
-Labels are relevances of 0 or more. A negative label is refused everywhere, even where only the order of labels counts:
-it nearly always marks padding, as in other toolkits, and would be ranked like an item. A batch of lists of one item is
-refused as well, unless a mask or qid shows that it is meant: the output of a model, of shape ``(*batch, list, 1)``,
-needs ``squeeze(-1)``.
+Labels are relevances of 0 or more. A negative label nearly always marks padding, as in other toolkits, and would be
+ranked like an item: metrics refuse it, and so do losses, but for labels of a floating point type of a loss that only
+compares labels or takes their differences (`ltr.losses.RankingLoss.signed`): these may be the scores of a teacher. A
+batch of lists of one item is refused as well, unless a mask or qid shows that it is meant: the output of a model, of
+shape ``(*batch, list, 1)``, needs ``squeeze(-1)``.
 """
 
 from __future__ import annotations
@@ -70,7 +71,14 @@ class FlatLists:
     batch: torch.Size  # the shape of one value per list
 
 
-def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weight: Tensor | None = None) -> Lists:
+def as_lists(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    signed: bool = False,
+) -> Lists:
     """Check the inputs of a loss and fill their padding with zeros.
 
     Args:
@@ -78,6 +86,7 @@ def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weig
         labels: numbers of the same shape, relevance 0 or more (binary: 0 and 1), converted to the type of the scores.
         mask: boolean, same shape; None means every item is real.
         weight: nonnegative weight of each item, same shape.
+        signed: whether labels of a floating point type may be negative.
 
     Raises:
         TypeError: an input that is not a tensor, scores that are not floating point, a mask that is not boolean.
@@ -97,7 +106,7 @@ def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weig
     known = scores.detach(), labels, given
     real = known if mask is None else tuple(x[mask] for x in known)
     _check_finite("scores", real[0])
-    _check_labels(*real[1:])
+    _check_labels(*real[1:], signed=signed)
     if weight is not None:
         seen = weight if mask is None else weight[mask]
         if not (_all_finite(seen) and bool((seen >= 0).all())):
@@ -156,14 +165,15 @@ def _check_finite(name: str, values: Tensor) -> None:
         raise ValueError(f"{name} must be finite, got {_first_bad(values)}")
 
 
-def _check_labels(labels: Tensor, given: Tensor) -> None:
+def _check_labels(labels: Tensor, given: Tensor, *, signed: bool) -> None:
     """Check the labels of real items, converted to the type of the scores, and as they were given."""
     if not labels.numel():
         return
     lowest, highest = (float(end) for end in labels.aminmax())
     if not (math.isfinite(lowest) and math.isfinite(highest)):
         raise ValueError(f"labels must be finite, got {_first_bad(labels)}")
-    check_nonnegative(lowest)
+    if not (signed and given.is_floating_point()):
+        check_nonnegative(lowest, remedy="give a teacher's scores as floating point" if signed else None)
     # large integers, which may become equal in the type of the scores
     if labels.dtype == torch.float32 and given.dtype in (torch.int32, torch.int64) and highest >= _EXACT:
         largest = int(given.max())
@@ -171,12 +181,11 @@ def _check_labels(labels: Tensor, given: Tensor) -> None:
             raise ValueError(f"labels must be at most {_EXACT} beside scores of float32, got {largest}")
 
 
-def check_nonnegative(lowest: float) -> None:
-    """Raise ValueError if the lowest label of all real items is negative."""
+def check_nonnegative(lowest: float, remedy: str | None = None) -> None:
+    """Raise ValueError if the lowest label of all real items is negative; the message ends with the remedy."""
     if lowest < 0:
-        raise ValueError(
-            f"labels must be >= 0, got {lowest:g}: mark padding by mask=, or shift labels that are meant to be negative"
-        )
+        remedy = remedy or "shift labels that are meant to be negative"
+        raise ValueError(f"labels must be >= 0, got {lowest:g}: mark padding by mask=, or {remedy}")
 
 
 def check_inputs(scores: Tensor, labels: Tensor, mask: Tensor | None = None, weight: Tensor | None = None) -> None:

@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from ltr import losses
 
 PAIR_FUNCTIONS: dict[str, Callable[[float], float]] = {
@@ -68,6 +70,12 @@ def pairwise(name):
     return value
 
 
+def margin_mse(scores, labels, weight, pairs):
+    """The labels are a teacher's scores."""
+    errors = [s - y for s, y in zip(scores, labels, strict=True)]
+    return mean_or_sum((((errors[i] - errors[k]) ** 2, w) for i, k, w in pairs_of(labels, weight)), pairs)
+
+
 def logistic(scores, labels, weight, pairs):
     loss = PAIR_FUNCTIONS["ranknet"]
     items = zip(scores, labels, weight, strict=True)
@@ -94,6 +102,7 @@ CASES = [
     Case("squared_hinge", losses.pairwise_squared_hinge_loss, {}, pairwise("squared_hinge")),
     Case("exponential", losses.pairwise_exponential_loss, {}, pairwise("exponential")),
     Case("logistic", losses.logistic_loss, {}, logistic),
+    Case("margin_mse", losses.margin_mse_loss, {}, margin_mse),
     *(
         Case(name, losses.p_norm_push_loss, {"p": p, "inner": inner}, p_norm_push(p, inner))
         for name, p, inner in (
@@ -114,3 +123,11 @@ def set_form(monkeypatch, form):
     """Look at all pairs of lists of any length, or at none."""
     for name, value in form.items():
         monkeypatch.setattr(losses.RankingLoss, name, value)
+
+
+def value_and_grad(loss, scores, *args, **kwargs):
+    """The values of lists, and the gradient of their sum in the scores."""
+    scores = scores.clone().requires_grad_()
+    values = loss(scores, *args, **kwargs)
+    (grad,) = torch.autograd.grad(values.sum(), scores)
+    return values.detach(), grad

@@ -32,7 +32,7 @@ LAYERS = [
     ],
     ["ltr.ranks"],
     ["ltr.metrics", "ltr.losses", "ltr.data", "ltr.exact"],
-    ["ltr.fitting", "ltr.convex", "ltr.demands", "ltr.onnx_graph", "ltr.gbdt", "ltr.xgboost_callback"],
+    ["ltr.fitting", "ltr.convex", "ltr.demands", "ltr.onnx_graph", "ltr.gbdt", "ltr.text", "ltr.xgboost_callback"],
     ["ltr.rankers", "ltr.progress"],
     ["ltr.cards", "ltr.answer"],
     ["trainers"],
@@ -57,6 +57,7 @@ ONLY = {
     "torchmetrics": "ltr.metrics.torchmetrics",
     "xgboost": "ltr.xgboost_callback",
     "onnx": "ltr.onnx_graph",
+    "lightning_ir": "ltr.text",
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from ltr.losses import RankingLoss, SmoothStatisticLoss, parse_loss, transforms
-from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
+from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, value_and_grad
 from tests.test_listwise import NAMES
 from tests.tiers import every_second, slow_but
 
@@ -24,6 +24,7 @@ LOSSES = [
     "hinge(pairs=sum)",
     "squared_hinge(pairs=sum)",
     "exponential(pairs=sum)",
+    "margin_mse(pairs=sum)",
     "p_norm_push(p=2,inner=logistic,pairs=sum)",
     "p_norm_push(p=64)",
     "smooth(statistic=dcg,temperature=0.01)",
@@ -38,7 +39,7 @@ FORMS = {
 }
 RELATIVE = {torch.float32: 2e-5, torch.float64: 1e-9}
 
-OF_ITEMS = ("list", "logistic", "lambda")  # which have one form only
+OF_ITEMS = ("list", "kl", "logistic", "lambda", "margin_mse")  # which have one form only
 
 all_losses = pytest.mark.parametrize("name", LOSSES)
 
@@ -130,13 +131,6 @@ def labels_of(n, name, graded):
     return (torch.arange(n) + 1) % 2 if grades == 2 else (torch.arange(n) * 2 + 1) % 3
 
 
-def value_and_grad(loss, scores, *args, **kwargs):
-    scores = scores.clone().requires_grad_()
-    value = loss(scores, *args, **kwargs)
-    (grad,) = torch.autograd.grad(value.sum(), scores)
-    return value.detach(), grad
-
-
 # --- the definitions in long double ------------------------------------------------------------------------------
 
 
@@ -213,6 +207,25 @@ def _list_net(loss, s, y, w):
     p, q = w * np.exp(log_p), w * np.exp(log_q)
     value = -(np.where(p > 0, p * log_q, 0)).sum()
     return value, q - p, q + p, -log_q.min()
+
+
+def _kl(loss, s, y, w):
+    t = np.longdouble(loss.temperature)
+    log_p, log_q = (x - x.max() - np.log((w * np.exp(x - x.max())).sum()) for x in (y / t, s / t))
+    p, q = w * np.exp(log_p), w * np.exp(log_q)
+    value = t * t * (np.where(p > 0, p * (log_p - log_q), 0)).sum()
+    return value, t * (q - p), t * (q + p), -t * t * log_q.min()
+
+
+def _margin_mse(loss, s, y, w):
+    i, k = np.nonzero(y[:, None] > y)
+    share, z = w[i] * w[k], (s[i] - s[k]) - (y[i] - y[k])
+    total = 1 if loss.pairs == "sum" else share.sum()
+    grad, size = np.zeros_like(s), np.zeros_like(s)
+    for at, sign in ((i, 1), (k, -1)):
+        np.add.at(grad, at, sign * 2 * share * z / total)
+        np.add.at(size, at, abs(2 * share * z / total))
+    return (share * z**2 / total).sum(), grad, size, (share * z**2).sum()
 
 
 def _softmax(loss, s, y, w):

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ltr.losses import RankingLoss, parse_loss, transforms
+from ltr.losses.derivatives import derivatives
 from ltr.metrics import RankingMetrics
-from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
+from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, value_and_grad
 from tests.test_listwise import NAMES
 from tests.tiers import examples
 
@@ -22,13 +23,6 @@ all_losses = pytest.mark.parametrize("name", LOSSES)
 many = settings(
     max_examples=examples(8, slow=200), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
-
-
-def value_and_grad(loss, scores, *args, **kwargs):
-    scores = scores.clone().requires_grad_()
-    values = loss(scores, *args, **kwargs)
-    (grad,) = torch.autograd.grad(values.sum(), scores)
-    return values.detach(), grad
 
 
 @st.composite
@@ -235,6 +229,8 @@ def test_lists_that_say_nothing_are_zero(name, loss, data):
     to_draw = len(scores) > 1 and (name.startswith("list_net") or (name.startswith("softmax") and label))
     if to_draw or (name == "logistic" and len(scores)):
         assert value > 0  # one speaks of items, the others ask equal labels for equal scores
+    elif name.startswith("kl"):
+        assert (value > 0) == (len(scores.unique()) > 1)
     else:
         assert value == 0
         assert not grad.any()
@@ -264,9 +260,28 @@ def test_an_item_given_twice_is_one_of_weight_two(name, loss, data):
 
 
 @all_losses
+@many
+@given(data=st.data())
+def test_a_teachers_scores_may_be_negative_where_only_their_order_or_differences_matter(name, loss, data):
+    scores, labels = data.draw(a_list(name))
+    if not parse_loss(name).signed:
+        return
+    value, grad = value_and_grad(loss, scores, labels)
+    shifted, its_grad = value_and_grad(loss, scores, labels.double() - data.draw(st.sampled_from([0.5, 3.0, 1024.0])))
+    assert close(shifted, value)
+    assert close(its_grad, grad)
+    qid = torch.zeros(len(scores), dtype=torch.int64)
+    found = derivatives(parse_loss(name), scores, labels, qid)
+    for one, other in zip(derivatives(parse_loss(name), scores, labels.double() - 3, qid), found, strict=True):
+        assert close(one, other)
+
+
+@all_losses
 def test_a_negative_label_is_refused_but_in_padding(name, loss):
     scores, labels = torch.tensor([0.5, 1.0, -2.0, 3.0], dtype=torch.float64), torch.tensor([1, 0, 0, -1])
-    for marked in (labels, labels.double(), labels.to(torch.int8)):
+    signed = parse_loss(name).signed
+    assert signed == (not name.startswith(("logistic", "softmax", "lambda", "smooth")))
+    for marked in (labels, labels.to(torch.int8), *([] if signed else [labels.double()])):
         with pytest.raises(ValueError, match=r"labels must be >= 0, got -1: mark padding by mask="):
             loss(scores, marked)
         with pytest.raises(ValueError, match=r"labels must be >= 0, got -1: mark padding by mask="):

@@ -10,6 +10,7 @@ import torch
 
 from ltr.losses import operators, parse_loss, transforms
 from ltr.native import Groups, ListLoss, add_moments, interpolate
+from tests.loss_reference import value_and_grad
 
 NAMES = [
     "ranknet",
@@ -30,12 +31,6 @@ NAMES = [
     "smooth(statistic=recall@3,temperature=0.5)",
 ]
 all_losses = pytest.mark.parametrize("name", NAMES)
-
-
-def value_and_grad(loss, scores, *args, **kwargs):
-    scores = scores.clone().requires_grad_()
-    value = loss(scores, *args, **kwargs)
-    return value.detach(), torch.autograd.grad(value.sum(), scores)[0]
 
 
 @all_losses
@@ -196,7 +191,6 @@ def test_tensors_that_do_not_fit_are_refused(wrong):
     [
         ("scores", np.nan),
         ("scores", np.inf),
-        ("labels", -1.0),
         ("labels", np.inf),
         ("weights", -1.0),
         ("weights", np.nan),
@@ -207,6 +201,14 @@ def test_numbers_that_are_refused_are_left_to_python(name, value):
     given[name][1, 2] = value
     assert not ListLoss("ranknet")(**given)
     assert ListLoss("ranknet")(**given | {"mask": torch.tensor([[True] * 3, [True, True, False]])})
+
+
+def test_negative_labels_are_left_to_python_where_they_are_amounts_or_whole_numbers():
+    given = arrays()
+    given["labels"][1, 2] = -1.0
+    assert ListLoss("ranknet")(**given)
+    assert not ListLoss("softmax")(**given)
+    assert not ListLoss("ranknet")(**given | {"labels": given["labels"].long()})
 
 
 def test_names_and_rank_weights_that_do_not_fit():

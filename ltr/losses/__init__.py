@@ -8,10 +8,12 @@ pairwise losses; subclass `PairwiseLoss` for a loss of your own.
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
 from ltr.losses.functions import PairFunction
 from ltr.losses.likelihoods import (
+    KLLoss,
     ListMLELoss,
     ListNetLoss,
     LogisticLoss,
     SoftmaxLoss,
+    kl_loss,
     list_mle_loss,
     list_net_loss,
     logistic_loss,
@@ -19,12 +21,14 @@ from ltr.losses.likelihoods import (
 )
 from ltr.losses.pairwise import (
     InnerName,
+    MarginMSELoss,
     PairwiseExponentialLoss,
     PairwiseHingeLoss,
     PairwiseLoss,
     PairwiseSquaredHingeLoss,
     PNormPushLoss,
     RankNetLoss,
+    margin_mse_loss,
     p_norm_push_loss,
     pairwise_exponential_loss,
     pairwise_hinge_loss,
@@ -36,10 +40,12 @@ from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss, lambda_loss, s
 
 __all__ = [
     "InnerName",
+    "KLLoss",
     "LambdaLoss",
     "ListMLELoss",
     "ListNetLoss",
     "LogisticLoss",
+    "MarginMSELoss",
     "PNormPushLoss",
     "PairFunction",
     "PairsName",
@@ -52,10 +58,12 @@ __all__ = [
     "Reduction",
     "SmoothStatisticLoss",
     "SoftmaxLoss",
+    "kl_loss",
     "lambda_loss",
     "list_mle_loss",
     "list_net_loss",
     "logistic_loss",
+    "margin_mse_loss",
     "p_norm_push_loss",
     "pairwise_exponential_loss",
     "pairwise_hinge_loss",

@@ -68,6 +68,9 @@ class RankingLoss(nn.Module, abc.ABC):
     """Whether the loss is a convex function of the scores; unless a loss says so, it is fitted as one that is not."""
     continuous: ClassVar[bool] = True
     """Whether the loss is a continuous function of the scores; a loss with jumps has no slope where all scores tie."""
+    signed: ClassVar[bool] = False
+    """Whether labels of a floating point type may be negative, as a teacher's scores are: the loss compares labels or
+    takes their differences. A negative label of an integer type marks padding and is refused."""
     short: ClassVar[int] = 128
     """Length of lists up to which the loss works on all their pairs, which is faster for short lists."""
     few: ClassVar[int] = 500_000
@@ -203,7 +206,7 @@ class RankingLoss(nn.Module, abc.ABC):
 
         Args:
             scores: floating point, ``(*batch, list)``.
-            labels: relevance, same shape.
+            labels: relevance, same shape; may be negative where the loss is `signed`.
             mask: boolean, same shape, True where an item is real.
             weight: nonnegative weight of each item, same shape.
             list_weight: nonnegative weight of each list, ``(*batch,)``; with qid the weight of its list for each item,
@@ -275,7 +278,7 @@ class RankingLoss(nn.Module, abc.ABC):
         reduction: Reduction,
     ) -> Tensor:
         """Return the loss by operations of torch: on any device, and differentiable as often as the loss is."""
-        lists = as_lists(scores, labels, mask=mask, weight=weight)
+        lists = as_lists(scores, labels, mask=mask, weight=weight, signed=self.signed)
         check_qid(scores, qid)
         with torch.autocast(lists.scores.device.type, enabled=False):
             if qid is not None:

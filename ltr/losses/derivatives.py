@@ -7,12 +7,13 @@ With z the score difference of a pair, φ its pair function, w shares of the val
 loss                        curvature
 ==========================  ======================================================================================
 RankNet, exponential,       ``∂²F/∂s_i²``, the sum of ``w φ''(z)`` over the pairs of the item
-squared hinge
+squared hinge, MarginMSE
 hinge                       the sum of ``w |φ'(z)|``, which counts its pairs with a loss: φ'' is 0 but for the kink
 P-norm push                 p times the sum of the sizes of what its pairs add to its slope, which is at least
                             ``∂²F/∂s_i²`` because ``φ'' <= |φ'| <= φ`` for both inner functions
 logistic                    ``∂²F/∂s_i²``, w p (1 - p)
-ListNet, softmax, ListMLE   ``∂²F/∂s_i²``, the sum of Q (1 - Q) over the draws in which the item can come
+ListNet, KL, softmax,       ``∂²F/∂s_i²``, the sum of Q (1 - Q) over the draws in which the item can come
+ListMLE
 LambdaLoss                  the sum of ``w φ''(z)`` over its pairs, with the changes of the statistic as constants
 smooth statistics           ``sum over k of σ'(z) (c_i + c_k) / temperature²``, at least ``|∂²F/∂s_i²|``, with c >= 0
                             the slopes of the statistic in the smooth positions
@@ -62,7 +63,7 @@ def derivatives(
     """
     scores, labels = scores.detach().double(), labels.detach().double()
     weight = None if weight is None else weight.detach().double()
-    lists = as_lists(scores, labels, weight=weight)
+    lists = as_lists(scores, labels, weight=weight, signed=loss.signed)
     found = _by_core(loss, lists, qid)
     if found is not None:
         return found

@@ -6,6 +6,7 @@ Inputs, weights and reductions are those of `ltr.losses.contract`; an item of we
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 
 from ltr.checks import check_number
 from ltr.lists import Lists
-from ltr.losses.arithmetic import item_weights, times_unit, with_gradient_of, with_small_gaps
+from ltr.losses.arithmetic import item_weights, times_unit, widened, with_gradient_of, with_small_gaps
 from ltr.losses.contract import RankingLoss, Reduction, as_function
 from ltr.losses.functions import LOGISTIC
 from ltr.losses.operators import list_loss
@@ -108,6 +109,7 @@ class ListNetLoss(RankingLoss):
 
     key = "list_net"
     convex = True
+    signed = True
 
     def __init__(self, *, reduction: Reduction = "mean", temperature: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -120,22 +122,74 @@ class ListNetLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the cross entropy; weights multiply the probability of an item in both distributions."""
-        weight, unit = item_weights(lists)
-        real = weight > 0
-        log_weight = None if unit is None else _log_weights(weight, unit).masked_fill(~real, 0.0)
-        top = F.softmax(_log_odds(self._cooled(lists.labels, real), log_weight, real), -1).masked_fill(~real, 0.0)
-        log_q = F.log_softmax(_log_odds(lists.scores, log_weight, real), -1)
+        log_p, log_q, log_weight = self._logarithms(lists, lists.scores)
+        top = log_p.exp()
         if log_weight is not None:
             log_q = log_q - log_weight
         # where P is 0 the logarithm of Q may be infinite
         return -(top * log_q).masked_fill(top == 0, 0.0).sum(-1)
 
-    def _cooled(self, labels: Tensor, real: Tensor) -> Tensor:
-        """Return the labels over the temperature, but for a constant: the largest of a list becomes 0."""
-        if self.temperature == 1:
-            return labels
-        largest = labels.masked_fill(~real, 0.0).amax(-1, keepdim=True)
-        return ((labels - largest).double() / self.temperature).to(labels.dtype)
+    def _logarithms(self, lists: Lists, scores: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return log P and log Q of the items, -inf for those that do not count, and the logarithms of weights."""
+        weight, unit = item_weights(lists)
+        real = weight > 0
+        log_weight = None if unit is None else _log_weights(weight, unit).masked_fill(~real, 0.0)
+        log_p = F.log_softmax(_log_odds(_cooled(lists.labels, real, self.temperature), log_weight, real), -1)
+        log_q = F.log_softmax(_log_odds(scores, log_weight, real), -1)
+        return log_p.masked_fill(~real, -math.inf), log_q.masked_fill(~real, -math.inf), log_weight
+
+
+class KLLoss(ListNetLoss):
+    r"""Divergence of the top-one probabilities of scores from those of a teacher's scores, the labels.
+
+    ``temperature² · sum over i of  P_i log(P_i / Q_i),   P = softmax(labels / temperature),
+    Q = softmax(scores / temperature)``
+
+    over the items of a list. It is ListNet's cross entropy less the entropy of P, which does not depend on the scores,
+    where the temperature divides both: at temperature 1 the gradients are equal. The factor keeps the size of the
+    gradient as the temperature rises, towards half the variance of ``scores - labels`` over the items. The value is 0
+    where scores and labels differ by a constant, and labels of a floating point type may be negative.
+
+    Source: Hinton, Vinyals & Dean, *Distilling the Knowledge in a Neural Network* (2015).
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        temperature: difference of scores at which one item is drawn e times as often as another, > 0.
+
+    Raises:
+        ValueError: an option outside its range.
+
+    Examples:
+        >>> teacher = torch.tensor([0.5, -0.5])  # P = (0.7311, 0.2689)
+        >>> round(KLLoss()(torch.tensor([0.0, 0.0]), teacher).item(), 4)  # log 2 less the entropy of P, 0.5822
+        0.1109
+    """
+
+    key = "kl"
+
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return None: a difference of ListNet and an entropy would lose the digits of a small divergence."""
+        return None
+
+    def list_values(self, lists: Lists) -> Tensor:
+        """Return the divergence; weights multiply the probability of an item in both distributions."""
+        top, log_p, log_q = self._distributions(lists)
+        excess = self.temperature * (self.temperature * (log_p - log_q))
+        values = (top * excess).masked_fill(top == 0, 0.0).sum(-1)
+        return with_gradient_of(values.clamp(min=0.0), values).to(lists.scores.dtype)  # rounding may be below 0
+
+    def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
+        """Return slopes and second derivatives, ``temperature (Q - P)`` and ``Q (1 - Q)``."""
+        p, _, log_q = self._distributions(lists)
+        q = log_q.exp()
+        return self.temperature * (q - p), q * (1 - q)
+
+    def _distributions(self, lists: Lists) -> tuple[Tensor, Tensor, Tensor]:
+        """Return P, log P and log Q in float64; 0 and -inf for items that do not count."""
+        lists = replace(lists, scores=widened(lists.scores), labels=lists.labels.double())
+        real = item_weights(lists)[0] > 0
+        log_p, log_q, _ = self._logarithms(lists, _cooled(lists.scores, real, self.temperature))
+        return log_p.exp(), log_p, log_q
 
 
 class SoftmaxLoss(_ItemLoss):
@@ -209,6 +263,7 @@ class ListMLELoss(_ItemLoss):
 
     key = "list_mle"
     convex = True
+    signed = True
 
     def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled pass over the items."""
@@ -224,6 +279,14 @@ class ListMLELoss(_ItemLoss):
         last = torch.searchsorted(labels, labels, right=True) - 1
         missing = _less_running_logsumexp(scores, log_weight, real, last)
         return self._over_items(missing, weight.masked_fill(~(real & (labels > labels[..., :1])), 0.0), unit)
+
+
+def _cooled(values: Tensor, real: Tensor, temperature: float) -> Tensor:
+    """Return labels or scores over the temperature, but for a constant: the largest of a list becomes 0."""
+    if temperature == 1:
+        return values
+    largest = values.detach().masked_fill(~real, -math.inf).amax(-1, keepdim=True)
+    return ((values - largest.masked_fill(largest == -math.inf, 0.0)).double() / temperature).to(values.dtype)
 
 
 def _log_weights(weight: Tensor, unit: Tensor | None) -> Tensor:
@@ -258,4 +321,5 @@ def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, la
 logistic_loss = as_function(LogisticLoss, "logistic_loss")
 list_net_loss = as_function(ListNetLoss, "list_net_loss")
 softmax_loss = as_function(SoftmaxLoss, "softmax_loss")
+kl_loss = as_function(KLLoss, "kl_loss")
 list_mle_loss = as_function(ListMLELoss, "list_mle_loss")

@@ -174,7 +174,7 @@ def by_core(
     if dtype in _HALF:
         scores, dtype = scores.float(), torch.float32
     if labels.dtype not in (dtype, torch.int64):
-        labels = labels.to(dtype)
+        labels = labels.to(dtype if labels.is_floating_point() else torch.int64)  # the core tells grades from scores
     scores = scores.contiguous()
     slopes = torch.empty_like(scores)
     if reduction == "none":

@@ -28,6 +28,8 @@ from ltr.losses.transforms import TwoClasses
 class PairLoss(RankingLoss):
     """A loss of the comparable pairs of lists: over all pairs of short lists, by other sums for long ones."""
 
+    signed = True
+
     def list_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, in the form that is fastest at their length."""
         return self.from_pairs(lists) if self.uses_all_pairs(lists) else on_rows(self.without_pairs, lists)

@@ -7,6 +7,7 @@ loss                              pair function       known as
 `PairwiseHingeLoss`               max(0, 1 - z)       ranking SVM
 `PairwiseSquaredHingeLoss`        max(0, 1 - z)^2
 `PairwiseExponentialLoss`         exp(-z)             RankBoost's objective
+`MarginMSELoss`                   z^2                 distillation; z less the teacher's difference
 ================================  ==================  ==========================================
 
 The P-norm push (`PNormPushLoss`) takes powers of their sums and so presses hardest on the negatives at the top of the
@@ -305,6 +306,38 @@ class PairwiseExponentialLoss(PairwiseLoss):
         return bounded_exp(log_value, dtype=dtype).masked_fill(~has_pair, 0.0)
 
 
+class MarginMSELoss(PairwiseLoss):
+    """Squared error of score differences, ``((s_i - s_k) - (y_i - y_k))^2``, with the options of `PairwiseLoss`.
+
+    The labels y are the scores of a teacher, of whose differences the loss learns the size and not only the sign; those
+    of a floating point type may be negative. Pairs are those of two items that the teacher tells apart. Of long lists,
+    too, all pairs are looked at.
+
+    Source: Hofstätter, Althammer, Schröder, Sertkan & Hanbury, *Improving Efficient Neural Ranking Models with
+    Cross-Architecture Knowledge Distillation* (2020).
+
+    Examples:
+        >>> loss = MarginMSELoss()
+        >>> loss(torch.tensor([2.0, 1.0]), torch.tensor([0.5, -2.5]))  # (1 - 3)^2
+        tensor(4.)
+    """
+
+    key = "margin_mse"
+    convex = True
+
+    def pair_function(self, z: Tensor) -> Tensor:
+        """Return the square, whose derivative stops growing where the square leaves the range."""
+        limit = math.sqrt(torch.finfo(z.dtype).max)
+        return z * z.clamp(-limit, limit)
+
+    def _shares(self, lists: Lists) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the error of each pair's difference in place of the difference."""
+        difference, share, unit = super()._shares(lists)
+        largest = torch.finfo(difference.dtype).max
+        wanted = (lists.labels.unsqueeze(-1) - lists.labels.unsqueeze(-2)).clamp(-largest, largest)
+        return difference - wanted.masked_fill(share == 0, 0.0), share, unit
+
+
 class PNormPushLoss(PairLoss):
     r"""P-norm push: the p-th power of the pairwise losses of each negative.
 
@@ -450,4 +483,5 @@ ranknet_loss = as_function(RankNetLoss, "ranknet_loss")
 pairwise_hinge_loss = as_function(PairwiseHingeLoss, "pairwise_hinge_loss")
 pairwise_squared_hinge_loss = as_function(PairwiseSquaredHingeLoss, "pairwise_squared_hinge_loss")
 pairwise_exponential_loss = as_function(PairwiseExponentialLoss, "pairwise_exponential_loss")
+margin_mse_loss = as_function(MarginMSELoss, "margin_mse_loss")
 p_norm_push_loss = as_function(PNormPushLoss, "p_norm_push_loss")

@@ -7,8 +7,9 @@ import inspect
 from ltr.calls import named_object, read_call
 from ltr.checks import nearest
 from ltr.losses.contract import RankingLoss
-from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
+from ltr.losses.likelihoods import KLLoss, ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
 from ltr.losses.pairwise import (
+    MarginMSELoss,
     PairwiseExponentialLoss,
     PairwiseHingeLoss,
     PairwiseSquaredHingeLoss,
@@ -25,8 +26,10 @@ LOSSES: dict[str, type[RankingLoss]] = {
         PairwiseSquaredHingeLoss,
         PairwiseExponentialLoss,
         LogisticLoss,
+        MarginMSELoss,
         PNormPushLoss,
         ListNetLoss,
+        KLLoss,
         SoftmaxLoss,
         ListMLELoss,
         LambdaLoss,
@@ -51,11 +54,11 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     """Return the loss that a string names; a loss passes through.
 
     Args:
-        text: ``"ranknet"``, ``"hinge"``, ``"squared_hinge"``, ``"exponential"``, ``"logistic"``, ``"p_norm_push"``,
-            ``"list_net"``, ``"softmax"``, ``"list_mle"``, ``"lambda"`` or ``"smooth"``, with options as in
-            ``"ranknet(pairs=sum)"`` or ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``. A loss of your own is
-            named by its import path, as in ``"mymodule:MyLoss(width=2)"``. White space around words and numbers is
-            ignored.
+        text: ``"ranknet"``, ``"hinge"``, ``"squared_hinge"``, ``"exponential"``, ``"logistic"``, ``"margin_mse"``,
+            ``"p_norm_push"``, ``"list_net"``, ``"kl"``, ``"softmax"``, ``"list_mle"``, ``"lambda"`` or ``"smooth"``,
+            with options as in ``"ranknet(pairs=sum)"`` or ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``. A
+            loss of your own is named by its import path, as in ``"mymodule:MyLoss(width=2)"``. White space around
+            words and numbers is ignored.
 
     Raises:
         TypeError: neither a string nor a loss.

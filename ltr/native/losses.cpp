@@ -27,6 +27,7 @@ struct Named {
   Kernel kernel, derivatives;
   bool of_pairs;          // whether its time grows with the square of the length of a list
   bool of_items = false;  // whether it is a mean or sum of losses of single items
+  bool amounts = false;   // whether labels are amounts, of which none is negative
 };
 
 // Both derivatives by one kernel for each.
@@ -49,12 +50,12 @@ const std::map<std::string, Named>& kernels() {
       {"exponential", {exponential, one_by_one<exponential, exponential_curvature>, false}},
       {"exponential_push", {exponential_push, one_by_one<exponential_push, exponential_push_curvature>, false}},
       {"logistic_push", {logistic_push, one_by_one<logistic_push, logistic_push_curvature>, true}},
-      {"logistic", {logistic, one_by_one<logistic, logistic_curvature>, false, true}},
+      {"logistic", {logistic, one_by_one<logistic, logistic_curvature>, false, true, true}},
       {"list_net", {list_net, one_by_one<list_net, list_net_curvature>, false}},
-      {"softmax", {softmax, one_by_one<softmax, softmax_curvature>, false}},
+      {"softmax", {softmax, one_by_one<softmax, softmax_curvature>, false, false, true}},
       {"list_mle", {list_mle, one_by_one<list_mle, list_mle_curvature>, false}},
-      {"lambda", {lambda, one_by_one<lambda, lambda_curvature>, true}},
-      {"smooth", {smooth, one_by_one<smooth, smooth_curvature>, true}},
+      {"lambda", {lambda, one_by_one<lambda, lambda_curvature>, true, false, true}},
+      {"smooth", {smooth, one_by_one<smooth, smooth_curvature>, true, false, true}},
   };
   return table;
 }
@@ -62,11 +63,12 @@ const std::map<std::string, Named>& kernels() {
 // --- reading -------------------------------------------------------------------------------------------------------
 
 // Convert scores and labels of successive items to float64; return whether one of them must be refused. Differences of
-// a number from itself are 0 or, if it is not finite, NaN. Labels are numbers of the type of the scores, or whole
-// numbers; if these are so large that they may become equal in the type of the scores, Python looks at them.
+// a number from itself are 0 or, if it is not finite, NaN. Labels are numbers of the type of the scores, of which none
+// may be negative where they are amounts, or whole numbers, of which none may ever be; if these are so large that they
+// may become equal in the type of the scores, Python looks at them.
 template <class Score, class Label>
 [[gnu::always_inline]] inline bool convert(const Score* scores, const Label* labels, std::size_t n, double* s,
-                                           double* y) {
+                                           double* y, bool amounts) {
   double zero = 0.0, least = 0.0, largest = 0.0;
 #pragma omp simd reduction(+ : zero) reduction(min : least) reduction(max : largest)
   for (std::size_t i = 0; i < n; ++i) {
@@ -79,20 +81,24 @@ template <class Score, class Label>
     largest = label > largest ? label : largest;
   }
   const bool exact = sizeof(Score) == 8 || sizeof(Label) == 4 || largest < kExact;
-  return !(zero == 0.0) || least < 0.0 || !exact;
+  return !(zero == 0.0) || (least < 0.0 && (amounts || std::is_integral_v<Label>)) || !exact;
 }
 
-LTR_MULTIVERSION bool read(const float* scores, const float* labels, std::size_t n, double* s, double* y) {
-  return convert(scores, labels, n, s, y);
+LTR_MULTIVERSION bool read(const float* scores, const float* labels, std::size_t n, double* s, double* y,
+                           bool amounts) {
+  return convert(scores, labels, n, s, y, amounts);
 }
-LTR_MULTIVERSION bool read(const float* scores, const std::int64_t* labels, std::size_t n, double* s, double* y) {
-  return convert(scores, labels, n, s, y);
+LTR_MULTIVERSION bool read(const float* scores, const std::int64_t* labels, std::size_t n, double* s, double* y,
+                           bool amounts) {
+  return convert(scores, labels, n, s, y, amounts);
 }
-LTR_MULTIVERSION bool read(const double* scores, const double* labels, std::size_t n, double* s, double* y) {
-  return convert(scores, labels, n, s, y);
+LTR_MULTIVERSION bool read(const double* scores, const double* labels, std::size_t n, double* s, double* y,
+                           bool amounts) {
+  return convert(scores, labels, n, s, y, amounts);
 }
-LTR_MULTIVERSION bool read(const double* scores, const std::int64_t* labels, std::size_t n, double* s, double* y) {
-  return convert(scores, labels, n, s, y);
+LTR_MULTIVERSION bool read(const double* scores, const std::int64_t* labels, std::size_t n, double* s, double* y,
+                           bool amounts) {
+  return convert(scores, labels, n, s, y, amounts);
 }
 
 LTR_MULTIVERSION void write(const double* slopes, double unit, std::size_t n, float* out) {
@@ -142,7 +148,8 @@ struct Buffers {
 struct Task {
   Kernel kernel;
   Options options;
-  double unit;  // by which slopes are multiplied
+  double unit;   // by which slopes are multiplied
+  bool amounts;  // whether labels must not be negative
 };
 
 // Write the value of a list, its slopes and, where they are asked for, its curvatures; return whether the list is
@@ -154,7 +161,8 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
   own.reset(length);
   const bool in_order = batch.groups == nullptr || batch.groups->order().empty();
   if (in_order && batch.mask == nullptr && batch.weights == nullptr) {
-    if (read(batch.scores + begin, batch.labels + begin, length, own.scores.data(), own.labels.data())) return false;
+    if (read(batch.scores + begin, batch.labels + begin, length, own.scores.data(), own.labels.data(), task.amounts))
+      return false;
     const List given{length, own.scores.data(), own.labels.data(), nullptr, own.slopes.data(), own.curvatures.data()};
     *value = task.kernel(given, task.options, own.space);
     write(own.slopes.data(), task.unit, length, slopes + begin);
@@ -180,7 +188,7 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
     }
     ++n;
   }
-  bad |= read(scores, labels, n, own.scores.data(), own.labels.data());
+  bad |= read(scores, labels, n, own.scores.data(), own.labels.data(), task.amounts);
   if (bad) return false;
   if (batch.weights != nullptr) {
     std::size_t kept = 0;
@@ -356,7 +364,7 @@ class ListLoss {
         length,
         items};
     Task task{second != nullptr ? named_.derivatives : named_.kernel, options_,
-              how == Reduction::mean && lists > 0 ? 1.0 / static_cast<double>(lists) : 1.0};
+              how == Reduction::mean && lists > 0 ? 1.0 / static_cast<double>(lists) : 1.0, named_.amounts};
     task.options.largest = std::numeric_limits<Score>::max();
     task.options.single = std::is_same_v<Score, float>;
     task.options.rank_weights = rank_weights_;

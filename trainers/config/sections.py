@@ -132,8 +132,10 @@ PLAIN_LOSSES = (
     "squared_hinge",
     "exponential",
     "logistic",
+    "margin_mse",
     "p_norm_push(p=2)",
     "list_net",
+    "kl",
     "softmax",
     "list_mle",
 )

@@ -1,0 +1,337 @@
+"""Losses for rankers of texts: adapters for sentence-transformers and Lightning-IR, negatives of a batch, mini-batches.
+
+A cross-encoder reads a query and a text together and returns their score; a bi-encoder embeds each alone, and the score
+is a similarity of the two embeddings. Trainers of both call a loss with a batch of queries, each with its candidates;
+`CrossEncoderLoss`, `BiEncoderLoss` and `lightning_ir_loss` compute the scores and hand them to any loss of
+`ltr.losses`, given as an object or by name. None of the libraries is imported before it is used.
+
+*Labels* have one entry per candidate: relevance, clicks, or the scores of a teacher, from which ``margin_mse``, ``kl``
+and every other loss learns that compares labels (`ltr.losses.RankingLoss.signed`). One entry less are the teacher's
+margins: its score of the first candidate less that of each other one. Without labels the first candidate is relevant
+and the others are not.
+
+*Mini-batches.* The activations of an encoder take memory in proportion to the number of texts, long lists and large
+batches therefore more than there is. With `mini_batch_size`, texts are encoded that many at a time, and nothing is kept
+but scores or embeddings. The loss sees all of them. When its gradient reaches a mini-batch, this one is encoded again,
+with the same random numbers, and its parameters receive their gradient: the sum over mini-batches is the gradient of
+the whole batch, for one more forward pass.
+
+Source: Gao, Zhang, Han & Callan, *Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup* (2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from ltr.checks import check_number, check_whole, one_of
+from ltr.losses import RankingLoss, parse_loss
+
+__all__ = ["BiEncoderLoss", "CrossEncoderLoss", "Similarity", "in_batch", "in_pieces", "lightning_ir_loss"]
+
+Features = dict[str, Any]
+"""Tokens of some texts, as an encoder takes them: mostly tensors with one row per text."""
+Similarity = Literal["cosine", "dot"]
+"""How the embeddings of a query and a document become a score."""
+
+
+def in_pieces(encode: Callable[[Any], Tensor], pieces: Iterable[Any]) -> Tensor:
+    """Return the rows that a function computes of each piece, one piece after the other, with the memory of one.
+
+    The gradient is that of ``torch.cat([encode(piece) for piece in pieces])``; for it, each piece is computed again
+    with the random state of its first time. See the top of this module.
+
+    Args:
+        encode: returns the rows of a piece, (rows, ...); must not depend on what changes before the gradient is taken.
+        pieces: inputs of `encode`, at least one.
+
+    Examples:
+        >>> layer = torch.nn.Linear(3, 1)
+        >>> rows = torch.arange(12.0).reshape(4, 3)
+        >>> torch.equal(in_pieces(layer, rows.split(2)), layer(rows))
+        True
+    """
+    return torch.cat([checkpoint(encode, piece, use_reentrant=False) for piece in pieces])
+
+
+def in_batch(
+    queries: Tensor,
+    documents: Tensor,
+    *,
+    labels: Tensor | None = None,
+    log_q: Tensor | None = None,
+    ids: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return scores, labels and mask of lists in which every query has all documents of a batch.
+
+    The documents of other queries have label 0. With `ltr.losses.SoftmaxLoss` this is the softmax with in-batch
+    negatives, also known as multiple negatives ranking or InfoNCE.
+
+    A batch draws popular documents more often. Less the logarithm of its sampling probability, the score of a document
+    is as if all were drawn alike (the logQ correction). The gradient of the softmax is that of the weights 1 / q.
+
+    Source: Yi et al., *Sampling-Bias-Corrected Neural Modeling for Large Corpus Item Recommendations* (2019).
+
+    Args:
+        queries: embeddings, (queries, d); scores are inner products.
+        documents: embeddings of the documents of each query, (queries, documents, d).
+        labels: relevance of a query's own documents, (queries, documents); None for 1 for the first and 0 for others.
+        log_q: logarithm of each document's sampling probability, up to a constant, (queries, documents).
+        ids: what tells documents apart, (queries, documents). Documents of other queries that a query has itself are
+            masked; without it, they count as irrelevant.
+
+    Returns:
+        Three tensors of shape (queries, queries * documents), the documents of the first query first.
+
+    Raises:
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> queries, documents = torch.eye(2), torch.tensor([[[3.0, 1.0]], [[0.0, 2.0]]])
+        >>> scores, labels, mask = in_batch(queries, documents)
+        >>> scores.tolist(), labels.tolist()
+        ([[3.0, 0.0], [1.0, 2.0]], [[1.0, 0.0], [0.0, 1.0]])
+    """
+    if queries.ndim != 2 or documents.ndim != 3 or documents.shape[::2] != queries.shape:
+        raise ValueError(
+            f"queries must be (queries, d) and documents (queries, documents, d), got {tuple(queries.shape)} and"
+            f" {tuple(documents.shape)}"
+        )
+    shape = documents.shape[:2]
+    for name, given in (("labels", labels), ("log_q", log_q), ("ids", ids)):
+        if given is not None and given.shape != shape:
+            raise ValueError(f"{name} must be (queries, documents), {tuple(shape)}, got {tuple(given.shape)}")
+    scores = queries @ documents.flatten(0, 1).T
+    if log_q is not None:
+        scores = scores - log_q.reshape(-1)
+    own = torch.eye(len(queries), dtype=torch.bool, device=scores.device).repeat_interleave(shape[1], dim=1)
+    if labels is None:
+        labels = torch.zeros(shape, device=scores.device)
+        labels[:, :1] = 1.0
+    relevance = torch.zeros_like(scores, dtype=labels.dtype).masked_scatter(own, labels)
+    mask = torch.ones_like(own)
+    if ids is not None:
+        mask = own | (ids.reshape(-1, 1) != ids.unsqueeze(1)).all(-1)
+    return scores, relevance, mask
+
+
+class CrossEncoderLoss(nn.Module):
+    """A loss for ``CrossEncoderTrainer`` of sentence-transformers 6.
+
+    The columns of the data set are the query and its candidates: either one column with a list of texts, of any length,
+    or one column per candidate. Labels are as the top of `ltr.text` says, a list per query.
+
+    Args:
+        model: a ``CrossEncoder`` with one output.
+        loss: a loss, or its name as `ltr.losses.parse_loss` reads it.
+        mini_batch_size: pairs that are scored at a time, with the memory of so many; None for all at once.
+
+    Raises:
+        ValueError: a model with several outputs, a bad size; when called, labels that do not fit the candidates.
+
+    Examples:
+        >>> loss = CrossEncoderLoss(model, "lambda(statistic=dcg@10)", mini_batch_size=32)  # doctest: +SKIP
+        >>> CrossEncoderTrainer(model=model, train_dataset=data, loss=loss).train()  # doctest: +SKIP
+    """
+
+    def __init__(self, model: Any, loss: RankingLoss | str, *, mini_batch_size: int | None = None) -> None:  # noqa: ANN401
+        super().__init__()
+        if getattr(model, "num_labels", 1) != 1:
+            raise ValueError(f"model must have one output, num_labels=1, got {model.num_labels}")
+        self.model, self.loss = model, parse_loss(loss)
+        self.mini_batch_size = _size(mini_batch_size)
+
+    def forward(
+        self,
+        inputs: Sequence[Sequence[Any]],
+        labels: Tensor | Sequence[Tensor] | None,
+        prompt: str | None = None,
+        task: str | None = None,
+    ) -> Tensor:
+        """Return the loss of a batch: its columns, and the labels of each query."""
+        queries, *columns = inputs
+        of_lists = len(columns) == 1 and not isinstance(columns[0][0], str)
+        lists = columns[0] if of_lists else list(zip(*columns, strict=True))
+        pairs = [(query, text) for query, texts in zip(queries, lists, strict=True) for text in texts]
+        step = self.mini_batch_size or len(pairs)
+        tokens = (
+            self.model.preprocess(pairs[at : at + step], prompt=prompt, task=task) for at in range(0, len(pairs), step)
+        )
+        sizes = [len(texts) for texts in lists]
+        _check_several(max(sizes))
+        scores = in_pieces(self._scores, tokens) if self.mini_batch_size else self._scores(next(tokens))
+        rows = [None] * len(sizes) if labels is None else [row.reshape(-1) for row in labels]
+        if len(rows) != len(sizes):
+            raise ValueError(f"labels must have one entry per query, {len(sizes)}, got {len(rows)}")
+        relevance = torch.cat([_labels(row, size) for row, size in zip(rows, sizes, strict=True)]).to(scores.device)
+        qid = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)).to(scores.device)
+        value: Tensor = self.loss(scores, relevance, qid=qid)
+        return value
+
+    def _scores(self, tokens: Features) -> Tensor:
+        device = self.model.device
+        tokens = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in tokens.items()}
+        scores: Tensor = self.model(tokens)["scores"].view(-1)
+        return scores
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the options, for the model card."""
+        return {"loss": self.loss.name, "mini_batch_size": self.mini_batch_size}
+
+
+class BiEncoderLoss(nn.Module):
+    """A loss for ``SentenceTransformerTrainer`` of sentence-transformers 6.
+
+    The columns of the data set are the query and its candidates, one column per candidate, such as the positive and one
+    or more negatives. Labels are as the top of `ltr.text` says. A score is ``scale`` times the similarity of query and
+    candidate: cosines lie between -1 and 1, and losses need a larger range.
+
+    Args:
+        model: a ``SentenceTransformer``.
+        loss: a loss, or its name as `ltr.losses.parse_loss` reads it.
+        similarity: ``"cosine"``, or ``"dot"`` for the inner product.
+        scale: factor of the similarity, > 0; None for 20 with cosines and 1 with inner products.
+        in_batch: whether the candidates of other queries of the batch are candidates with label 0, see `in_batch`.
+        log_q: whether the label column has the logarithms of the candidates' sampling probabilities in place of labels;
+            goes with `in_batch`.
+        mini_batch_size: texts of a column that are encoded at a time, with the memory of so many; None for all at once.
+
+    Raises:
+        ValueError: an option outside its range; when called, labels that do not fit the candidates.
+
+    Examples:
+        >>> loss = BiEncoderLoss(model, "softmax", in_batch=True, mini_batch_size=32)  # doctest: +SKIP
+        >>> SentenceTransformerTrainer(model=model, train_dataset=data, loss=loss).train()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401
+        loss: RankingLoss | str,
+        *,
+        similarity: Similarity = "cosine",
+        scale: float | None = None,
+        in_batch: bool = False,
+        log_q: bool = False,
+        mini_batch_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        if scale is None:
+            scale = 20.0 if similarity == "cosine" else 1.0
+        check_number("scale", scale, above=0)
+        if log_q and not in_batch:
+            raise ValueError("log_q must be False without in_batch: it corrects the sampling of in-batch negatives")
+        self.model, self.loss = model, parse_loss(loss)
+        self.similarity = one_of("similarity", similarity, get_args(Similarity))
+        self.scale, self.in_batch, self.log_q = float(scale), in_batch, log_q
+        self.mini_batch_size = _size(mini_batch_size)
+
+    def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> Tensor:
+        """Return the loss of a batch: the tokens of each column, and the labels of each query."""
+        queries, *candidates = (self._embeddings(features) for features in sentence_features)
+        documents = torch.stack(candidates, 1)
+        if self.similarity == "cosine":
+            queries, documents = F.normalize(queries, dim=-1), F.normalize(documents, dim=-1)
+        queries, shape = self.scale * queries, documents.shape[:2]
+        if self.log_q and labels is None:
+            raise ValueError("log_q must be False without a label column, which would hold the logarithms")
+        given = None if labels is None else labels.reshape(len(queries), -1)
+        relevance = _labels(None if self.log_q else given, shape[1]).to(queries.device).expand(shape)
+        if not self.in_batch:
+            _check_several(shape[1], ", or set in_batch=True")
+            scores, mask = (queries.unsqueeze(1) * documents).sum(-1), None
+        else:
+            log_q = given if self.log_q else None
+            scores, relevance, mask = in_batch(queries, documents, labels=relevance, log_q=log_q)
+        value: Tensor = self.loss(scores, relevance, mask=mask)
+        return value
+
+    def _embeddings(self, features: Features) -> Tensor:
+        if not self.mini_batch_size:
+            return self._embedded(features)
+        return in_pieces(self._embedded, _split(features, self.mini_batch_size))
+
+    def _embedded(self, features: Features) -> Tensor:
+        embeddings: Tensor = self.model(dict(features))["sentence_embedding"]
+        return embeddings
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the options, for the model card."""
+        names = ("similarity", "scale", "in_batch", "log_q", "mini_batch_size")
+        return {"loss": self.loss.name, **{name: getattr(self, name) for name in names}}
+
+
+def lightning_ir_loss(loss: RankingLoss | str) -> Any:  # noqa: ANN401 - a class that is only known once imported
+    """Return a loss of ours as a ``ScoringLossFunction`` of Lightning-IR 0.0.6, for ``loss_functions`` of its modules.
+
+    Its class, by which Lightning-IR logs values, has the name of the loss. Labels are the targets of a batch.
+
+    Args:
+        loss: a loss, or its name as `ltr.losses.parse_loss` reads it.
+
+    Raises:
+        ImportError: Lightning-IR is not installed.
+
+    Examples:
+        >>> loss = lightning_ir_loss("lambda(statistic=dcg@10)")  # doctest: +SKIP
+        >>> module = CrossEncoderModule(model_name_or_path="bert-base-uncased", loss_functions=[loss])  # doctest: +SKIP
+    """
+    from lightning_ir.loss.base import ScoringLossFunction
+
+    found = parse_loss(loss)
+
+    def compute_loss(self: Any, output: Any, batch: Any) -> Tensor:  # noqa: ANN401
+        scores = self.process_scores(output)
+        value: Tensor = found(scores, self.process_targets(scores, batch).to(scores.device))
+        return value
+
+    return type(found.name, (ScoringLossFunction,), {"compute_loss": compute_loss})()
+
+
+def _size(mini_batch_size: int | None) -> int | None:
+    if mini_batch_size is not None:
+        check_whole("mini_batch_size", mini_batch_size, 1, " or None")
+    return mini_batch_size
+
+
+def _check_several(most: int, remedy: str = "") -> None:
+    if most < 2:
+        raise ValueError(
+            f"a query must have several candidates, got {most} each: put all that it is to rank into one row of the"
+            f" data set{remedy}"
+        )
+
+
+def _labels(given: Tensor | None, size: int) -> Tensor:
+    """Return the labels of candidates, the last axis: those given, or the scores of a teacher whose margins are."""
+    if given is None:
+        return torch.eye(1, size)[0]
+    if given.shape[-1] == size - 1:
+        return F.pad(-1.0 * given, (1, 0))
+    if given.shape[-1] != size:
+        raise ValueError(
+            f"labels must be {size} per query, one per candidate, or {size - 1} margins of the first candidate over the"
+            f" others, got {given.shape[-1]}"
+        )
+    return given
+
+
+def _split(features: Features, size: int) -> Iterator[Features]:
+    """Yield the tokens of `size` texts at a time."""
+    if "attention_mask" not in features:
+        raise ValueError(f"mini_batch_size must be None for features without an attention mask, got {sorted(features)}")
+    rows = len(features["attention_mask"])
+    by_row = {name for name, x in features.items() if isinstance(x, Tensor) and x.ndim and len(x) == rows}
+    for name, x in features.items():
+        if isinstance(x, Tensor) and x.ndim and name not in by_row and len(x) > 1:
+            raise ValueError(
+                f"mini_batch_size must be None for features without a row per text, got {len(x)} rows of {name!r} for"
+                f" {rows} texts"
+            )
+    for at in range(0, rows, size):
+        yield {name: x[at : at + size] if name in by_row else x for name, x in features.items()}

@@ -1,0 +1,555 @@
+"""Losses for rankers of texts: in-batch negatives, mini-batches, the losses of sentence-transformers and Lightning-IR.
+
+A tiny encoder stands in for a transformer. Where sentence-transformers is installed, a BERT of two layers with random
+weights and a tokenizer of 40 words is trained as well, and values and gradients are those of its losses.
+"""
+
+import math
+import multiprocessing
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import distributed
+from torch.nn import functional as F
+
+from ltr.losses import SoftmaxLoss, parse_loss
+from ltr.metrics import ndcg
+from ltr.text import BiEncoderLoss, CrossEncoderLoss, in_batch, in_pieces, lightning_ir_loss
+from tests.imports import loaded_by
+
+LOSSES = [
+    "ranknet",
+    "hinge",
+    "margin_mse",
+    "list_net",
+    "kl(temperature=2)",
+    "list_mle",
+    "softmax",
+    "lambda(statistic=dcg@10)",
+    "smooth(statistic=dcg@10,temperature=1)",
+]
+WORDS = [f"w{i}" for i in range(40)]
+QUERIES = ["w0 w1", "w2", "w3 w0 w4"]
+LISTS = [["w5 w6", "w7", "w8 w9 w10", "w1"], ["w11 w12", "w3"], ["w2 w2", "w5", "w13"]]
+GRADES = [torch.tensor(row) for row in ([2, 0, 1, 3], [0, 1], [1, 2, 0])]
+TRIPLETS = QUERIES, ["w5 w6", "w7", "w8"], ["w9", "w10 w11", "w12"]
+
+
+class Encoder(torch.nn.Module):
+    """Scores pairs of texts, or embeds texts, by the mean of the embeddings of their words."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        torch.manual_seed(0)
+        self.words, self.dropout = torch.nn.Embedding(len(WORDS) + 1, 8), torch.nn.Dropout(dropout)
+        self.head = torch.nn.Linear(8, 1)
+        self.double()
+
+    def preprocess(self, texts, prompt=None, task=None):
+        rows = [
+            [int(word[1:]) + 1 for word in " ".join([text] if isinstance(text, str) else text).split()]
+            for text in texts
+        ]
+        ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+        return {"input_ids": ids, "attention_mask": (ids > 0).long(), "modality": "text"}
+
+    def forward(self, tokens):
+        there = tokens["attention_mask"].unsqueeze(-1)
+        mean = (torch.tanh(self.dropout(self.words(tokens["input_ids"]))) * there).sum(1) / there.sum(1)
+        tokens |= {"sentence_embedding": mean, "scores": self.head(mean)}
+        return tokens
+
+
+def features(model, columns=TRIPLETS):
+    return [model.preprocess(list(column)) for column in columns]
+
+
+def value_and_grads(loss, *given):
+    """Value, and the gradient of all parameters in one vector."""
+    torch.manual_seed(3)
+    value = loss(*given)
+    parameters = [p for p in loss.model.parameters() if p.requires_grad]
+    grads = torch.autograd.grad(value, parameters, allow_unused=True)
+    whole = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, grads, strict=True)]
+    return value.detach(), torch.cat([g.flatten() for g in whole])
+
+
+def same(found, expected, tolerance=1e-12):
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+
+
+def test_the_module_loads_no_library_of_texts():
+    names = ["sentence_transformers", "transformers", "lightning_ir"]
+    assert loaded_by("import ltr.text", [*names, "ltr.text"]) == ["ltr.text"]
+
+
+# --- negatives of a batch ----------------------------------------------------------------------------------------
+
+
+def embeddings(queries=5, documents=3, d=4):
+    generator = torch.Generator().manual_seed(0)
+    return [
+        torch.randn(*shape, d, dtype=torch.float64, generator=generator) for shape in ((queries,), (queries, documents))
+    ]
+
+
+def test_in_batch_softmax_is_the_cross_entropy_of_all_documents():
+    queries, documents = embeddings()
+    scores, labels, mask = in_batch(queries, documents)
+    assert mask.all()
+    torch.testing.assert_close(scores, torch.einsum("qd,pnd->qpn", queries, documents).flatten(1))
+    own = torch.arange(5) * 3  # the first document of each query
+    torch.testing.assert_close(SoftmaxLoss()(scores, labels), F.cross_entropy(scores, own))
+    graded = torch.arange(15.0).reshape(5, 3)
+    expected = torch.zeros(5, 15)
+    for query in range(5):
+        expected[query, 3 * query : 3 * query + 3] = graded[query]
+    assert torch.equal(in_batch(queries, documents, labels=graded)[1], expected)
+
+
+def test_log_q_undoes_the_sampling():
+    """A document that is drawn in proportion to q, with weight 1 / q: the gradient is that of weighted items."""
+    queries, documents = embeddings()
+    log_q = torch.rand(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).log()
+    queries.requires_grad_()
+    scores, labels, _ = in_batch(queries, documents, log_q=log_q)
+    plain, _, _ = in_batch(queries, documents)
+    torch.testing.assert_close(scores, plain - log_q.reshape(-1))
+    weight = (-log_q).exp().reshape(-1).expand(5, 15)
+    found, expected = SoftmaxLoss()(scores, labels), SoftmaxLoss()(plain, labels, weight=weight)
+    torch.testing.assert_close(found, expected + log_q[:, 0].mean())
+    torch.testing.assert_close(*(torch.autograd.grad(x, queries)[0] for x in (found, expected)))
+
+
+def test_documents_that_a_query_has_itself_are_no_negatives():
+    queries, documents = embeddings(3, 2)
+    ids = torch.tensor([[1, 2], [1, 3], [4, 2]])
+    mask = in_batch(queries, documents, ids=ids)[2]
+    expected = [[1, 1, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 1, 1]]
+    assert mask.int().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"documents": torch.zeros(5, 4)}, r"queries must be \(queries, d\) .* got \(5, 4\) and \(5, 4\)"),
+        ({"documents": torch.zeros(4, 3, 4)}, r"got \(5, 4\) and \(4, 3, 4\)"),
+        ({"labels": torch.zeros(5)}, r"labels must be \(queries, documents\), \(5, 3\), got \(5,\)"),
+        ({"log_q": torch.zeros(15)}, r"log_q must be \(queries, documents\), \(5, 3\), got \(15,\)"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(given, message):
+    queries, documents = embeddings()
+    with pytest.raises(ValueError, match=message):
+        in_batch(**{"queries": queries, "documents": documents} | given)
+
+
+# --- mini-batches ------------------------------------------------------------------------------------------------
+
+
+def test_pieces_have_the_gradient_of_all_at_once_with_the_same_dropout():
+    model = Encoder(dropout=0.3)
+    tokens = [model.preprocess(TRIPLETS[1][at : at + 2]) for at in (0, 2)]
+    found = []
+    for rows in (
+        lambda: in_pieces(lambda piece: model(dict(piece))["scores"], tokens),
+        lambda: torch.cat([model(dict(piece))["scores"] for piece in tokens]),
+    ):
+        torch.manual_seed(1)
+        value = rows().square().sum()
+        more = torch.rand(1)  # random numbers drawn after it stay the same
+        found.append((value.detach(), more, *torch.autograd.grad(value, list(model.parameters()))))
+    same(*found)
+
+
+def test_one_piece_at_a_time_is_kept_for_its_gradient():
+    model, events, kept = Encoder(), [], []
+
+    def note(module, given, output):
+        events.append("forward")
+        output.register_hook(lambda _: events.append("backward"))
+
+    model.words.register_forward_hook(note)
+    columns = features(model, [[" ".join(WORDS[at : at + 20]) for at in range(12)]] * 2)
+    for size in (None, 4):
+        events.clear()
+        kept.append(0)
+
+        def pack(tensor):
+            kept[-1] += tensor.numel()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            value = BiEncoderLoss(model, "softmax", in_batch=True, mini_batch_size=size)(columns)
+        value.backward()
+        pieces = 2 if size is None else 6
+        assert events[:pieces] == ["forward"] * pieces
+        assert events[pieces:] == (["backward"] * 2 if size is None else ["forward", "backward"] * pieces)
+    assert kept[1] < 0.3 * kept[0]  # similarities
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_mini_batches_change_nothing(name, size):
+    model = Encoder()
+    cross = [CrossEncoderLoss(model, name, mini_batch_size=each) for each in (None, size)]
+    same(*(value_and_grads(loss, (QUERIES, LISTS), GRADES) for loss in cross))
+    both = [BiEncoderLoss(model, name, mini_batch_size=each) for each in (None, size)]
+    same(*(value_and_grads(loss, features(model), torch.tensor([[2.0, 1.0]] * 3)) for loss in both))
+    with torch.no_grad():
+        assert not both[1](features(model)).requires_grad
+
+
+def gradients_of_one_of_two(rank, path):
+    """What one of two processes does: its queries take another number of mini-batches than those of the other."""
+    distributed.init_process_group("gloo", init_method=f"file://{path}/store", rank=rank, world_size=2)
+    found = []
+    for size in (None, 1, 4):
+        model = Encoder()
+        wrapped = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
+        wrapped.preprocess = model.preprocess
+        mine = slice(rank, rank + 2)
+        CrossEncoderLoss(wrapped, "list_net", mini_batch_size=size)(
+            (QUERIES[mine], LISTS[mine]), GRADES[mine]
+        ).backward()
+        found.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+    torch.save(found, f"{path}/{rank}.pt")
+    distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_mini_batches_on_two_devices_have_the_mean_gradient(tmp_path):
+    context = multiprocessing.get_context("forkserver")
+    running = [context.Process(target=gradients_of_one_of_two, args=(rank, str(tmp_path))) for rank in range(2)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(timeout=100)
+    assert [process.exitcode for process in running] == [0, 0]
+    parts = (slice(0, 2), slice(1, 3))
+    alone = CrossEncoderLoss(Encoder(), "list_net")
+    expected = sum(value_and_grads(alone, (QUERIES[x], LISTS[x]), GRADES[x])[1] for x in parts) / 2
+    for rank in range(2):
+        for grads in torch.load(tmp_path / f"{rank}.pt"):
+            same([grads], [expected])
+
+
+def test_features_without_a_row_per_text_have_no_mini_batches():
+    model = Encoder()
+    loss = BiEncoderLoss(model, "ranknet", mini_batch_size=2)
+    columns = features(model)
+    with pytest.raises(
+        ValueError, match=r"mini_batch_size must be None for features without an attention mask, got \['in"
+    ):
+        loss([{"input_ids": column["input_ids"]} for column in columns])
+    with pytest.raises(ValueError, match="without a row per text, got 7 rows of 'pixel_values' for 3 texts"):
+        loss([column | {"pixel_values": torch.zeros(7, 2)} for column in columns])
+    prompted = [column | {"prompt_length": torch.tensor([2])} for column in columns]
+    same([loss(prompted)], [loss(features(model))])
+
+
+# --- the adapters ------------------------------------------------------------------------------------------------
+
+
+def test_a_cross_encoder_loss_is_the_loss_of_its_scores():
+    model = Encoder()
+    scores = [
+        model(model.preprocess([(q, t) for t in texts]))["scores"].view(-1)
+        for q, texts in zip(QUERIES, LISTS, strict=True)
+    ]
+    for name in LOSSES:
+        values = [parse_loss(name)(s, y) for s, y in zip(scores, GRADES, strict=True)]
+        same([CrossEncoderLoss(model, name)((QUERIES, LISTS), GRADES)], [torch.stack(values).mean()])
+    by_column = CrossEncoderLoss(model, "ranknet")(TRIPLETS, None)  # the first candidate is relevant
+    lists = [list(texts) for texts in zip(*TRIPLETS[1:], strict=True)]
+    same([by_column], [CrossEncoderLoss(model, "ranknet")((QUERIES, lists), [torch.tensor([1, 0])] * 3)])
+
+
+def test_a_bi_encoder_loss_is_the_loss_of_its_similarities():
+    model, labels = Encoder(), torch.tensor([[2, 1], [0, 1], [1, 1]])
+    queries, positive, negative = (model(column)["sentence_embedding"] for column in features(model))
+    dots = torch.stack([(queries * x).sum(-1) for x in (positive, negative)], 1)
+    cosines = torch.stack([F.cosine_similarity(queries, x) for x in (positive, negative)], 1)
+    for name in LOSSES:
+        dot = BiEncoderLoss(model, name, similarity="dot", scale=3)
+        same([dot(features(model), labels)], [parse_loss(name)(3 * dots, labels)])
+        same([BiEncoderLoss(model, name)(features(model), labels)], [parse_loss(name)(20 * cosines, labels)])
+    all_of_them = BiEncoderLoss(model, "softmax", similarity="dot", in_batch=True)
+    scores = queries @ torch.cat([positive, negative]).T
+    same([all_of_them(features(model))], [F.cross_entropy(scores, torch.arange(3))])
+    log_q = torch.tensor([[0.1, 0.3], [0.4, 0.2], [0.05, 0.5]], dtype=torch.float64).log()
+    corrected = BiEncoderLoss(model, "softmax", similarity="dot", scale=1, in_batch=True, log_q=True)
+    expected = F.cross_entropy(scores - log_q.T.reshape(-1), torch.arange(3))
+    same([corrected(features(model), log_q)], [expected])
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if parse_loss(name).signed])
+def test_margins_are_as_good_as_a_teachers_scores(name):
+    model = Encoder()
+    teacher = torch.tensor([[0.5, -1.0], [-2.0, 0.25], [3.0, 1.0]], dtype=torch.float64)
+    margins = teacher[:, :1] - teacher[:, 1:]
+    loss = BiEncoderLoss(model, name)
+    same([loss(features(model), margins)], [loss(features(model), teacher)])
+    same([loss(features(model), margins[:, 0])], [loss(features(model), teacher)])
+    loss = CrossEncoderLoss(model, name)
+    same([loss(TRIPLETS, margins[:, 0])], [loss(TRIPLETS, list(teacher))])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda m: CrossEncoderLoss(m, "rank_net"), r"did you mean 'ranknet'"),
+        (
+            lambda m: CrossEncoderLoss(m, "ranknet", mini_batch_size=0),
+            "mini_batch_size must be an integer >= 1 or None",
+        ),
+        (
+            lambda m: CrossEncoderLoss(SimpleNamespace(num_labels=3), "ranknet"),
+            "must have one output, num_labels=1, got 3",
+        ),
+        (lambda m: CrossEncoderLoss(m, "ranknet")((QUERIES, LISTS), GRADES[:2]), "one entry per query, 3, got 2"),
+        (
+            lambda m: CrossEncoderLoss(m, "ranknet")((QUERIES, LISTS), [GRADES[0]] * 3),
+            "labels must be 2 per query, one per candidate, or 1 margins of the first candidate over the others, got 4",
+        ),
+        (lambda m: CrossEncoderLoss(m, "softmax")(TRIPLETS, -torch.ones(3)), None),
+        (lambda m: CrossEncoderLoss(m, "softmax")(TRIPLETS, torch.ones(3)), "labels must be >= 0, got -1"),
+        (lambda m: BiEncoderLoss(m, "softmax", similarity="l2"), "similarity must be one of 'cosine', 'dot', got 'l2'"),
+        (lambda m: BiEncoderLoss(m, "softmax", scale=0), "scale must be a finite number > 0"),
+        (lambda m: BiEncoderLoss(m, "softmax", log_q=True), "log_q must be False without in_batch"),
+        (
+            lambda m: CrossEncoderLoss(m, "ranknet")((QUERIES, QUERIES), torch.ones(3)),
+            "a query must have several candidates, got 1 each: put all that it is to rank into one row",
+        ),
+        (lambda m: BiEncoderLoss(m, "ranknet")(features(m)[:2]), "got 1 each: .* or set in_batch=True"),
+        (
+            lambda m: BiEncoderLoss(m, "softmax", in_batch=True, log_q=True)(features(m)),
+            "log_q must be False without a label column",
+        ),
+        (lambda m: BiEncoderLoss(m, "kl")(features(m), torch.ones(3, 4)), "labels must be 2 per query, .* got 4"),
+        (
+            lambda m: BiEncoderLoss(m, "softmax", in_batch=True, log_q=True)(features(m), torch.ones(3, 1)),
+            r"log_q must be \(queries, documents\), \(3, 2\), got \(3, 1\)",
+        ),
+    ],
+)
+def test_mistakes_are_named(make, message):
+    if message is None:
+        assert make(Encoder()) > 0
+    else:
+        with pytest.raises(ValueError, match=message):
+            make(Encoder())
+
+
+# --- sentence-transformers ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a BERT of two layers of width 32 and its tokenizer."""
+    pytest.importorskip("sentence_transformers")
+    transformers = pytest.importorskip("transformers")
+    path = str(tmp_path_factory.mktemp("bert"))
+    vocabulary = {word: at for at, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])}
+    transformers.BertTokenizerFast(vocab=vocabulary).save_pretrained(path)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    config = transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=32, num_labels=1, **sizes)
+    config.initializer_range = 0.3  # scores that differ
+    transformers.BertForSequenceClassification(config).save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def cross_encoder(folder):
+    from sentence_transformers import CrossEncoder
+
+    return CrossEncoder(folder, device="cpu").eval()
+
+
+@pytest.fixture
+def bi_encoder(folder):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    return SentenceTransformer(modules=[Transformer(folder), Pooling(32)], device="cpu").eval()
+
+
+EQUAL = [["w5 w6", "w7", "w8 w9 w10", "w1"], ["w11 w12", "w3", "w20", "w21 w0"], ["w2 w2", "w5", "w13", "w30"]]
+ORDERS = [torch.tensor(row) for row in ([2, 0, 1, 3], [0, 1, 3, 2], [3, 2, 0, 1])]  # 6 pairs each
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs", "factor"),
+    [
+        ("list_net", lambda m, its: its.ListNetLoss(m), 1),
+        ("list_mle(pairs=sum)", lambda m, its: its.ListMLELoss(m, respect_input_order=False), 1),
+        ("ranknet", lambda m, its: its.RankNetLoss(m), 1 / math.log(2)),  # logarithms of base 2
+        # the mean over the pairs of what is a sum here
+        (
+            "lambda(statistic=dcg)",
+            lambda m, its: its.LambdaLoss(m, weighting_scheme=its.LambdaRankScheme()),
+            1 / math.log(2) / 6,
+        ),
+    ],
+)
+def test_listwise_losses_are_those_of_sentence_transformers(name, theirs, factor, cross_encoder):
+    from sentence_transformers.cross_encoder import losses as its
+
+    value, grads = value_and_grads(CrossEncoderLoss(cross_encoder, name), (QUERIES, EQUAL), ORDERS)
+    same([factor * value, factor * grads], value_and_grads(theirs(cross_encoder, its), (QUERIES, EQUAL), ORDERS), 1e-4)
+
+
+def test_distillation_and_in_batch_negatives_are_those_of_sentence_transformers(cross_encoder, bi_encoder):
+    from sentence_transformers.cross_encoder import losses as of_pairs
+    from sentence_transformers.sentence_transformer import losses as its
+
+    margins = torch.tensor([1.5, -0.25, 3.0])
+    found = value_and_grads(CrossEncoderLoss(cross_encoder, "margin_mse"), TRIPLETS, margins)
+    same(found, value_and_grads(of_pairs.MarginMSELoss(cross_encoder), TRIPLETS, margins), 1e-4)
+    teacher = torch.tensor([[3.0, -1.0, 0.5], [-2.0, -2.5, 0.0], [1.0, 4.0, -3.0]])
+    columns = [*TRIPLETS, ["w1", "w2 w3", "w4"]]
+    dot = {"similarity": "dot"}
+    for ours, other, given, labels in (
+        (BiEncoderLoss(bi_encoder, "margin_mse", **dot), its.MarginMSELoss(bi_encoder), TRIPLETS, margins),
+        (
+            BiEncoderLoss(bi_encoder, "kl(temperature=2)", **dot),
+            its.DistillKLDivLoss(bi_encoder, temperature=2.0),
+            columns,
+            teacher,
+        ),
+        (
+            BiEncoderLoss(bi_encoder, "softmax", in_batch=True),
+            its.MultipleNegativesRankingLoss(bi_encoder),
+            columns,
+            None,
+        ),
+    ):
+        found = value_and_grads(ours, features(bi_encoder, given), labels)
+        same(found, value_and_grads(other, features(bi_encoder, given), labels), 1e-4)
+
+
+def test_mini_batches_are_the_gradient_cache_of_sentence_transformers_with_dropout(bi_encoder):
+    from sentence_transformers.sentence_transformer import losses as its
+
+    bi_encoder.train()
+    columns = [WORDS[:7], WORDS[7:14], WORDS[14:21]]
+    ours = BiEncoderLoss(bi_encoder, "softmax", in_batch=True, mini_batch_size=3)
+    theirs = its.CachedMultipleNegativesRankingLoss(bi_encoder, mini_batch_size=3)
+    found = value_and_grads(ours, features(bi_encoder, columns))
+    torch.manual_seed(3)
+    value = theirs(features(bi_encoder, columns), None)
+    bi_encoder.zero_grad()
+    value.backward()  # by a hook, for which torch.autograd.grad does not wait
+    grads = [p.new_zeros(p.shape) if p.grad is None else p.grad for p in bi_encoder.parameters()]
+    same(found, (value.detach(), torch.cat([g.flatten() for g in grads])), 1e-4)
+
+
+def lists_of_words(queries=24, texts=6):
+    """A text is as relevant as it has words w0 to w9, whatever the query."""
+    generator = torch.Generator().manual_seed(0)
+    words = torch.randint(0, len(WORDS), (queries, texts, 3), generator=generator)
+    grades = (words < 10).sum(-1)
+    drawn = [[" ".join(WORDS[i] for i in text) for text in row] for row in words.tolist()]
+    return [WORDS[i] for i in torch.randint(10, 40, (queries,), generator=generator).tolist()], drawn, grades
+
+
+def of_cross_encoder(model, queries, lists):
+    model.eval()
+    with torch.no_grad():
+        tokens = model.preprocess([(q, text) for q, texts in zip(queries, lists, strict=True) for text in texts])
+        return model(tokens)["scores"].view(len(queries), -1)
+
+
+def of_bi_encoder(model, queries, lists):
+    texts = torch.from_numpy(model.encode([text for row in lists for text in row])).reshape(len(queries), -1, 32)
+    return torch.einsum("qd,qnd->qn", torch.from_numpy(model.encode(queries)), F.normalize(texts, dim=-1))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_trains_a_cross_encoder(name, cross_encoder):
+    queries, lists, grades = lists_of_words()
+    before = ndcg(of_cross_encoder(cross_encoder, queries, lists), grades).mean()
+    loss = CrossEncoderLoss(cross_encoder, name, mini_batch_size=48)
+    optimizer = torch.optim.Adam(cross_encoder.parameters(), lr=3e-3)
+    torch.manual_seed(0)
+    cross_encoder.train()
+    for _ in range(8):
+        for at in range(0, len(queries), 8):
+            optimizer.zero_grad()
+            loss((queries[at : at + 8], lists[at : at + 8]), list(grades[at : at + 8])).backward()
+            optimizer.step()
+    assert ndcg(of_cross_encoder(cross_encoder, queries, lists), grades).mean() > before + 0.05
+
+
+@pytest.mark.parametrize("kind", ["cross", "bi"])
+@pytest.mark.filterwarnings("ignore")  # of the trainer
+def test_the_trainers_take_the_losses(kind, cross_encoder, bi_encoder, tmp_path):
+    datasets, its = pytest.importorskip("datasets"), pytest.importorskip("sentence_transformers")
+    pytest.importorskip("accelerate")
+    queries, lists, grades = lists_of_words()
+    options = {"output_dir": str(tmp_path), "per_device_train_batch_size": 8, "learning_rate": 3e-3, "seed": 0}
+    options |= {
+        "report_to": "none",
+        "save_strategy": "no",
+        "disable_tqdm": True,
+        "num_train_epochs": 4,
+        "use_cpu": True,
+    }
+    if kind == "cross":
+        model, scores, trainer = cross_encoder, of_cross_encoder, its.CrossEncoderTrainer
+        data = {"query": queries, "candidates": lists, "labels": grades.tolist()}
+        loss = CrossEncoderLoss(model, "lambda(statistic=dcg@10)", mini_batch_size=16)
+        arguments = its.CrossEncoderTrainingArguments(**options)
+    else:
+        model, scores, trainer = bi_encoder, of_bi_encoder, its.SentenceTransformerTrainer
+        data = {"query": queries} | {f"text_{at}": list(texts) for at, texts in enumerate(zip(*lists, strict=True))}
+        loss = BiEncoderLoss(model, "list_net", mini_batch_size=16)
+        data, arguments = (
+            data | {"label": grades.double().tolist()},
+            its.SentenceTransformerTrainingArguments(**options),
+        )
+    before = ndcg(scores(model, queries, lists), grades).mean()
+    trainer(model=model, args=arguments, train_dataset=datasets.Dataset.from_dict(data), loss=loss).train()
+    assert ndcg(scores(model, queries, lists), grades).mean() > before + 0.05
+    assert loss.get_config_dict()["loss"] == loss.loss.name
+
+
+@pytest.mark.filterwarnings("ignore")  # of the trainer
+def test_the_examples_of_the_page_run(folder, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[1] / "docs" / "integrations.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(from datasets import .*?)```", page, re.DOTALL)
+    assert len(blocks) == 2
+    monkeypatch.chdir(tmp_path)  # where the trainers write
+    for block in blocks:
+        exec(compile(block.replace("microsoft/MiniLM-L12-H384-uncased", folder), "integrations.md", "exec"), {})
+
+
+# --- Lightning-IR ------------------------------------------------------------------------------------------------
+
+
+def test_losses_of_lightning_ir():
+    its = pytest.importorskip("lightning_ir")
+    from lightning_ir.loss import listwise, pairwise
+
+    scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    targets = torch.stack(ORDERS).unsqueeze(-1).double() - 1.5
+    for name, theirs in (
+        ("kl", listwise.KLDivergence()),
+        ("margin_mse", pairwise.SupervisedMarginMSE()),
+        ("ranknet", pairwise.RankNet()),
+    ):
+        ours = lightning_ir_loss(name)
+        batch = its.TrainBatch(QUERIES, EQUAL, query_ids=["1", "2", "3"], targets=targets)
+        module = SimpleNamespace(loss_functions=[(ours, 1.0), (theirs, 1.0)])
+        output = its.CrossEncoderOutput(scores=scores.reshape(-1))
+        values = its.CrossEncoderModule._compute_losses(module, batch, output)
+        torch.testing.assert_close(values[0].double(), values[1].double(), rtol=1e-5, atol=1e-6)
+        assert type(ours).__name__ == name
+        same(*([torch.autograd.grad(value, scores, retain_graph=True)[0]] for value in values), 1e-5)
