@@ -279,9 +279,9 @@ class TreesRanker(GivenRanker):
             leaf_targetids=_whole(tree[leaf]),
             leaf_weights=value[leaf],
         )
-        values = graph.to_single(values) if self.single_ else values
+        values = graph.cast(values, np.float32) if self.single_ else values
         sums = graph.op("CumSum", values, graph.constant(np.array(1)))
-        return graph.to_double(graph.op("Gather", sums, graph.constant(np.array(len(self.roots_))), axis=1))
+        return graph.cast(graph.op("Gather", sums, graph.constant(np.array(len(self.roots_))), axis=1))
 
     def _sum_by_steps(self, graph: OnnxGraph, columns: str) -> str:
         """Return the sums of the leaf values, (n,), of trees whose ways meet again: all rows step in all trees."""
@@ -303,7 +303,7 @@ class TreesRanker(GivenRanker):
         start = graph.op("Expand", first, graph.op("Concat", one, n, axis=0))
         values = graph.op("Gather", graph.constant(self.value_.astype(numbers)), node)
         total = graph.op("Concat", start, values, axis=0)
-        return graph.to_double(graph.op("ReduceSum", total, graph.constant(np.array([0])), keepdims=0))
+        return graph.cast(graph.op("ReduceSum", total, graph.constant(np.array([0])), keepdims=0))
 
     def _steps(self) -> tuple[IntArray, IntArray]:
         """Return where nodes lead to; leaves to themselves."""

@@ -871,6 +871,8 @@ class TwoStageRanker(Ranker):
         form = self._form_of_base()
         places = places_by_name(form, self._names)
         own = columns if places is None else graph.op("Gather", columns, graph.constant(places), axis=0)
+        if self.coef_ is not None:
+            graph.network = np.float64  # a row at the cut must stand on the side on which `predict` has it
         scores = form._scores_in(graph, own)
         if self.coef_ is None:
             return scores, graph.op("Less", scores, scores)
