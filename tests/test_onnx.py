@@ -130,12 +130,9 @@ def test_quantiles_between_and_beyond_the_knots(tmp_path):
 @pytest.mark.parametrize("scorer", ["mlp", "attention"])
 def test_networks_keep_the_digits_of_columns_far_from_zero(scorer, scale, tmp_path):
     X, y = one_list(300)
-    X = np.round(X, 2) + [
-        1.7e9,
-        2020.0,
-        -4e12,
-    ]  # seconds since 1970, years, and what single precision has no digits for
-    X[:, 2] = -4e12 + np.round(X[:, 2] + 4e12)
+    # seconds since 1970, years, and numbers of which single precision has no digits
+    X = np.round(X, 2) + np.array([1.7e9, 2020.0, 0.0])
+    X[:, 2] = np.round(X[:, 2]) - 4e12
     ranker = SurrogateRanker(scorer=scorer, hidden=(8,), scale=scale, max_steps=3).fit(X, y)
     rows = np.concatenate([X, X[::-1], X[:7]])  # ties
     found = run(session_of(ranker, tmp_path), {"features": rows})["score"]
