@@ -131,7 +131,7 @@ def as_flat_lists(
         batch = n.shape
     elif mask is None:
         n = torch.full((math.prod(batch),), length, device=scores.device)
-        number = torch.arange(len(n), device=scores.device).repeat_interleave(length)
+        number = torch.arange(len(n), device=scores.device)[:, None].expand(-1, length).reshape(-1)
     else:
         n = mask.reshape(math.prod(batch), length).sum(-1)
         number = torch.arange(len(n), device=scores.device).repeat_interleave(n)
