@@ -272,9 +272,7 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
     assert both.tolist() == [0.5, 1.0]
     with pytest.raises(ValueError, match="judged must be True for every item with a label above 0"):
         bpref(scores, labels, judged=~outside)
-    with pytest.raises(
-        ValueError, match=r"outside must be a boolean tensor of the shape of scores \(4,\), got torch.int64"
-    ):
+    with pytest.raises(ValueError, match=r"outside must be boolean, of the shape of scores \(4,\), got torch.int64"):
         recall(scores, labels, k=9, outside=outside.long())
 
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from ltr.checks import one_of
-from ltr.lists import FlatLists, as_flat_lists, check_nonnegative, unique
+from ltr.lists import FlatLists, Values, as_flat_lists, as_tensors, check_nonnegative, unique
 from ltr.native import count_relevant, find_relevant, order_grades, pack_keys, score_range
 from ltr.ranks import GainName
 
@@ -208,13 +208,13 @@ class RankedLists:
 
 
 def rank_lists(
-    scores: Tensor,
-    labels: Tensor,
+    scores: Values,
+    labels: Values,
     *,
-    mask: Tensor | None = None,
-    qid: Tensor | None = None,
-    outside: Tensor | None = None,
-    judged: Tensor | None = None,
+    mask: Values | None = None,
+    qid: Values | None = None,
+    outside: Values | None = None,
+    judged: Values | None = None,
 ) -> RankedLists:
     """Check the inputs of a metric and sort its lists.
 
@@ -229,8 +229,10 @@ def rank_lists(
         >>> ranked.labels.tolist(), ranked.position.tolist(), ranked.start.tolist(), ranked.end.tolist()
         ([1.0, 2.0], [2, 3], [1, 3], [2, 3])
     """
-    lists = as_flat_lists(scores, labels, mask=mask, qid=qid)
-    inside, known = (_flags(*given, scores, mask) for given in (("outside", outside), ("judged", judged)))
+    given = {"labels": labels, "mask": mask, "qid": qid, "outside": outside, "judged": judged}
+    s, y, real, ids, *flags = as_tensors(scores, **given)
+    lists = as_flat_lists(s, y, mask=real, qid=ids)
+    inside, known = (_flags(name, x, s, real) for name, x in zip(("outside", "judged"), flags, strict=True))
     judged_only = None
     if known is not None:
         if bool(((lists.labels > 0) & ~known).any()):
@@ -244,9 +246,9 @@ def _flags(name: str, values: Tensor | None, scores: Tensor, mask: Tensor | None
     """Return a boolean for each real item."""
     if values is None:
         return None
-    if not isinstance(values, Tensor) or values.dtype != torch.bool or values.shape != scores.shape:
-        what = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
-        raise ValueError(f"{name} must be a boolean tensor of the shape of scores {tuple(scores.shape)}, got {what}")
+    if values.dtype != torch.bool or values.shape != scores.shape:
+        what = f"{values.dtype} {tuple(values.shape)}"
+        raise ValueError(f"{name} must be boolean, of the shape of scores {tuple(scores.shape)}, got {what}")
     return values.reshape(-1) if mask is None else values[mask]
 
 
@@ -292,9 +294,9 @@ def _relevant_items(keys: Tensor, label_bits: int, n: Tensor) -> tuple[Tensor, T
         by = keys.numpy(), label_bits, n.numpy()
         relevant = torch.empty_like(n)
         total, tied = count_relevant(*by, relevant.numpy())
-        grade, position, *bounds = torch.empty((4 if tied else 2, total), dtype=torch.int64)
-        find_relevant(*by, *(x.numpy() for x in (grade, position, *(bounds or (position, position)))))
-        return relevant, grade, position, *(bounds or (position, position)), tied
+        grade, position, *ends = torch.empty((4 if tied else 2, total), dtype=torch.int64)
+        find_relevant(*by, *(x.numpy() for x in (grade, position, *(ends or (position, position)))))
+        return relevant, grade, position, *(ends or (position, position)), tied
     number = keys & ((1 << label_bits) - 1)
     place = number.nonzero().squeeze(-1)  # of the relevant items among all
     first = offsets(n)

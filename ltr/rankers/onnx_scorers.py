@@ -84,8 +84,8 @@ def _interpolated(graph: OnnxGraph, columns: str, knots: FloatArray, values: Flo
     left = np.clip(np.arange(size), 1, m - 1) - 1
     width = np.diff(knots)[:, left]
     parts = (knots[:, left], np.where(width > 0, width, 1.0), values[:, left], values[:, left + 1])
-    x0, width, y0, y1 = (graph.op("GatherElements", graph.constant(part), place, axis=1) for part in parts)
-    share = graph.op("Div", graph.op("Sub", columns, x0), width)
+    x0, distance, y0, y1 = (graph.op("GatherElements", graph.constant(part), place, axis=1) for part in parts)
+    share = graph.op("Div", graph.op("Sub", columns, x0), distance)
     share = graph.op("Clip", share, graph.constant(0.0), graph.constant(1.0))
     rise = graph.op("GatherElements", graph.constant(np.diff(values)[:, left]), place, axis=1)
     # which rounding must not put above the next knot
