@@ -257,7 +257,7 @@ def test_columns_of_lines_need_room_for_every_entry():
     assert columns(14, runs=1)[0] == (2, 1, 2, 2, 3)  # the third line has no room
     assert columns(14, fields=4)[0][-1] == 1
     for bad in ({"room": 13}, {"room": 14, "fields": 2}, {"room": 14, "value": 3}):
-        with pytest.raises(ValueError, match="room for all entries|fields of a line"):
+        with pytest.raises(ValueError, match=r"room for all entries|fields of a line"):
             columns(**bad)
 
 
