@@ -338,15 +338,46 @@ def test_mistakes_of_an_export_are_one_message(folder, tmp_path, capsys, monkeyp
 # torch
 
 
+TORCH = [
+    *("linear", "logistic", "exact", "points", "column", "mlp", "attention", "two stages", "network reranked"),
+    *("queries reranked", "attention reranked", "scores reranked"),
+]
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
-def test_a_fitted_network_as_one_torch_module():
-    for name in ("linear", "mlp", "attention"):
-        ranker, lists = fitted(name)
-        X = torch.from_numpy(one_list(20, seed=6)[0])
-        module = ranker.to_torch()
-        expected = ranker.predict(X.numpy(), **({"qid": np.zeros(20, dtype=int)} if lists else {}))
-        forms = [module]
-        if sys.version_info < (3, 14):  # torch.jit is not supported on newer versions
-            forms += [torch.jit.script(module), torch.jit.trace(module, (X[None, :3],))]
-        for form in forms:
-            np.testing.assert_allclose(form(X[None]).detach()[0], expected, rtol=0, atol=1e-12)
+@pytest.mark.parametrize("name", TORCH)
+def test_a_fitted_ranker_as_one_torch_module(name):
+    ranker, by_list = fitted(name)
+    X = np.concatenate([one_list(197)[0], one_list(3, seed=6)[0]])  # training rows: one of them is at the threshold
+    module = ranker.to_torch()
+    assert not module.training
+    forms = [module, torch.export.export(module, (torch.from_numpy(X[None, :20]),)).module()]
+    if sys.version_info < (3, 14):  # torch.jit is not supported on newer versions
+        forms += [torch.jit.script(module), torch.jit.trace(module, (torch.from_numpy(X[None, :20]),))]
+    for n in (20, 200, 3, 4, 5):  # shorter than the top, as long, and longer
+        lists = torch.from_numpy(np.stack([X[:n], X[::-1][:n]]))
+        given = {"qid": np.repeat([0, 1], n)} if by_list else {}
+        expected = ranker.predict(lists.reshape(2 * n, -1).numpy(), **given).reshape(2, n)
+        for form in forms[:1] if n != 20 else forms:
+            some = lists[:1] if form is forms[1] else lists
+            found = form(some).detach().numpy()
+            np.testing.assert_allclose(found, expected[: len(some)], rtol=0, atol=1e-12 * (1 + abs(expected).max()))
+
+
+def test_the_top_of_lists_of_any_length_in_an_exported_module():
+    ranker, _ = fitted("queries reranked")
+    lists = torch.from_numpy(one_list(60, seed=6)[0].reshape(3, 20, 3))
+    sizes = {0: torch.export.Dim("lists", min=1), 1: torch.export.Dim("items", min=2)}
+    program = torch.export.export(ranker.to_torch(), (lists,), dynamic_shapes=(sizes,)).module()
+    for n in (2, 4, 5, 20):
+        expected = ranker.predict(lists[:2, :n].reshape(2 * n, 3).numpy(), np.repeat([0, 1], n)).reshape(2, n)
+        np.testing.assert_allclose(program(lists[:2, :n]).detach(), expected, rtol=0, atol=1e-11)
+
+
+def test_rankers_without_a_torch_module_are_named():
+    with pytest.raises(TypeError, match="a RankBoostRanker has no torch module: linear rankers, networks"):
+        fitted("rankboost")[0].to_torch()
+    with pytest.raises(TypeError, match="a RankBoostRanker has no torch module"):
+        fitted("full list")[0].to_torch()
+    with pytest.raises(ValueError, match="not fitted"):
+        TwoStageRanker("logistic").to_torch()

@@ -14,7 +14,7 @@ from ltr.rankers.base import FloatArray
 from ltr.rankers.calibration import Calibration
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 
-__all__ = ["chances", "scaled", "scored"]
+__all__ = ["chances", "lifted", "scaled", "scored"]
 
 _FARTHEST = 1e12  # standard deviations from the mean, beyond which all values are the same to a network
 
@@ -41,6 +41,16 @@ def scored(graph: OnnxGraph, columns: str, scorer: LinearScorer | MLPScorer | At
     else:
         scores = _attention(graph, rows, scorer)
     return graph.cast(scores)
+
+
+def lifted(graph: OnnxGraph, scores: str, cuts: str, exact: str, top: str) -> str:
+    """Return base scores, (n,), in which exact scores lift those at the top; the counterpart of `_lifted`."""
+    one, two, nothing = (graph.constant(number) for number in (1.0, 2.0, 0.0))
+    lift = graph.op("Where", graph.op("IsInf", cuts), nothing, cuts)
+    below = graph.op("Div", one, graph.op("Sub", one, graph.op("Min", exact, nothing)))
+    rising, reached = graph.op("Add", two, exact), graph.op("GreaterOrEqual", exact, nothing)
+    above = graph.op("Where", reached, rising, graph.op("Add", one, below))
+    return graph.op("Where", top, graph.op("Add", lift, above), scores)
 
 
 def chances(graph: OnnxGraph, scores: str, calibration: Calibration) -> str:
