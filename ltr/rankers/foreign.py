@@ -5,17 +5,18 @@
 ======================================================  =================
 LightGBM: estimators, Booster                           `TreesRanker`
 XGBoost: estimators, Booster                            `TreesRanker`
+CatBoost: estimators                                    `TreesRanker`
 scikit-learn: HistGradientBoosting*, GradientBoosting*  `TreesRanker`
 scikit-learn: RandomForest*, ExtraTrees*, DecisionTree* `TreesRanker`
 anything whose score is linear in the features          `WeightsRanker`
 ======================================================  =================
 
 *One form of trees.* Libraries differ in how a node decides: LightGBM and HistGradientBoosting compare doubles by
-``x <= t``, the other trees of scikit-learn numbers that are rounded to single precision; XGBoost compares such numbers
-by ``x < t``; missing values go left, right, or count as 0; a category is in a set or not. All of these are functions of
-x that are constant on finitely many intervals, and missing values go one way. So each node becomes a binary search
-among the bounds of its intervals, nodes that decide by ``x <= t`` in double precision, nearly always a single one. For
-example, x rounds to a single below t exactly if x is at most the largest double that does.
+``x <= t``, the other trees of scikit-learn and CatBoost numbers that are rounded to single precision; XGBoost compares
+such numbers by ``x < t``; missing values go left, right, or count as 0; a category is in a set or not. All of these are
+functions of x that are constant on finitely many intervals, and missing values go one way. So each node becomes a
+binary search among the bounds of its intervals, nodes that decide by ``x <= t`` in double precision, nearly always a
+single one. For example, x rounds to a single below t exactly if x is at most the largest double that does.
 
 *The same digits.* Leaf values are added in the order of the trees and in the precision of the library, which for
 XGBoost is single. (A forest of scikit-learn with ``n_jobs`` above 1 adds them as its threads finish, so that its own
@@ -30,9 +31,11 @@ import bisect
 import copy
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -121,7 +124,7 @@ class WeightsRanker(GivenRanker):
 
 @dataclass(eq=False, repr=False)
 class TreesRanker(GivenRanker):
-    """Rank by the decision trees of a fitted model of LightGBM, XGBoost or scikit-learn.
+    """Rank by the decision trees of a fitted model of LightGBM, XGBoost, CatBoost or scikit-learn.
 
     It scores as the model does, bit for bit, without the library: boosted classifiers by their log odds, forests and
     single trees by the share of the positive class. Features may be missing (NaN) where the model takes such rows.
@@ -173,8 +176,9 @@ class TreesRanker(GivenRanker):
         """Return the trees of a fitted model.
 
         Args:
-            model: an estimator or Booster of LightGBM or XGBoost; or of scikit-learn, a HistGradientBoosting,
-                GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. It must have one score for a row.
+            model: an estimator or Booster of LightGBM or XGBoost; one of CatBoost; or of scikit-learn, a
+                HistGradientBoosting, GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. It must have one
+                score for a row.
 
         Raises:
             TypeError: a model of another kind, or one whose trees do not give its scores in this form.
@@ -182,8 +186,8 @@ class TreesRanker(GivenRanker):
         read = _reader_of(model)
         if read is None:
             raise TypeError(
-                "model must be a fitted model of LightGBM or XGBoost, or trees, a forest or gradient boosting of "
-                f"scikit-learn, got {model!r:.80}"
+                "model must be a fitted model of LightGBM, XGBoost or CatBoost, or trees, a forest or gradient "
+                f"boosting of scikit-learn, got {model!r:.80}"
             )
         forest = read(model)
         ranker = cls(type(model).__name__)._of(model, forest.features)
@@ -335,6 +339,9 @@ def known_names(model: Any) -> list[str] | None:  # noqa: ANN401 (a model of any
             names = None if names == [f"Column_{j}" for j in range(len(names))] else names  # which it makes up
         elif _reader_of(model) is _read_xgboost:
             names = (model if hasattr(model, "feature_names") else model.get_booster()).feature_names
+        elif _reader_of(model) is _read_catboost:
+            names = model.feature_names_
+            names = None if names == [f"{j}" for j in range(len(names))] else names  # which it makes up
         else:
             names = getattr(model, "feature_names_in_", None)
     except (AttributeError, NotFittedError):
@@ -434,6 +441,9 @@ def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: 
             scores = model.predict(rows, output_margin=True)
         else:
             scores = model.inplace_predict(features, predict_type="margin", validate_features=False)
+    elif reader is _read_catboost:
+        common: Any = next(kind for kind in type(model).__mro__ if kind.__name__ == "CatBoost")
+        scores = common.predict(model, rows, prediction_type="RawFormulaVal")
     elif reader is _read_forest and hasattr(model, "classes_"):
         scores = _in_order(model).predict_proba(rows)
         scores = scores[:, 1] if np.shape(scores)[1:] == (2,) else scores
@@ -457,6 +467,8 @@ def _reader_of(model: Any) -> Callable[[Any], _Forest] | None:  # noqa: ANN401
             return _read_lightgbm
         if library == "xgboost" and name in ("XGBModel", "Booster"):
             return _read_xgboost
+        if library == "catboost" and name == "CatBoost":
+            return _read_catboost
         if library == "sklearn" and name in _OF_SKLEARN:
             return _OF_SKLEARN[name]
     return None
@@ -747,6 +759,55 @@ def _rounds_below(number: float) -> float:
     return middle if np.float32(middle) < single else _below(middle)
 
 
+# --- CatBoost --------------------------------------------------------------------------------------------------------
+
+
+def _read_catboost(model: Any) -> _Forest:  # noqa: ANN401
+    """Return the trees of a model of CatBoost, from its JSON."""
+    if not model.is_fitted():
+        raise NotFittedError(f"a {type(model).__name__} that is not fitted has no trees")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.json")
+        model.save_model(str(path), format="json")
+        found = json.loads(path.read_text())
+    scale, bias = found["scale_and_bias"]
+    trees = found["trees"] if "trees" in found else found["oblivious_trees"]
+    if len(bias) != 1:
+        raise TypeError("a CatBoost model with a score for each class is no ranker: take a regressor or ranker")
+    if scale != 1:
+        raise TypeError(f"a CatBoost model with a scale of {scale!r} has no form here: its scale must be 1")
+    known = {one["feature_index"]: one for one in found["features_info"].get("float_features", [])}
+
+    def split(of: dict[str, Any], left: int, right: int) -> _Split:
+        if of["split_type"] != "FloatFeature":
+            raise TypeError("a CatBoost model with categories has no form here: pass numbers")
+        feature = known[of["float_feature_index"]]
+        missing = right if feature["nan_value_treatment"] == "AsTrue" else left
+        bound = float(_rounds_up_to(np.array([of["border"]]))[0])
+        return _Split(feature["flat_feature_index"], [bound], [left, right], missing)
+
+    def nodes(tree: dict[str, Any]) -> Iterator[_Split | float]:
+        """Yield the nodes of a tree, row by row from its root."""
+        if "splits" in tree:  # one for each row
+            depth, values = len(tree["splits"]), tree["leaf_values"]
+            for at in range(2**depth - 1):
+                yield split(tree["splits"][(at + 1).bit_length() - 1], 2 * at + 1, 2 * at + 2)
+            for leaf in range(2**depth):  # whose bits are the ways from the root, the first one last
+                yield values[int(f"{leaf:0{depth}b}"[::-1], 2)]
+            return
+        order = [tree]
+        for node in order:  # which grows
+            if "split" in node:
+                yield split(node["split"], len(order), len(order) + 1)
+                order += [node["left"], node["right"]]
+            else:
+                yield node["value"]
+
+    # the bias is added last, as the value of a leaf alone
+    parts = [_Nodes.of(list(nodes(tree))) for tree in trees] + [_Nodes.of([bias[0]])]
+    return _Forest(len(model.feature_names_), parts)
+
+
 # --- scikit-learn ----------------------------------------------------------------------------------------------------
 
 
@@ -867,8 +928,10 @@ def _rounds_up_to(numbers: FloatArray) -> FloatArray:
     near = numbers.astype(np.float32)
     down, up = np.float32(-np.inf), np.float32(np.inf)
     single = np.where(near > numbers, np.nextafter(near, down), near)
-    middle = 0.5 * (single.astype(np.float64) + np.nextafter(single, up).astype(np.float64))
-    return np.where(middle.astype(np.float32) <= single, middle, np.nextafter(middle, -np.inf))
+    with np.errstate(over="ignore"):
+        following = np.nextafter(single, up).astype(np.float64)
+        middle = 0.5 * (single.astype(np.float64) + np.where(following == np.inf, 2.0**128, following))
+        return np.where(middle.astype(np.float32) <= single, middle, np.nextafter(middle, -np.inf))
 
 
 _OF_SKLEARN = {
