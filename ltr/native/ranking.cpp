@@ -101,7 +101,7 @@ void check_lists(const Vector<std::int64_t>& keys, std::int64_t label_bits, cons
 // Write the number of relevant items of each list, whose keys are sorted; return that of all, and whether any two items
 // of a list are tied.
 nb::tuple count_relevant(Vector<std::int64_t> keys, std::int64_t label_bits, Vector<std::int64_t> n,
-                            OutVector<std::int64_t> relevant) {
+                         OutVector<std::int64_t> relevant) {
   check_lists(keys, label_bits, n);
   require(relevant.shape(0) == n.shape(0), "one number per list");
   const std::int64_t label = (std::int64_t{1} << label_bits) - 1;
@@ -174,7 +174,8 @@ void order_grades(Vector<std::int64_t> grade, Vector<std::int64_t> relevant, std
       std::fill(counts.begin(), counts.end(), 0);
       for (std::int64_t i = 0; i < length; ++i) ++counts[static_cast<std::size_t>(from[i])];
       std::int64_t* next = out;
-      for (std::int64_t level = levels; level-- > 0;) next = std::fill_n(next, counts[static_cast<std::size_t>(level)], level);
+      for (std::int64_t level = levels; level-- > 0;)
+        next = std::fill_n(next, counts[static_cast<std::size_t>(level)], level);
     }
     from += length, out += length, at += length;
   }
@@ -198,7 +199,8 @@ void bind_ranking(nb::module_& module) {
   pack(float{});
   pack(std::int64_t{});
   module.def("count_relevant", &count_relevant, nb::arg("keys"), nb::arg("label_bits"), nb::arg("n"),
-             nb::arg("relevant").noconvert(), "Write the number of relevant items of each list; return their sum, and whether any items are tied.");
+             nb::arg("relevant").noconvert(),
+             "Write the number of relevant items of each list; return their sum, and whether any items are tied.");
   module.def("find_relevant", &find_relevant, nb::arg("keys"), nb::arg("label_bits"), nb::arg("n"),
              nb::arg("grade").noconvert(), nb::arg("position").noconvert(), nb::arg("start").noconvert(),
              nb::arg("end").noconvert(),
