@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.encoding import Encoding
 from ltr.data.forms import NOTHING
@@ -150,6 +150,25 @@ class OnnxGraph:
     def cast(self, value: str, kind: type = np.float64) -> str:
         """Return numbers, or booleans as 0 and 1, in another type."""
         return self.op("Cast", value, to=self._helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
+
+    def bisect(self, columns: str, knots: NDArray[np.float64], compare: str) -> str:
+        """Return how many knots are below each entry of the columns, (d, n), int32, less than the next power of two.
+
+        Args:
+            columns: the columns, (d, n).
+            knots: ascending knots of each column, (d, m).
+            compare: ``"Less"``, or ``"LessOrEqual"`` where a knot that is equal counts, too.
+        """
+        size = max(2, 1 << (knots.shape[1] - 1).bit_length())
+        padded = np.pad(knots, ((0, 0), (0, size - knots.shape[1])), constant_values=np.inf)
+        place, step = "", size // 2  # place: which of 1, 2, 4, ... parts of the knots has the entry
+        while step:
+            middle = self.constant(padded[:, step - 1 :: 2 * step])  # of each part
+            middle = self.op("GatherElements", middle, place, axis=1) if place else middle
+            upper = self.cast(self.op(compare, middle, columns), np.int32)
+            place = self.op("Add", self.op("Add", place, place), upper) if place else upper
+            step //= 2
+        return place
 
     @cached_property
     def lists(self) -> ListsInGraph:

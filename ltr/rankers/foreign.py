@@ -235,99 +235,10 @@ class TreesRanker(GivenRanker):
         return {name: value for name, value in super().__getstate__().items() if name != "_trees"}
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        children = np.concatenate([self.left_, self.right_])[np.tile(self.feature_ >= 0, 2)]
-        one_way = np.bincount(children, minlength=1).max() <= 1  # not so where intervals are searched for
-        total = self._sum_by_trees(graph, columns) if one_way else self._sum_by_steps(graph, columns)
+        from ltr.rankers.onnx_trees import summed
+
+        total = summed(graph, columns, self)
         return graph.op("Div", total, graph.constant(float(len(self.roots_)))) if self.mean_ else total
-
-    def _sum_by_trees(self, graph: OnnxGraph, columns: str) -> str:
-        """Return the sums of the leaf values, (n,), by ONNX's operator for trees.
-
-        Runtimes add up trees in an order of their own, and then rows change places. So each tree has an output to
-        itself, as has the number that the sum starts from, and these are added up one after the other.
-        """
-        nodes = len(self.feature_)
-        tree = np.concatenate([np.cumsum(np.bincount(self.roots_, minlength=nodes)), [0]])  # 0 is for the start
-        roots = np.concatenate([[nodes], self.roots_])
-        parts = (
-            (self.feature_, -1),
-            (self.left_, 0),
-            (self.right_, 0),
-            (self.threshold_, 0.0),
-            (self.value_, self.start_),
-        )
-        feature, left, right, threshold, value = (np.concatenate([values, [start]]) for values, start in parts)
-        # there, a tree begins with a split: both ways lead to a copy of a leaf that was alone, as that of the start is
-        alone = roots[feature[roots] < 0]
-        left[alone] = len(feature) + np.arange(len(alone))
-        right[alone] = left[alone] + len(alone)
-        feature[alone] = 0
-        feature = np.concatenate([feature, np.full(2 * len(alone), -1)])
-        tree, value = (np.concatenate([values, np.tile(values[alone], 2)]) for values in (tree, value))
-        leaf, splits = feature < 0, np.flatnonzero(feature >= 0)
-        place = np.where(leaf, np.cumsum(leaf), np.cumsum(~leaf)) - 1  # among the leaves, or the splits
-        values = graph.op(
-            "TreeEnsemble",
-            graph.op("Transpose", columns, perm=[1, 0]),
-            domain="ai.onnx.ml",
-            n_targets=len(roots),
-            tree_roots=_whole(place[roots]),
-            nodes_featureids=_whole(feature[splits]),
-            nodes_splits=threshold[splits],
-            nodes_modes=np.zeros(len(splits), np.uint8),  # x <= split
-            nodes_missing_value_tracks_true=_whole(np.append(self.missing_left_, False)[splits]),
-            nodes_truenodeids=_whole(place[left[splits]]),
-            nodes_falsenodeids=_whole(place[right[splits]]),
-            nodes_trueleafs=_whole(leaf[left[splits]]),
-            nodes_falseleafs=_whole(leaf[right[splits]]),
-            leaf_targetids=_whole(tree[leaf]),
-            leaf_weights=value[leaf],
-        )
-        values = graph.cast(values, np.float32) if self.single_ else values
-        sums = graph.op("CumSum", values, graph.constant(np.array(1)))
-        return graph.cast(graph.op("Gather", sums, graph.constant(np.array(len(self.roots_))), axis=1))
-
-    def _sum_by_steps(self, graph: OnnxGraph, columns: str) -> str:
-        """Return the sums of the leaf values, (n,), of trees whose ways meet again: all rows step in all trees."""
-        # every feature twice: missing values are below all thresholds in the first copy, and below none in the second
-        lowest = graph.op("Where", graph.op("IsNaN", columns), graph.constant(-math.inf), columns)
-        columns = graph.op("Concat", lowest, columns, axis=0)
-        copy = np.maximum(self.feature_, 0) + np.where(self.missing_left_, 0, self.n_features_in_)
-        left, right = (graph.constant(x.astype(np.int32)) for x in self._steps())
-        feature, threshold = graph.constant(copy.astype(np.int32)), graph.constant(self.threshold_)
-        n = graph.op("Shape", columns, start=1)
-        shape = graph.op("Concat", graph.constant(np.array([len(self.roots_)])), n, axis=0)
-        node = graph.op("Expand", graph.constant(self.roots_[:, None]), shape)
-        for _ in range(self._depth()):
-            x = graph.op("GatherElements", columns, graph.op("Gather", feature, node), axis=0)
-            to_left = graph.op("LessOrEqual", x, graph.op("Gather", threshold, node))
-            node = graph.op("Where", to_left, graph.op("Gather", left, node), graph.op("Gather", right, node))
-        numbers = np.float32 if self.single_ else np.float64
-        one, first = graph.constant(np.array([1])), graph.constant(np.full((1, 1), self.start_, numbers))
-        start = graph.op("Expand", first, graph.op("Concat", one, n, axis=0))
-        values = graph.op("Gather", graph.constant(self.value_.astype(numbers)), node)
-        total = graph.op("Concat", start, values, axis=0)
-        return graph.cast(graph.op("ReduceSum", total, graph.constant(np.array([0])), keepdims=0))
-
-    def _steps(self) -> tuple[IntArray, IntArray]:
-        """Return where nodes lead to; leaves to themselves."""
-        own = np.arange(len(self.feature_))
-        leaf = self.feature_ < 0
-        return np.where(leaf, own, self.left_), np.where(leaf, own, self.right_)
-
-    def _depth(self) -> int:
-        """Return the number of steps to the deepest leaf."""
-        left, right = self._steps()
-        at, depth = np.unique(self.roots_), 0
-        while len(at := at[self.feature_[at] >= 0]):
-            at, depth = np.unique(np.concatenate([left[at], right[at]])), depth + 1
-        return depth
-
-
-def _whole(values: NDArray[Any]) -> list[int]:
-    """Return whole numbers as an attribute of an ONNX operator."""
-    found: list[int] = values.astype(np.int64).tolist()
-    return found
 
 
 def known_names(model: Any) -> list[str] | None:  # noqa: ANN401 (a model of any library)

@@ -81,17 +81,8 @@ def _interpolated(graph: OnnxGraph, columns: str, knots: FloatArray, values: Flo
         What becomes of the columns, (d, n).
     """
     m = knots.shape[1]
-    size = 1 << (m - 1).bit_length()
-    padded = np.pad(knots, ((0, 0), (0, size - m)), constant_values=np.inf)
-    place = ""  # number of the part of the knots that has the value, of 1, 2, 4, ... parts; in the end knots below it
-    step = size // 2
-    while step:
-        middle = graph.constant(padded[:, step - 1 :: 2 * step])  # of each part
-        middle = graph.op("GatherElements", middle, place, axis=1) if place else middle
-        upper = graph.cast(graph.op("LessOrEqual", middle, columns), np.int32)
-        place = graph.op("Add", graph.op("Add", place, place), upper) if place else upper
-        step //= 2
-    left = np.clip(np.arange(size), 1, m - 1) - 1
+    place = graph.bisect(columns, knots, "LessOrEqual")
+    left = np.clip(np.arange(1 << (m - 1).bit_length()), 1, m - 1) - 1
     width = np.diff(knots)[:, left]
     parts = (knots[:, left], np.where(width > 0, width, 1.0), values[:, left], values[:, left + 1])
     x0, distance, y0, y1 = (graph.op("GatherElements", graph.constant(part), place, axis=1) for part in parts)
