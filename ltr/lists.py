@@ -25,6 +25,10 @@ ranked like an item: metrics refuse it, and so do losses, but for labels of a fl
 compares labels or takes their differences (`ltr.losses.RankingLoss.signed`): these may be the scores of a teacher. A
 batch of lists of one item is refused as well, unless a mask or qid shows that it is meant: the output of a model, of
 shape ``(*batch, list, 1)``, needs ``squeeze(-1)``.
+
+Losses take torch tensors. Metrics also take NumPy arrays, lists and whatever else `numpy.asarray` reads as numbers,
+such as columns of a data frame (`as_tensors`). Their values are torch tensors in every case, which ``float(value)`` and
+``numpy.asarray(value)`` read.
 """
 
 from __future__ import annotations
@@ -36,10 +40,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from ltr.checks import as_array
 from ltr.native import Groups
+
+Values = Tensor | ArrayLike
+"""What metrics take: tensors, and what `as_tensors` makes tensors of."""
 
 _USUAL_SCORES = (torch.float32, torch.float64)
 _USUAL_LABELS = (torch.int64, torch.float32, torch.float64)
@@ -69,6 +77,37 @@ class FlatLists:
     number: Tensor  # the number of each item's list, int64, (items,), in any order
     n: Tensor  # the length of each list, int64, (lists,)
     batch: torch.Size  # the shape of one value per list
+
+
+def as_tensors(scores: Values, **others: Values | None) -> tuple[Any, ...]:
+    """Return the inputs of a metric as tensors, in their order; None and tensors pass through.
+
+    Arrays keep their type, and lists get the one that NumPy gives them, except that whole numbers as scores become
+    float64. The tensors share the memory of arrays where torch can, and are on the device of `scores`.
+
+    Raises:
+        TypeError: an input that holds anything but real numbers or booleans.
+        ValueError: rows of different lengths.
+
+    Examples:
+        >>> as_tensors([3, 1], labels=np.array([1, 0]), mask=None)
+        (tensor([3., 1.], dtype=torch.float64), tensor([1, 0]), None)
+    """
+    device = scores.device if isinstance(scores, Tensor) else None
+    named = {"scores": scores, **others}
+    return tuple(x if x is None or isinstance(x, Tensor) else _tensor(name, x, device) for name, x in named.items())
+
+
+def _tensor(name: str, values: ArrayLike, device: torch.device | None) -> Tensor:
+    array = as_array(name, values)
+    if array.dtype == object:  # columns of pandas whose numbers may be missing
+        array = as_array(name, array.tolist())
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > np.dtype(np.float64).itemsize:
+        got = type(values).__name__ if array.ndim == 0 else f"{type(values).__name__} of {array.dtype}"
+        raise TypeError(f"{name} must be a tensor, or real numbers as an array or a list, got {got}")
+    kind = np.float64 if name == "scores" and array.dtype.kind != "f" else array.dtype.newbyteorder("=")
+    # torch has no tensors on memory that runs backwards or may not be written
+    return torch.from_numpy(np.require(array, kind, ["C", "W"])).to(device)
 
 
 def as_lists(
@@ -140,7 +179,7 @@ def as_flat_lists(
         batch = n.shape
     elif mask is None:
         n = torch.full((math.prod(batch),), length, device=scores.device)
-        number = torch.arange(len(n), device=scores.device).repeat_interleave(length)
+        number = torch.arange(len(n), device=scores.device)[:, None].expand(-1, length).reshape(-1)
     else:
         n = mask.reshape(math.prod(batch), length).sum(-1)
         number = torch.arange(len(n), device=scores.device).repeat_interleave(n)

@@ -1,7 +1,8 @@
 """ONNX graphs under construction: named values, lists by query, and the features of raw tables.
 
 Rankers score in double precision, and so do these graphs, by the same operations in the same order wherever that is
-possible: the order of rows must not hang on the last digit. Features are columns first, (d, n), because sums over the
+possible: the order of rows must not hang on the last digit. Only the layers of networks compute in single precision,
+after their features were scaled in double precision. Features are columns first, (d, n), because sums over the
 first axis are then taken column by column, as `ltr.rankers.base.linear_scores` takes them.
 
 Only operators of the standard set are used, for trees also the standard one of ``ai.onnx.ml``, so that any runtime can
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.encoding import Encoding
 from ltr.data.forms import NOTHING
@@ -60,6 +61,10 @@ class OnnxGraph:
     Args:
         query: name of the input with the list of each row, which only rankers that score by lists add.
 
+    Attributes:
+        network: type in which the layers of networks compute: float32, or float64 after a ranker that compares their
+            scores with numbers has set it.
+
     Raises:
         ImportError: the package onnx is not installed.
     """
@@ -71,6 +76,7 @@ class OnnxGraph:
             raise ImportError("ONNX needs the package onnx: pip install 'ltr[onnx]'") from None
         self._helper, self._arrays = helper, numpy_helper
         self._query = query
+        self.network: type[np.float32 | np.float64] = np.float32
         self._inputs: dict[str, tuple[str, Any]] = {}
         self._outputs: list[Any] = []
         self._nodes: list[Any] = []
@@ -106,7 +112,7 @@ class OnnxGraph:
         self._outputs.append(self._helper.make_tensor_value_info(name, getattr(TensorProto, kind), ["rows"]))
 
     def constant(self, value: ArrayLike) -> str:
-        """Return a constant: float64, int64 or boolean."""
+        """Return a constant, in its own type."""
         name = self._new(f"constant_{len(self._constants)}")
         self._constants.append(self._arrays.from_array(np.asarray(value), name))
         return name
@@ -141,16 +147,28 @@ class OnnxGraph:
         what = f"{d} features, one a column" if names is None else f"features: {', '.join(names)}"
         return self.op("Transpose", self.input("features", "DOUBLE", what, d), perm=[1, 0])
 
-    def to_double(self, value: str) -> str:
-        """Return numbers in double precision, booleans as 0 and 1."""
-        return self._cast(value, np.float64)
-
-    def to_single(self, value: str) -> str:
-        """Return numbers in single precision."""
-        return self._cast(value, np.float32)
-
-    def _cast(self, value: str, kind: type) -> str:
+    def cast(self, value: str, kind: type = np.float64) -> str:
+        """Return numbers, or booleans as 0 and 1, in another type."""
         return self.op("Cast", value, to=self._helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
+
+    def bisect(self, columns: str, knots: NDArray[np.float64], compare: str) -> str:
+        """Return how many knots are below each entry of the columns, (d, n), int32, less than the next power of two.
+
+        Args:
+            columns: the columns, (d, n).
+            knots: ascending knots of each column, (d, m).
+            compare: ``"Less"``, or ``"LessOrEqual"`` where a knot that is equal counts, too.
+        """
+        size = max(2, 1 << (knots.shape[1] - 1).bit_length())
+        padded = np.pad(knots, ((0, 0), (0, size - knots.shape[1])), constant_values=np.inf)
+        place, step = "", size // 2  # place: which of 1, 2, 4, ... parts of the knots has the entry
+        while step:
+            middle = self.constant(padded[:, step - 1 :: 2 * step])  # of each part
+            middle = self.op("GatherElements", middle, place, axis=1) if place else middle
+            upper = self.cast(self.op(compare, middle, columns), np.int32)
+            place = self.op("Add", self.op("Add", place, place), upper) if place else upper
+            step //= 2
+        return place
 
     @cached_property
     def lists(self) -> ListsInGraph:
@@ -184,7 +202,7 @@ class OnnxGraph:
         """Return for each row the mean of the chosen rows of its list; every list has one."""
         lists = self.lists
         sums = []
-        weights = self.to_double(chosen)
+        weights = self.cast(chosen)
         for value in (self.op("Mul", values, weights), weights):
             nothing = self.op("Expand", self.constant(0.0), self.op("Shape", lists.sizes))
             sums.append(self.op("ScatterElements", nothing, lists.number, value, reduction="add"))
@@ -221,13 +239,13 @@ class OnnxGraph:
         if encoding.kind != "category":
             numbers, missing = self.numbers(column, date=encoding.kind == "date")
             filled = self.op("Where", missing, self.constant(float(encoding.median or 0.0)), numbers)
-            return [filled, self.to_double(missing)] if encoding.missing else [filled]
+            return [filled, self.cast(missing)] if encoding.missing else [filled]
         found = [self.texts_are(column, [value]) for value in encoding.values]
         missing = self.texts_missing(column)
         if encoding.other:
             known = self.texts_are(column, [encoding.reference, *encoding.values])
             found.append(self.op("Not", self.op("Or", missing, known)))
-        return [self.to_double(value) for value in (*found, *([missing] if encoding.missing else []))]
+        return [self.cast(value) for value in (*found, *([missing] if encoding.missing else []))]
 
     # the model
 

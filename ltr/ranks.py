@@ -14,6 +14,7 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.6.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import get_args
 
@@ -152,7 +153,8 @@ def check_finite(values: Tensor, statistic: RankStatistic, labels: Tensor) -> No
     Raises:
         ValueError: one of them is not; the message names the largest label.
     """
-    if not bool(values.isfinite().all()):
+    # the sum tells, quickly, unless finite values overflow in it
+    if not math.isfinite(float(values.sum())) and not bool(values.isfinite().all()):
         raise ValueError(f"labels must be small enough for {statistic} to be finite, got {float(labels.max()):g}")
 
 
@@ -179,11 +181,11 @@ def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
     def table(length: int) -> Tensor:
         return torch.from_numpy(statistic.weights(length, cut=False)).to(n.device)
 
-    longest = int(n.max())
+    longest = int(n[0] if n.stride() == (0,) else n.max())  # one number for all lists
     cutoff = longest if statistic.cutoff is None else min(statistic.cutoff, longest)
     by = statistic.kind.by
     if by == "position":
-        values = table(cutoff).flip(0)[position.clamp(max=cutoff - 1)]
+        values = table(cutoff).flip(0)[position if cutoff == longest else position.clamp(max=cutoff - 1)]
     elif by == "rank":
         values = table(longest)[n - position - 1]
     else:

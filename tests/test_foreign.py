@@ -27,6 +27,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -38,6 +39,11 @@ import ltr.gbdt
 from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, Ranker, TreesRanker, TwoStageRanker
 from ltr.rankers.foreign import _rounds_up_to, raw_scores
 from tests.travelling import STAGE, one_list
+
+try:
+    import catboost
+except ImportError:
+    catboost = None
 
 ROWS = 10_000
 TREES = {"n_estimators": 12, "n_jobs": 1}
@@ -114,6 +120,45 @@ MODELS = {
     ),
     "gradient boosting from zero": (GradientBoostingRegressor(n_estimators=12, subsample=0.5, init="zero"), {}),
 }
+
+
+if catboost is not None:
+    CATBOOST = {"iterations": 12, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    MODELS |= {
+        "CatBoost classifier": (catboost.CatBoostClassifier(**CATBOOST), {}),
+        "CatBoost regressor": (catboost.CatBoostRegressor(**CATBOOST, nan_mode="Max"), {}),
+        "CatBoost ranker": (catboost.CatBoostRanker(**CATBOOST), {"group_id": lambda n: np.arange(n) // 20}),
+        "CatBoost, depth by depth": (catboost.CatBoostRegressor(**CATBOOST, grow_policy="Depthwise"), {}),
+        "CatBoost, leaf by leaf": (catboost.CatBoostClassifier(**CATBOOST, grow_policy="Lossguide"), {}),
+    }
+
+
+@pytest.mark.skipif(catboost is None, reason="needs catboost")
+def test_models_of_catboost_as_bases_and_what_is_refused(tmp_path):
+    X, y = one_list(300)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    qid = np.random.default_rng(0).integers(0, 15, 300)
+    for base, lists in (
+        (catboost.CatBoostRegressor(**CATBOOST), {}),
+        (catboost.CatBoostRanker(**CATBOOST), {"qid": qid}),
+    ):
+        ranker = TwoStageRanker(base, STAGE, 8, choose=False).fit(frame, y, **lists)
+        ranker.save(tmp_path / "two.json")
+        loaded = Ranker.load(tmp_path / "two.json")
+        assert isinstance(loaded.base_, TreesRanker)
+        np.testing.assert_array_equal(loaded.predict(frame[["c", "a", "b"]], **lists), ranker.predict(frame, **lists))
+        assert ranker.reranked(frame, **lists).sum() >= 8
+    with pytest.raises(NotFittedError):
+        TreesRanker.of(catboost.CatBoostRegressor())
+    scaled = catboost.CatBoostRegressor(**CATBOOST).fit(X, y)
+    scaled.set_scale_and_bias(2.0, 0.0)
+    three = catboost.CatBoostClassifier(**CATBOOST).fit(X, np.arange(300) % 3)
+    kinds = pd.DataFrame({"a": X[:, 0], "town": np.array(["x", "y", "z"])[np.arange(300) % 3]})
+    texts = catboost.CatBoostRegressor(**CATBOOST, cat_features=["town"]).fit(kinds, y + (kinds["town"] == "x"))
+    named = {"its scale must be 1": scaled, "a score for each class": three, "with categories": texts}
+    for message, model in named.items():
+        with pytest.raises(TypeError, match=message):
+            TreesRanker.of(model)
 
 
 @pytest.fixture(scope="module")
@@ -193,10 +238,12 @@ def test_largest_doubles_that_round_to_at_most_a_number_in_single_precision():
     singles = np.concatenate([rng.normal(size=500), [0.0, 1.0, -1.0, 1e-45, -1e-45, 1e38, 1.1754944e-38]])
     singles = singles.astype(np.float32).astype(np.float64)
     middles = 0.5 * (singles + np.nextafter(singles.astype(np.float32), np.float32(np.inf)))
-    numbers = np.concatenate([singles, middles, np.nextafter(middles, np.inf), rng.normal(size=500) * 1e-42])
+    most = [np.finfo(np.float32).max]
+    numbers = np.concatenate([singles, middles, np.nextafter(middles, np.inf), rng.normal(size=500) * 1e-42, most])
     found = _rounds_up_to(numbers)
     assert (found.astype(np.float32) <= numbers).all()
-    assert (np.nextafter(found, np.inf).astype(np.float32) > numbers).all()
+    with np.errstate(over="ignore"):
+        assert (np.nextafter(found, np.inf).astype(np.float32) > numbers).all()
 
 
 @pytest.mark.parametrize("name", ["random forest classifier", "extra trees regressor", "best-first forest"])

@@ -305,7 +305,7 @@ import time
 import numpy as np
 sys.path.insert(0, {scripts!r})
 from _bench import peak
-from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
+from ltr.rankers import *
 from ltr.exact import Limits
 
 def work(rows):
@@ -337,6 +337,10 @@ print(peak() - before)
             2.0,
             marks=pytest.mark.slow,
         ),
+        pytest.param("AutoRanker(['logistic', 'boosting', 'forest'])", True, 1.8, marks=pytest.mark.slow),
+        pytest.param("LogisticRegressionRanker()", True, 1.5, marks=pytest.mark.slow),
+        pytest.param("RankBoostRanker(5)", True, 1.5, marks=pytest.mark.slow),
+        pytest.param("ScoreColumn(3)", True, 1.5, marks=pytest.mark.slow),
     ],
 )
 def test_the_peak_of_memory_is_a_small_multiple_of_the_table(ranker, predicting, most):

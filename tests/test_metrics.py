@@ -6,16 +6,17 @@ What holds for every measure is in test_metrics_invariants.py.
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import average_precision_score, dcg_score, ndcg_score, roc_auc_score
 
 from ltr import metrics
 from ltr.gbdt import metric
-from ltr.losses import lambda_loss, parse_loss, smooth_statistic_loss
+from ltr.losses import RankNetLoss, lambda_loss, parse_loss, smooth_statistic_loss
 from ltr.metrics import parse_measure, ranked
 from ltr.metrics.ranked import rank_lists, sorted_by_list
-from ltr.native import count_relevant, find_relevant, pack_keys, score_range
+from ltr.native import count_relevant, find_relevant, order_grades, pack_keys, score_range
 from ltr.rankers import ScoreColumn
 from tests.reference import slow_value
 
@@ -278,9 +279,11 @@ def test_compiled_code_ranks_like_torch(dtype, spread, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(ranked, "COMPILED_FOR", ())
             expected = rank_lists(scores, labels, qid=qid)
+            ideal = expected.ideal
         assert found.tied == expected.tied
         for name in ("n", "relevant", "grade", "levels", "position", "start", "end"):
             assert torch.equal(getattr(found, name), getattr(expected, name)), name
+            assert torch.equal(getattr(found.ideal, name), getattr(ideal, name)), name
 
 
 def test_sorted_keys_that_do_not_fit_their_lists_are_refused():
@@ -298,13 +301,66 @@ def test_sorted_keys_that_do_not_fit_their_lists_are_refused():
         lambda: count_relevant(numbers, 1, np.array([3, 3]), short[:1]),
         lambda: find_relevant(numbers, 1, np.array([3, 3]), short, short, short, short[:1]),
         lambda: find_relevant(numbers, 1, np.array([3, 2]), short, short, short, short),
+        lambda: order_grades(numbers, np.array([3, 2]), 6, numbers, numbers),
+        lambda: order_grades(numbers, np.array([3, 3]), 6, numbers, short),
+        lambda: order_grades(numbers, np.array([3, 3]), 5, np.zeros_like(numbers), np.zeros_like(numbers)),
+        lambda: order_grades(numbers - 1, np.array([3, 3]), 6, np.zeros_like(numbers), np.zeros_like(numbers)),
     )
     for call in calls:
         with pytest.raises((ValueError, TypeError)):
             call()
     rows = np.zeros((4, 2), dtype=np.int64)  # room for two of three relevant items
-    assert find_relevant(numbers, 1, np.array([3, 3]), *rows) is True
+    assert count_relevant(numbers, 1, np.array([3, 3]), short) == (3, True)
+    find_relevant(numbers, 1, np.array([3, 3]), *rows)
     assert rows.tolist() == [[1, 1], [1, 0], [0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x: x.tolist(),
+        lambda x: x,
+        lambda x: x.astype(">f8" if x.dtype.kind == "f" else x.dtype),
+        lambda x: x[..., ::-1].copy()[..., ::-1],
+        lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),  # may not be written
+        lambda x: pd.Series(x, index=range(5, 5 + len(x))) if x.ndim == 1 else pd.DataFrame(x),
+        lambda x: pd.Series(x, dtype=pd.Series(x).convert_dtypes().dtype) if x.ndim == 1 else x.astype(object),
+    ],
+)
+def test_arrays_lists_and_columns_give_what_tensors_give(form):
+    rng = np.random.default_rng(0)
+    scores, labels, mask = rng.normal(size=(4, 6)), rng.integers(0, 4, (4, 6)), rng.random((4, 6)) < 0.8
+    scores[:, 2] = scores[:, 3]
+    qid = np.repeat([9, 2**60, 2**60 + 1], 8)
+    of_lists = {"mask": mask, "outside": mask & (labels == 3), "judged": mask | (labels > 0)}
+    of_items = {"qid": qid}
+    names = ["ndcg@3", "ap", "bpref"]
+    for given, some in (((scores, labels), of_lists), ((scores.ravel(), labels.ravel()), of_items)):
+        expected = metrics.evaluate(*map(torch.tensor, given), names, **{k: torch.tensor(x) for k, x in some.items()})
+        found = metrics.evaluate(*map(form, given), names, **{k: form(x) for k, x in some.items()})
+        for name in names:
+            assert torch.equal(found[name].nan_to_num(), expected[name].nan_to_num()), name
+    collected = metrics.RankingMetrics(names)
+    collected.update(form(scores.ravel()), form(labels.ravel()), qid=form(qid), list_weight=form(np.repeat(2.0, 24)))
+    assert collected.compute() == {name: pytest.approx(float(x.nanmean())) for name, x in expected.items()}
+
+
+def test_other_inputs_than_numbers_are_one_error():
+    single = np.array([0.1, 0.2, 0.1], dtype=np.float32)
+    value = metrics.ndcg(single, [1, 0, 1])
+    assert torch.equal(value, metrics.ndcg(torch.tensor(single), torch.tensor([1, 0, 1])))
+    assert metrics.ndcg([3, 1, 2], [1, 0, 0]).item() == 1.0  # whole numbers as scores
+    for bad, got in (("ab", "str"), (["a", "b"], "list of <U1"), ([1j, 2.0], "list of complex128"), ({}, "dict")):
+        with pytest.raises(
+            TypeError, match=f"labels must be a tensor, or real numbers as an array or a list, got {got}"
+        ):
+            metrics.ndcg([0.1, 0.2], bad)
+    with pytest.raises(TypeError, match="qid must be a tensor, or real numbers as an array or a list, got list of <U1"):
+        metrics.ndcg([0.1, 0.2], [1, 0], qid=["a", "b"])
+    with pytest.raises(ValueError, match="scores must be an array, all rows of one length"):
+        metrics.ndcg([[0.1, 0.2], [0.3]], [[1, 0], [1]])
+    with pytest.raises(TypeError, match="scores must be a torch tensor, got ndarray"):
+        RankNetLoss()(single, torch.tensor([1, 0, 1]))
 
 
 @pytest.mark.parametrize("name", ["dcg", "ndcg", "normalized(wrs)", "wrs(gain=linear)"])

@@ -115,7 +115,7 @@ def test_bad_input_is_named(arguments, error, message):
             as_lists(scores, labels, **given_arguments)
     with pytest.raises(error, match=message):
         RankNetLoss()(scores, labels, **given_arguments)
-    if "weight" not in given_arguments:
+    if "weight" not in given_arguments and "torch tensor" not in message:  # metrics take lists and arrays, too
         with pytest.raises(error, match=message):
             evaluate(scores, labels, ["dcg"], **given_arguments)
 

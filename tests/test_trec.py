@@ -10,6 +10,7 @@ import torch
 from ltr.data import DataError
 from ltr.data.trec import judged_lists, read_qrels, read_run, write_qrels, write_run
 from ltr.metrics import bpref, err, evaluate, ndcg, parse_measure, recall
+from ltr.native import read_columns
 from trainers.cli import main
 from trainers.evaluation import evaluate_run
 from trainers.files import RunError
@@ -163,6 +164,14 @@ def test_the_level_of_relevance(tmp_path):
         ("q Q0 a 1 1 x\n", f"q 0 a {2**63}\n", f"2**53, got '{2**63}' in line 1"),
         ("q Q0 a 1 1 x\n", f"q 0 b 1\nq 0 a {2**53 + 1}\n", f"2**53, got '{2**53 + 1}' in line 2"),
         ("q Q0 a 1 1 x\n", "", "qrels: the file has no lines"),
+        ("\n \t\n", "q 0 a 1\n", "run: the file has no lines"),
+        ("q Q0 a 1 1_0 x\n", "q 0 a 1\n", "run: score must be a number, got '1_0' in line 1"),
+        (
+            "p Q0 a 1 1 x\n\nq Q0 b 2 0 x\np Q0 a 2 0 x",
+            "q 0 a 1\n",
+            "have a document once, got 'a' of 'p' again in line 4",
+        ),
+        ("q Q0 a 1 1 x\n\nq Q0 b 2 0", "q 0 a 1\n", "run: line 3 must read"),
         ("q Q0 a 1 1 x\n", "r 0 a 1\n", "run and qrels must have a query in common, got none"),
     ],
 )
@@ -233,6 +242,25 @@ def test_names_are_bytes(tmp_path):
     assert evaluate_run(*few, ["map"]).total("map") == pytest.approx(expected["#1"]["map"], abs=1e-12)
 
 
+def test_columns_of_lines_need_room_for_every_entry():
+    text = np.frombuffer(b"a b c\n\nb b dd", dtype=np.uint8)
+
+    def columns(room, runs=2, fields=3, value=1):
+        first, third, values = np.zeros((3, room), dtype=np.uint8)
+        counts = np.zeros(runs, dtype=np.int64)
+        found = read_columns(text, fields, value, first, counts, third, values)
+        return found, [
+            x[:size].tobytes() for x, size in zip((first, third, values), np.array(found)[[0, 2, 3]], strict=True)
+        ]
+
+    assert columns(14) == ((4, 2, 5, 4, 0), [b"a\nb\n", b"c\ndd\n", b"b\nb\n"])
+    assert columns(14, runs=1)[0] == (2, 1, 2, 2, 3)  # the third line has no room
+    assert columns(14, fields=4)[0][-1] == 1
+    for bad in ({"room": 13}, {"room": 14, "fields": 2}, {"room": 14, "value": 3}):
+        with pytest.raises(ValueError, match=r"room for all entries|fields of a line"):
+            columns(**bad)
+
+
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path, capsysbinary):
     (tmp_path / "run").write_bytes(b"\xef\xbb\xbfq\xe9 Q0 a 1 2 t\nq\xe9 Q0 b 2 1 t\n")
     (tmp_path / "qrels").write_bytes(b"q\xe9 0 a 1\nq\xe9 0 b 0\n")
@@ -272,9 +300,7 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
     assert both.tolist() == [0.5, 1.0]
     with pytest.raises(ValueError, match="judged must be True for every item with a label above 0"):
         bpref(scores, labels, judged=~outside)
-    with pytest.raises(
-        ValueError, match=r"outside must be a boolean tensor of the shape of scores \(4,\), got torch.int64"
-    ):
+    with pytest.raises(ValueError, match=r"outside must be boolean, of the shape of scores \(4,\), got torch.int64"):
         recall(scores, labels, k=9, outside=outside.long())
 
 

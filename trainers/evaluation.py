@@ -100,6 +100,10 @@ def evaluate_run(
     judged = read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else qrels
     lists = judged_lists(found_run, judged, complete=complete)
     labels = torch.from_numpy(lists.labels)
+    # values come in the order in which the queries first appear
+    first = np.zeros(len(lists.queries), dtype=np.int64)
+    first[lists.number[::-1]] = np.arange(len(lists.number))[::-1]
+    place = first.argsort().argsort()
     binary = {name for name, measure in named.items() if measure.binary}
     found: dict[str, NDArray[np.float64]] = {}
     for names, y in ((binary, torch.where(labels >= level, labels, 0)), (named.keys() - binary, labels)):
@@ -115,8 +119,6 @@ def evaluate_run(
             )
         except ValueError as error:
             raise RunError(f"-m: {error}") from None
-        # values come in the order in which the queries first appear
-        place = np.argsort(list(dict.fromkeys(lists.number.tolist())))
         found |= {name: values[str(named[name])].numpy()[place] for name in names}
     counts = frozenset(name for name in named if str(named[name]).startswith("num_"))
     return RunValues(lists.queries, {name: found[name] for name in named}, counts)

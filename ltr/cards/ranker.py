@@ -428,7 +428,7 @@ class CardRanker(Ranker):
         if preparation is not None:
             raise ValueError("preparation must be None: a card reads the columns of the table itself")
         compared = {rule.column for rule in self.questions_.rules_ if rule.operator == ">="}
-        rows = [graph.to_double(_answers_in(graph, rule, rule.column in compared)) for rule in self.card_.questions]
+        rows = [graph.cast(_answers_in(graph, rule, rule.column in compared)) for rule in self.card_.questions]
         if not rows:
             raise ValueError("a card without questions has no ONNX form: all rows have the total 0")
         axis = graph.constant(np.array([0]))

@@ -12,9 +12,12 @@ first.
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.dataset import DataError
 from ltr.files import missing_file
+from ltr.native import read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,31 +161,59 @@ def judged_lists(run: pd.DataFrame, qrels: pd.DataFrame, *, complete: bool = Fal
     Raises:
         DataError: no query is left.
     """
-    both = run.merge(qrels, on=["query", "document"], how="outer", indicator=True)
     known = set(qrels["query"]) if complete else set(run["query"]) & set(qrels["query"])
     if not known:
         raise DataError("run and qrels must have a query in common, got none")
-    both = both[both["query"].isin(known)]
     queries = sorted(known, key=_bytes)
-    number = _places(both["query"])
-    outside = (both["_merge"] == "right_only").to_numpy(copy=True)
-    labels = both["label"].fillna(-1).to_numpy(dtype=np.int64)
-    order = _order(number, both["score"].fillna(-np.inf).to_numpy(), both["document"])
-    scores = np.empty(len(both))
-    scores[order] = -np.arange(len(both), dtype=np.float64)
-    return JudgedLists(queries, number, scores, np.maximum(labels, 0), outside, labels >= 0)
+    documents = {name: at for at, name in enumerate(set(qrels["document"]))}
+    place = {name: at for at, name in enumerate(queries)}
+    of_run, of_qrels = (_looked_up(place, frame["query"]) for frame in (run, qrels))
+    kept, asked = np.flatnonzero(of_run >= 0), np.flatnonzero(of_qrels >= 0)
+    of_run, of_qrels = of_run[kept], of_qrels[asked]
+    # a pair of query and document as one number, that of a document without judgement below all others
+    pairs = of_qrels * len(documents) + _looked_up(documents, qrels["document"])[asked]
+    document = _looked_up(documents, run["document"])[kept]
+    wanted = np.where(document >= 0, of_run * len(documents) + document, -1)
+    given = np.argsort(pairs)
+    at = given[np.searchsorted(pairs, wanted, sorter=given).clip(max=len(pairs) - 1)]
+    found = pairs[at] == wanted
+    missed = np.ones(len(pairs), dtype=np.bool_)
+    missed[at[found]] = False
+    label = qrels["label"].to_numpy(dtype=np.int64)[asked]
+    labels = np.concatenate([np.where(found, label[at], -1), label[missed]])
+    scores = -np.arange(len(labels), dtype=np.float64)  # of those outside the run, in any order
+    names = run["document"].to_numpy(dtype=object)[kept]
+    scores[_order(of_run, run["score"].to_numpy()[kept], names)] = -np.arange(len(kept), dtype=np.float64)
+    number = np.concatenate([of_run, of_qrels[missed]])
+    return JudgedLists(queries, number, scores, np.maximum(labels, 0), np.arange(len(labels)) >= len(kept), labels >= 0)
 
 
-def _order(number: NDArray[np.int64], scores: NDArray[np.float64], documents: Iterable[str]) -> NDArray[np.int64]:
+def _order(
+    number: NDArray[np.int64], scores: NDArray[np.float64], documents: Sequence[str] | NDArray[np.object_]
+) -> NDArray[np.int64]:
     """Return the order of documents: by the number of their query, then score and name, both descending."""
-    return np.lexsort((-_places(documents), -scores, number))
+    order = np.arange(len(number))
+    if not ((number[1:] > number[:-1]) | ((number[1:] == number[:-1]) & (scores[1:] <= scores[:-1]))).all():
+        order = np.lexsort((-scores, number))
+    same = (number[order][1:] == number[order][:-1]) & (scores[order][1:] == scores[order][:-1])
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if not len(tied):
+        return order
+    rows = order[tied]
+    place = _places([documents[row] for row in rows])
+    order[tied] = rows[np.lexsort((-place, -scores[rows], number[rows]))]
+    return order
 
 
-def _places(names: Iterable[str]) -> NDArray[np.int64]:
+def _looked_up(place: dict[str, int], names: pd.Series) -> NDArray[np.int64]:
+    """Return the place of each name, -1 for one that has none."""
+    return np.fromiter(map(place.get, names.tolist(), itertools.repeat(-1)), np.int64, len(names))
+
+
+def _places(names: Sequence[str]) -> NDArray[np.int64]:
     """Return the place of each name among the different ones, which are sorted by their bytes."""
-    listed = list(names)
-    place = {name: at for at, name in enumerate(sorted(set(listed), key=_bytes))}
-    return np.array([place[name] for name in listed], dtype=np.int64)
+    place = {name: at for at, name in enumerate(sorted(set(names), key=_bytes))}
+    return np.array([place[name] for name in names], dtype=np.int64)
 
 
 def _bytes(text: str) -> bytes:
@@ -213,33 +245,70 @@ def _read(path: str | os.PathLike[str], fields: tuple[str, ...], value: str) -> 
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {missing_file(file)}")
-    at, rows, numbers = (0, 2, fields.index(value)), [], []
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            row = (line.removeprefix(_bytes(_BYTE_ORDER_MARK)) if number == 1 else line).split()
-            if not row:
-                continue
-            if len(row) != len(fields):
-                got = line.strip().decode("utf-8", errors="surrogateescape")
-                raise DataError(f"{path}: line {number} must read `{' '.join(fields)}`, got {got!r:.80}")
-            rows.append([row[place].decode("utf-8", errors="surrogateescape") for place in at])
-            numbers.append(number)
-    if not rows:
+    text = np.frombuffer(file.read_bytes().removeprefix(_bytes(_BYTE_ORDER_MARK)), dtype=np.uint8)
+    first, third, values = np.empty((3, len(text) + 1), dtype=np.uint8)
+    counts = np.empty(int(np.count_nonzero(text == ord("\n"))) + 1, dtype=np.int64)
+    *sizes, bad = read_columns(text, len(fields), fields.index(value), first, counts, third, values)
+    if bad:
+        got = _decoded(text.tobytes().split(b"\n")[bad - 1].strip())
+        raise DataError(f"{path}: line {bad} must read `{' '.join(fields)}`, got {got!r:.80}")
+    if not sizes[1]:
         raise DataError(f"{path}: the file has no lines")
-    # as objects: strings of Arrow refuse surrogates
-    frame = pd.DataFrame(rows, columns=["query", "document", value], dtype=object)
-    found = pd.to_numeric(frame[value], errors="coerce").to_numpy()
-    bad = ~np.isfinite(found) | (_no_label(found) if value == "label" else False)
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
+    groups, documents = (
+        _decoded(x[: size - 1].tobytes()).split("\n") for x, size in ((first, sizes[0]), (third, sizes[2]))
+    )
+    texts = values[: sizes[3] - 1].tobytes()
+    found = _numbers(texts, whole=value == "label")
+    if not np.isfinite(found).all():
+        at = int(np.flatnonzero(~np.isfinite(found))[0])
         rule = "an integer from -2**53 to 2**53" if value == "label" else "a number"
-        raise DataError(f"{path}: {value} must be {rule}, got {rows[first][2]!r:.80} in line {numbers[first]}")
+        got = _decoded(texts.split(b"\n")[at])
+        raise DataError(f"{path}: {value} must be {rule}, got {got!r:.80} in line {_line(file, at)}")
+    # as objects: strings of Arrow refuse surrogates
+    queries = np.array(groups, dtype=object).repeat(counts[: sizes[1]])
+    frame = pd.DataFrame({"query": queries, "document": documents}, dtype=object)
     frame[value] = found.astype(np.int64 if value == "label" else np.float64)
-    twice = frame.duplicated(["query", "document"])
-    if twice.any():
-        first = int(np.flatnonzero(twice)[0])
+    seen: dict[str, list[list[str]]] = {}
+    begin = 0
+    for query, count in zip(groups, counts.tolist(), strict=False):
+        seen.setdefault(query, []).append(documents[begin : (begin := begin + count)])
+    if any(len(set().union(*parts)) < sum(map(len, parts)) for parts in seen.values()):
+        at = int(np.flatnonzero(frame.duplicated(["query", "document"]))[0])
         raise DataError(
-            f"{path}: a query must have a document once, got {rows[first][1]!r} of {rows[first][0]!r} again in line "
-            f"{numbers[first]}"
+            f"{path}: a query must have a document once, got {documents[at]!r} of {queries[at]!r} again in line "
+            f"{_line(file, at)}"
         )
     return frame
+
+
+def _numbers(lines: bytes, *, whole: bool) -> NDArray[np.float64]:
+    """Return the numbers that lines stand for, NaN for one that is none, or no label where they must be whole."""
+    values = lines.split(b"\n")
+
+    def number(value: bytes) -> float:
+        try:
+            return math.nan if b"_" in value else float(value)  # Python allows it between digits
+        except ValueError:
+            return math.nan
+
+    try:
+        found = np.fromiter(map(number if b"_" in lines else float, values), np.float64, len(values))
+    except ValueError:
+        found = np.fromiter(map(number, values), np.float64, len(values))
+    if whole:
+        found[_no_label(found)] = np.nan
+        for at in np.flatnonzero(np.abs(found) == _LARGEST_LABEL).tolist():  # perhaps after rounding
+            if abs(Decimal(values[at].decode())) != _LARGEST_LABEL:
+                found[at] = np.nan
+    return found
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", errors="surrogateescape")
+
+
+def _line(file: Path, row: int) -> int:
+    """Return the number of the line in which the row of this number is."""
+    with file.open("rb") as lines:
+        filled = (number for number, line in enumerate(lines, start=1) if line.split())
+        return next(itertools.islice(filled, row, None))

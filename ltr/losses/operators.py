@@ -7,17 +7,20 @@ breaks where a check looks at numbers. It takes the loss by name.
 
 from __future__ import annotations
 
+import copy
 import functools
+import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import torch
 from torch import Tensor
 
 from ltr.lists import check_inputs, check_qid, weights_of_lists
 from ltr.losses import transforms
+from ltr.losses.arithmetic import weighted_lists
 from ltr.native import Groups, ListLoss
 from ltr.statistics import RankStatistic
 
@@ -331,3 +334,103 @@ def _(list_weight: Tensor, scores: Tensor, qid: Tensor | None) -> Tensor:
     dtype = list_weight.dtype if list_weight.is_floating_point() else scores.dtype
     shape: Any = scores.shape[:-1] if qid is None else (torch.library.get_ctx().new_dynamic_size(),)
     return list_weight.new_empty(shape, dtype=dtype)
+
+
+# `torch.func.vmap` hides the numbers that the checks of inputs look at, and lists from the core. So its lanes become
+# leading axes of one ordinary loss.
+
+
+def under_vmap() -> bool:
+    """Return whether a call is made within `torch.func.vmap`."""
+    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is None:
+        return False
+    known = torch._C._functorch.get_interpreter_stack() or ()
+    return any(level.key() == torch._C._functorch.TransformType.Vmap for level in known)
+
+
+def mapped(
+    loss: RankingLoss,
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    list_weight: Tensor | None,
+    qid: Tensor | None,
+) -> Tensor:
+    """Return a loss within `torch.func.vmap`; it has first derivatives."""
+    if qid is not None:
+        raise TypeError("qid must be None under torch.func.vmap: give padded lists and a mask")
+    value: Tensor = _Mapped.apply(scores, labels, mask, weight, list_weight, loss, 0)
+    return value
+
+
+def _lanes_in_front(function: Any, info: Any, in_dims: Sequence[int | None], *inputs: Any) -> tuple[Tensor, int]:  # noqa: ANN401
+    """Return a function of tensors, the loss and the number of lane axes for one more lane axis."""
+    *tensors, loss, lanes = inputs
+    size = info.batch_size
+    moved = [
+        x if x is None else x.movedim(at, 0) if at is not None else x.expand(size, *x.shape)
+        for x, at in zip(tensors, in_dims, strict=False)
+    ]
+    return function.apply(*moved, loss, lanes + 1), 0
+
+
+class _Mapped(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None,
+        weight: Tensor | None,
+        list_weight: Tensor | None,
+        loss: RankingLoss,
+        lanes: int,
+    ) -> Tensor:
+        each = copy.copy(loss)
+        each.reduction = "none"
+        values = each(scores, labels, mask=mask, weight=weight)
+        if list_weight is None and loss.reduction == "none":
+            return values
+        shape = scores.shape[:lanes]
+        rows = values.reshape(math.prod(shape), -1)
+        if list_weight is not None:
+            weights = weights_of_lists(list_weight, scores, None).reshape(rows.shape)
+            found = [weighted_lists(*of_lane, loss.reduction) for of_lane in zip(rows, weights, strict=True)]
+            return torch.stack(found).reshape(values.shape if loss.reduction == "none" else shape)
+        return (rows.sum(-1) / (max(rows.shape[-1], 1) if loss.reduction == "mean" else 1)).reshape(shape)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401
+        ctx.save_for_backward(*inputs[:-2])
+        ctx.what = inputs[-2:]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        slopes: Tensor = _Slopes.apply(*ctx.saved_tensors, *ctx.what)
+        return grad.reshape(*grad.shape, *[1] * (slopes.ndim - grad.ndim)) * slopes, *[None] * 6
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Sequence[int | None], *inputs: Any) -> tuple[Tensor, int]:  # noqa: ANN401
+        return _lanes_in_front(_Mapped, info, in_dims, *inputs)
+
+
+class _Slopes(torch.autograd.Function):
+    """The gradient of `_Mapped` in the scores, of each lane."""
+
+    @staticmethod
+    def forward(scores: Tensor, *others: Any) -> Tensor:  # noqa: ANN401
+        with torch.enable_grad():
+            own = scores.detach().requires_grad_()
+            return torch.autograd.grad(_Mapped.forward(own, *others).sum(), own)[0]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> NoReturn:  # noqa: ANN401
+        raise RuntimeError("losses have no second derivatives under torch.func.vmap: use leading axes for a batch")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Sequence[int | None], *inputs: Any) -> tuple[Tensor, int]:  # noqa: ANN401
+        return _lanes_in_front(_Slopes, info, in_dims, *inputs)

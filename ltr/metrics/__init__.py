@@ -1,8 +1,9 @@
-"""Ranking metrics on torch tensors: ``metric(scores, labels, *, mask=None, qid=None, ties="resolved", empty=nan)``.
+"""Ranking metrics: ``metric(scores, labels, *, mask=None, qid=None, ties="resolved", empty=nan)``.
 
-The last axis is the list, leading axes are a batch, a 1-D call is one list; `qid` takes flat ragged lists. Values
-are float64, one per list, exact under strictly increasing maps of the scores. Lists for which a metric is undefined
-get the value `empty` (NaN by default).
+The last axis is the list, leading axes are a batch, a 1-D call is one list; `qid` takes flat ragged lists. Inputs are
+torch tensors, or numbers as arrays, lists or columns of a data frame. Values are float64 tensors, one per list, exact
+under strictly increasing maps of the scores. Lists for which a metric is undefined get the value `empty` (NaN by
+default).
 
 `RankingMetrics` collects such values over batches and processes (`ltr.metrics.torchmetrics` does the same for the
 torchmetrics library). `compare` and the functions beside it test whether two rankers differ.

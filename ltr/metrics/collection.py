@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from ltr.lists import as_flat_lists, check_qid, weights_of_lists
+from ltr.lists import Values, as_flat_lists, as_tensors, check_qid, weights_of_lists
 from ltr.metrics.measures import Measure, evaluate, parse_measures
 from ltr.metrics.ranked import Ties, check_ties
 
@@ -77,12 +77,12 @@ class RankingMetrics:
 
     def update(
         self,
-        scores: Tensor,
-        labels: Tensor,
+        scores: Values,
+        labels: Values,
         *,
-        mask: Tensor | None = None,
-        qid: Tensor | None = None,
-        list_weight: Tensor | None = None,
+        mask: Values | None = None,
+        qid: Values | None = None,
+        list_weight: Values | None = None,
     ) -> None:
         """Add a batch of lists, or of parts of lists with ``joined``.
 
@@ -98,11 +98,13 @@ class RankingMetrics:
         Raises:
             TypeError, ValueError: inputs that a measure rejects; the state is then unchanged.
         """
+        given = as_tensors(scores, labels=labels, mask=mask, qid=qid, list_weight=list_weight)
+        s, y, real, ids, weights = given
         # joined items are evaluated too, so that bad input is rejected now, not at the end
-        values = evaluate(scores, labels, self.measures, mask=mask, qid=qid, ties=self.ties, empty=self.empty)
-        if list_weight is not None:
-            values[_WEIGHT] = weights_of_lists(list_weight, scores, qid).double()
-        self._append(items_of(scores, labels, mask, qid, list_weight) if self.joined else values)
+        values = evaluate(s, y, self.measures, mask=real, qid=ids, ties=self.ties, empty=self.empty)
+        if weights is not None:
+            values[_WEIGHT] = weights_of_lists(weights, s, ids).double()
+        self._append(items_of(*given) if self.joined else values)
 
     def compute(self, *, sync: bool = True) -> dict[str, float]:
         """Return the mean of each measure over the lists on which it is defined, NaN without any.

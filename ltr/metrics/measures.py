@@ -51,6 +51,7 @@ import torch
 from torch import Tensor
 
 from ltr.checks import as_float, as_number, check_cutoff, nearest, one_of, without_spaces
+from ltr.lists import Values
 from ltr.metrics import formulas
 from ltr.metrics.names import plain_name
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
@@ -81,10 +82,10 @@ class ListOptions(TypedDict, total=False):
             leaves them out, all other metrics take the 0. None when all are judged.
     """
 
-    mask: torch.Tensor | None
-    qid: torch.Tensor | None
-    outside: torch.Tensor | None
-    judged: torch.Tensor | None
+    mask: Values | None
+    qid: Values | None
+    outside: Values | None
+    judged: Values | None
     ties: Ties
     empty: float
 
@@ -94,15 +95,15 @@ class Measure(ABC):
 
     def __call__(
         self,
-        scores: Tensor,
-        labels: Tensor,
+        scores: Values,
+        labels: Values,
         *,
-        mask: Tensor | None = None,
-        qid: Tensor | None = None,
+        mask: Values | None = None,
+        qid: Values | None = None,
         ties: Ties = "resolved",
         empty: float = math.nan,
-        outside: Tensor | None = None,
-        judged: Tensor | None = None,
+        outside: Values | None = None,
+        judged: Values | None = None,
     ) -> Tensor:
         """Return the value of each list, float64; arguments as in `ListOptions`.
 
@@ -298,21 +299,21 @@ def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
 
 
 def evaluate(
-    scores: Tensor,
-    labels: Tensor,
+    scores: Values,
+    labels: Values,
     measures: Iterable[str | Measure],
     *,
-    mask: Tensor | None = None,
-    qid: Tensor | None = None,
+    mask: Values | None = None,
+    qid: Values | None = None,
     ties: Ties = "resolved",
     empty: float = math.nan,
-    outside: Tensor | None = None,
-    judged: Tensor | None = None,
+    outside: Values | None = None,
+    judged: Values | None = None,
 ) -> dict[str, Tensor]:
     """Return the values of many measures from one sort of the lists.
 
     Args:
-        scores: floating point, ``(*batch, list)``.
+        scores: real numbers, ``(*batch, list)``.
         labels: nonnegative, same shape.
         measures: names or measures; see `parse_measure`.
         mask: boolean, True where an item is real.
@@ -341,8 +342,8 @@ def evaluate(
 
 
 def rank_statistic(
-    scores: Tensor,
-    labels: Tensor,
+    scores: Values,
+    labels: Values,
     statistic: RankStatistic | str,
     *,
     gain: GainName = GAIN,
@@ -354,7 +355,7 @@ def rank_statistic(
     except for ``auc``, which takes the labels 0 and 1 only and is undefined without a positive and a negative.
 
     Args:
-        scores: floating point, ``(*batch, list)``.
+        scores: real numbers, ``(*batch, list)``.
         labels: nonnegative, same shape.
         statistic: a `RankStatistic` or its name, such as ``"dcg(base=e)@10"``.
         gain: ``"exp2"`` takes ``2**label - 1``, ``"linear"`` the label itself.
@@ -376,8 +377,8 @@ def rank_statistic(
 
 
 def normalized_rank_statistic(
-    scores: Tensor,
-    labels: Tensor,
+    scores: Values,
+    labels: Values,
     statistic: RankStatistic | str,
     *,
     gain: GainName = GAIN,
@@ -395,8 +396,8 @@ def normalized_rank_statistic(
 
 
 def dcg(
-    scores: Tensor,
-    labels: Tensor,
+    scores: Values,
+    labels: Values,
     *,
     k: int | None = None,
     base: float = 2.0,
@@ -413,8 +414,8 @@ def dcg(
 
 
 def ndcg(
-    scores: Tensor,
-    labels: Tensor,
+    scores: Values,
+    labels: Values,
     *,
     k: int | None = None,
     gain: GainName = GAIN,
@@ -432,7 +433,7 @@ def ndcg(
     return StatisticMeasure(RankStatistic("dcg", cutoff=k), gain, normalized=True)(scores, labels, **options)
 
 
-def auc(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+def auc(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
     """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
 
     A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With
@@ -446,7 +447,7 @@ def auc(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tenso
     return StatisticMeasure(RankStatistic("auc"))(scores, labels, **options)
 
 
-def pairwise_misranking_error(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+def pairwise_misranking_error(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
     """Share of positive-negative pairs in which the positive is scored at or below the negative: 1 - AUC.
 
     Examples:
@@ -456,7 +457,7 @@ def pairwise_misranking_error(scores: Tensor, labels: Tensor, **options: Unpack[
     return BinaryMeasure("pairwise_misranking_error")(scores, labels, **options)
 
 
-def hits(scores: Tensor, labels: Tensor, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
+def hits(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
     """Number of relevant items among the top k positions; an item is relevant if its label is above 0.
 
     Examples:
@@ -466,7 +467,7 @@ def hits(scores: Tensor, labels: Tensor, *, k: int, **options: Unpack[ListOption
     return StatisticMeasure(RankStatistic("hits", cutoff=k))(scores, labels, **options)
 
 
-def precision(scores: Tensor, labels: Tensor, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
+def precision(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
     """Share of relevant items among the top k positions: hits / k, also if the list is shorter than k.
 
     Examples:
@@ -476,7 +477,7 @@ def precision(scores: Tensor, labels: Tensor, *, k: int, **options: Unpack[ListO
     return StatisticMeasure(RankStatistic("precision", cutoff=k))(scores, labels, **options)
 
 
-def recall(scores: Tensor, labels: Tensor, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
+def recall(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
     """Share of the relevant items that are among the top k positions; undefined without a relevant item.
 
     Examples:
@@ -486,7 +487,7 @@ def recall(scores: Tensor, labels: Tensor, *, k: int, **options: Unpack[ListOpti
     return StatisticMeasure(RankStatistic("recall", cutoff=k))(scores, labels, **options)
 
 
-def lift(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+def lift(scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
     """Share of relevant items among the top k positions over their share of the whole list; undefined without one.
 
     It says how many times as many relevant items the top k have as k items drawn by chance. A list shorter than k is
@@ -499,7 +500,7 @@ def lift(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unp
     return BinaryMeasure("lift", k)(scores, labels, **options)
 
 
-def mrr(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+def mrr(scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
     """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 if it is below the top k.
 
     The mean over lists is the field's mean reciprocal rank. The paper's statistic of that name sums the reciprocals
@@ -514,7 +515,7 @@ def mrr(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpa
 
 
 def average_precision(
-    scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]
+    scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]
 ) -> Tensor:
     """Mean over the relevant items of the precision at their position, 0 for those below the top k positions.
 
@@ -528,7 +529,7 @@ def average_precision(
     return StatisticMeasure(RankStatistic("ap", cutoff=k))(scores, labels, **options)
 
 
-def r_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+def r_precision(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
     """R-precision: share of relevant items among the top R positions, where R is the number of relevant items.
 
     Examples:
@@ -538,7 +539,7 @@ def r_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) 
     return BinaryMeasure("rprec")(scores, labels, **options)
 
 
-def success(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+def success(scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
     """Whether a relevant item is among the top k positions: 1 or 0.
 
     Examples:
@@ -548,7 +549,7 @@ def success(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: 
     return BinaryMeasure("success", k)(scores, labels, **options)
 
 
-def bpref(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+def bpref(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
     """Binary preference: how many of the judged irrelevant items stand below the relevant ones.
 
     ``1/R sum over relevant items of  1 - min(above, R) / min(N, R)``, where `above` of the N judged irrelevant items
@@ -565,7 +566,7 @@ def bpref(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Ten
 
 
 def rbp(
-    scores: Tensor, labels: Tensor, *, p: float = 0.8, k: int | None = None, **options: Unpack[ListOptions]
+    scores: Values, labels: Values, *, p: float = 0.8, k: int | None = None, **options: Unpack[ListOptions]
 ) -> Tensor:
     """Rank-biased precision: ``(1 - p) sum over relevant items of p^position``, positions from 0.
 
@@ -579,7 +580,7 @@ def rbp(
 
 
 def err(
-    scores: Tensor, labels: Tensor, *, k: int | None = None, highest: float = 4.0, **options: Unpack[ListOptions]
+    scores: Values, labels: Values, *, k: int | None = None, highest: float = 4.0, **options: Unpack[ListOptions]
 ) -> Tensor:
     """Expected reciprocal rank of the item at which a reader stops who goes down the list.
 
@@ -590,7 +591,7 @@ def err(
     ``highest=4``, gdeval.
 
     Args:
-        scores: floating point, ``(*batch, list)``.
+        scores: real numbers, ``(*batch, list)``.
         labels: grades, same shape.
         k: positions from here on do not count.
         highest: the largest grade that labels can have.

@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from ltr.checks import one_of
-from ltr.lists import FlatLists, as_flat_lists, check_nonnegative, unique
-from ltr.native import count_relevant, find_relevant, pack_keys, score_range
+from ltr.lists import FlatLists, Values, as_flat_lists, as_tensors, check_nonnegative, unique
+from ltr.native import count_relevant, find_relevant, order_grades, pack_keys, score_range
 from ltr.ranks import GainName
 
 Ties = Literal["resolved", "subrank", "average", "optimistic"]
@@ -164,18 +164,24 @@ class RankedLists:
     @cached_property
     def ideal(self) -> RankedLists:
         """The lists in descending order of their labels, without ties; relevant items from outside are in them."""
-        grade, owner, relevant = self.grade, self.owner, self.all_relevant
+        grade, relevant = self.grade, self.all_relevant
         if self.missed is not None and self.missed_grade is not None:
             grade = torch.cat((grade, self.missed_grade))
-            owner = torch.cat((owner, torch.arange(len(self.n), device=owner.device).repeat_interleave(self.missed)))
-        place = positions_within(relevant)
-        if len(self.levels) > 2:
-            bits = (len(self.levels) - 1).bit_length()
-            keys = (owner << bits) | (len(self.levels) - 1 - grade)
-            grade = len(self.levels) - 1 - (sorted_by_list(keys, owner, relevant) & ((1 << bits) - 1))
+            lists = torch.arange(len(self.n), device=grade.device)
+            owner = torch.cat((self.owner, lists.repeat_interleave(self.missed)))
+            grade = grade[torch.argsort(owner, stable=True)]
+        if grade.device.type in COMPILED_FOR:
+            ordered, place = torch.empty((2, len(grade)), dtype=torch.int64)
+            order_grades(grade.numpy(), relevant.numpy(), len(self.levels), ordered.numpy(), place.numpy())
+        else:
+            ordered, place = grade, positions_within(relevant)
+            if len(self.levels) > 2:
+                owner = torch.arange(len(relevant), device=grade.device).repeat_interleave(relevant)
+                keys = owner * len(self.levels) + (len(self.levels) - 1 - grade)
+                ordered = len(self.levels) - 1 - keys.sort().values % len(self.levels)
         n = torch.maximum(self.n, relevant)
         order = replace(self, position=place, start=place, end=place, tied=False)
-        return replace(order, n=n, relevant=relevant, grade=grade, missed=None)
+        return replace(order, n=n, relevant=relevant, grade=ordered, missed=None)
 
     def ordered(self, ties: Ties) -> RankedLists:
         """Return the lists in the order that a treatment of ties assumes."""
@@ -192,7 +198,9 @@ class RankedLists:
             n = given[groups.owner].repeat_interleave(groups.size)
             return (segment_sum(weight(groups.positions, n), groups.size) / groups.size)[groups.number]
         position = self.end if ties == "subrank" else self.ordered(ties).position
-        return weight(position, given[self.owner])
+        # one number for all lists needs no owners
+        same = len(given) > 0 and bool((given == given[0]).all())
+        return weight(position, given[:1].expand(len(position)) if same else given[self.owner])
 
     def total(self, values: Tensor) -> Tensor:
         """Return the sum over the relevant items of each list, (lists,)."""
@@ -200,13 +208,13 @@ class RankedLists:
 
 
 def rank_lists(
-    scores: Tensor,
-    labels: Tensor,
+    scores: Values,
+    labels: Values,
     *,
-    mask: Tensor | None = None,
-    qid: Tensor | None = None,
-    outside: Tensor | None = None,
-    judged: Tensor | None = None,
+    mask: Values | None = None,
+    qid: Values | None = None,
+    outside: Values | None = None,
+    judged: Values | None = None,
 ) -> RankedLists:
     """Check the inputs of a metric and sort its lists.
 
@@ -221,8 +229,10 @@ def rank_lists(
         >>> ranked.labels.tolist(), ranked.position.tolist(), ranked.start.tolist(), ranked.end.tolist()
         ([1.0, 2.0], [2, 3], [1, 3], [2, 3])
     """
-    lists = as_flat_lists(scores, labels, mask=mask, qid=qid)
-    inside, known = (_flags(*given, scores, mask) for given in (("outside", outside), ("judged", judged)))
+    given = {"labels": labels, "mask": mask, "qid": qid, "outside": outside, "judged": judged}
+    s, y, real, ids, *flags = as_tensors(scores, **given)
+    lists = as_flat_lists(s, y, mask=real, qid=ids)
+    inside, known = (_flags(name, x, s, real) for name, x in zip(("outside", "judged"), flags, strict=True))
     judged_only = None
     if known is not None:
         if bool(((lists.labels > 0) & ~known).any()):
@@ -236,9 +246,9 @@ def _flags(name: str, values: Tensor | None, scores: Tensor, mask: Tensor | None
     """Return a boolean for each real item."""
     if values is None:
         return None
-    if not isinstance(values, Tensor) or values.dtype != torch.bool or values.shape != scores.shape:
-        what = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
-        raise ValueError(f"{name} must be a boolean tensor of the shape of scores {tuple(scores.shape)}, got {what}")
+    if values.dtype != torch.bool or values.shape != scores.shape:
+        what = f"{values.dtype} {tuple(values.shape)}"
+        raise ValueError(f"{name} must be boolean, of the shape of scores {tuple(scores.shape)}, got {what}")
     return values.reshape(-1) if mask is None else values[mask]
 
 
@@ -283,9 +293,10 @@ def _relevant_items(keys: Tensor, label_bits: int, n: Tensor) -> tuple[Tensor, T
     if keys.device.type in COMPILED_FOR:
         by = keys.numpy(), label_bits, n.numpy()
         relevant = torch.empty_like(n)
-        found = torch.empty((4, count_relevant(*by, relevant.numpy())), dtype=torch.int64)
-        tied = find_relevant(*by, *found.numpy())
-        return relevant, *found, tied
+        total, tied = count_relevant(*by, relevant.numpy())
+        grade, position, *ends = torch.empty((4 if tied else 2, total), dtype=torch.int64)
+        find_relevant(*by, *(x.numpy() for x in (grade, position, *(ends or (position, position)))))
+        return relevant, grade, position, *(ends or (position, position)), tied
     number = keys & ((1 << label_bits) - 1)
     place = number.nonzero().squeeze(-1)  # of the relevant items among all
     first = offsets(n)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ltr.lists import weights_of_lists
+from ltr.lists import Values, as_tensors, weights_of_lists
 from ltr.metrics.collection import items_of, weighted_mean
 from ltr.metrics.measures import Measure, parse_measure
 from ltr.metrics.ranked import Ties, check_ties
@@ -89,21 +89,21 @@ class RankingMetric(Metric):
 
     def update(
         self,
-        scores: Tensor,
-        labels: Tensor,
+        scores: Values,
+        labels: Values,
         *,
-        mask: Tensor | None = None,
-        qid: Tensor | None = None,
-        list_weight: Tensor | None = None,
+        mask: Values | None = None,
+        qid: Values | None = None,
+        list_weight: Values | None = None,
     ) -> None:
         """Add a batch of lists, as `ltr.metrics.RankingMetrics.update` does."""
-        values = self.measure(scores, labels, mask=mask, qid=qid, ties=self.ties, empty=self.empty)
-        weights = torch.ones_like(values)
-        if list_weight is not None:
-            weights = weights_of_lists(list_weight, scores, qid).to(values)
+        given = as_tensors(scores, labels=labels, mask=mask, qid=qid, list_weight=list_weight)
+        s, y, real, ids, of_lists = given
+        values = self.measure(s, y, mask=real, qid=ids, ties=self.ties, empty=self.empty)
+        weights = torch.ones_like(values) if of_lists is None else weights_of_lists(of_lists, s, ids).to(values)
         state = getattr(self, self._state)
         if self.joined:
-            state.append(_packed(**items_of(scores, labels, mask, qid, list_weight)).to(self.device))
+            state.append(_packed(**items_of(*given)).to(self.device))
         else:
             defined = ~values.isnan()
             values, weights = values[defined].to(state.device), weights[defined].to(state.device)

@@ -2,7 +2,9 @@
 // `ltr/metrics/ranked.py` describes the order and the keys.
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <limits>
+#include <vector>
 
 #include "arrays.h"
 #include "module.h"
@@ -96,28 +98,35 @@ void check_lists(const Vector<std::int64_t>& keys, std::int64_t label_bits, cons
   require(left == 0 && label_bits >= 0 && label_bits < 64, "lengths of lists and bits of labels");
 }
 
-// Write the number of relevant items of each list, whose keys are sorted, and return that of all.
-std::int64_t count_relevant(Vector<std::int64_t> keys, std::int64_t label_bits, Vector<std::int64_t> n,
-                            OutVector<std::int64_t> relevant) {
+// Write the number of relevant items of each list, whose keys are sorted; return that of all, and whether any two items
+// of a list are tied.
+nb::tuple count_relevant(Vector<std::int64_t> keys, std::int64_t label_bits, Vector<std::int64_t> n,
+                         OutVector<std::int64_t> relevant) {
   check_lists(keys, label_bits, n);
   require(relevant.shape(0) == n.shape(0), "one number per list");
-  const nb::gil_scoped_release release;
   const std::int64_t label = (std::int64_t{1} << label_bits) - 1;
   const std::int64_t* key = keys.data();
-  std::int64_t total = 0;
-  for (std::size_t list = 0; list < n.shape(0); ++list) {
-    std::int64_t found = 0;
-    const std::int64_t* const end = key + n.data()[list];
-    for (; key < end; ++key) found += (*key & label) != 0;
-    relevant.data()[list] = found;
-    total += found;
+  std::int64_t total = 0, before = -1;  // no key is negative
+  bool tied = false;
+  {
+    const nb::gil_scoped_release release;
+    for (std::size_t list = 0; list < n.shape(0); ++list) {
+      std::int64_t found = 0;
+      // items of two lists differ above the bits of the label
+      for (const std::int64_t* const end = key + n.data()[list]; key < end; before = *key++) {
+        found += (*key & label) != 0;
+        tied |= (*key ^ before) >> label_bits == 0;
+      }
+      relevant.data()[list] = found;
+      total += found;
+    }
   }
-  return total;
+  return nb::make_tuple(total, tied);
 }
 
-// Write, for each relevant item, the number of its label, its position, and the first and the last position of its tie
-// group; return whether any two items of a list are tied.
-bool find_relevant(Vector<std::int64_t> keys, std::int64_t label_bits, Vector<std::int64_t> n,
+// Write, for each relevant item, the number of its label, the first and the last position of its tie group, and its
+// position, which may take the place of both where no items are tied.
+void find_relevant(Vector<std::int64_t> keys, std::int64_t label_bits, Vector<std::int64_t> n,
                    OutVector<std::int64_t> grade, OutVector<std::int64_t> position, OutVector<std::int64_t> start,
                    OutVector<std::int64_t> end) {
   check_lists(keys, label_bits, n);
@@ -127,24 +136,49 @@ bool find_relevant(Vector<std::int64_t> keys, std::int64_t label_bits, Vector<st
   const std::int64_t label = (std::int64_t{1} << label_bits) - 1;
   const std::int64_t* key = keys.data();
   std::size_t found = 0;
-  bool tied = false;
   for (std::size_t list = 0; list < n.shape(0); ++list) {
     const std::int64_t length = n.data()[list];
     for (std::int64_t first = 0, last = 0; first < length; first = last + 1) {  // tie group by tie group
       for (last = first; last + 1 < length && (key[last + 1] ^ key[first]) >> label_bits == 0;) ++last;
-      tied |= last > first;
       for (std::int64_t at = first; at <= last; ++at) {
         if ((key[at] & label) == 0) continue;
-        if (found == room) return tied;
+        if (found == room) return;
         grade.data()[found] = key[at] & label;
-        position.data()[found] = at;
         start.data()[found] = first;
-        end.data()[found++] = last;
+        end.data()[found] = last;
+        position.data()[found++] = at;
       }
     }
     key += length;
   }
-  return tied;
+}
+
+// Write the numbers of labels of each list in descending order, and the place of each in its list.
+void order_grades(Vector<std::int64_t> grade, Vector<std::int64_t> relevant, std::int64_t levels,
+                  OutVector<std::int64_t> ordered, OutVector<std::int64_t> place) {
+  check_lists(grade, 0, relevant);
+  const std::size_t items = grade.shape(0);
+  require(ordered.shape(0) == items && place.shape(0) == items && levels >= 0, "one entry per relevant item");
+  for (const std::int64_t number : view(grade)) require(number >= 0 && number < levels, "numbers of labels");
+  const nb::gil_scoped_release release;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(levels));
+  std::int64_t* out = ordered.data();
+  std::int64_t* at = place.data();
+  const std::int64_t* from = grade.data();
+  for (const std::int64_t length : view(relevant)) {
+    for (std::int64_t i = 0; i < length; ++i) at[i] = i;
+    if (length < levels) {  // counting would go through labels that the list does not have
+      std::copy(from, from + length, out);
+      std::sort(out, out + length, std::greater<>());
+    } else {
+      std::fill(counts.begin(), counts.end(), 0);
+      for (std::int64_t i = 0; i < length; ++i) ++counts[static_cast<std::size_t>(from[i])];
+      std::int64_t* next = out;
+      for (std::int64_t level = levels; level-- > 0;)
+        next = std::fill_n(next, counts[static_cast<std::size_t>(level)], level);
+    }
+    from += length, out += length, at += length;
+  }
 }
 
 }  // namespace
@@ -165,12 +199,15 @@ void bind_ranking(nb::module_& module) {
   pack(float{});
   pack(std::int64_t{});
   module.def("count_relevant", &count_relevant, nb::arg("keys"), nb::arg("label_bits"), nb::arg("n"),
-             nb::arg("relevant").noconvert(), "Write the number of relevant items of each list, and return their sum.");
+             nb::arg("relevant").noconvert(),
+             "Write the number of relevant items of each list; return their sum, and whether any items are tied.");
   module.def("find_relevant", &find_relevant, nb::arg("keys"), nb::arg("label_bits"), nb::arg("n"),
              nb::arg("grade").noconvert(), nb::arg("position").noconvert(), nb::arg("start").noconvert(),
              nb::arg("end").noconvert(),
-             "Write the number of the label of each relevant item, its position, and the ends of its tie group;\n"
-             "return whether any items are tied.");
+             "Write the number of the label of each relevant item, its position, and the ends of its tie group.");
+  module.def("order_grades", &order_grades, nb::arg("grade"), nb::arg("relevant"), nb::arg("levels"),
+             nb::arg("ordered").noconvert(), nb::arg("place").noconvert(),
+             "Write the numbers of labels of each list in descending order, and the place of each in its list.");
 }
 
 }  // namespace ltr

@@ -48,6 +48,7 @@ from ltr.statistics import RankStatistic
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+    from torch import nn
 
     from ltr.onnx_graph import OnnxGraph
 
@@ -802,6 +803,42 @@ class Ranker(BaseEstimator):
         It is ``".json"``, or ``".safetensors"`` for a network or a ranker with more than 100,000 numbers.
         """
         return suffix_of(self.to_state())
+
+    def to_torch(self) -> nn.Module:
+        """Return the ranker as one torch module in double precision, which scores raw features.
+
+        It takes features (*batch, list, d) and returns scores (*batch, list). `torch.export.export` takes it, and so do
+        `torch.jit.script` and `torch.jit.trace` on Python 3.13 and older, where torch supports them. It is a copy of
+        what was fitted, and knows no padding.
+
+        Raises:
+            ValueError: a ranker that is not fitted.
+            TypeError: a ranker that is neither linear nor a network, nor two stages of such rankers.
+
+        Examples:
+            >>> from ltr.rankers import LogisticRegressionRanker
+            >>> X = [[0.0, 2.0], [1.0, 5.0], [2.0, 3.0], [3.0, 1.0]]
+            >>> ranker = LogisticRegressionRanker(C=1.0).fit(X, [0, 1, 0, 1])
+            >>> lists = torch.tensor([X], dtype=torch.float64)
+            >>> program = torch.export.export(ranker.to_torch(), (lists,)).module()
+            >>> bool(np.allclose(program(lists).detach(), [ranker.predict(X)]))
+            True
+        """
+        from ltr.rankers.scorers import LinearScorer
+
+        check_is_fitted(self)
+        weights = self._module_weights()
+        if weights is None:
+            known = "linear rankers, networks and two stages of these have one"
+            raise TypeError(f"a {type(self).__name__} has no torch module: {known}")
+        scorer = LinearScorer(len(weights))
+        bias = self._scores(np.zeros((1, len(weights))))
+        scorer.load_state_dict({"weight": torch.from_numpy(weights), "bias": torch.tensor(bias[0])})
+        return scorer.eval()
+
+    def _module_weights(self) -> FloatArray | None:
+        """Return the weights of the columns in `to_torch`; None for a score that is not linear."""
+        return self.linear_weights
 
     def to_onnx(self, path: str | Path, *, preparation: TablePreparation | None = None, query: str = "query") -> None:
         """Write the fitted ranker as an ONNX model, which any language with a runtime for ONNX can run.

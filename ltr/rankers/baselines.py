@@ -334,7 +334,7 @@ class RankBoostRanker(Ranker):
             return graph.linear(columns, np.zeros(self.n_features_in_))
         asked = graph.op("Gather", columns, graph.constant(self.features_), axis=0)
         above = graph.op("Greater", asked, graph.constant(self.cuts_[:, None]))
-        return graph.linear(graph.to_double(above), self.alphas_)
+        return graph.linear(graph.cast(above), self.alphas_)
 
     def _stages(self, features: FloatArray) -> Iterator[FloatArray]:
         """Yield the scores before and after each round, in one array that every round changes."""

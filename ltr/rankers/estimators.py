@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EstimatorRanker"]
 
-_LIBRARIES = ("sklearn", "lightgbm", "xgboost")
+_LIBRARIES = ("sklearn", "lightgbm", "xgboost", "catboost")
 _ROUNDS = ("n_estimators", "max_iter")
 _FEW = 3  # rounds of a fit that is only to show the form of a model
 _AFFINE = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SelectKBest", "StandardScaler", "VarianceThreshold")
@@ -334,8 +334,8 @@ def fit_estimator(
         features = doubles(features)
     last, prefix = last_step(estimator)
     # an estimator that knows groups cannot do without
-    takes_group, takes_qid = (has_fit_parameter(last, name) for name in ("group", "qid"))
-    takes_group = takes_group and not isinstance(last, Ranker)  # whose groups are not lists
+    takes_group, takes_ids, takes_qid = (has_fit_parameter(last, name) for name in ("group", "group_id", "qid"))
+    takes_group = (takes_group or takes_ids) and not isinstance(last, Ranker)  # whose groups are not lists
     learns_from_lists = takes_group or takes_qid
     if requested is not None:
         prefix = ""  # pipelines pass on what their steps request
@@ -351,7 +351,8 @@ def fit_estimator(
         of = first if _weighs_lists(last) else order
         given = {name: values[of] for name, values in given.items()}
         rows = rows_to_fit(estimator, features[order], names)
-        estimator.fit(rows, y[order], **{f"{prefix}group": sizes}, **given)
+        group = {f"{prefix}group_id": lists[order]} if takes_ids else {f"{prefix}group": sizes}
+        estimator.fit(rows, y[order], **group, **given)
     else:
         rows = rows_to_fit(estimator, features, names)
         estimator.fit(rows, y, **given, **({} if lists is None else {f"{prefix}qid": lists}))
@@ -468,9 +469,9 @@ def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
     if form is None:
         raise TypeError(
             f"a {type(base).__name__} has no form that can be saved or exported. Linear models have one (also "
-            "after linear steps of a pipeline), gradient boosting of LightGBM and XGBoost, forests, trees and gradient "
-            "boosting of scikit-learn, and the rankers of this package. Pickle the ranker, or save or export the base "
-            "by its own means and rank its scores as a column (ScoreColumn)"
+            "after linear steps of a pipeline), gradient boosting of LightGBM, XGBoost and CatBoost, forests, trees "
+            "and gradient boosting of scikit-learn, and the rankers of this package. Pickle the ranker, or save or "
+            "export the base by its own means and rank its scores as a column (ScoreColumn)"
         )
     return form
 

@@ -23,8 +23,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from ltr.checks import as_numbers, as_sequence, check_callable, doubles, one_of, pieces
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
@@ -44,6 +46,7 @@ from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.constrained import Demanding
 from ltr.rankers.inputs import linear_scores
+from ltr.rankers.scorers import Decimals, LinearScorer, Standardize
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 
@@ -297,6 +300,16 @@ class ExactRanker(Demanding, Ranker):
         if self.ties == "average":
             scores = np.round(scores, _DECIMALS - 1)  # totals that are equal as decimals are equal
         return scores if base_scores is None else scores + self.base_weight_ * (base_scores - self.base_center_)
+
+    def to_torch(self) -> nn.Module:
+        """Return centred columns, their weights and the rounding as one torch module, see `Ranker.to_torch`."""
+        check_is_fitted(self)
+        center, scorer = Standardize(len(self.center_)), LinearScorer(len(self.center_), bias=False)
+        center.mean.copy_(torch.from_numpy(self.center_))
+        if self.coef_ is not None:
+            scorer.load_state_dict({"weight": torch.from_numpy(self.coef_)})
+        # totals that are equal as decimals are equal
+        return nn.Sequential(center, scorer, *([Decimals(_DECIMALS - 1)] if self.ties == "average" else [])).eval()
 
     def _scores_at(self, features: Features, base_scores: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
         """Return the scores of the chosen rows, (n,), and 0 for the others."""

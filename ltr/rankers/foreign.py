@@ -5,17 +5,18 @@
 ======================================================  =================
 LightGBM: estimators, Booster                           `TreesRanker`
 XGBoost: estimators, Booster                            `TreesRanker`
+CatBoost: estimators                                    `TreesRanker`
 scikit-learn: HistGradientBoosting*, GradientBoosting*  `TreesRanker`
 scikit-learn: RandomForest*, ExtraTrees*, DecisionTree* `TreesRanker`
 anything whose score is linear in the features          `WeightsRanker`
 ======================================================  =================
 
 *One form of trees.* Libraries differ in how a node decides: LightGBM and HistGradientBoosting compare doubles by
-``x <= t``, the other trees of scikit-learn numbers that are rounded to single precision; XGBoost compares such numbers
-by ``x < t``; missing values go left, right, or count as 0; a category is in a set or not. All of these are functions of
-x that are constant on finitely many intervals, and missing values go one way. So each node becomes a binary search
-among the bounds of its intervals, nodes that decide by ``x <= t`` in double precision, nearly always a single one. For
-example, x rounds to a single below t exactly if x is at most the largest double that does.
+``x <= t``, the other trees of scikit-learn and CatBoost numbers that are rounded to single precision; XGBoost compares
+such numbers by ``x < t``; missing values go left, right, or count as 0; a category is in a set or not. All of these are
+functions of x that are constant on finitely many intervals, and missing values go one way. So each node becomes a
+binary search among the bounds of its intervals, nodes that decide by ``x <= t`` in double precision, nearly always a
+single one. For example, x rounds to a single below t exactly if x is at most the largest double that does.
 
 *The same digits.* Leaf values are added in the order of the trees and in the precision of the library, which for
 XGBoost is single. (A forest of scikit-learn with ``n_jobs`` above 1 adds them as its threads finish, so that its own
@@ -30,9 +31,11 @@ import bisect
 import copy
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -121,7 +124,7 @@ class WeightsRanker(GivenRanker):
 
 @dataclass(eq=False, repr=False)
 class TreesRanker(GivenRanker):
-    """Rank by the decision trees of a fitted model of LightGBM, XGBoost or scikit-learn.
+    """Rank by the decision trees of a fitted model of LightGBM, XGBoost, CatBoost or scikit-learn.
 
     It scores as the model does, bit for bit, without the library: boosted classifiers by their log odds, forests and
     single trees by the share of the positive class. Features may be missing (NaN) where the model takes such rows.
@@ -173,8 +176,9 @@ class TreesRanker(GivenRanker):
         """Return the trees of a fitted model.
 
         Args:
-            model: an estimator or Booster of LightGBM or XGBoost; or of scikit-learn, a HistGradientBoosting,
-                GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. It must have one score for a row.
+            model: an estimator or Booster of LightGBM or XGBoost; one of CatBoost; or of scikit-learn, a
+                HistGradientBoosting, GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. It must have one
+                score for a row.
 
         Raises:
             TypeError: a model of another kind, or one whose trees do not give its scores in this form.
@@ -182,8 +186,8 @@ class TreesRanker(GivenRanker):
         read = _reader_of(model)
         if read is None:
             raise TypeError(
-                "model must be a fitted model of LightGBM or XGBoost, or trees, a forest or gradient boosting of "
-                f"scikit-learn, got {model!r:.80}"
+                "model must be a fitted model of LightGBM, XGBoost or CatBoost, or trees, a forest or gradient "
+                f"boosting of scikit-learn, got {model!r:.80}"
             )
         forest = read(model)
         ranker = cls(type(model).__name__)._of(model, forest.features)
@@ -231,99 +235,10 @@ class TreesRanker(GivenRanker):
         return {name: value for name, value in super().__getstate__().items() if name != "_trees"}
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        children = np.concatenate([self.left_, self.right_])[np.tile(self.feature_ >= 0, 2)]
-        one_way = np.bincount(children, minlength=1).max() <= 1  # not so where intervals are searched for
-        total = self._sum_by_trees(graph, columns) if one_way else self._sum_by_steps(graph, columns)
+        from ltr.rankers.onnx_trees import summed
+
+        total = summed(graph, columns, self)
         return graph.op("Div", total, graph.constant(float(len(self.roots_)))) if self.mean_ else total
-
-    def _sum_by_trees(self, graph: OnnxGraph, columns: str) -> str:
-        """Return the sums of the leaf values, (n,), by ONNX's operator for trees.
-
-        Runtimes add up trees in an order of their own, and then rows change places. So each tree has an output to
-        itself, as has the number that the sum starts from, and these are added up one after the other.
-        """
-        nodes = len(self.feature_)
-        tree = np.concatenate([np.cumsum(np.bincount(self.roots_, minlength=nodes)), [0]])  # 0 is for the start
-        roots = np.concatenate([[nodes], self.roots_])
-        parts = (
-            (self.feature_, -1),
-            (self.left_, 0),
-            (self.right_, 0),
-            (self.threshold_, 0.0),
-            (self.value_, self.start_),
-        )
-        feature, left, right, threshold, value = (np.concatenate([values, [start]]) for values, start in parts)
-        # there, a tree begins with a split: both ways lead to a copy of a leaf that was alone, as that of the start is
-        alone = roots[feature[roots] < 0]
-        left[alone] = len(feature) + np.arange(len(alone))
-        right[alone] = left[alone] + len(alone)
-        feature[alone] = 0
-        feature = np.concatenate([feature, np.full(2 * len(alone), -1)])
-        tree, value = (np.concatenate([values, np.tile(values[alone], 2)]) for values in (tree, value))
-        leaf, splits = feature < 0, np.flatnonzero(feature >= 0)
-        place = np.where(leaf, np.cumsum(leaf), np.cumsum(~leaf)) - 1  # among the leaves, or the splits
-        values = graph.op(
-            "TreeEnsemble",
-            graph.op("Transpose", columns, perm=[1, 0]),
-            domain="ai.onnx.ml",
-            n_targets=len(roots),
-            tree_roots=_whole(place[roots]),
-            nodes_featureids=_whole(feature[splits]),
-            nodes_splits=threshold[splits],
-            nodes_modes=np.zeros(len(splits), np.uint8),  # x <= split
-            nodes_missing_value_tracks_true=_whole(np.append(self.missing_left_, False)[splits]),
-            nodes_truenodeids=_whole(place[left[splits]]),
-            nodes_falsenodeids=_whole(place[right[splits]]),
-            nodes_trueleafs=_whole(leaf[left[splits]]),
-            nodes_falseleafs=_whole(leaf[right[splits]]),
-            leaf_targetids=_whole(tree[leaf]),
-            leaf_weights=value[leaf],
-        )
-        values = graph.to_single(values) if self.single_ else values
-        sums = graph.op("CumSum", values, graph.constant(np.array(1)))
-        return graph.to_double(graph.op("Gather", sums, graph.constant(np.array(len(self.roots_))), axis=1))
-
-    def _sum_by_steps(self, graph: OnnxGraph, columns: str) -> str:
-        """Return the sums of the leaf values, (n,), of trees whose ways meet again: all rows step in all trees."""
-        # every feature twice: missing values are below all thresholds in the first copy, and below none in the second
-        lowest = graph.op("Where", graph.op("IsNaN", columns), graph.constant(-math.inf), columns)
-        columns = graph.op("Concat", lowest, columns, axis=0)
-        copy = np.maximum(self.feature_, 0) + np.where(self.missing_left_, 0, self.n_features_in_)
-        left, right = (graph.constant(x.astype(np.int32)) for x in self._steps())
-        feature, threshold = graph.constant(copy.astype(np.int32)), graph.constant(self.threshold_)
-        n = graph.op("Shape", columns, start=1)
-        shape = graph.op("Concat", graph.constant(np.array([len(self.roots_)])), n, axis=0)
-        node = graph.op("Expand", graph.constant(self.roots_[:, None]), shape)
-        for _ in range(self._depth()):
-            x = graph.op("GatherElements", columns, graph.op("Gather", feature, node), axis=0)
-            to_left = graph.op("LessOrEqual", x, graph.op("Gather", threshold, node))
-            node = graph.op("Where", to_left, graph.op("Gather", left, node), graph.op("Gather", right, node))
-        numbers = np.float32 if self.single_ else np.float64
-        one, first = graph.constant(np.array([1])), graph.constant(np.full((1, 1), self.start_, numbers))
-        start = graph.op("Expand", first, graph.op("Concat", one, n, axis=0))
-        values = graph.op("Gather", graph.constant(self.value_.astype(numbers)), node)
-        total = graph.op("Concat", start, values, axis=0)
-        return graph.to_double(graph.op("ReduceSum", total, graph.constant(np.array([0])), keepdims=0))
-
-    def _steps(self) -> tuple[IntArray, IntArray]:
-        """Return where nodes lead to; leaves to themselves."""
-        own = np.arange(len(self.feature_))
-        leaf = self.feature_ < 0
-        return np.where(leaf, own, self.left_), np.where(leaf, own, self.right_)
-
-    def _depth(self) -> int:
-        """Return the number of steps to the deepest leaf."""
-        left, right = self._steps()
-        at, depth = np.unique(self.roots_), 0
-        while len(at := at[self.feature_[at] >= 0]):
-            at, depth = np.unique(np.concatenate([left[at], right[at]])), depth + 1
-        return depth
-
-
-def _whole(values: NDArray[Any]) -> list[int]:
-    """Return whole numbers as an attribute of an ONNX operator."""
-    found: list[int] = values.astype(np.int64).tolist()
-    return found
 
 
 def known_names(model: Any) -> list[str] | None:  # noqa: ANN401 (a model of any library)
@@ -335,6 +250,9 @@ def known_names(model: Any) -> list[str] | None:  # noqa: ANN401 (a model of any
             names = None if names == [f"Column_{j}" for j in range(len(names))] else names  # which it makes up
         elif _reader_of(model) is _read_xgboost:
             names = (model if hasattr(model, "feature_names") else model.get_booster()).feature_names
+        elif _reader_of(model) is _read_catboost:
+            names = model.feature_names_
+            names = None if names == [f"{j}" for j in range(len(names))] else names  # which it makes up
         else:
             names = getattr(model, "feature_names_in_", None)
     except (AttributeError, NotFittedError):
@@ -434,6 +352,9 @@ def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: 
             scores = model.predict(rows, output_margin=True)
         else:
             scores = model.inplace_predict(features, predict_type="margin", validate_features=False)
+    elif reader is _read_catboost:
+        common: Any = next(kind for kind in type(model).__mro__ if kind.__name__ == "CatBoost")
+        scores = common.predict(model, rows, prediction_type="RawFormulaVal")
     elif reader is _read_forest and hasattr(model, "classes_"):
         scores = _in_order(model).predict_proba(rows)
         scores = scores[:, 1] if np.shape(scores)[1:] == (2,) else scores
@@ -457,6 +378,8 @@ def _reader_of(model: Any) -> Callable[[Any], _Forest] | None:  # noqa: ANN401
             return _read_lightgbm
         if library == "xgboost" and name in ("XGBModel", "Booster"):
             return _read_xgboost
+        if library == "catboost" and name == "CatBoost":
+            return _read_catboost
         if library == "sklearn" and name in _OF_SKLEARN:
             return _OF_SKLEARN[name]
     return None
@@ -747,6 +670,55 @@ def _rounds_below(number: float) -> float:
     return middle if np.float32(middle) < single else _below(middle)
 
 
+# --- CatBoost --------------------------------------------------------------------------------------------------------
+
+
+def _read_catboost(model: Any) -> _Forest:  # noqa: ANN401
+    """Return the trees of a model of CatBoost, from its JSON."""
+    if not model.is_fitted():
+        raise NotFittedError(f"a {type(model).__name__} that is not fitted has no trees")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.json")
+        model.save_model(str(path), format="json")
+        found = json.loads(path.read_text())
+    scale, bias = found["scale_and_bias"]
+    trees = found["trees"] if "trees" in found else found["oblivious_trees"]
+    if len(bias) != 1:
+        raise TypeError("a CatBoost model with a score for each class is no ranker: take a regressor or ranker")
+    if scale != 1:
+        raise TypeError(f"a CatBoost model with a scale of {scale!r} has no form here: its scale must be 1")
+    known = {one["feature_index"]: one for one in found["features_info"].get("float_features", [])}
+
+    def split(of: dict[str, Any], left: int, right: int) -> _Split:
+        if of["split_type"] != "FloatFeature":
+            raise TypeError("a CatBoost model with categories has no form here: pass numbers")
+        feature = known[of["float_feature_index"]]
+        missing = right if feature["nan_value_treatment"] == "AsTrue" else left
+        bound = float(_rounds_up_to(np.array([of["border"]]))[0])
+        return _Split(feature["flat_feature_index"], [bound], [left, right], missing)
+
+    def nodes(tree: dict[str, Any]) -> Iterator[_Split | float]:
+        """Yield the nodes of a tree, row by row from its root."""
+        if "splits" in tree:  # one for each row
+            depth, values = len(tree["splits"]), tree["leaf_values"]
+            for at in range(2**depth - 1):
+                yield split(tree["splits"][(at + 1).bit_length() - 1], 2 * at + 1, 2 * at + 2)
+            for leaf in range(2**depth):  # whose bits are the ways from the root, the first one last
+                yield values[int(f"{leaf:0{depth}b}"[::-1], 2)]
+            return
+        order = [tree]
+        for node in order:  # which grows
+            if "split" in node:
+                yield split(node["split"], len(order), len(order) + 1)
+                order += [node["left"], node["right"]]
+            else:
+                yield node["value"]
+
+    # the bias is added last, as the value of a leaf alone
+    parts = [_Nodes.of(list(nodes(tree))) for tree in trees] + [_Nodes.of([bias[0]])]
+    return _Forest(len(model.feature_names_), parts)
+
+
 # --- scikit-learn ----------------------------------------------------------------------------------------------------
 
 
@@ -867,8 +839,10 @@ def _rounds_up_to(numbers: FloatArray) -> FloatArray:
     near = numbers.astype(np.float32)
     down, up = np.float32(-np.inf), np.float32(np.inf)
     single = np.where(near > numbers, np.nextafter(near, down), near)
-    middle = 0.5 * (single.astype(np.float64) + np.nextafter(single, up).astype(np.float64))
-    return np.where(middle.astype(np.float32) <= single, middle, np.nextafter(middle, -np.inf))
+    with np.errstate(over="ignore"):
+        following = np.nextafter(single, up).astype(np.float64)
+        middle = 0.5 * (single.astype(np.float64) + np.where(following == np.inf, 2.0**128, following))
+        return np.where(middle.astype(np.float32) <= single, middle, np.nextafter(middle, -np.inf))
 
 
 _OF_SKLEARN = {

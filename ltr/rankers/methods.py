@@ -156,5 +156,8 @@ class ScoreColumn(Ranker):
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         return graph.op("Gather", columns, graph.constant(np.array(self.index_)), axis=0)
 
+    def _module_weights(self) -> FloatArray:
+        return np.eye(1, self.n_features_in_, self.index_)[0]
+
     def _parts(self, features: FloatArray) -> FloatArray:
         return features - self.others(features)

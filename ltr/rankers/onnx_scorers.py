@@ -1,4 +1,4 @@
-"""What scalings, scorers and calibrations compute, as parts of ONNX graphs, in double precision."""
+"""What scalings, scorers and calibrations compute, as parts of ONNX graphs."""
 
 from __future__ import annotations
 
@@ -14,27 +14,43 @@ from ltr.rankers.base import FloatArray
 from ltr.rankers.calibration import Calibration
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 
-__all__ = ["chances", "scaled", "scored"]
+__all__ = ["chances", "lifted", "scaled", "scored"]
+
+_FARTHEST = 1e12  # standard deviations from the mean, beyond which all values are the same to a network
 
 
 def scaled(graph: OnnxGraph, columns: str, scale: Standardize | Quantiles) -> str:
     """Return the scaled columns, (d, n)."""
     if isinstance(scale, Quantiles):
-        return _interpolated(graph, columns, _array(scale.knots), _array(scale.values))[0]
+        return _interpolated(graph, columns, _array(scale.knots), _array(scale.values))
     mean, divisor = (graph.constant(_array(value)[:, None]) for value in (scale.mean, scale.scale))
     return graph.op("Div", graph.op("Sub", columns, mean), divisor)
 
 
 def scored(graph: OnnxGraph, columns: str, scorer: LinearScorer | MLPScorer | AttentionScorer) -> str:
-    """Return the scores, (n,), of scaled columns, (d, n)."""
+    """Return the scores, (n,), of scaled columns, (d, n); layers compute in the precision of `OnnxGraph.network`."""
     if isinstance(scorer, LinearScorer):
         scores = graph.linear(columns, _array(scorer.weight))
         return scores if scorer.bias is None else graph.op("Add", scores, graph.constant(_array(scorer.bias)))
-    rows = graph.op("Transpose", columns, perm=[1, 0])
+    if graph.network is np.float32:  # in which values without bounds, and their squares, must not overflow
+        columns = graph.op("Clip", columns, graph.constant(-_FARTHEST), graph.constant(_FARTHEST))
+    rows = graph.op("Transpose", graph.cast(columns, graph.network), perm=[1, 0])
     if isinstance(scorer, MLPScorer):
         scores = _linear(graph, _layers(graph, rows, scorer.layers), scorer.output)
-        return graph.op("Squeeze", scores, graph.constant(np.array([-1])))
-    return _attention(graph, rows, scorer)
+        scores = graph.op("Squeeze", scores, graph.constant(np.array([-1])))
+    else:
+        scores = _attention(graph, rows, scorer)
+    return graph.cast(scores)
+
+
+def lifted(graph: OnnxGraph, scores: str, cuts: str, exact: str, top: str) -> str:
+    """Return base scores, (n,), in which exact scores lift those at the top; the counterpart of `_lifted`."""
+    one, two, nothing = (graph.constant(number) for number in (1.0, 2.0, 0.0))
+    lift = graph.op("Where", graph.op("IsInf", cuts), nothing, cuts)
+    below = graph.op("Div", one, graph.op("Sub", one, graph.op("Min", exact, nothing)))
+    rising, reached = graph.op("Add", two, exact), graph.op("GreaterOrEqual", exact, nothing)
+    above = graph.op("Where", reached, rising, graph.op("Add", one, below))
+    return graph.op("Where", top, graph.op("Add", lift, above), scores)
 
 
 def chances(graph: OnnxGraph, scores: str, calibration: Calibration) -> str:
@@ -49,10 +65,10 @@ def chances(graph: OnnxGraph, scores: str, calibration: Calibration) -> str:
         return graph.op("Expand", graph.constant(heights[0]), graph.op("Shape", scores))
     axis = graph.constant(np.array([0]))
     row = graph.op("Unsqueeze", scores, axis)
-    return graph.op("Squeeze", graph.op("Min", *_interpolated(graph, row, knots[None], heights[None])), axis)
+    return graph.op("Squeeze", _interpolated(graph, row, knots[None], heights[None]), axis)
 
 
-def _interpolated(graph: OnnxGraph, columns: str, knots: FloatArray, values: FloatArray) -> tuple[str, str]:
+def _interpolated(graph: OnnxGraph, columns: str, knots: FloatArray, values: FloatArray) -> str:
     """Find the knot below each entry of the columns, (d, n), by bisection, and go on in a straight line.
 
     Args:
@@ -62,30 +78,19 @@ def _interpolated(graph: OnnxGraph, columns: str, knots: FloatArray, values: Flo
         values: what becomes of the knots, (d, m).
 
     Returns:
-        What becomes of the columns, and of the knots above, both (d, n).
+        What becomes of the columns, (d, n).
     """
-    d, m = knots.shape
-    size = 1 << (m - 1).bit_length()
-    # one axis: gathering by place is what all runtimes can do
-    first = graph.constant(size * np.arange(d)[:, None])
-    padded = graph.constant(np.pad(knots, ((0, 0), (0, size - m)), constant_values=np.inf).ravel())
-    below = graph.constant(np.zeros((1, 1), dtype=np.int64))  # number of knots known to be at most the value
-    step = size // 2
-    while step:
-        tried = graph.op("Add", below, graph.constant(np.array([[step]])))
-        place = graph.op("Add", graph.op("Sub", tried, graph.constant(np.array([[1]]))), first)
-        reached = graph.op("LessOrEqual", graph.op("Gather", padded, place), columns)
-        below = graph.op("Where", reached, tried, below)
-        step //= 2
-    above = graph.op("Clip", below, graph.constant(np.array(1)), graph.constant(np.array(m - 1)))
-    right = graph.op("Add", above, first)
-    left = graph.op("Sub", right, graph.constant(np.array([[1]])))
-    moved = graph.constant(np.pad(values, ((0, 0), (0, size - m))).ravel())
-    (x0, x1), (y0, y1) = ([graph.op("Gather", table, at) for at in (left, right)] for table in (padded, moved))
-    width = graph.op("Where", graph.op("Greater", x1, x0), graph.op("Sub", x1, x0), graph.constant(1.0))
-    share = graph.op("Div", graph.op("Sub", columns, x0), width)
+    m = knots.shape[1]
+    place = graph.bisect(columns, knots, "LessOrEqual")
+    left = np.clip(np.arange(1 << (m - 1).bit_length()), 1, m - 1) - 1
+    width = np.diff(knots)[:, left]
+    parts = (knots[:, left], np.where(width > 0, width, 1.0), values[:, left], values[:, left + 1])
+    x0, distance, y0, y1 = (graph.op("GatherElements", graph.constant(part), place, axis=1) for part in parts)
+    share = graph.op("Div", graph.op("Sub", columns, x0), distance)
     share = graph.op("Clip", share, graph.constant(0.0), graph.constant(1.0))
-    return graph.op("Add", y0, graph.op("Mul", share, graph.op("Sub", y1, y0))), y1
+    rise = graph.op("GatherElements", graph.constant(np.diff(values)[:, left]), place, axis=1)
+    # which rounding must not put above the next knot
+    return graph.op("Min", graph.op("Add", y0, graph.op("Mul", share, rise)), y1)
 
 
 def _attention(graph: OnnxGraph, rows: str, scorer: AttentionScorer) -> str:
@@ -102,7 +107,7 @@ def _attention(graph: OnnxGraph, rows: str, scorer: AttentionScorer) -> str:
     slot = graph.op("ScatterElements", order, order, place)  # of each row; every row is written
     column = graph.op("Unsqueeze", slot, graph.constant(np.array([1])))
     shape = graph.op("Concat", slots, graph.constant(np.array([scorer.d])), axis=0)
-    padded = graph.op("ScatterND", graph.op("Expand", graph.constant(0.0), shape), column, rows)
+    padded = graph.op("ScatterND", graph.op("Expand", graph.constant(graph.network(0.0)), shape), column, rows)
     some = graph.op("Expand", graph.constant(False), slots)
     real = graph.op("ScatterElements", some, slot, graph.op("Expand", graph.constant(True), n))
     head = graph.op("Concat", graph.op("Shape", lists.sizes), longest, axis=0)
@@ -124,8 +129,8 @@ def _block(graph: OnnxGraph, hidden: str, seen: str, block: Any) -> str:  # noqa
     parts = graph.op("Transpose", parts, perm=[2, 0, 3, 1, 4])
     query, key, value = (graph.op("Gather", parts, graph.constant(np.array(number))) for number in range(3))
     found = graph.op("MatMul", query, graph.op("Transpose", key, perm=[0, 1, 3, 2]))
-    found = graph.op("Mul", found, graph.constant(1.0 / math.sqrt(size)))
-    found = graph.op("Softmax", graph.op("Where", seen, found, graph.constant(-np.inf)), axis=-1)
+    found = graph.op("Mul", found, graph.constant(graph.network(1.0 / math.sqrt(size))))
+    found = graph.op("Softmax", graph.op("Where", seen, found, graph.constant(graph.network(-np.inf))), axis=-1)
     found = graph.op("Transpose", graph.op("MatMul", found, value), perm=[0, 2, 1, 3])
     found = graph.op("Reshape", found, graph.constant(np.array([0, 0, width])))
     hidden = graph.op("Add", hidden, _linear(graph, found, block.join))
@@ -147,8 +152,8 @@ def _layers(graph: OnnxGraph, hidden: str, layers: nn.Sequential) -> str:
 
 
 def _linear(graph: OnnxGraph, hidden: str, layer: nn.Linear) -> str:
-    product = graph.op("MatMul", hidden, graph.constant(_array(layer.weight).T))
-    return graph.op("Add", product, graph.constant(_array(layer.bias)))
+    product = graph.op("MatMul", hidden, graph.constant(_array(layer.weight).T.astype(graph.network)))
+    return graph.op("Add", product, graph.constant(_array(layer.bias).astype(graph.network)))
 
 
 def _silu(graph: OnnxGraph, hidden: str) -> str:
@@ -156,12 +161,12 @@ def _silu(graph: OnnxGraph, hidden: str) -> str:
 
 
 def _normed(graph: OnnxGraph, hidden: str, layer: nn.LayerNorm) -> str:
-    # ONNX has a node for this, whose precision is that of float by default
+    # ONNX has a node for this, which takes the variance as a difference of squares
     last = graph.constant(np.array([-1]))
     centered = graph.op("Sub", hidden, graph.op("ReduceMean", hidden, last))
     variance = graph.op("ReduceMean", graph.op("Mul", centered, centered), last)
-    deviation = graph.op("Sqrt", graph.op("Add", variance, graph.constant(float(layer.eps))))
-    weight, bias = (graph.constant(_array(value)) for value in (layer.weight, layer.bias))
+    deviation = graph.op("Sqrt", graph.op("Add", variance, graph.constant(graph.network(layer.eps))))
+    weight, bias = (graph.constant(_array(value).astype(graph.network)) for value in (layer.weight, layer.bias))
     return graph.op("Add", graph.op("Mul", graph.op("Div", centered, deviation), weight), bias)
 
 

@@ -2,7 +2,8 @@
 
 A scorer maps features of shape ``(*batch, list, d)`` to scores of shape ``(*batch, list)``. Parameters are float64
 by default, in which a convex fit reaches its optimum to many digits; ``scorer.float()`` makes them float32.
-`LinearScorer` and `MLPScorer` score each item by itself, `AttentionScorer` by the whole list.
+`LinearScorer` and `MLPScorer` score each item by itself, `AttentionScorer` by the whole list, and `TwoStageScorer` puts
+the items that one scorer has at the top into the order of another.
 
 Two modules bring features to a common scale first: `Standardize` is linear, and `Quantiles` is not, but unmoved by
 outliers and heavy tails.
@@ -23,7 +24,7 @@ from torch.nn import functional as F
 from ltr.checks import as_float, as_matrix, as_sequence, check_whole, doubles, pieces
 from ltr.fitting.scoring import Dropout
 
-__all__ = ["AttentionScorer", "LinearScorer", "MLPScorer", "Quantiles", "Standardize"]
+__all__ = ["AttentionScorer", "Decimals", "LinearScorer", "MLPScorer", "Quantiles", "Standardize", "TwoStageScorer"]
 
 FloatArray = NDArray[np.float64]
 
@@ -198,6 +199,72 @@ class _Block(nn.Module):
         hidden = hidden + self.drop(self.join(found.transpose(1, 2).reshape(lists, items, width)))
         found = self.narrow(self.drop(F.silu(self.wide(self.norms[1](hidden)))))
         return hidden + self.drop(found)
+
+
+class Decimals(nn.Module):
+    """Numbers rounded to so many decimals."""
+
+    def __init__(self, decimals: int) -> None:
+        super().__init__()
+        self.unit = 10.0**decimals
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the rounded values."""
+        return torch.round(values * self.unit) / self.unit
+
+
+class TwoStageScorer(nn.Module):
+    """Scores of a base, replaced at the top of a list by higher ones in the order of a correction.
+
+    `ltr.rankers.TwoStageRanker.decision_function` has the formula, and `TwoStageRanker.to_torch` makes one.
+
+    Args:
+        base: module that gives items their base scores.
+        exact: module that scores items; a multiple of the base score is added.
+        columns: numbers of the columns that the base takes, int64; None for all.
+        base_weight, base_center: that multiple, and the number that is taken off the base score before.
+        threshold: base score from which items are at the top; None where that is the `top_k`-th largest of each list.
+        top_k: length of the top; None for whole lists.
+    """
+
+    if TYPE_CHECKING:
+        columns: Tensor | None
+
+    def __init__(
+        self,
+        base: nn.Module,
+        exact: nn.Module,
+        columns: NDArray[np.int64] | None,
+        base_weight: float,
+        base_center: float,
+        threshold: float | None,
+        top_k: int | None,
+    ) -> None:
+        super().__init__()
+        self.base, self.exact = base, exact
+        self.register_buffer("columns", None if columns is None else torch.from_numpy(columns))
+        self.base_weight, self.base_center = float(base_weight), float(base_center)
+        self.by_list, self.threshold = threshold is None, math.inf if threshold is None else float(threshold)
+        self.top_k = 0 if top_k is None else int(top_k)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return scores ``(*batch, list)`` for features ``(*batch, list, d)``."""
+        columns = self.columns
+        scores: Tensor = self.base(features if columns is None else features.index_select(-1, columns))
+        exact: Tensor = self.exact(features) + self.base_weight * (scores - self.base_center)
+        cuts = torch.full_like(scores, self.threshold)
+        if self.by_list:
+            cuts = torch.full_like(scores, -math.inf)
+            if self.top_k > 0:  # a list that is not longer is at the top as a whole
+                falling = F.pad(scores.sort(-1, descending=True)[0], (0, self.top_k + 1), value=-math.inf)
+                last, next_one = falling[..., self.top_k - 1, None], falling[..., self.top_k, None]
+                cuts = torch.where(torch.isinf(next_one), next_one, last).expand_as(scores)
+        top = scores >= cuts
+        if self.by_list:
+            exact = exact - (exact * top).sum(-1, keepdim=True) / top.sum(-1, keepdim=True)
+        lift = torch.where(torch.isinf(cuts), 0.0, cuts)
+        above = torch.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - exact.clamp(max=0.0)))
+        return torch.where(top, lift + above, scores)
 
 
 class Standardize(nn.Module):

@@ -481,23 +481,7 @@ class SurrogateRanker(Demanding, Ranker):
         return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0]), None
 
     def to_torch(self) -> nn.Module:
-        """Return scaling and scorer as one torch module in double precision, which scores raw features.
-
-        It takes features (*batch, list, d) and returns scores (*batch, list). `torch.export.export` takes it, and so do
-        `torch.jit.script` and `torch.jit.trace` on Python 3.13 and older, where torch supports them. It is a copy of
-        what was fitted, and knows no padding.
-
-        Raises:
-            ValueError: a ranker that is not fitted.
-
-        Examples:
-            >>> X = [[0.0, 2.0], [1.0, 5.0], [2.0, 3.0], [3.0, 1.0]]
-            >>> ranker = SurrogateRanker().fit(X, [0, 1, 0, 1])
-            >>> lists = torch.tensor([X], dtype=torch.float64)
-            >>> program = torch.export.export(ranker.to_torch(), (lists,)).module()
-            >>> bool(np.allclose(program(lists).detach(), [ranker.predict(X)]))
-            True
-        """
+        """Return scaling and scorer as one torch module, see `Ranker.to_torch`."""
         check_is_fitted(self)
         return copy.deepcopy(nn.Sequential(*self._model)).double().cpu().eval()
 

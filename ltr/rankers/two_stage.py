@@ -35,6 +35,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
+from torch import nn
 
 from ltr.checks import check_callable, check_number, check_whole, doubles
 from ltr.data.dataset import Features, checked_queries, labels_agree
@@ -44,19 +45,7 @@ from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.rankers.auto import AutoRanker
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing, fit_to
-from ltr.rankers.choice import (
-    BASE,
-    FOLDS,
-    SPREADS,
-    Choice,
-    Fold,
-    PartScores,
-    Rows,
-    Shared,
-    compare,
-    folds_of,
-    places,
-)
+from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Rows, Shared, compare, folds_of, places
 from ltr.rankers.constrained import Demanding, check_possible
 from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
 from ltr.rankers.estimators import (
@@ -73,6 +62,7 @@ from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
+from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -697,6 +687,21 @@ class TwoStageRanker(Ranker):
         moved.__dict__.update({**vars(self), "exact": moved.exact, "exact_": exact, "calibration_": None})
         return moved
 
+    def to_torch(self) -> nn.Module:
+        """Return both stages as one torch module, see `Ranker.to_torch`; a base without a module is a TypeError."""
+        check_is_fitted(self)
+        form, exact = self._form_of_base(), self.exact_
+        base, columns = form.to_torch(), places_by_name(form, self._names)
+        if self.coef_ is None:  # no row is at the top
+            return TwoStageScorer(base, nn.Identity(), columns, 0.0, 0.0, math.inf, None).eval()
+        weight = exact.base_weight_, exact.base_center_
+        return TwoStageScorer(base, exact.to_torch(), columns, *weight, self._least(_ROUNDING), self.top_k).eval()
+
+    def _least(self, rounding: float) -> float | None:
+        """Return the threshold, less a relative error of base scores; None where there is one for each list."""
+        cut = self.threshold_
+        return cut if cut is None or math.isinf(cut) else cut - rounding * abs(cut)
+
     def get_metadata_routing(self) -> MetadataRequest | MetadataRouter:
         """Return who takes a `qid`: this estimator, and in `fit` its base."""
         if not _routes(self.base):
@@ -868,31 +873,23 @@ class TwoStageRanker(Ranker):
 
     def _merged_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
         """Return merged scores, and which rows are reranked; the counterpart of `_merged`."""
+        from ltr.rankers.onnx_scorers import lifted
+
         form = self._form_of_base()
         places = places_by_name(form, self._names)
         own = columns if places is None else graph.op("Gather", columns, graph.constant(places), axis=0)
+        if self.coef_ is not None:
+            graph.network = np.float64  # a row at the cut must stand on the side on which `predict` has it
         scores = form._scores_in(graph, own)
         if self.coef_ is None:
             return scores, graph.op("Less", scores, scores)
-        if self.threshold_ is None:
-            cuts = graph.cut(scores, self.top_k)
-        else:
-            rounding = 0.0 if is_summed(self.base_) else _ROUNDING * abs(self.threshold_)
-            cuts = graph.constant(self.threshold_ if math.isinf(self.threshold_) else self.threshold_ - rounding)
+        least = self._least(0.0 if is_summed(self.base_) else _ROUNDING)
+        cuts = graph.cut(scores, self.top_k) if least is None else graph.constant(least)
         top = graph.op("GreaterOrEqual", scores, cuts)
         exact = self.exact_._scores_in(graph, columns, scores)
         if self.threshold_ is None:
             exact = graph.op("Sub", exact, graph.mean_by_list(exact, top))
-        one, two, nothing = (graph.constant(number) for number in (1.0, 2.0, 0.0))
-        lift = graph.op("Where", graph.op("IsInf", cuts), nothing, cuts)
-        below = graph.op("Div", one, graph.op("Sub", one, graph.op("Min", exact, nothing)))
-        above = graph.op(
-            "Where",
-            graph.op("GreaterOrEqual", exact, nothing),
-            graph.op("Add", two, exact),
-            graph.op("Add", one, below),
-        )
-        return graph.op("Where", top, graph.op("Add", lift, above), scores), top
+        return lifted(graph, scores, cuts, exact, top), top
 
     def _explained(self, values: pd.DataFrame, rows: pd.DataFrame) -> Explanation:
         import pandas as pd
