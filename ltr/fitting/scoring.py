@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ltr.lists import buckets
 
@@ -50,9 +51,15 @@ class Dropout(nn.Dropout):
 
     def forward(self, values: Tensor) -> Tensor:
         """Return the values, in training with a share of them set to 0 and the others scaled to keep the mean."""
+        if torch.jit.is_scripting():
+            return F.dropout(values, self.p, self.training)
+        else:  # noqa: RET505 (TorchScript leaves out the other branch only if there are two)
+            return self._drawn(values)
+
+    def _drawn(self, values: Tensor) -> Tensor:
         dropped = round(256 * self.p)
         if not self.training or dropped in (0, 256) or values.device.type != "cpu":
-            return super().forward(values)
+            return F.dropout(values, self.p, self.training)
         drawn = torch.empty(values.numel() // 8 + 1, dtype=torch.int64)
         drawn.random_(-(2**63), None, generator=getattr(_OWN, "generator", None))
         kept = drawn.view(torch.uint8)[: values.numel()].view(values.shape) >= dropped
