@@ -5,33 +5,38 @@ In the position-based model an item i that is shown at position k is clicked wit
 One list of one order cannot tell the two apart. Items that were shown at several positions can, whatever the reason:
 another ranker, other days, two positions swapped at random. `estimate_position_bias` finds the propensities from such
 items (*intervention harvesting*), and `PositionBias.weights` makes of them the `sample_weight` of a ranker's `fit`.
+Where each item was shown once, `fit_with_position_bias` learns propensities and ranker from the same clicks.
 
 Sources: Joachims, Swaminathan & Schnabel, *Unbiased Learning-to-Rank with Biased Feedback* (2017), for the weights;
 Agarwal, Zaitsev, Wang, Li, Najork & Joachims, *Estimating Position Bias without Intrusive Interventions* (2019), for
-items shown at several positions; Hausman, Hall & Griliches, *Econometric Models for Count Data* (1984), for the
-conditional likelihood, and Wooldridge, *Distribution-Free Estimation of Some Nonlinear Panel Data Models* (1999), for
-why it needs the model of the mean alone.
+items shown at several positions; Ai, Bi, Luo, Guo & Croft, *Unbiased Learning to Rank with Unbiased Propensity
+Estimation* (2018), for learning both from the same clicks; Hausman, Hall & Griliches, *Econometric Models for Count
+Data* (1984), for the conditional likelihood, and Wooldridge, *Distribution-Free Estimation of Some Nonlinear Panel Data
+Models* (1999), for why it needs the model of the mean alone.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, sparse
 from scipy.sparse import csgraph
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
 
-from ltr.checks import as_array, check_number, one_of
+from ltr.checks import as_array, check_number, check_whole, one_of
 
-__all__ = ["PositionBias", "Shape", "estimate_position_bias"]
+__all__ = ["PositionBias", "Shape", "estimate_position_bias", "fit_with_position_bias"]
 
 Shape = Literal["free", "power"]
 """``"free"``: a propensity for each position. ``"power"``: ``k**-eta`` at position k, one number for all."""
 
+_SETTLED = 0.01  # relative change of all propensities at which ranker and propensities have settled
 _NORMAL = 1.6448536269514722  # 95 % quantile of the standard normal distribution: 5 % are left out at either end
 
 
@@ -179,6 +184,91 @@ def estimate_position_bias(
         clicks=int(clicked_at.sum()),
         eta=float(found.x[0]) if shape == "power" else math.nan,
     )
+
+
+def fit_with_position_bias(
+    ranker: Any,  # noqa: ANN401 (any estimator)
+    X: ArrayLike,
+    clicked: ArrayLike,
+    qid: ArrayLike,
+    position: ArrayLike,
+    *,
+    shape: Shape = "power",
+    rounds: int = 10,
+    bins: int = 20,
+    folds: int = 2,
+    largest: float = math.inf,
+) -> tuple[Any, PositionBias]:
+    """Fit a ranker to clicks together with the position bias of these clicks.
+
+    A round fits the ranker with the inverse propensity weights so far, at first 1, and takes rows to which it gives
+    about the same score for the same item: `estimate_position_bias` then finds the propensities for the next round.
+    Scores come from fits to other queries, because a ranker that has seen a click scores the row by it. Rounds end when
+    no propensity changes by more than one in a hundred.
+
+    What is needed is that rows of the same score are about as relevant wherever they were shown: the features must hold
+    what the list was ordered by, as far as that tells relevance, and lists must not all have been ordered by this
+    ranker's own score.
+
+    Args:
+        ranker: an estimator with ``fit(X, y, qid, sample_weight=...)`` and ``predict(X)``; a copy of it is fitted. Its
+            loss has to count weights, see `docs/clicks.md`: ``SurrogateRanker("ranknet(pairs=sum)")``.
+        X: features, (rows, d).
+        clicked: whether each row was clicked, (rows,).
+        qid: list in which each row was shown, (rows,).
+        position: position at which it was shown there, from 1, (rows,).
+        shape: as that of `estimate_position_bias`.
+        rounds: largest number of rounds.
+        bins: groups of rows by score, from each part of the queries.
+        folds: parts of the queries, each scored by a fit to the others, at least 2.
+        largest: as that of `PositionBias.weights`.
+
+    Returns:
+        The ranker, fitted to all rows, and the position bias.
+
+    Raises:
+        ValueError: what `estimate_position_bias` and the ranker's `fit` raise, and numbers below their bounds.
+
+    Examples:
+        >>> from ltr.rankers import SurrogateRanker
+        >>> rng = np.random.default_rng(0)
+        >>> X, qid, position = rng.normal(size=(4000, 2)), np.arange(4000) // 4, np.arange(4000) % 4 + 1
+        >>> clicked = rng.random(4000) < 1 / (1 + np.exp(1 - 2 * X[:, 0])) / position
+        >>> ranker, bias = fit_with_position_bias(SurrogateRanker("ranknet(pairs=sum)"), X, clicked, qid, position)
+        >>> bias.of([1, 2, 4]).round(1).tolist()
+        [1.0, 0.5, 0.2]
+    """
+    for name, value, least in (("rounds", rounds, 1), ("bins", bins, 2), ("folds", folds, 2)):
+        check_whole(name, value, least)
+    places, clicks, features = _positions(position), _clicks(clicked), np.asarray(X)
+    lists = pd.factorize(_column("qid", qid))[0]
+    if not len(features) == len(clicks) == len(lists) == len(places) > 0:
+        sizes = f"{len(features)}, {len(clicks)}, {len(lists)} and {len(places)}"
+        raise ValueError(f"X, clicked, qid and position must have one value per row, and at least one row, got {sizes}")
+    if (lists < 0).any():
+        raise ValueError(f"qid must name the list of each row, got no name in row {int(np.argmax(lists < 0))}")
+    one_of("shape", shape, get_args(Shape))
+    if (queries := lists.max() + 1) < folds:
+        raise ValueError(f"qid must have at least folds = {folds} queries, got {queries}")
+
+    def fitted(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Any:  # noqa: ANN401
+        own = clone(ranker, safe=False)
+        return own.fit(features[rows], clicks[rows], lists[rows], sample_weight=weights[rows])
+
+    parts = list(GroupKFold(folds).split(features, groups=lists))
+    weights, group = np.ones(len(clicks)), np.empty(len(clicks), dtype=np.int64)
+    bias: PositionBias | None = None
+    for _ in range(rounds):
+        for number, (seen, held) in enumerate(parts):
+            scores = np.asarray(fitted(seen, weights).predict(features[held]))
+            edges = np.quantile(scores, np.arange(1, bins) / bins)
+            group[held] = number * bins + np.searchsorted(edges, scores)
+        before, bias = bias, estimate_position_bias(group, places, clicks, shape=shape)
+        weights = bias.weights(places, clicks, largest=largest)
+        if before is not None and np.allclose(bias.propensity, before.propensity, rtol=_SETTLED, atol=0):
+            break
+    assert bias is not None
+    return fitted(np.arange(len(clicks)), weights), bias
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from scipy import optimize
 
-from ltr.clicks import estimate_position_bias
+from ltr.clicks import estimate_position_bias, fit_with_position_bias
+from ltr.metrics import ndcg
+from ltr.rankers import SurrogateRanker
 
 
 def a_log(seed, rows=4000, items=60, positions=5, eta=1.0):
@@ -127,3 +129,66 @@ def test_a_power_needs_clicks_both_above_and_below():
         estimate_position_bias([1, 1], [1, 2], [1, 0], shape="power")
     with pytest.raises(ValueError, match="shape must be one of 'free', 'power', got 'linear'"):
         estimate_position_bias([1, 1], [1, 2], [1, 0], shape="linear")
+
+
+# ranker and bias from the same clicks
+
+
+def shown_once(seed, queries=600, eta=1.0):
+    """Queries shown once each, in the order of a ranker that knows half of what makes rows relevant."""
+    rng = np.random.default_rng(seed)
+    X, qid = rng.normal(size=(queries * 8, 4)), np.repeat(np.arange(queries), 8)
+    relevance = 1 / (1 + np.exp(1.5 - X @ [2.0, -1.0, 1.0, 0.0]))
+    old = (2 * X[:, 0] - X[:, 1] + rng.normal(size=len(X))).reshape(-1, 8)
+    position = 1 + np.argsort(np.argsort(-old, axis=1), axis=1).ravel()
+    clicked = rng.random(len(X)) < relevance * position**-eta
+    return X, clicked.astype(int), qid, position, relevance
+
+
+@pytest.mark.parametrize("eta", [0.0, 1.0])
+@pytest.mark.parametrize("shape", ["free", "power"])
+def test_ranker_and_bias_are_found_together(shape, eta):
+    X, clicked, qid, position, _ = shown_once(0, queries=2000, eta=eta)
+    new_X, _, new_qid, _, relevance = shown_once(1)
+    plain = SurrogateRanker("ranknet(pairs=sum)")
+    fitted, bias = fit_with_position_bias(plain, X, clicked, qid, position, shape=shape)
+    assert not hasattr(plain, "fit_")
+    truth = bias.positions**-eta
+    assert np.abs(np.log(bias.propensity / truth)).max() < (0.6 if shape == "free" else 0.3)
+    weights = np.where(clicked == 1, position**eta, 1.0)
+    known = SurrogateRanker("ranknet(pairs=sum)").fit(X, clicked, qid, sample_weight=weights)
+    plain = SurrogateRanker("ranknet(pairs=sum)").fit(X, clicked, qid)
+    best, own, none = (
+        float(ndcg(ranker.predict(new_X), (relevance > 0.5).astype(int), qid=new_qid).nanmean())
+        for ranker in (known, fitted, plain)
+    )
+    assert own > best - 0.01
+    assert own > none - 0.002 + 0.01 * eta
+
+
+def test_ranker_and_bias_do_not_depend_on_the_order_of_rows_or_the_names_of_queries():
+    X, clicked, qid, position, _ = shown_once(2, queries=100)
+    names = np.array([f"q{number:03}" for number in qid])
+    one = fit_with_position_bias(SurrogateRanker("ranknet(pairs=sum)"), X, clicked, names, position)[1]
+    order = np.argsort(qid + np.random.default_rng(0).random(len(qid)) / 2)  # within the queries
+    rows = pd.DataFrame(X[order]), clicked[order].astype(bool), names[order].tolist(), position[order]
+    two = fit_with_position_bias(SurrogateRanker("ranknet(pairs=sum)"), *rows)[1]
+    assert two.propensity == pytest.approx(one.propensity, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"position": [1, 2, 1]}, "X, clicked, qid and position must have one value per row, .* got 4, 4, 4 and 3"),
+        ({"qid": [1, 1, 1, 1]}, "qid must have at least folds = 2 queries, got 1"),
+        ({"qid": [1, 1, None, 2]}, "qid must name the list of each row, got no name in row 2"),
+        ({"bins": 1}, "bins must be an integer >= 2, got 1"),
+        ({"folds": 1}, "folds must be an integer >= 2, got 1"),
+        ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
+        ({"shape": "any"}, "shape must be one of"),
+    ],
+)
+def test_what_a_joint_fit_cannot_take_is_refused(changed, message):
+    given = {"X": np.eye(4), "clicked": [1, 0, 1, 0], "qid": [1, 1, 2, 2], "position": [1, 2, 1, 2], **changed}
+    with pytest.raises(ValueError, match=message):
+        fit_with_position_bias(SurrogateRanker("ranknet(pairs=sum)"), **given)

@@ -1,0 +1,147 @@
+"""Measure rankers that learn from simulated clicks: without weights, with true ones, and with bias learnt from clicks.
+
+The clicks are those of `docs/clicks.md`: queries of ten rows with eight features, shown in the order of an old ranker
+that knows four of them; a row at position k is looked at with probability 1/k or 1/k², and clicked if it is relevant,
+or by mistake in 5 % of the looks at others. Each query was shown once, so that no item tells the bias by itself. A
+value is the mean NDCG by true relevance on 2,000 new queries; each seed is another draw of queries and clicks.
+
+``lightgbm, position`` and ``xgboost, unbiased`` are the libraries' own ways to learn the bias with the ranker.
+
+    python scripts/bench_clicks.py --out runs/clicks --docs docs/clicks.md
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from _bench import Json, Records, apart, command_line, parsed, publish
+from numpy.typing import NDArray
+
+from ltr import gbdt
+from ltr.clicks import fit_with_position_bias
+from ltr.metrics import ndcg
+from ltr.rankers import SurrogateRanker
+from trainers.provenance import machine
+from trainers.tables import markdown_table
+
+_LINEAR, _BOOSTED = (
+    ("linear, no weights", "linear, joint", "linear, true weights"),
+    (
+        "lightgbm, no weights",
+        "lightgbm, joint",
+        "lightgbm, true weights",
+        "lightgbm, position",
+        "xgboost, no weights",
+        "xgboost, unbiased",
+    ),
+)
+_SETTINGS = [{"bias": bias, "queries": queries} for bias in (1, 2) for queries in (300, 1000, 3000)]
+_SEEDS, _ROWS = 10, 10
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def lists(rng: np.random.Generator, queries: int) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return features, true relevance and query of the rows."""
+    X = rng.normal(size=(queries * _ROWS, 8))
+    utility = X @ _direction() + rng.normal(size=len(X))
+    return X, (utility > np.quantile(utility, 0.8)).astype(np.int64), np.repeat(np.arange(queries), _ROWS)
+
+
+def shown(rng: np.random.Generator, X: FloatArray, relevant: IntArray, bias: int) -> tuple[IntArray, IntArray]:
+    """Return clicks and positions of rows that an old ranker has ordered."""
+    old = (X[:, :4] @ _direction()[:4] + 0.5 * rng.normal(size=len(X))).reshape(-1, _ROWS)
+    position = 1 + np.argsort(np.argsort(-old, axis=1), axis=1).ravel()
+    looked_at, mistake = rng.random(len(X)) < 1 / position**bias, rng.random(len(X)) < 0.05
+    return (looked_at & ((relevant == 1) | mistake)).astype(np.int64), position
+
+
+def _direction() -> FloatArray:
+    return np.random.default_rng(0).normal(size=8)
+
+
+class Boosted:
+    """LightGBM with the RankNet loss of sums over pairs, as an estimator that takes queries."""
+
+    def __sklearn_clone__(self) -> Boosted:
+        return Boosted()
+
+    def fit(self, X: FloatArray, y: IntArray, qid: IntArray, sample_weight: FloatArray | None = None) -> Boosted:
+        """Fit to rows whose queries are one after the other."""
+        import lightgbm
+
+        objective = gbdt.objective("ranknet(pairs=sum)")
+        self.model_ = lightgbm.LGBMRanker(**_TREES, objective=objective, n_jobs=1, verbose=-1)
+        self.model_.fit(X, y, group=np.unique(qid, return_counts=True)[1], sample_weight=sample_weight)
+        return self
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """Return scores."""
+        return np.asarray(self.model_.predict(X))
+
+
+_TREES: Json = {"n_estimators": 100, "learning_rate": 0.05, "num_leaves": 8}
+
+
+def measure(request: Json) -> Json:
+    """Return the true NDCG on new queries of a ranker by one form, for each seed."""
+    torch.set_num_threads(1)
+    values = [_measured(request["form"], request["bias"], request["queries"], seed) for seed in range(_SEEDS)]
+    return request | {"status": "ok", "ndcg": values}
+
+
+def _measured(form: str, bias: int, queries: int, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    X, relevant, qid = lists(rng, queries)
+    clicked, position = shown(rng, X, relevant, bias)
+    new_X, new_relevant, new_qid = lists(rng, 2000)
+    library, _, way = form.partition(", ")
+    plain = SurrogateRanker("ranknet(pairs=sum)") if library == "linear" else Boosted()
+    sizes = np.unique(qid, return_counts=True)[1]
+    if way == "joint":
+        plain, _ = fit_with_position_bias(plain, X, clicked, qid, position)
+    elif way == "position":
+        import lightgbm
+
+        data = lightgbm.Dataset(X, clicked, group=sizes, position=position - 1)
+        plain = lightgbm.train({**_TREES, "objective": "lambdarank", "num_threads": 1, "verbose": -1}, data)
+    elif library == "xgboost":
+        import xgboost
+
+        order = np.lexsort((position, qid))  # which its unbiased mode takes for the positions
+        given = {"n_estimators": 100, "learning_rate": 0.05, "max_depth": 3, "n_jobs": 1}
+        plain = xgboost.XGBRanker(**given, objective="rank:ndcg", lambdarank_unbiased=way == "unbiased")
+        plain.fit(X[order], clicked[order], qid=qid[order])
+    else:
+        weights = np.where(clicked == 1, position.astype(np.float64) ** bias, 1.0)
+        plain.fit(X, clicked, qid, sample_weight=weights if way == "true weights" else None)
+    values = ndcg(np.asarray(plain.predict(new_X), dtype=np.float64), new_relevant, qid=new_qid)
+    return float(values.nanmean())
+
+
+def main() -> None:
+    """Measure what is missing, and write the table."""
+    options = parsed(command_line(__doc__, "runs/clicks"), measure)
+    kept = Records(options.out / "clicks.jsonl", ("form", "bias", "queries"))
+    for form in (*_LINEAR, *_BOOSTED):
+        for setting in _SETTINGS:
+            if not kept[request := {"form": form, **setting}]:
+                record = apart(__file__, request)
+                print(request, record["status"], record.get("message", ""), flush=True)
+                if record["status"] == "ok":
+                    kept.add(record)
+    rows = []
+    for form in (*_LINEAR, *_BOOSTED):
+        records = [kept[{"form": form, **setting}] for setting in _SETTINGS]
+        rows.append([form, *(f"{np.mean(record[0]['ndcg']):.3f}" if record else "-" for record in records)])
+    heads = [f"1/k{'²' * (s['bias'] == 2)}, {s['queries']}" for s in _SETTINGS]
+    publish(
+        options,
+        "clicks",
+        f"{machine()}. Mean of {_SEEDS} seeds.\n\n{markdown_table(['ranker', *heads], rows, left=1)}\n",
+    )
+
+
+if __name__ == "__main__":
+    main()
