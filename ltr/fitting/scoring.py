@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from ltr.lists import buckets
 
@@ -33,24 +36,88 @@ def seed_random(seed: int, device: torch.device) -> None:
         getattr(torch, device.type).manual_seed(seed)
 
 
+class RowDropout(TorchFunctionMode):
+    """Dropout whose choice of values does not depend on which of the rows of a batch are scored together.
+
+    Within this context `torch.nn.Dropout` draws for all rows of a batch and takes those of the rows at hand, so that
+    processes which share a batch drop what one process would. Each value is dropped with a probability that is a
+    multiple of 2^-16. On a CPU this takes a tenth of the time of torch's own random numbers.
+
+    Args:
+        seed: seed of the batch.
+        rows: number of rows of the batch.
+        places: the places in the batch of the rows that are scored.
+    """
+
+    def __init__(self, seed: Sequence[int], rows: int, places: Tensor) -> None:
+        super().__init__()
+        self._seed, self._rows, self._places = tuple(seed), rows, places
+        self.begin(None)
+
+    def begin(self, members: Tensor | None) -> None:
+        """Prepare for a call of the scorer with all rows, or with lists of rows at these places among them."""
+        self._calls = 0
+        self._here = self._places if members is None else self._places[members.to(self._places.device)]
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:  # noqa: ANN401 (as torch has it)
+        """Call a function of torch, or drop values instead of `torch.nn.functional.dropout`."""
+        given = {} if kwargs is None else kwargs
+        if func is F.dropout and (found := self._dropped(*args, **given)) is not None:
+            return found
+        return func(*args, **given)
+
+    def _dropped(self, values: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor | None:
+        """Return values with some of them dropped, None where they are not those of the rows."""
+        here = self._here
+        if not training or not 0 < p < 1 or values.shape[: here.ndim] != here.shape:
+            return None
+        self._calls += 1
+        units = values.shape[here.ndim :]
+        size, least = self._rows * units.numel(), min(round(p * 2**16), 2**16 - 1)
+        state = np.random.SeedSequence((*self._seed, self._calls))
+        if values.device.type == "cpu":
+            words = np.random.SFC64(state).random_raw(-(-size // 4))
+            drawn = torch.from_numpy(words.view(np.int16)[:size])
+        else:
+            generator = torch.Generator(values.device).manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
+            drawn = torch.empty(size, dtype=torch.int16, device=values.device).random_(-(2**15), 2**15, generator=generator)
+        kept = drawn.reshape(self._rows, *units)[here] >= least - 2**15
+        return values * (kept.to(values.dtype) / (1 - least / 2**16))
+
+
 def scores_lists(scorer: nn.Module) -> bool:
     """Return whether a scorer needs whole lists: it says so by an attribute `of_lists`, and takes a mask."""
     return bool(getattr(scorer, "of_lists", False))
 
 
-def score_rows(scorer: nn.Module, rows: Tensor, ids: NDArray[np.int64] | None) -> Tensor:
+def score_rows(
+    scorer: nn.Module, rows: Tensor, ids: NDArray[np.int64] | None, dropout: RowDropout | None = None
+) -> Tensor:
     """Return the scores of rows, (n,), from features (n, d) and the list of each row; None means that all are one list.
 
-    A scorer of lists is called as ``scorer(features, mask)``, once for lists of similar length; padding is 0.
+    A scorer of lists is called as ``scorer(features, mask)``, once for lists of similar length; padding is 0. `dropout`
+    is that of the context, if there is one.
     """
+
+    def begin(members: Tensor | None = None) -> None:
+        if dropout is not None:
+            dropout.begin(members)
+
     if not scores_lists(scorer):
+        begin()
         scores: Tensor = scorer(rows)
         return scores
     if ids is None:
+        begin(torch.arange(len(rows)).unsqueeze(0))
         found: Tensor = scorer(rows.unsqueeze(0)).squeeze(0)
         return found
     parts = list(buckets(torch.from_numpy(np.unique(ids, return_inverse=True)[1])))
     places = torch.cat([members[mask] for members, mask in parts])
     lists = [(members.to(rows.device), mask.to(rows.device)) for members, mask in parts]
-    scored = [scorer(rows[members].masked_fill(~mask.unsqueeze(-1), 0.0), mask)[mask] for members, mask in lists]
+    scored = []
+    for members, mask in lists:
+        begin(members)
+        scored.append(scorer(rows[members].masked_fill(~mask.unsqueeze(-1), 0.0), mask)[mask])
     return torch.cat(scored)[torch.argsort(places).to(rows.device)]

@@ -530,7 +530,7 @@ class SurrogateRanker(Demanding, Ranker):
             scorer = copy.deepcopy(scorer).double()
         scores = np.empty(len(features))
         with torch.no_grad():
-            for some in pieces_to_score(scorer, len(features), lists):
+            for some in pieces_to_score(scorer, 0, len(features), lists):
                 Z = scale(torch.tensor(features[some], dtype=torch.float64)).to(parameter.device)
                 scores[some] = _array(score_rows(scorer, Z, None if lists is None else lists[some]))
         # a matrix product may round equal rows differently, and ties decide rank statistics
