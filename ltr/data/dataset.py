@@ -138,13 +138,14 @@ class Dataset:
         return 1 if self.query_ids is None else len(self.query_ids)
 
 
-def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X") -> Features:
+def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X", *, least: int = 1) -> Features:
     """Return the features in C order, of shape (n, d): float32 as it is, anything else as float64.
 
     Args:
         X: numbers or booleans, (n, d).
         names: the columns' names for messages; by default their numbers.
         where: beginning of messages, such as the path of a file.
+        least: smallest number of rows, 0 for the share of a process.
 
     Raises:
         DataError: not a 2-D array of numbers with a row and a column, not as many columns as names, or a value that is
@@ -153,7 +154,7 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
     values = as_array(where, X)
     if values.dtype.kind not in "biuf":
         raise DataError(f"{where}: features must be numbers, got an array of {values.dtype}")
-    if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 1:
+    if values.ndim != 2 or values.shape[0] < least or values.shape[1] < 1:
         raise DataError(f"{where}: features must be 2-D with at least one row and column, got shape {values.shape}")
     if names is not None and len(names) != values.shape[1]:
         raise DataError(f"{where}: {len(names)} feature names for {values.shape[1]} columns")

@@ -96,6 +96,8 @@ class Objective:
         widths = self._team.all(X.d)
         if len(set(widths)) > 1:
             raise ValueError(f"X must have the same columns in every process, got {widths} columns")
+        if scores_lists(scorer) and qid is None and self._team.size > 1:
+            raise ValueError("qid is required in several processes: the scorer scores a row by the list that it is in")
         self.labelled = Labelled(X, y, qid, weight, dtype=dtype, device=device, chunk=self._chunk)
         for tensor in (*scorer.parameters(), *scorer.buffers()):
             self._team.follow(tensor.data)

@@ -246,9 +246,7 @@ def lists_in_blocks(groups: Sequence[IntArray], chunk: int, most: int = BLOCKS) 
     ]
 
 
-def pieces_to_score(
-    scorer: nn.Module, begin: int, end: int, ids: IntArray | None
-) -> Iterator[slice | IntArray]:
+def pieces_to_score(scorer: nn.Module, begin: int, end: int, ids: IntArray | None) -> Iterator[slice | IntArray]:
     """Yield pieces of the rows from `begin` to `end` that a scorer scores one after the other.
 
     These are whole lists for a scorer of lists.

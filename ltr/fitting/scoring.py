@@ -82,7 +82,9 @@ class RowDropout(TorchFunctionMode):
             drawn = torch.from_numpy(words.view(np.int16)[:size])
         else:
             generator = torch.Generator(values.device).manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
-            drawn = torch.empty(size, dtype=torch.int16, device=values.device).random_(-(2**15), 2**15, generator=generator)
+            drawn = torch.empty(size, dtype=torch.int16, device=values.device).random_(
+                -(2**15), 2**15, generator=generator
+            )
         kept = drawn.reshape(self._rows, *units)[here] >= least - 2**15
         return values * (kept.to(values.dtype) / (1 - least / 2**16))
 

@@ -100,6 +100,16 @@ class Team:
         joined = np.concatenate([part for part in found if len(part)] or found[:1])
         return joined.tolist() if joined.dtype.kind == "O" else joined
 
+    def columns(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return an array with the columns of all processes side by side, those of the first process first."""
+        if self.size == 1:
+            return values
+        starts = self.starts(values.shape[1])
+        joined = torch.zeros(len(values), starts[-1], dtype=torch.from_numpy(values).dtype, device=_device())
+        joined[:, starts[self.rank] : starts[self.rank + 1]] = torch.from_numpy(values)
+        self.add(joined)
+        return joined.cpu().numpy()
+
     @contextlib.contextmanager
     def checking(self) -> Iterator[None]:
         """Return a context in which nothing is communicated; a ValueError or TypeError in it is raised in all."""
@@ -116,6 +126,10 @@ class Team:
         for rank, message in enumerate(messages):
             if message is not None:
                 raise ValueError(f"process {rank}: {message}")
+
+
+ALONE = Team(alone=True)
+"""The team of one process, whatever group there is."""
 
 
 def _device() -> torch.device:

@@ -115,12 +115,6 @@ class Split:
         return ("train", self.train), ("test", self.test)
 
     @property
-    def validation_set(self) -> tuple[Features, IntArray, IntArray | None] | None:
-        """The validation set as `SurrogateRanker.fit` takes it."""
-        part = self.validation
-        return None if part is None else (part.X, part.y, part.qid)
-
-    @property
     def by_query(self) -> bool:
         """Whether rows belong to queries."""
         return self.train.qid is not None
