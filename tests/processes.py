@@ -200,7 +200,7 @@ def refused(rank, size):
         "a list in two processes": lambda: Fit(LinearScorer(3), "ranknet", X, y, qid=np.zeros(len(y), dtype=int)),
         "a query in two processes": lambda: ranker.fit(X, y, qid=np.full(len(y), "all")),
         "another column": lambda: ranker.fit(X[:, : 3 - last], y, qid=qid),
-        "a missing value": lambda: ranker.fit(np.where(last & (X == X[-1:]), np.nan, X), y, qid=qid),
+        "a missing value": lambda: ranker.fit(np.where(last & (X[-1:] == X), np.nan, X), y, qid=qid),
         "no labels": lambda: Fit(LinearScorer(3), "ranknet", X, np.zeros(len(y)), qid=qid),
         "no queries in one": lambda: ranker.fit(X, y, qid=None if last else qid),
         "a negative label": lambda: Fit(LinearScorer(3), "logistic", X, np.where(last, -1, y), qid=qid),

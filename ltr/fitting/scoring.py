@@ -60,7 +60,11 @@ class RowDropout(TorchFunctionMode):
         self._here = self._places if members is None else self._places[members.to(self._places.device)]
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 (as torch has it)
         """Call a function of torch, or drop values instead of `torch.nn.functional.dropout`."""
         given = {} if kwargs is None else kwargs

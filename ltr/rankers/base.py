@@ -31,6 +31,7 @@ from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.times import checked_times
 from ltr.files import write_atomic
+from ltr.fitting.team import ALONE, Team
 from ltr.lists import numbered, split_weights
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
@@ -38,7 +39,6 @@ from ltr.rankers.calibration import Calibration, fit_calibration
 from ltr.rankers.choice import PartScores, parts_of
 from ltr.rankers.explanation import RESERVED, Explanation, summed
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
-from ltr.fitting.team import ALONE, Team
 from ltr.rankers.inputs import column_names, columns_by_name, labels_and_lists
 from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import html_view, list_figure, ranked_frame, rows_from_the_top
