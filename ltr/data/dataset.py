@@ -95,9 +95,10 @@ class Dataset:
             features = features.copy()
         if len(features):
             check_ranges(features, names, where)
-        queries, ids = (
-            (None, None) if qid is None else checked_queries(qid, len(features if rows is None else qid), where)
-        )  # type: ignore[arg-type]
+        queries, ids = None, None
+        if qid is not None:
+            known = as_array(f"{where}: qid", qid, object if isinstance(qid, list | tuple) else None)
+            queries, ids = checked_queries(known, len(features) if rows is None else len(known), where)
         labels = checked_labels(y, len(features), where, graded=queries is not None, whole=rows is None)
         if rows is not None:
             queries = None if queries is None else queries[rows].copy()
