@@ -22,7 +22,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
@@ -195,9 +195,9 @@ def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName, part: tup
     kind = "float32" if dtype == "float32" else "float64"
     first, after = 0, lines.rows
     if part is not None:
-        rank, size = check_part(part)
+        rank, processes = check_part(part)
         queries = np.array(lines.queries) if lines.queries else queries_beside(file, lines.rows)
-        first, after = cuts_between_queries(queries, lines.rows, size)[rank : rank + 2]
+        first, after = cuts_between_queries(queries, lines.rows, processes)[rank : rank + 2]
     count = after - first
     if (size := float(np.dtype(kind).itemsize) * count * width) > LARGEST:
         remedy = "take fewer of them" + (", or read them as float32" if kind == "float64" else "")
@@ -211,13 +211,13 @@ def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName, part: tup
     with contextlib.closing(_blocks(file, None if part is None else slice(first, after))) as blocks:
         for block in blocks:
             try:
-                part, own = load_svmlight_file(io.BytesIO(b"".join(block)), dtype=np.float64, zero_based=True)
+                sparse, own = load_svmlight_file(io.BytesIO(b"".join(block)), dtype=np.float64, zero_based=True)
             except (ValueError, OverflowError) as error:
                 raise DataError(f"{file}: {_first_mistake(file) or error}") from None
-            place = np.minimum(np.searchsorted(ordered, part.indices), len(ordered) - 1)
-            known = ordered[place] == part.indices
-            rows = begin + np.repeat(np.arange(len(own)), np.diff(part.indptr))[known]
-            values = part.data[known]
+            place = np.minimum(np.searchsorted(ordered, sparse.indices), len(ordered) - 1)
+            known = ordered[place] == sparse.indices
+            rows = begin + np.repeat(np.arange(len(own)), np.diff(sparse.indptr))[known]
+            values = sparse.data[known]
             with np.errstate(over="ignore"):  # too large for float32, which the check of the features reports
                 if dtype == "auto" and X.dtype == np.float32 and (values.astype(np.float32) != values).any():
                     X = X.astype(np.float64) if begin else np.zeros(X.shape)
@@ -234,7 +234,7 @@ def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName, part: tup
     }
 
 
-def _blocks(file: Path, rows: slice | None) -> Iterator[list[bytes]]:
+def _blocks(file: Path, rows: slice | None) -> Generator[list[bytes]]:
     """Yield the lines of a file, or those of some rows, in blocks."""
     if rows is None:
         with _opened(file) as text:

@@ -264,7 +264,9 @@ class Fit:
         if not isinstance(rows, Rows):
             dtype = self._objective.parameters[0].dtype
             rows = Rows(rows, dtype=dtype, device=self.device, resident=self.options.chunk_rows is None)
-            arrays = {name: rows.team.join(name, getattr(held, name)) for name in ("y", "qid", "weight")}
+            arrays: dict[str, Any] = {
+                name: rows.team.join(name, getattr(held, name)) for name in ("y", "qid", "weight")
+            }
             held = dataclasses.replace(held, X=rows, **arrays)
         check_whole_lists(rows, held.qid)
         return held

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -91,7 +92,8 @@ class Objective:
         self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None
         if not isinstance(X, Rows):
             X = Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
-            y, qid, weight = (X.team.join(*given) for given in (("y", y), ("qid", qid), ("weight", weight)))
+            joined: list[Any] = [X.team.join(*given) for given in (("y", y), ("qid", qid), ("weight", weight))]
+            y, qid, weight = joined
         self._X, self._team, self.rows = X, X.team, len(X)
         widths = self._team.all(X.d)
         if len(set(widths)) > 1:

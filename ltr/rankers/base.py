@@ -668,14 +668,14 @@ class Ranker(BaseEstimator):
         times = None if times is None else times[kept]
         return features, labels, lists, groups, times, None if (weights == 1).all() else weights
 
-    def _features(self, X: ArrayLike, least: int = 1) -> Features:
+    def _features(self, X: ArrayLike) -> Features:
         """Check that the ranker is fitted, and return the columns of the fit in their order.
 
         Where both the fit and X had names, columns are found by name, whatever their order: a name says which column is
         meant, so that no order can be wrong. (scikit-learn's own estimators refuse another order.) A column that the
         fit did not have is ignored: it has no weight, and the others are known by name. In other cases columns go by
         their position, with scikit-learn's warning where one side alone had names. A ranker with a preparation takes
-        frames of the user's table as well as frames of features. X must have `least` rows, 0 or 1.
+        frames of the user's table as well as frames of features.
         """
         check_is_fitted(self)
         names: Sequence[str] | None = getattr(self, "feature_names_in_", None)
@@ -685,9 +685,8 @@ class Ranker(BaseEstimator):
             if table <= set(given) or not set(self._names or ()) <= set(given):
                 return checked_features(self.preparation_.transform(X), names)
         if names is not None and given is not None:
-            return checked_features(columns_by_name(X, names, missing=True), names, least=least)
-        found = validate_data(self, X, reset=False, ensure_min_samples=least, **_AS_IS)
-        return checked_features(found, names, least=least)
+            return columns_by_name(X, names)
+        return checked_features(validate_data(self, X, reset=False, **_AS_IS), names)
 
     def name_features(self, names: Sequence[str]) -> Self:
         """Name the columns of a ranker that was fitted to an array, so that frames are then read by name.
