@@ -129,6 +129,7 @@ def _read(
     """Return features, labels, names of the features, query ids (or None) of all rows, and which rows these are."""
     one_of("dtype", dtype, get_args(DtypeName))
     file = Path(path)
+    part = None if part is None else check_part(part)
     if not file.is_file():
         raise DataError(f"{path}: {missing_file(file)}")
     asked = None if features is None else list(feature_names(features))
@@ -195,7 +196,7 @@ def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName, part: tup
     kind = "float32" if dtype == "float32" else "float64"
     first, after = 0, lines.rows
     if part is not None:
-        rank, processes = check_part(part)
+        rank, processes = part
         queries = np.array(lines.queries) if lines.queries else queries_beside(file, lines.rows)
         first, after = cuts_between_queries(queries, lines.rows, processes)[rank : rank + 2]
     count = after - first

@@ -334,16 +334,18 @@ def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Ge
 def list_batches(groups: list[IntArray], size: int, generator: np.random.Generator) -> list[IntArray]:
     """Deal whole lists, given by their rows, into batches of about `size` lists; return the rows of each batch.
 
-    Of every so many lists in their order as there are batches, each batch gets one, at random. So every batch has about
-    as many lists of each process, and lists in a batch keep their order.
+    The lists in their order, from a random one on, are cut into runs of as many lists as there are batches, and each
+    batch gets one of every run, at random; the last run may be shorter. So every batch has about as many lists of each
+    process. Lists in a batch keep their order.
 
     Examples:
         >>> groups = [np.array([0, 2]), np.array([1]), np.array([3])]
         >>> [b.tolist() for b in list_batches(groups, 2, np.random.default_rng(0))]
-        [[1, 3], [0, 2]]
+        [[0, 2, 1], [3]]
     """
     count = -(-len(groups) // size)
-    batch = np.concatenate([generator.permutation(count) for _ in range(0, len(groups), count)])[: len(groups)]
+    dealt = np.concatenate([generator.permutation(count) for _ in range(0, len(groups), count)])[: len(groups)]
+    batch = np.roll(dealt, generator.integers(len(groups)))
     order, ends = np.argsort(batch, kind="stable"), np.cumsum(np.bincount(batch, minlength=count))[:-1]
     return [np.concatenate([groups[at] for at in members]) for members in np.split(order, ends)]
 
