@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -250,3 +251,30 @@ def test_a_stopped_run_of_several_processes_ends_at_once_and_writes_its_results(
     assert [r["status"] for r in results["rows"]] == ["interrupted"]
     assert (tmp_path / "long" / "ranknet" / "checkpoint.pt").exists()
     assert np.isfinite(torch.load(tmp_path / "long" / "ranknet" / "checkpoint.pt")["best_objective"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_run_of_a_table_is_that_of_one_process(tmp_path, count):
+    """Queries in any order, weights, groups, missing values and texts; the first process alone reads and writes."""
+    generator = np.random.default_rng(0)
+    qid, kind = generator.integers(0, 30, size=400), generator.integers(0, 3, size=400)
+    X = generator.normal(size=(400, 3))
+    y = np.clip(np.round(X[:, 0] + kind + generator.normal(size=400)), 0, 3).astype(int)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.array(["x", "y", "z"])[kind], query=qid, label=y)
+    frame.loc[generator.random(400) < 0.1, "b"] = np.nan
+    frame.assign(weight=1.0 + qid % 2, group=qid // 2).to_csv(tmp_path / "t.csv", index=False)
+    config = tmp_path / "t.toml"
+    columns = "".join(f'{one} = "{one}"\n' for one in ("label", "query", "weight", "group"))
+    config.write_text(
+        f'runs_dir = "."\n[data]\npath = "t.csv"\n{columns}[surrogate]\nlosses = ["ranknet", "exponential"]\n'
+        "max_steps = 20\n[baselines]\nmethods = []\n[exact]\nenabled = false\n[tracking]\nloggers = []\n"
+    )
+    code, output = finished(torchrun(count, config, "--quiet", "name=several", f"runs_dir={tmp_path}"))
+    assert code == 0, output
+    assert output.count("run several") == 1
+    assert main(["run", str(config), "--quiet", "name=alone", f"runs_dir={tmp_path}"]) == 0
+    for method in ("ranknet", "exponential"):
+        one, other = (row(tmp_path / name, method) for name in ("several", "alone"))
+        assert one["weights"] == pytest.approx(other["weights"], rel=1e-6)
+        assert [one["status"], one["steps"], one["test"]] == [other["status"], other["steps"], other["test"]]
