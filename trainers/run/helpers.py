@@ -122,7 +122,7 @@ class Helpers:
                 if len(features):
                     dist.recv(features, 0)
             return replace(own, X=features.numpy())
-        mine = part = None if part is None else _query_by_query(part)
+        mine, part = None, None if part is None else _query_by_query(part)
         cuts = [] if part is None else cuts_between_queries(part.qid, len(part.y), self._team.size)
         for rank in reversed(range(self._team.size)):
             mine = None if part is None else part.take(slice(*cuts[rank : rank + 2]))
