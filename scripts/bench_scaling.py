@@ -79,6 +79,7 @@ def measure(request: Json) -> Json:
     memory = torch.tensor(peak() - before)
     if dist.is_initialized():
         dist.all_reduce(memory, dist.ReduceOp.MAX)
+        dist.destroy_process_group()
     return request | {
         "status": fit.stopped,
         "seconds": seconds,
