@@ -101,18 +101,18 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"{name} must hold numbers: {error}") from None
 
 
-def as_matrix(name: str, values: ArrayLike) -> NDArray[Any]:
+def as_matrix(name: str, values: ArrayLike, rows: int = 1) -> NDArray[Any]:
     """Return numbers as a 2-D array, without a copy if they are one of any type; the errors are `check_matrix`'s."""
     matrix = as_array(name, values)
     if matrix.dtype.kind not in "fiub":
         matrix = as_numbers(name, matrix)
-    check_matrix(name, matrix)
+    check_matrix(name, matrix, rows)
     return matrix
 
 
-def check_matrix(name: str, values: NDArray[Any]) -> None:
-    """Raise ValueError unless values are a 2-D array of finite numbers with at least one row and one column."""
-    if values.ndim != 2 or 0 in values.shape:
+def check_matrix(name: str, values: NDArray[Any], rows: int = 1) -> None:
+    """Raise ValueError unless values are a 2-D array of finite numbers with so many rows and a column, or more."""
+    if values.ndim != 2 or values.shape[0] < rows or values.shape[1] < 1:
         raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {values.shape}")
     for piece in pieces(len(values)):
         part = values[piece] if values.dtype.kind == "f" else np.asarray(values[piece], dtype=np.float64)

@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 from _bench import Json, Records, apart, command_line, parsed, peak, publish
 
+from ltr.data.shares import cuts_between_queries
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.rankers.scorers import LinearScorer, MLPScorer
@@ -50,7 +51,7 @@ def _data(rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(request: Json) -> Json:
-    """Return the record of one fit; in a process group all processes fit and the first returns the record."""
+    """Return the record of one fit; in a process group all processes fit, each to its rows."""
     torch.set_num_threads(request["threads"])
     if request["processes"] > 1:
         dist.init_process_group("gloo")
@@ -58,6 +59,10 @@ def measure(request: Json) -> Json:
         Fit(LinearScorer(_FEATURES), parse_loss(name), *_data(300), FitOptions(max_steps=2)).run()
     X, y = _data(request["rows"])
     qid = None if request["list"] is None else np.arange(request["rows"]) // request["list"]
+    if dist.is_initialized():
+        cuts = cuts_between_queries(qid, len(y), dist.get_world_size())
+        own = slice(*cuts[dist.get_rank() :][:2])
+        X, y, qid = X[own].copy(), y[own], None if qid is None else qid[own]
     torch.manual_seed(0)
     scorer = LinearScorer(_FEATURES) if request["scorer"] == "linear" else MLPScorer(_FEATURES)
     options = FitOptions(max_steps=request["steps"], chunk_rows=_CHUNK if request["chunked"] else None)
@@ -74,6 +79,7 @@ def measure(request: Json) -> Json:
     memory = torch.tensor(peak() - before)
     if dist.is_initialized():
         dist.all_reduce(memory, dist.ReduceOp.MAX)
+        dist.destroy_process_group()
     return request | {
         "status": fit.stopped,
         "seconds": seconds,

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from ltr.fitting import Fit, FitOptions
-from ltr.fitting.observations import item_batches, list_batches
+from ltr.fitting.observations import item_batches
+from ltr.fitting.scoring import RowDropout
 from ltr.fitting.smoothing import HingePairs, SmoothedHinge
 from ltr.losses import PairwiseHingeLoss, RankNetLoss, parse_loss
 from ltr.rankers.scorers import LinearScorer, MLPScorer
@@ -462,15 +463,6 @@ def test_the_pairs_of_a_batch_estimate_all_pairs_without_bias(n_pos, size):
     assert abs(np.mean(estimates) - mean_pair(np.arange(30))) < 4 * error
 
 
-def test_list_batches_keep_lists_whole():
-    groups = [np.array([0, 3]), np.array([1]), np.array([2, 4, 5]), np.array([6])]
-    batches = list_batches(groups, 3, np.random.default_rng(0))
-    assert len(batches) == 2
-    assert sorted(np.concatenate(batches)) == list(range(7))
-    for batch, group in itertools.product(batches, groups):
-        assert set(group) <= set(batch) or not set(group) & set(batch)
-
-
 # the smoothed hinge
 
 
@@ -497,3 +489,38 @@ def test_the_gradient_of_the_smoothed_hinge_is_right():
     multipliers = torch.from_numpy(np.random.default_rng(0).uniform(size=len(pairs.share)))
     scores = torch.from_numpy(X[:, 0].copy()).requires_grad_()
     assert torch.autograd.gradcheck(SmoothedHinge(pairs, 0.7, multipliers), scores)
+
+
+# dropout
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_dropout_of_rows_does_not_depend_on_which_rows_are_scored_together(share):
+    drop, rows = torch.nn.Dropout(share), torch.ones(500, 40, dtype=torch.float64)
+
+    def dropped(places):
+        with RowDropout((3, 4), 500, places) as dropout:
+            scores = [drop(rows[places]) for _ in range(2)]
+            dropout.begin(None)
+            assert torch.equal(drop(rows[places]), scores[0])
+        return scores
+
+    first, second = dropped(torch.arange(500))
+    kept = first > 0
+    assert not torch.equal(first, second)
+    assert float(kept.double().mean()) == pytest.approx(1 - share, abs=4 * 0.5 / 20_000**0.5)
+    torch.testing.assert_close(first[kept], torch.full_like(first[kept], 1 / (1 - share)), rtol=1e-4, atol=0)
+    some = torch.tensor([7, 3, 499, 100])
+    assert torch.equal(dropped(some)[0], first[some])
+    assert torch.equal(dropped(some)[1], second[some])
+
+
+def test_dropout_of_lists_is_that_of_their_rows_and_leaves_other_calls_alone():
+    drop, members = torch.nn.Dropout(0.5), torch.tensor([[4, 1, 2], [0, 3, 3]])
+    with RowDropout((1,), 5, torch.arange(5)) as dropout:
+        dropout.begin(None)
+        flat = drop(torch.ones(5, 8))
+        dropout.begin(members)
+        assert torch.equal(drop(torch.ones(2, 3, 8)), flat[members])
+        assert torch.equal(drop.eval()(torch.ones(2, 3, 8)), torch.ones(2, 3, 8))
+        assert drop.train()(torch.ones(6, 8)).shape == (6, 8)  # not rows: dropped by torch

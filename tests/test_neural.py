@@ -11,7 +11,6 @@ import torch
 from scipy.stats import norm, rankdata
 
 from ltr.fitting import Fit, FitOptions, Validation, held_out
-from ltr.fitting.scoring import Dropout
 from ltr.losses.parsing import LOSSES
 from ltr.metrics import normalized_rank_statistic
 from ltr.rankers import ExactRanker, Ranker, SurrogateRanker, TwoStageRanker
@@ -224,20 +223,6 @@ def test_seeds_decide_and_files_keep_everything(scorer, tmp_path):
     np.testing.assert_array_equal(loaded.predict(X, qid), scores)
     assert loaded.get_params() == one.get_params()
     assert loaded.validation_ == one.validation_
-
-
-@pytest.mark.parametrize("p", [0.1, 0.3, 0.9, 0.001])
-def test_dropout_keeps_the_mean_and_drops_its_share_of_values_and_slopes(p):
-    torch.manual_seed(0)
-    layer, values = Dropout(p), torch.ones(200, 1003, requires_grad=True)
-    dropped = layer(values)
-    dropped.sum().backward()
-    share = float((dropped == 0).double().mean())
-    assert share == pytest.approx(p, abs=1 / 512 + 4 * (p * (1 - p) / 200_600) ** 0.5)
-    assert float(dropped.detach().double().mean()) == pytest.approx(1.0, abs=0.02)
-    assert torch.equal(values.grad, dropped.detach())
-    assert not torch.equal(layer(values), dropped)
-    assert torch.equal(layer.eval()(values), values)
 
 
 @pytest.mark.parametrize("scorer", ["mlp", "attention"])

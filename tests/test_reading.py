@@ -15,7 +15,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ltr.cards import Card, CardRanker
-from ltr.data import DataError, Roles, TableError, TablePreparation, from_frame, read_raw_table, read_svmlight
+from ltr.data import (
+    DataError,
+    QueryShards,
+    Roles,
+    TableError,
+    TablePreparation,
+    from_frame,
+    read_raw_table,
+    read_svmlight,
+    read_table,
+)
 from ltr.data.columns import Column
 from ltr.data.encoding import encodings_in
 from ltr.data.kinds import kind_of
@@ -635,3 +645,91 @@ def test_cards_of_runs_list_the_rows_of_the_file(folder):
     ranked = pd.read_csv("runs/t/card/ranked.csv")
     assert [f"K{row:03}" for row in ranked.row] == ranked.key.tolist()
     assert len(ranked) == 60
+
+
+# the share of one process
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """One table in every format; its queries have 1 to 20 rows, which follow each other."""
+    path, generator = tmp_path_factory.mktemp("shares"), np.random.default_rng(0)
+    qid = np.repeat(np.arange(60) * 3 + 7, generator.integers(1, 21, size=60))
+    X, y = generator.normal(size=(len(qid), 5)).astype(np.float32), generator.integers(0, 3, size=len(qid))
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(y=y, q=qid)
+    frame.to_parquet(path / "t.parquet", row_group_size=90)
+    (path / "folder").mkdir()
+    for begin in (0, 200):
+        frame[begin : begin + 200 if begin == 0 else None].to_parquet(path / "folder" / f"{begin:03}.parquet")
+    frame.to_csv(path / "t.csv", index=False)
+    np.savez(path / "t.npz", X=X, y=y, q=qid)
+    for name, head in (("t.svm", "# rows\n\n"), ("sizes.svm", "")):
+        ids = (f"qid:{query} " if name == "t.svm" else "" for query in qid)
+        values = (" ".join(f"{j}:{value:.9g}" for j, value in enumerate(row, 1)) for row in X)
+        lines = [f"{label} {query}{row}\n" for label, query, row in zip(y, ids, values, strict=True)]
+        (path / name).write_text(head + "".join(lines))
+    (path / "sizes.svm.query").write_text("\n".join(map(str, np.unique(qid, return_counts=True)[1])))
+    return path
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 70])
+@pytest.mark.parametrize("name", ["t.parquet", "folder", "t.csv", "t.npz", "t.svm", "sizes.svm"])
+def test_the_shares_of_processes_are_the_table(tables, name, size):
+    options = {} if name.endswith("svm") else {"label": "y", "query": "q"}
+    read = read_svmlight if name.endswith("svm") else read_table
+    whole = read(tables / name, **options)
+    parts = [read(tables / name, **options, part=(rank, size)) for rank in range(size)]
+    for field in ("X", "y", "qid"):
+        assert np.array_equal(np.concatenate([getattr(part, field) for part in parts]), getattr(whole, field))
+    assert {part.feature_names for part in parts} == {whole.feature_names}
+    queries = [query for part in parts for query in np.unique(part.qid)]
+    assert len(queries) == len(set(queries)) == whole.n_queries == sum(part.n_queries for part in parts)
+    assert max(abs(part.n - whole.n / size) for part in parts) <= 20
+    assert all(re.match("Dataset.*rows", repr(part)) and part._repr_html_() for part in parts)
+
+
+def test_a_share_that_cannot_be_read_is_refused(tables):
+    for part, rule in (((2, 2), "rank in part must be below"), (3, "part must be"), ((0, 0), "number of processes")):
+        with pytest.raises(ValueError, match=rule):
+            read_table(tables / "t.parquet", label="y", query="q", part=part)
+        with pytest.raises(ValueError, match=rule):
+            read_svmlight(tables / "t.svm", part=part)
+    with pytest.raises(DataError, match="query column 'shop'"):
+        read_table(tables / "t.parquet", label="y", query="shop", part=(0, 2))
+    frame = pd.read_parquet(tables / "t.parquet")
+    frame.loc[frame.index[-1], "c"] = np.nan
+    frame.to_parquet(tables / "missing.parquet")
+    assert read_table(tables / "missing.parquet", label="y", query="q", part=(0, 2)).n > 0
+    with pytest.raises(DataError, match=r"rows \d+ to \d+\).*finite and none missing, got nan in column 'c'"):
+        read_table(tables / "missing.parquet", label="y", query="q", part=(1, 2))
+
+
+LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=60)
+
+
+@given(LENGTHS, st.integers(1, 5), st.integers(1, 7), st.integers(0, 3), st.booleans())
+@settings(max_examples=examples(40, 300), deadline=None)
+def test_query_shards_deal_every_query_once_and_rows_evenly(lengths, size, batch_size, epoch, shuffle):
+    qid = np.random.default_rng(0).permutation(np.repeat(np.arange(len(lengths)), lengths))
+    shards = [QueryShards(qid, batch_size, part=(rank, size), shuffle=shuffle, seed=1) for rank in range(size)]
+    for shard in shards:
+        shard.set_epoch(epoch)
+    batches = [list(shard) for shard in shards]
+    assert [len(one) for one in batches] == [len(shard) for shard in shards]
+    assert sorted(row for own in batches for batch in own for row in batch) == list(range(len(qid)))
+    for batch in (batch for own in batches for batch in own):
+        assert 1 <= len(set(qid[batch])) <= batch_size
+        assert set(np.flatnonzero(np.isin(qid, qid[batch]))) == set(batch)
+    counts, rows = [len(own) for own in batches], [sum(map(len, own)) for own in batches]
+    assert max(counts) - min(counts) <= 1
+    assert max(rows) - min(rows) <= 2 * max(lengths)
+
+
+def test_query_shards_need_what_they_need():
+    for options, rule in (({"batch_size": 0}, "batch_size"), ({"seed": -1}, "seed"), ({"part": (1, 1)}, "rank")):
+        with pytest.raises(ValueError, match=rule):
+            QueryShards([1, 1, 2], **options)
+    with pytest.raises(DataError, match="query ids must be integers"):
+        QueryShards([0.5, 1.0])
+    with pytest.raises(ValueError, match="epoch"):
+        QueryShards([1, 1, 2]).set_epoch(-1)

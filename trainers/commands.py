@@ -233,7 +233,7 @@ def run(arguments: argparse.Namespace) -> int:
     with together(config.surrogate.device) as helpers:
         if is_helper():
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process says when to stop
-            assist(config, helpers)
+            assist(helpers)
             return 0
         with Display(None if arguments.quiet else console) as display:
             fresh = arguments.fresh

@@ -44,7 +44,7 @@ from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
 from trainers.records import pack_labels, thinned
-from trainers.task.data import FloatArray, Part
+from trainers.task.data import FloatArray, Part, Split
 from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels, share_name
 from trainers.task.raw import not_asked, raw_columns
 
@@ -70,6 +70,10 @@ class Watch:
     def training(self, ranker: SurrogateRanker) -> Iterator[None]:
         """Return a context for the training of a surrogate."""
         yield
+
+    def shares(self, split: Split) -> tuple[Part, Part | None]:
+        """Return the rows of the training and the validation set that this process fits a surrogate to."""
+        return split.train, split.validation
 
     def wants(self, index: int, last: int | None) -> bool:
         """Return whether a step becomes a point of the curve; `last` is the last step where that is known."""
@@ -198,15 +202,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     if isinstance(ranker, SurrogateRanker):
         try:
             with quiet_surrogates(), watch.training(ranker):
-                ranker.fit(
-                    train.X,
-                    train.y,
-                    qid=train.qid,
-                    **units_of(train),
-                    **weights_of(train),
-                    validation_set=task.split.validation_set,
-                    resume=watch.resume,
-                )
+                fit_surrogate(ranker, *watch.shares(task.split), watch.resume)
         except KeyboardInterrupt:
             if ranker.fit_ is None:
                 raise
@@ -247,6 +243,13 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     weights = ranker.linear_weights
     ranker.name_features(task.split.feature_names)
     return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
+
+
+def fit_surrogate(ranker: SurrogateRanker, train: Part, validation: Part | None, resume: dict[str, Any] | None) -> None:
+    """Fit a surrogate to a training set, with a validation set and from a state where there are any."""
+    held = None if validation is None else (validation.X, validation.y, validation.qid)
+    given = {**units_of(train), **weights_of(train)}
+    ranker.fit(train.X, train.y, qid=train.qid, **given, validation_set=held, resume=resume)
 
 
 def fit_auto(

@@ -37,6 +37,7 @@ def read_data(
     features: Sequence[str] | None = None,
     cache: bool = True,
     dtype: DtypeName = "auto",
+    part: tuple[int, int] | None = None,
 ) -> Dataset:
     """Return the labelled observations of a file, in one list or by query.
 
@@ -49,6 +50,7 @@ def read_data(
         features: the features to take; all by default.
         cache: whether to cache the parsed content of a large sparse file.
         dtype: type of the features of a sparse file, as for `read_svmlight`; those of a table are as it has them.
+        part: rank of a process and number of processes, to keep the rows of that process alone: whole queries.
 
     Raises:
         DataError: a file or an option that breaks the rules of its reader.
@@ -56,11 +58,11 @@ def read_data(
     if is_table(path, format):
         if label is None:
             raise DataError(f"{path}: a table needs the name of its label column, got none")
-        return read_table(path, label=label, query=query, drop=drop, features=features)
+        return read_table(path, label=label, query=query, drop=drop, features=features, part=part)
     for name, given in (("label", label), ("query", query), ("drop", list(drop))):
         if given:
             raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {given!r}")
-    return read_svmlight(path, features=features, cache=cache, dtype=dtype)
+    return read_svmlight(path, features=features, cache=cache, dtype=dtype, part=part)
 
 
 def read_rows(

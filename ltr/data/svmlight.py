@@ -16,12 +16,13 @@ asks for it, which keeps seven digits. The parsed content of a large file is cac
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
@@ -33,6 +34,7 @@ from ltr.checks import one_of
 from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, Features, checked_features
 from ltr.data.raw_table import feature_names
+from ltr.data.shares import check_part, cuts_between_queries
 from ltr.data.table_files import is_number, queries_beside
 from ltr.files import LARGEST, SizeError, missing_file
 
@@ -40,8 +42,9 @@ FloatArray = NDArray[np.float64]
 DtypeName = Literal["auto", "float32", "float64"]
 """Types of the features of sparse text; auto is float32 where no value is rounded, else float64."""
 
-_PARSER = "svmlight-2"
+_PARSER = "svmlight-3"
 _BLOCK = 1 << 23  # bytes of a file that are parsed at a time
+_LINES = 1 << 12  # likewise of a part of a file
 _LARGEST_INDEX = 2**31 - 1
 _NAME = re.compile(r"f(0|[1-9]\d{0,9})")
 _LINE = re.compile(rb"[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+")
@@ -73,6 +76,7 @@ def read_svmlight(
     features: Sequence[str] | None = None,
     cache: bool = True,
     dtype: DtypeName = "auto",
+    part: tuple[int, int] | None = None,
 ) -> Dataset:
     r"""Return the labelled observations of a file.
 
@@ -81,6 +85,8 @@ def read_svmlight(
         features: the features to take, such as those of the training file for a test file; all by default.
         cache: whether to cache the parsed content of a large file, and to read it from the cache.
         dtype: type of the features: ``"float64"``, ``"float32"``, or ``"auto"`` for float32 where no value is rounded.
+        part: rank of a process and number of processes, to read that share of the rows: whole queries, about as many
+            rows for each. Rows of a query must follow each other. None reads all rows.
 
     Returns:
         The `Dataset`, named after the file, with queries if the file has them.
@@ -99,26 +105,31 @@ def read_svmlight(
         >>> data.y.tolist(), data.qid.tolist(), data.query_ids.tolist()
         ([2, 0, 1], [0, 0, 1], ['7', '9'])
     """
-    X, labels, names, queries = _read(path, features, cache, dtype)
+    X, labels, names, queries, rows = _read(path, features, cache, dtype, part)
     if queries is None and set(np.unique(labels)) <= {-1.0, 1.0}:
         labels = (labels > 0).astype(np.float64)
-    return Dataset(Path(path).stem, X, labels, names, queries, copy=False)
+    return Dataset(Path(path).stem, X, labels, names, queries, copy=False, rows=rows)
 
 
 def read_svmlight_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True, dtype: DtypeName = "auto"
 ) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file, whatever its labels are."""
-    X, _, names, queries = _read(path, features, cache, dtype)
+    X, _, names, queries, _ = _read(path, features, cache, dtype)
     return checked_features(X, names, str(path)), queries
 
 
 def _read(
-    path: str | os.PathLike[str], features: Sequence[str] | None, cache: bool, dtype: DtypeName
-) -> tuple[Features, FloatArray, list[str], NDArray[Any] | None]:
-    """Return features, labels, names of the features, and query ids (or None)."""
+    path: str | os.PathLike[str],
+    features: Sequence[str] | None,
+    cache: bool,
+    dtype: DtypeName,
+    part: tuple[int, int] | None = None,
+) -> tuple[Features, FloatArray, list[str], NDArray[Any] | None, slice | None]:
+    """Return features, labels, names of the features, query ids (or None) of all rows, and which rows these are."""
     one_of("dtype", dtype, get_args(DtypeName))
     file = Path(path)
+    part = None if part is None else check_part(part)
     if not file.is_file():
         raise DataError(f"{path}: {missing_file(file)}")
     asked = None if features is None else list(feature_names(features))
@@ -127,23 +138,29 @@ def _read(
     wanted = None if asked is None else [int(name[1:]) for name in asked]
     try:
         try:
-            parser = f"{_PARSER}-{dtype}"
-            parsed = cached(file, parser, lambda: _parse(file, None, dtype)) if cache else _parse(file, wanted, dtype)
+            parser = f"{_PARSER}-{dtype}" + ("" if part is None else f"-{part[0]}-of-{part[1]}")
+            parsed = (
+                cached(file, parser, lambda: _parse(file, None, dtype, part))
+                if cache
+                else _parse(file, wanted, dtype, part)
+            )
         except SizeError:  # some of the features may still be few enough
             if wanted is None:
                 raise
-            parsed = _parse(file, wanted, dtype)
+            parsed = _parse(file, wanted, dtype, part)
     except SizeError as error:
         raise DataError(f"{file}: {error}") from None
     X: Any = parsed["X"]
     own = parsed["indices"].tolist()
     if wanted is not None and own != wanted:
         X = _chosen(X, own, wanted)
-    ids, beside = parsed["queries"], queries_beside(file, len(X))
+    begin, end, count = parsed["rows"].tolist()
+    ids, beside = parsed["queries"], queries_beside(file, count)
     if len(ids) > 0 and beside is not None:
         sizes = f"{file.name}.query"
         raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {sizes} beside it")
-    return X, parsed["labels"], [f"f{index}" for index in wanted or own], ids if len(ids) > 0 else beside
+    rows = None if part is None else slice(begin, end)
+    return X, parsed["labels"], [f"f{index}" for index in wanted or own], ids if len(ids) > 0 else beside, rows
 
 
 def _chosen(X: Features, own: Sequence[int], wanted: Sequence[int]) -> Features:
@@ -156,16 +173,18 @@ def _chosen(X: Features, own: Sequence[int], wanted: Sequence[int]) -> Features:
     return chosen
 
 
-def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName) -> Arrays:
+def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName, part: tuple[int, int] | None) -> Arrays:
     """Return the content of a file, which is read piece by piece.
 
     Args:
         file: the file.
         wanted: indices of the features to take; None for all.
         dtype: as for `read_svmlight`.
+        part: likewise.
 
     Returns:
-        Labels, query ids (none where lines have none), the features X and their indices.
+        Labels, query ids of all rows (none where lines have none), the features X and their indices; the number of the
+        first of these rows, of the first one behind them, and of all rows.
 
     Raises:
         SizeError: features that would take too much memory.
@@ -175,32 +194,57 @@ def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName) -> Arrays
     lines = _scan(file)
     width = lines.last + 1 - lines.first if wanted is None else len(wanted)
     kind = "float32" if dtype == "float32" else "float64"
-    if (size := float(np.dtype(kind).itemsize) * lines.rows * width) > LARGEST:
+    first, after = 0, lines.rows
+    if part is not None:
+        rank, processes = part
+        queries = np.array(lines.queries) if lines.queries else queries_beside(file, lines.rows)
+        first, after = cuts_between_queries(queries, lines.rows, processes)[rank : rank + 2]
+    count = after - first
+    if (size := float(np.dtype(kind).itemsize) * count * width) > LARGEST:
         remedy = "take fewer of them" + (", or read them as float32" if kind == "float64" else "")
-        shape, limit = f"{lines.rows} rows of {width} features", f"the limit is {LARGEST / 1e9:g} GB"
+        shape, limit = f"{count} rows of {width} features", f"the limit is {LARGEST / 1e9:g} GB"
         raise SizeError(f"{shape} would take {size / 1e9:.1f} GB as dense {kind}, {limit}; {remedy}")
     indices = np.arange(lines.first, lines.last + 1) if wanted is None else np.array(wanted, dtype=np.int64)
     order = np.argsort(indices, kind="stable")
     ordered = indices[order]
-    X: Any = np.zeros((lines.rows, width), dtype=np.float64 if dtype == "float64" else np.float32)
-    labels, begin = np.empty(lines.rows), 0
-    with _opened(file) as text:
-        while block := text.readlines(_BLOCK):
+    X: Any = np.zeros((count, width), dtype=np.float64 if dtype == "float64" else np.float32)
+    labels, begin = np.empty(count), 0
+    with contextlib.closing(_blocks(file, None if part is None else slice(first, after))) as blocks:
+        for block in blocks:
             try:
-                part, own = load_svmlight_file(io.BytesIO(b"".join(block)), dtype=np.float64, zero_based=True)
+                sparse, own = load_svmlight_file(io.BytesIO(b"".join(block)), dtype=np.float64, zero_based=True)
             except (ValueError, OverflowError) as error:
                 raise DataError(f"{file}: {_first_mistake(file) or error}") from None
-            place = np.minimum(np.searchsorted(ordered, part.indices), len(ordered) - 1)
-            known = ordered[place] == part.indices
-            rows = begin + np.repeat(np.arange(len(own)), np.diff(part.indptr))[known]
-            values = part.data[known]
+            place = np.minimum(np.searchsorted(ordered, sparse.indices), len(ordered) - 1)
+            known = ordered[place] == sparse.indices
+            rows = begin + np.repeat(np.arange(len(own)), np.diff(sparse.indptr))[known]
+            values = sparse.data[known]
             with np.errstate(over="ignore"):  # too large for float32, which the check of the features reports
                 if dtype == "auto" and X.dtype == np.float32 and (values.astype(np.float32) != values).any():
                     X = X.astype(np.float64) if begin else np.zeros(X.shape)
                 X[rows, order[place[known]]] = values
             labels[begin : begin + len(own)] = own
             begin += len(own)
-    return {"labels": labels, "queries": np.array(lines.queries, dtype=str), "X": X, "indices": indices}
+    queries = np.array(lines.queries, dtype=str)
+    return {
+        "labels": labels,
+        "queries": queries,
+        "X": X,
+        "indices": indices,
+        "rows": np.array([first, after, lines.rows]),
+    }
+
+
+def _blocks(file: Path, rows: slice | None) -> Generator[list[bytes]]:
+    """Yield the lines of a file, or those of some rows, in blocks."""
+    if rows is None:
+        with _opened(file) as text:
+            while block := text.readlines(_BLOCK):
+                yield block
+        return
+    own = (text.rstrip() + b"\n" for _, text in itertools.islice(_observations(file), rows.start, rows.stop))
+    while block := list(itertools.islice(own, _LINES)):
+        yield block
 
 
 def _opened(file: Path) -> BinaryIO:
@@ -238,7 +282,8 @@ def _scan(file: Path) -> _Lines:
         tokens = text.split(None, 2)
         has_query = len(tokens) > 1 and tokens[1].startswith(b"qid:")
         if has_query:
-            queries.append(tokens[1][4:].decode("utf-8", errors="replace"))
+            query = tokens[1][4:].decode("utf-8", errors="replace")
+            queries.append(queries[-1] if queries and queries[-1] == query else query)  # one text for all its rows
             if not queries[-1]:
                 raise DataError(f"{file}: qid: must be followed by an id, got none in line {number}")
         if len(queries) not in (0, count):

@@ -39,6 +39,7 @@ def read_file(
     texts: Collection[str] = (),
     numbers: Collection[str] | None = None,
     is_feature: Callable[[str], bool] | None = None,
+    rows: slice | None = None,
 ) -> TableFile:
     """Read a table file.
 
@@ -52,6 +53,7 @@ def read_file(
             default those of which the file leaves no doubt.
         is_feature: whether a column of a parquet file becomes a feature; any may by default. Where all features are
             floating point numbers, `ltr.data.columns.matrix_of` then has nothing to copy.
+        rows: the rows of parquet files to read, perhaps none; all by default.
 
     Raises:
         DataError: a missing, empty or unreadable file.
@@ -65,7 +67,7 @@ def read_file(
     if suffix in TEXT_SUFFIXES:
         found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers)
     elif suffix in PARQUET:
-        found = TableFile(_read_parquet(files, is_feature))
+        found = TableFile(_read_parquet(files, is_feature, rows))
     elif suffix == ".xlsx":
         found = TableFile(_read_excel(file))
     elif suffix in BINARY_SUFFIXES:
@@ -79,7 +81,7 @@ def read_file(
         found = replace(
             found, columns={name: _without(column, reading.missing) for name, column in found.columns.items()}
         )
-    if any(len(column) == 0 for column in found.columns.values()) or not found.columns:
+    if (rows is None and any(len(column) == 0 for column in found.columns.values())) or not found.columns:
         raise DataError(f"{path}: the table has no rows")
     return found
 
@@ -217,8 +219,34 @@ def queries_beside(path: TablePath, rows: int) -> IntArray | None:
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
 
-def _read_parquet(files: Sequence[Path], is_feature: Callable[[str], bool] | None) -> dict[str, Any]:
-    """Return the columns of parquet files with the same columns, whose rows follow each other.
+def parquet_column(path: TablePath, column: str | None) -> tuple[int, Any] | None:
+    """Return the number of rows of parquet files and the cells of a column if they have it; None for other files.
+
+    Raises:
+        DataError: files that cannot be read.
+    """
+    files = files_of(path)
+    if files[0].suffix.lower() not in PARQUET:
+        return None
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet
+    except ImportError:
+        raise DataError(f"{files[0]}: reading parquet needs pyarrow; install ltr[parquet]") from None
+    file = files[0]
+    try:
+        known, found = [pyarrow.parquet.read_metadata(file) for file in files], None
+        if column is not None and column in known[0].schema.to_arrow_schema().names:
+            found = pa.concat_tables([pyarrow.parquet.read_table(file, columns=[column]) for file in files])[column]
+    except Exception as error:  # of any type, as below
+        raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
+    return sum(one.num_rows for one in known), None if found is None else found.to_pandas().to_numpy()
+
+
+def _read_parquet(
+    files: Sequence[Path], is_feature: Callable[[str], bool] | None, wanted: slice | None = None
+) -> dict[str, Any]:
+    """Return the columns of parquet files with the same columns, whose rows follow each other, or some of the rows.
 
     Features that are floating point numbers are the columns of one matrix, of float32 where all of them are, into which
     the files are read piece by piece.
@@ -246,28 +274,41 @@ def _read_parquet(files: Sequence[Path], is_feature: Callable[[str], bool] | Non
             ]
             others = [j for j in range(len(schema)) if j not in set(floats)]
             single = all(schema.field(j).type == pa.float32() for j in floats)
-            count = sum(source.metadata.num_rows for source in sources)
+            total = sum(source.metadata.num_rows for source in sources)
+            first, after = (0, total) if wanted is None else (wanted.start, wanted.stop)
+            count = after - first
             check_size(float(count) * ((4 if single else 8) * len(floats) + 8 * len(others)))
             names = {schema.field(j).name for j in floats}
-            check_size(sum(_stored(source.metadata, names) for source in sources))
+            check_size(sum(_stored(source.metadata, names) for source in sources) * count / max(total, 1))
             matrix = np.empty((count, len(floats)), dtype=np.float32 if single else np.float64)
-            begin, of_floats = 0, [schema.field(j).name for j in floats]
+            begin, of_floats, of_others = (
+                0,
+                [schema.field(j).name for j in floats],
+                [schema.field(j).name for j in others],
+            )
+            rest, size = [], 0
             for source in sources:
                 for group in range(source.num_row_groups):  # pyarrow's batches of many columns keep what they read
+                    rows = source.metadata.row_group(group).num_rows
+                    own = slice(max(first - begin, 0), min(after - begin, rows))
+                    here, begin = begin + own.start - first, begin + rows
+                    if own.start >= own.stop:
+                        continue
                     for at in range(0, len(floats), _COLUMNS):
                         some = of_floats[at : at + _COLUMNS]
                         found = source.read_row_group(group, columns=some)
-                        values = [found.column(name).to_numpy() for name in some]
-                        for rows in pieces(len(found)):
-                            here = slice(begin + rows.start, begin + rows.stop)
-                            matrix[here, at : at + len(some)] = np.array([column[rows] for column in values]).T
-                    begin += source.metadata.row_group(group).num_rows
-            rest, size = [], 0
-            for source in sources if others else []:
-                for batch in source.iter_batches(_BATCH, columns=[schema.field(j).name for j in others]):
-                    rest.append(batch.select([schema.field(j).name for j in others]))
-                    size += rest[-1].nbytes  # a text is stored once for many rows
-                    check_size(size)
+                        values = [found.column(name).to_numpy()[own] for name in some]
+                        for piece in pieces(own.stop - own.start):
+                            to = slice(here + piece.start, here + piece.stop)
+                            matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
+                    before = 0
+                    for batch in source.iter_batches(_BATCH, row_groups=[group], columns=of_others) if others else ():
+                        begins, ends = max(own.start - before, 0), min(own.stop - before, len(batch))
+                        before += len(batch)
+                        if begins < ends:
+                            rest.append(batch.select(of_others).slice(begins, ends - begins))
+                            size += rest[-1].nbytes  # a text is stored once for many rows
+                            check_size(size)
             kept = pa.schema([schema.field(j) for j in others], schema.metadata)
             frame = pa.Table.from_batches(rest, kept).to_pandas()
     except SizeError as error:

@@ -40,7 +40,8 @@ from ltr.data.forms import NumberForm
 from ltr.data.labels import labels_of
 from ltr.data.problems import Problem, TableError, unknown
 from ltr.data.raw_table import Roles, feature_names, features_of_roles
-from ltr.data.table_files import Columns, TablePath, files_of, queries_beside, read_file
+from ltr.data.shares import check_part, cuts_between_queries
+from ltr.data.table_files import Columns, TablePath, files_of, parquet_column, queries_beside, read_file
 from ltr.data.table_text import Reading
 
 FloatArray = NDArray[np.float64]
@@ -103,6 +104,7 @@ def read_table(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     separator: str | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Dataset:
     r"""Return the data set in a table file; the module docstring describes the files and their columns.
 
@@ -115,6 +117,9 @@ def read_table(
         drop: columns to leave out.
         features: the columns to take, in this order; all but label, query and drop, in the file's order, by default.
         separator: one character between the fields of a text file.
+        part: rank of a process and number of processes, to keep that share of the rows alone: whole queries, about as
+            many rows for each. Rows of a query must follow each other, and labels be whole numbers. Of parquet files
+            the other rows are not even read. None keeps all rows.
 
     Returns:
         The `Dataset`, named after the file.
@@ -134,13 +139,42 @@ def read_table(
         ('machines', ('hours',), [[10.5], [99.0]], [0, 1])
     """
     roles = Roles(label, positive, query, drop, features)
+    name = Path(path).stem if isinstance(path, str | os.PathLike) else files_of(path)[0].stem
+    if part is not None:
+        return _share(path, name, roles, Reading(separator), check_part(part))
     file = read_file(path, Reading(separator), ids=query, is_feature=roles.may_be_feature)
     columns = file.columns
     beside = queries_beside(path, len(next(iter(columns.values())))) if query is None else None
     used = (*features_of_roles(columns, roles)[0], label, query)
     problems = file.problems_of(used)
-    name = Path(path).stem if isinstance(path, str | os.PathLike) else files_of(path)[0].stem
     return dataset_of(columns, str(path), name, roles, queries=beside, problems=problems)
+
+
+def _share(path: TablePath, name: str, roles: Roles, reading: Reading, part: tuple[int, int]) -> Dataset:
+    """Return the rows of one of several processes; `part` is its rank and the number of processes."""
+    if roles.positive is not None:
+        raise DataError(f"{path}: positive is for whole tables, the labels of a part must be numbers")
+    file = None
+    if (found := parquet_column(path, roles.query)) is not None:
+        count, ids = found
+    else:
+        file = read_file(path, reading, ids=roles.query, is_feature=roles.may_be_feature)
+        count = len(next(iter(file.columns.values())))
+        ids = None if roles.query is None else ids_of(file.columns, str(path), roles.query)
+    ids = queries_beside(path, count) if roles.query is None else ids
+    rows = slice(*cuts_between_queries(ids, count, part[1])[part[0] :][:2])
+    whole = file is not None
+    if file is None:
+        file = read_file(path, reading, is_feature=roles.may_be_feature, rows=rows)
+    features, problems = features_of_roles(file.columns, roles)
+    problems += file.problems_of((*features, roles.label, roles.query))
+    if problems:
+        raise TableError(str(path), problems, given={"drop": roles.drop})
+    y, *columns = (_column(str(path), one, file.columns[one], None) for one in (str(roles.label), *features))
+    X = matrix_of(columns)
+    if whole:
+        X, y = X[rows].copy(), y[rows]
+    return Dataset(name, X, y, features, ids, copy=False, rows=rows)
 
 
 def read_table_rows(

@@ -19,13 +19,14 @@ that many rows at a time are on the device; everything else takes a few numbers 
 best step is the one with the largest statistic, and the fit ends when `FitOptions.patience` steps have brought no
 larger one.
 
-*Many processes.* Inside an initialised process group of `torch.distributed` every process makes the same fit of the
-same data, and they share the work: chunks of rows, and lists. All end with the same weights, bit for bit those of one
-process alone that uses as many threads as each of them.
+*Many processes.* Inside an initialised process group of `torch.distributed` every process gives its own rows, whole
+lists if there are lists. They make one fit of all these rows: the same steps, mini-batches and weights as one process
+that has the rows of the first process, then those of the second, and so on, but for the rounding of sums.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
@@ -41,9 +42,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.fitting.objective import Objective
-from ltr.fitting.observations import Rows, item_batches, list_batches, pieces_to_score
+from ltr.fitting.observations import Rows, check_whole_lists, item_batches, list_batches, pieces_to_score
 from ltr.fitting.options import FitOptions
-from ltr.fitting.scoring import own_randomness, score_rows
+from ltr.fitting.scoring import draws_by_torch, own_randomness, score_rows
 from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
 from ltr.fitting.validation import Validation
 from ltr.losses import PairwiseLoss, parse_loss
@@ -113,7 +114,8 @@ class Fit:
         loss: a loss of `ltr.losses` or its name, or any module that is called as ``loss(scores, labels)``, with
             ``qid=`` if there is one, and returns one number.
         X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given. Or the
-            `ltr.fitting.observations.Rows` that the scorer takes, on its device.
+            `ltr.fitting.observations.Rows` that the scorer takes, on its device, with y, qid and weight of the rows of
+            all processes.
         y: labels, (n,), at least two different ones in some list.
         options: optimizer, penalty, tolerance and so on.
         qid: integers, (n,), the list of each observation; None means that all are one list.
@@ -183,7 +185,7 @@ class Fit:
         self.options = FitOptions() if options is None else options
         _check(scorer, loss, self.options, qid)
         self.device = self.options.torch_device()
-        self._validation, self._until = validation, until
+        self._until = until
         self._objective = Objective(
             scorer,
             loss,
@@ -196,6 +198,7 @@ class Fit:
             chunk_rows=self.options.chunk_rows,
             half=self._takes_half(),
         )
+        self._validation = None if validation is None else self._joined(validation)
         self.index = 0
         self.seconds = 0.0
         self._stopped: StopReason = ""
@@ -256,20 +259,30 @@ class Fit:
         assert self._validation is not None
         return self._validation.values(self._scores_held())
 
-    def _scores_held(self) -> NDArray[np.float64]:
-        """Return the scores of the rows held out for the current parameters."""
-        assert self._validation is not None
-        rows, ids = self._validation.X, self._validation.qid
+    def _joined(self, held: Validation) -> Validation:
+        """Return rows held out as the scorer takes them, with the labels, lists and weights of all processes."""
+        rows = held.X
         if not isinstance(rows, Rows):
             dtype = self._objective.parameters[0].dtype
             rows = Rows(rows, dtype=dtype, device=self.device, resident=self.options.chunk_rows is None)
-            self._validation = dataclasses.replace(self._validation, X=rows)
-        found = np.empty(len(rows))
+            arrays: dict[str, Any] = {
+                name: rows.team.join(name, getattr(held, name)) for name in ("y", "qid", "weight")
+            }
+            held = dataclasses.replace(held, X=rows, **arrays)
+        check_whole_lists(rows, held.qid)
+        return held
+
+    def _scores_held(self) -> NDArray[np.float64]:
+        """Return the scores of the rows held out, of all processes, for the current parameters."""
+        assert self._validation is not None
+        rows, ids = self._validation.X, self._validation.qid
+        assert isinstance(rows, Rows)
+        found = np.zeros(len(rows))
         with torch.no_grad():
-            for some in pieces_to_score(self.scorer, len(rows), ids):
+            for some in pieces_to_score(self.scorer, rows.begin, rows.end, ids):
                 scores = score_rows(self.scorer, rows.take(some), None if ids is None else ids[some])
                 found[some] = scores.double().cpu().numpy()
-        return found
+        return rows.team.total(found)
 
     def load_best(self) -> None:
         """Load the best parameters so far into the scorer."""
@@ -419,7 +432,7 @@ class Fit:
     def _adam(self, start: float) -> Step:
         seed, clip = (self.options.seed, self.index), self.options.clip
         norm = torch.zeros(())
-        with own_randomness(self.device, self.scorer):
+        with own_randomness(self.device) if draws_by_torch(self.scorer) else contextlib.nullcontext():
             self.scorer.train()
             try:
                 batches = self._batches(np.random.default_rng(seed))

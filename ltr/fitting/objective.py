@@ -1,34 +1,45 @@
 """The objective of a fit: the loss of a scorer on labelled observations plus an L2 penalty.
 
-The loss of a list depends on all of its scores, so rows have no losses of their own that processes could share or that
-could be computed chunk by chunk. But scores are only one number per row. So every evaluation has three parts:
+The loss of a list depends on all of its scores, so rows have no losses of their own that could be computed chunk by
+chunk. But scores are only one number per row. So every evaluation has three parts:
 
 1. the scores, chunk by chunk;
 2. the loss of all scores and its derivative by each of them, near-linear in their number;
 3. the derivatives by the parameters, chunk by chunk, from those by the scores.
 
-Processes share the first and the last part, and of many lists the second. What they add up is cut into pieces and put
-together again in an order that does not depend on their number, so that results do not either, to the last bit.
+Each process does this for its own rows. Of many lists it computes the loss of its own; of a single list all processes
+exchange the scores and compute the same loss. The last step is one sum over processes: of the gradient and the loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ltr.fitting.observations import Labelled, Rows, Team, blocks_of, lists_in_blocks, rows_of_lists
-from ltr.fitting.scoring import score_rows, scores_lists, seed_random
+from ltr.fitting.observations import Labelled, Rows, lists_in_blocks, rows_of_lists
+from ltr.fitting.scoring import RowDropout, draws_by_torch, score_rows, scores_lists, seed_random
 from ltr.fitting.smoothing import Smoothing
 
 _CHUNK = 1 << 14  # rows per chunk unless the user asks for fewer; large enough to make the overhead of calls small
 
 IntArray = NDArray[np.int64]
 _Places = slice | IntArray
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Rows that are scored together, by their places among the rows at hand."""
+
+    places: _Places  # of this process
+    whole: tuple[int, int]  # the place of the chunk's first row of any process, and the number of its rows
+    inside: _Places  # places of this process's rows in the chunk
 
 
 @dataclass(frozen=True)
@@ -45,8 +56,9 @@ class Objective:
 
     The arguments are those of `ltr.fitting.Fit` and `ltr.fitting.FitOptions`; with `half` the scorer takes the matrix
     products of mini-batches in bfloat16. The penalty covers every trainable
-    parameter except those whose name ends in ``bias``. In a process group all processes make the same calls; they start
-    from the first one's parameters, and a call raises ConnectionError when another process has ended.
+    parameter except those whose name ends in ``bias``. In a process group all processes make the same calls, each with
+    its own rows; they start from the first one's parameters. A `Rows` comes with the labels, lists and weights of all
+    processes.
 
     Attributes:
         rows: number of observations.
@@ -76,15 +88,19 @@ class Objective:
         self.penalised = [p for name, p in trainable.items() if not name.endswith("bias")]
         self.l2, self._half = l2, half
         dtype = self.parameters[0].dtype
-        self._device, self._team = device, Team()
+        self._device, self._dropping = device, any(isinstance(m, nn.Dropout) and m.p > 0 for m in scorer.modules())
         self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None
-        self._X = X if isinstance(X, Rows) else Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
-        self.rows = len(self._X)
-        self.labelled = Labelled(
-            self.rows, y, qid, weight, dtype=dtype, device=device, chunk=self._chunk, team=self._team
-        )
-        of_rows = [self.labelled.labels, self.labelled.ids, self.labelled.weight]
-        self._team.check_same([self._X.ends, *of_rows], device)
+        if not isinstance(X, Rows):
+            X = Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
+            joined: list[Any] = [X.team.join(*given) for given in (("y", y), ("qid", qid), ("weight", weight))]
+            y, qid, weight = joined
+        self._X, self._team, self.rows = X, X.team, len(X)
+        widths = self._team.all(X.d)
+        if len(set(widths)) > 1:
+            raise ValueError(f"X must have the same columns in every process, got {widths} columns")
+        if scores_lists(scorer) and qid is None and self._team.size > 1:
+            raise ValueError("qid is required in several processes: the scorer scores a row by the list that it is in")
+        self.labelled = Labelled(X, y, qid, weight, dtype=dtype, device=device, chunk=self._chunk)
         for tensor in (*scorer.parameters(), *scorer.buffers()):
             self._team.follow(tensor.data)
         self._scored: tuple[Tensor, Tensor] | None = None
@@ -117,24 +133,31 @@ class Objective:
 
     def measure(self) -> tuple[float, float]:
         """Return objective and loss on all rows, without a gradient."""
-        value, _ = self.labelled.loss(self.loss, self.scores(), derive=False)
-        value = value.new_tensor(self._agreed(value))
+        scores = self.scores()
+        with self._team.checking():
+            value, _ = self.labelled.loss(self.loss, scores, derive=False)
+        value = value.new_tensor(self._summed(self.loss, value))
         return float(self._with_penalty(value)), float(value)
 
     def slack(self, smoothed: Smoothing) -> float:
         """Return the slack of a smoothed loss at the current scores."""
-        return self._agreed(self.labelled.loss(smoothed.slack, self.scores(), derive=False)[0])
+        return self._summed(smoothed.slack, self.labelled.loss(smoothed.slack, self.scores(), derive=False)[0])
 
     def slope(self) -> float:
         """Return the Euclidean norm of the gradient of the loss with respect to the current scores."""
-        return self._agreed(self.labelled.loss(self.loss, self.scores(), derive=True)[1].norm())
+        slopes = self.labelled.loss(self.loss, self.scores(), derive=True)[1]
+        if self.labelled.is_shared(self.loss):
+            self._team.add(slopes)
+        return self.agreed(float(slopes.norm()))
 
     def scores(self) -> Tensor:
         """Return the current scores of all rows."""
         point = self._point()
         if self._scored is None or not torch.equal(self._scored[0], point):
             with torch.no_grad():
-                self._scored = point, self._score(None, None)[0]
+                scores, _ = self._score(None, None)
+            self._team.add(scores)
+            self._scored = point, scores
         return self._scored[1]
 
     @torch.no_grad()
@@ -148,21 +171,22 @@ class Objective:
         """Return the objective, the loss, the gradient of the objective, and the scores."""
         with torch.set_grad_enabled(self._keep_graphs):
             scores, graphs = self._score(rows, seed)
+        shared = self.labelled.is_shared(loss)
+        if rows is None or not shared:
+            self._team.add(scores)
         value, slopes = self.labelled.loss(loss, scores, rows, derive=True)
         sizes = [p.numel() for p in self.parameters]
-        chunks, blocks = self._own_chunks(len(scores), rows)
-        # one column more than parameters: the loss of the first process
-        sums = scores.new_zeros(blocks, sum(sizes) + 1)
-        if self._team.rank == 0:
-            sums[0, -1] = value
-        for at, (chunk, block) in enumerate(chunks):
+        sums = scores.new_zeros(sum(sizes) + 1)  # the last one is the loss
+        if shared or self._team.rank == 0:
+            sums[-1] = value
+        for at, chunk in enumerate(self._own_chunks(rows, seed)):
             own = graphs[at] if self._keep_graphs else self._score_chunk(chunk, rows, seed)
             if own.requires_grad:
-                grads = torch.autograd.grad(own, self.parameters, slopes[chunk], allow_unused=True)
+                grads = torch.autograd.grad(own, self.parameters, slopes[chunk.places], allow_unused=True)
                 flat = [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, grads, strict=True)]
-                sums[block, :-1] += torch.cat([g.reshape(-1) for g in flat])
-        self._team.gather(sums)
-        value, parts = sums[0, -1], sums[:, :-1].sum(0).split(sizes)
+                sums[:-1] += torch.cat([g.reshape(-1) for g in flat])
+        self._team.add(sums)
+        value, parts = sums[-1], sums[:-1].split(sizes)
         penalised = {id(p) for p in self.penalised}
         gradient = [
             g.reshape(p.shape) + (self.l2 * p.detach() if id(p) in penalised else 0.0)
@@ -171,44 +195,63 @@ class Objective:
         return self._with_penalty(value), value, gradient, scores
 
     def _score(self, rows: IntArray | None, seed: tuple[int, ...] | None) -> tuple[Tensor, list[Tensor]]:
-        """Return the scores of some rows, or of all, and the graphs of this process's chunks if they are kept."""
-        scores = torch.zeros(
-            self.rows if rows is None else len(rows), dtype=self.parameters[0].dtype, device=self._device
-        )
+        """Return this process's scores of some rows, or of all, 0 for rows of others, and its graphs if they are kept.
+
+        The graphs are those of its chunks.
+        """
+        count = self.rows if rows is None else len(rows)
+        scores = torch.zeros(count, dtype=self.parameters[0].dtype, device=self._device)
         graphs = []
-        for chunk, _ in self._own_chunks(len(scores), rows)[0]:
+        for chunk in self._own_chunks(rows, seed):
             own = self._score_chunk(chunk, rows, seed)
-            scores[chunk] = own.detach()
+            scores[chunk.places] = own.detach()
             if torch.is_grad_enabled():  # small tensors that are kept among large ones would scatter free memory
                 graphs.append(own)
-        self._team.gather(scores)
         return scores, graphs
 
-    def _score_chunk(self, chunk: _Places, rows: IntArray | None, seed: tuple[int, ...] | None) -> Tensor:
-        if seed is not None:
-            begin = chunk.start if isinstance(chunk, slice) else int(chunk[0])
-            state = np.random.SeedSequence((*seed, begin)).generate_state(1, np.uint64)
-            seed_random(int(state[0] >> 1), self._device)
-        at = chunk if rows is None else rows[chunk]
+    def _score_chunk(self, chunk: _Chunk, rows: IntArray | None, seed: tuple[int, ...] | None) -> Tensor:
+        dropout = None
+        at = chunk.places if rows is None else rows[chunk.places]
         features, ids = self._X.take(at), self.labelled.ids
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._half and seed is not None):
-            scores = score_rows(self.scorer, features, None if ids is None else ids[at])
+        ids = None if ids is None else ids[at]
+        if seed is not None:
+            begin, size = chunk.whole
+            if draws_by_torch(self.scorer):
+                state = np.random.SeedSequence((*seed, begin)).generate_state(1, np.uint64)
+                seed_random(int(state[0] >> 1), self._device)
+            if self._dropping:
+                inside = torch.from_numpy(np.arange(size)[chunk.inside]).to(self._device)
+                dropout = RowDropout((*seed, begin), size, inside)
+        with (
+            torch.autocast(self._device.type, torch.bfloat16, enabled=self._half and seed is not None),
+            contextlib.nullcontext() if dropout is None else dropout,
+        ):
+            scores = score_rows(self.scorer, features, ids, dropout)
         return scores.to(features.dtype)
 
-    def _own_chunks(self, count: int, rows: IntArray | None) -> tuple[list[tuple[_Places, int]], int]:
-        """Return this process's chunks of all rows or of some, each with its block's index, and the number of blocks.
+    def _own_chunks(self, rows: IntArray | None, seed: tuple[int, ...] | None) -> Iterator[_Chunk]:
+        """Yield this process's part of the chunks of all rows or of some; those of a scorer of lists are whole lists.
 
-        The chunks of a scorer of lists are whole lists.
+        With a seed each is a part of a chunk that has rows of all processes, because the seed is that of a chunk.
         """
-        blocks: Sequence[Sequence[_Places]]
+        count, X = self.rows if rows is None else len(rows), self._X
+        begin, end = (0, count) if rows is not None or seed is not None else (X.begin, X.end)
+        chunks: Iterator[_Places]
         if scores_lists(self.scorer):
             ids = self.labelled.ids
             ids = np.zeros(count, dtype=np.int64) if ids is None else ids if rows is None else ids[rows]
-            blocks = [[members] for members, _ in lists_in_blocks(rows_of_lists(ids), self._chunk)]
+            groups = rows_of_lists(ids[begin:end]) if begin < end else []
+            chunks = (begin + members for members, _ in (lists_in_blocks(groups, self._chunk) if groups else []))
         else:
-            blocks = blocks_of(count, self._chunk)
-        own = [(chunk, at) for at, block in enumerate(blocks) if self._team.owns(at, len(blocks)) for chunk in block]
-        return own, len(blocks)
+            chunks = (slice(at, min(at + self._chunk, end)) for at in range(begin, end, self._chunk))
+        for chunk in chunks:
+            places = np.arange(chunk.start, chunk.stop) if isinstance(chunk, slice) else chunk
+            first, size = int(places[0]), len(places)
+            inside = np.flatnonzero(X.owned(places if rows is None else rows[places]))
+            if len(inside) == size:
+                yield _Chunk(chunk, (first, size), slice(0, size))
+            elif len(inside):
+                yield _Chunk(places[inside], (first, size), inside)
 
     def _with_penalty(self, value: Tensor) -> Tensor:
         penalty = sum(((p.detach() ** 2).sum() for p in self.penalised), value.new_zeros(()))
@@ -223,7 +266,10 @@ class Objective:
 
     def agreed(self, value: float) -> float:
         """Return the value that the first process of the group has."""
-        return self._team.agreed(value, self._device)
+        return self._team.agreed(value)
 
-    def _agreed(self, value: Tensor) -> float:
+    def _summed(self, loss: Callable[..., Tensor], value: Tensor) -> float:
+        """Return the loss of all lists, given this process's part of it where it is shared."""
+        if self.labelled.is_shared(loss):
+            self._team.add(value)
         return self.agreed(float(value))

@@ -1,4 +1,4 @@
-"""The observations of a fit, and the processes that share them: features, labels and lists, losses, mini-batches.
+"""The observations of a fit: features, labels and lists, losses, mini-batches, and which process has which of them.
 
 *Mini-batches* consist of items, with every class in each, or of whole lists. The mean over the positive-negative pairs
 of a batch of items estimates the mean over all pairs without bias, because each class is sampled uniformly. Losses that
@@ -7,122 +7,45 @@ are not means over pairs (the P-norm push) are estimated with a bias that vanish
 
 from __future__ import annotations
 
-import contextlib
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.checks import PIECE, as_array, as_matrix, as_numbers, pieces
-from ltr.data.dataset import checked_weights, labels_agree
+from ltr.data.dataset import checked_weights, differ_in_lists, labels_agree
 from ltr.fitting.scoring import scores_lists
 from ltr.fitting.smoothing import HuberHinge
+from ltr.fitting.team import Team
 from ltr.lists import numbered, weights_by_row
 from ltr.losses.contract import RankingLoss
 
 IntArray = NDArray[np.int64]
 BLOCKS = 16
-"""Largest number of pieces that work is cut into; more processes than that would be idle."""
-
-
-class Team:
-    """The processes of torch's default group, with the same data and the same steps; or one process alone.
-
-    Results do not depend on the number of processes, to the last bit. The group only adds up numbers that are 0 in all
-    processes but one. Methods raise ConnectionError when another process has ended.
-
-    Args:
-        alone: whether to ignore the group.
-
-    Attributes:
-        size: number of processes.
-        rank: index of this process, from 0.
-    """
-
-    def __init__(self, *, alone: bool = False) -> None:
-        together = not alone and dist.is_available() and dist.is_initialized()
-        self.size = dist.get_world_size() if together else 1
-        self.rank = dist.get_rank() if together else 0
-
-    def owns(self, block: int, blocks: int) -> bool:
-        """Return whether a block belongs to this process's share; neighbouring blocks go to the same process."""
-        return block * self.size // max(blocks, self.size) == self.rank
-
-    def gather(self, tensor: Tensor) -> None:
-        """Assemble in place a tensor of which each process has one part, and 0 in the parts of the others."""
-        if self.size > 1:
-            with others():
-                dist.all_reduce(tensor)
-
-    def follow(self, tensor: Tensor) -> None:
-        """Overwrite a tensor with that of the first process."""
-        if self.size > 1:
-            with others():
-                dist.broadcast(tensor, 0)
-
-    def agreed(self, value: float, device: torch.device) -> float:
-        """Return the value of the first process, because rounding may differ between devices."""
-        if self.size == 1:
-            return value
-        shared = torch.tensor(value, dtype=torch.float64, device=device)
-        self.follow(shared)
-        return float(shared)
-
-    def check_same(self, arrays: Sequence[NDArray[np.generic] | None], device: torch.device) -> None:
-        """Raise ValueError unless all processes have the same arrays."""
-        if self.size == 1:
-            return
-        given = [np.ascontiguousarray(array) for array in arrays if array is not None]
-        own = zlib.crc32(b"".join(repr(array.shape).encode() + array.tobytes() for array in given))
-        sums = torch.zeros(self.size, dtype=torch.int64, device=device)
-        sums[self.rank] = own
-        self.gather(sums)
-        if bool((sums != own).any()):
-            raise ValueError(
-                "X, y and qid must be the same in every process of torch's default group, because each takes all rows "
-                "and works on a share of them; got different ones"
-            )
-
-
-def blocks_of(rows: int, chunk: int) -> list[list[slice]]:
-    """Cut rows into chunks and group neighbouring chunks into at most 16 blocks, whatever the number of processes.
-
-    Examples:
-        >>> blocks_of(5, 2)
-        [[slice(0, 2, None)], [slice(2, 4, None)], [slice(4, 5, None)]]
-    """
-    chunks = [slice(begin, min(begin + chunk, rows)) for begin in range(0, rows, chunk)]
-    count = min(len(chunks), BLOCKS)
-    return [chunks[len(chunks) * at // count : len(chunks) * (at + 1) // count] for at in range(count)]
-
-
-@contextlib.contextmanager
-def others() -> Iterator[None]:
-    """Return a context for communication that raises ConnectionError when another process does not answer."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise ConnectionError(f"a process that shares the fit has ended, or cannot be reached ({error})") from error
+"""Largest number of parts in which the loss of many lists is computed, so that it needs little memory at a time."""
 
 
 class Rows:
     """Observations, (n, d), checked to be finite, in the form in which a scorer takes them.
 
+    Their number and the numbers of rows are those of all processes of a team; each process has some rows.
+
     Args:
-        X: observations, of any type of numbers.
+        X: observations of this process, of any type of numbers.
         dtype: type of the scorer's parameters.
         device: device of the scorer.
         resident: whether all rows are kept on the device in that form. Otherwise X is not copied: a memory-mapped array
             (``numpy.load(..., mmap_mode="r")``) is read from disk whenever it is needed.
         scale: what is applied to rows of float64 first, piece by piece; None for nothing.
-        chosen: numbers of the rows of X that are meant, (n,); None for all.
+        chosen: numbers of the rows of X that are meant, ascending, (n,); None for all.
+        team: the processes; None for those of torch's default group.
 
     Attributes:
-        ends: the first and the last row of X.
+        team: the processes.
+        begin, end: number of the first row of this process, and one more than that of its last row.
+        d: number of columns.
     """
 
     def __init__(
@@ -134,28 +57,43 @@ class Rows:
         resident: bool,
         scale: nn.Module | None = None,
         chosen: IntArray | None = None,
+        team: Team | None = None,
     ) -> None:
-        self._dtype, self._device, self._scale, self._chosen = dtype, device, scale, chosen
-        source = as_matrix("X", _plain(X))
+        self._dtype, self._device, self._scale = dtype, device, scale
+        self.team = Team() if team is None else team
+        with self.team.checking():
+            source = as_matrix("X", _plain(X), rows=1 if self.team.size == 1 else 0)
         self._source: NDArray[np.generic] | Tensor = source
-        self._rows = len(source) if chosen is None else len(chosen)
-        self.ends = np.concatenate([source[:1], source[-1:]])
+        self.d = source.shape[1]
+        starts = self.team.starts(len(source))
+        first, after = starts[self.team.rank], starts[self.team.rank + 1]
+        self._chosen = None
+        self._rows, self.begin, self.end = int(starts[-1]), int(first), int(after)
+        if chosen is not None:
+            self._rows = len(chosen)
+            self.begin, self.end = np.searchsorted(chosen, [first, after]).tolist()
+            self._chosen = chosen[self.begin : self.end] - first
         if resident:
-            kept = torch.empty(self._rows, source.shape[1], dtype=dtype, device=device)
-            for piece in pieces(self._rows):
+            kept = torch.empty(self.end - self.begin, self.d, dtype=dtype, device=device)
+            for piece in pieces(len(kept)):
                 kept[piece] = self._copied(piece)
             self._source = kept
 
     def __len__(self) -> int:
         return self._rows
 
+    def owned(self, rows: IntArray) -> NDArray[np.bool_]:
+        """Return which of some rows this process has."""
+        return (rows >= self.begin) & (rows < self.end)
+
     def take(self, rows: slice | NDArray[np.int64]) -> Tensor:
-        """Return some rows, on the device."""
+        """Return some rows of this process, on the device."""
+        rows = slice(rows.start - self.begin, rows.stop - self.begin) if isinstance(rows, slice) else rows - self.begin
         if isinstance(self._source, Tensor):
             return self._source[rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._device)]
         if self._scale is None:
             return self._copied(rows)
-        numbers = np.arange(self._rows)[rows] if isinstance(rows, slice) else rows
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         return torch.cat([self._copied(numbers[piece]) for piece in pieces(len(numbers))])
 
     def _copied(self, rows: slice | NDArray[np.int64]) -> Tensor:
@@ -170,8 +108,8 @@ class Rows:
 class Labelled:
     """The labels y, (n,), of one list of observations, or of the lists that qid names, and their weights if any.
 
-    The loss of many lists is a sum or a mean over them, so processes can share it: each takes some blocks of lists,
-    which have about `chunk` rows.
+    The loss of many lists is a sum or a mean over them: every process computes that of its own lists, in blocks of
+    about `chunk` rows.
 
     Weights of rows of several lists weigh the lists and the rows in each, as `ltr.lists` says. The mean over some lists
     is then ``sum of V_q L_q / (number of these lists * mean of V_q over all lists)``, which for all lists is the
@@ -188,7 +126,7 @@ class Labelled:
 
     def __init__(
         self,
-        rows: int,
+        X: Rows,
         y: ArrayLike,
         qid: ArrayLike | None,
         weight: ArrayLike | None,
@@ -196,11 +134,12 @@ class Labelled:
         dtype: torch.dtype,
         device: torch.device,
         chunk: int,
-        team: Team,
     ) -> None:
+        rows = len(X)
         self.labels = _checked_labels(y, rows)
         self.ids = None if qid is None else _checked_ids(qid, rows)
         self.groups = None if self.ids is None else rows_of_lists(self.ids)
+        check_whole_lists(X, self.ids)
         if labels_agree(self.labels, self.ids):
             if self.ids is None:
                 raise ValueError(f"y must hold both classes, got only {self.labels[0]:g}")
@@ -216,8 +155,14 @@ class Labelled:
             self._mean_weight = float(self.list_weight[np.unique(self.ids, return_index=True)[1]].mean())
             self._list_weight = torch.from_numpy(self.list_weight).to(device, dtype)
         self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
-        self._device, self._chunk, self._team = device, chunk, team
-        self._blocks = None if self.groups is None else lists_in_blocks(self.groups, chunk)
+        self._device, self._X = device, X
+        if self.groups is not None:
+            own = [members for members in self.groups if X.begin <= members[0] < X.end]
+            self._blocks = lists_in_blocks(own, chunk) if own else []
+
+    def is_shared(self, loss: Callable[..., Tensor]) -> bool:
+        """Return whether every process computes a loss on its own lists, so that it needs no other scores."""
+        return self.ids is not None and self._X.team.size > 1 and _reduction(loss) is not None
 
     def loss(
         self, loss: Callable[..., Tensor], scores: Tensor, rows: IntArray | None = None, *, derive: bool
@@ -225,35 +170,39 @@ class Labelled:
         """Return the loss of the scores of some rows, or of all, and its derivative by each score, 0 unless `derive`.
 
         The loss is called as ``loss(scores, labels)``, with ``qid=``, ``weight=`` and ``list_weight=`` if there are
-        any, and must return one number. `rows` has whole lists one after the other.
+        any, and must return one number. `rows` has whole lists. Where the loss is shared (`is_shared`), the value is
+        this process's part of it, and derivatives are 0 for the rows of others; nothing is communicated.
         """
         if not bool(torch.isfinite(scores).all()):
             # losses reject such scores; the caller decides how to handle a point out of range
             return scores.new_tensor(torch.nan), torch.full_like(scores, torch.nan)
-        reduction, blocks = _reduction(loss), self._blocks
+        reduction = _reduction(loss)
         given = {"qid": self._qid, "weight": self._weight, "list_weight": self._list_weight}
         if reduction is None:
             given = {"qid": self._qid, "weight": self._rows_weight}
         of_rows = {name: values for name, values in given.items() if values is not None}
-        y = self._y
+        y, shared = self._y, self.is_shared(loss)
         if rows is not None:
             index = torch.from_numpy(rows).to(self._device)
             y, of_rows = y[index], {name: values[index] for name, values in of_rows.items()}
-            blocks = None if self.ids is None else lists_in_blocks(rows_of_lists(self.ids[rows]), self._chunk)
-        if blocks is None or reduction is None or (len(blocks) == 1 and self._list_weight is None):
+        if self.groups is None or self.ids is None or reduction is None:
             return _one(loss, scores, y, of_rows, derive=derive)
-        lists = sum(count for _, count in blocks)
-        values, slopes = scores.new_zeros(len(blocks)), torch.zeros_like(scores)
-        for block, (members, count) in enumerate(blocks):
-            if self._team.owns(block, len(blocks)):
-                at = torch.from_numpy(members).to(self._device)
-                own = {name: one[at] for name, one in of_rows.items()}
-                value, slope = _one(loss, scores[at], y[at], own, derive=derive)
-                factor = count * self._weight_of(own) / lists if reduction == "mean" else 1.0
-                values[block], slopes[at] = factor * value, factor * slope
-        together = torch.cat([values, slopes])
-        self._team.gather(together)
-        return together[: len(blocks)].sum(), together[len(blocks) :]
+        if rows is None:
+            lists, blocks = len(self.groups), self._blocks
+        else:
+            ids, places = self.ids[rows], np.arange(len(rows))
+            lists, own = len(np.unique(ids)), self._X.owned(rows) if shared else slice(None)
+            blocks = [(places[own], len(np.unique(ids[own])))] if len(ids[own]) else []
+        if len(blocks) == 1 and not shared and self._list_weight is None:
+            return _one(loss, scores, y, of_rows, derive=derive)
+        total, slopes = scores.new_zeros(()), torch.zeros_like(scores)
+        for members, count in blocks:
+            at = torch.from_numpy(members).to(self._device)
+            part = {name: one[at] for name, one in of_rows.items()}
+            value, slope = _one(loss, scores[at], y[at], part, derive=derive)
+            factor = count * self._weight_of(part) / lists if reduction == "mean" else 1.0
+            total, slopes[at] = total + factor * value, factor * slope
+        return total, slopes
 
     def _weight_of(self, of_rows: Mapping[str, Tensor]) -> float:
         """Return the mean weight of some lists, over that of all lists."""
@@ -264,8 +213,20 @@ class Labelled:
         return float(lists.double().mean()) / self._mean_weight
 
 
+def check_whole_lists(X: Rows, ids: IntArray | None) -> None:
+    """Raise ValueError in all processes if one of them has some rows of a list and another one has others."""
+    if ids is not None and X.team.size > 1:
+        own = X.owned(np.arange(len(ids)))
+        with X.team.checking():
+            if differ_in_lists(own.astype(np.float64), ids):
+                raise ValueError(
+                    "the rows of a list must all be in one process, got some in this one and others elsewhere: sort "
+                    "the table by its query, and give every process whole queries"
+                )
+
+
 def lists_in_blocks(groups: Sequence[IntArray], chunk: int, most: int = BLOCKS) -> list[tuple[IntArray, int]]:
-    """Group lists, given by their rows, into blocks of about equal size, whatever the number of processes.
+    """Group lists, given by their rows, into blocks of about equal size.
 
     Return at most so many blocks, of `chunk` rows or more if there are enough: the rows of each, list after list, and
     its number of lists.
@@ -285,21 +246,24 @@ def lists_in_blocks(groups: Sequence[IntArray], chunk: int, most: int = BLOCKS) 
     ]
 
 
-def pieces_to_score(scorer: nn.Module, rows: int, ids: IntArray | None) -> Iterator[slice | IntArray]:
-    """Yield pieces of the rows that a scorer scores one after the other: whole lists for a scorer of lists.
+def pieces_to_score(scorer: nn.Module, begin: int, end: int, ids: IntArray | None) -> Iterator[slice | IntArray]:
+    """Yield pieces of the rows from `begin` to `end` that a scorer scores one after the other.
+
+    These are whole lists for a scorer of lists.
 
     Args:
         scorer: the scorer.
-        rows: number of rows.
-        ids: the list of each row, (n,); None means that all are one list.
+        begin: number of the first row.
+        end: one more than the number of the last row.
+        ids: the list of each row, from the first of all rows; None means that all are one list.
     """
     if not scores_lists(scorer):
-        yield from pieces(rows)
+        yield from (slice(begin + piece.start, begin + piece.stop) for piece in pieces(end - begin))
     elif ids is None:
-        yield slice(0, rows)
-    else:
-        groups = rows_of_lists(ids)
-        yield from (members for members, _ in lists_in_blocks(groups, PIECE, len(groups)))
+        yield slice(begin, end)
+    elif begin < end:
+        groups = rows_of_lists(ids[begin:end])
+        yield from (begin + members for members, _ in lists_in_blocks(groups, PIECE, len(groups)))
 
 
 def rows_of_lists(ids: IntArray) -> list[IntArray]:
@@ -368,16 +332,22 @@ def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Ge
 
 
 def list_batches(groups: list[IntArray], size: int, generator: np.random.Generator) -> list[IntArray]:
-    """Shuffle whole lists, given by their rows, into batches of about `size` lists; return the rows of each batch.
+    """Deal whole lists, given by their rows, into batches of about `size` lists; return the rows of each batch.
+
+    The lists in their order, from a random one on, are cut into runs of as many lists as there are batches, and each
+    batch gets one of every run, at random; the last run may be shorter. So every batch has about as many lists of each
+    process. Lists in a batch keep their order.
 
     Examples:
         >>> groups = [np.array([0, 2]), np.array([1]), np.array([3])]
         >>> [b.tolist() for b in list_batches(groups, 2, np.random.default_rng(0))]
-        [[3, 1], [0, 2]]
+        [[0, 2, 1], [3]]
     """
     count = -(-len(groups) // size)
-    order = generator.permutation(len(groups))
-    return [np.concatenate([groups[at] for at in order[start::count]]) for start in range(count)]
+    dealt = np.concatenate([generator.permutation(count) for _ in range(0, len(groups), count)])[: len(groups)]
+    batch = np.roll(dealt, generator.integers(len(groups)))
+    order, ends = np.argsort(batch, kind="stable"), np.cumsum(np.bincount(batch, minlength=count))[:-1]
+    return [np.concatenate([groups[at] for at in members]) for members in np.split(order, ends)]
 
 
 def _plain(values: ArrayLike) -> ArrayLike:

@@ -32,6 +32,7 @@ from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.times import checked_times
 from ltr.files import write_atomic
+from ltr.fitting.team import ALONE, Team
 from ltr.lists import numbered, split_weights
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
@@ -621,26 +622,40 @@ class Ranker(BaseEstimator):
         return RankStatistic.parse(self.statistic), self.gain, bool(self.normalize)
 
     def _training_data(
-        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, team: Team = ALONE
     ) -> tuple[Any, FloatArray, IntArray | None]:
         """Check the data of a fit and record the names and the number of the features.
+
+        Args:
+            X: features of this process.
+            y: labels of the rows of all processes of the team.
+            qid: likewise the list of each row.
+            team: processes of which each has some rows.
 
         Returns:
             Features, as float64 unless the ranker takes singles; labels, and the number of each row's list, None
             without a `qid`.
         """
         self.preparation_ = self.calibration_ = None
-        names = column_names(X)
-        given = X if names is None else columns_by_name(X, names)
-        features = validate_data(self, given, None if y is None else "no_validation", ensure_min_samples=2, **_AS_IS)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        labels, groups = labels_and_lists(y, qid, len(features))
+        least = 2 if team.size == 1 else 0
+        with team.checking():
+            names = column_names(X)
+            given = X if names is None else columns_by_name(X, names, missing=True)
+            target = None if y is None else "no_validation"
+            features = validate_data(self, given, target, ensure_min_samples=least, **_AS_IS)
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
+            features = checked_features(features, names, least=least and 1)
+        columns = team.all(names or features.shape[1])
+        if any(one != columns[0] for one in columns):
+            raise ValueError(f"X must have the same columns in every process, got {columns!s:.200}")
+        if len(set(team.all(features.dtype.str))) > 1:
+            features = doubles(features)
+        labels, groups = labels_and_lists(y, qid, int(team.starts(len(features))[-1]))
         self._by_list = groups is not None
         if labels_agree(labels, groups):
             raise ValueError("y must hold two different labels in at least one list, got none")
-        checked = checked_features(features, names)
-        return checked if self._TAKES_SINGLES else doubles(checked), labels, groups
+        return features if self._TAKES_SINGLES else doubles(features), labels, groups
 
     def _weighted_data(
         self,
@@ -650,23 +665,31 @@ class Ranker(BaseEstimator):
         sample_weight: ArrayLike | None,
         group: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        team: Team = ALONE,
     ) -> tuple[Any, FloatArray, IntArray | None, IntArray | None, IntArray | None, FloatArray | None]:
         """Check the data of a fit with groups, times and weights of rows, see `_training_data`.
 
-        A row of weight 0 is left out.
+        A row of weight 0 is left out. Each process of a team gives its own rows.
 
         Returns:
             Features, labels, the number of each row's list, that of its group and that of its moment, and the weights;
-            None where all of them are 1, so that the fit is the same as without weights, to the last bit.
+            None where all of them are 1, so that the fit is the same as without weights, to the last bit. Features are
+            those of this process, everything else is of the rows of all processes.
         """
-        features, labels, lists = self._training_data(X, y, qid)
-        groups, times = checked_groups(group, len(features), lists), checked_times(time, len(features), lists)
+        if team.size > 1:
+            y = team.join("y", y)  # type: ignore[assignment]
+            qid, group, time = team.join("qid", qid), team.join("group", group), team.join("time", time)
+            sample_weight = team.join("sample_weight", sample_weight)
+        features, labels, lists = self._training_data(X, y, qid, team)
+        n = len(labels)
+        groups, times = checked_groups(group, n, lists), checked_times(time, n, lists)
         if sample_weight is None:
             return features, labels, lists, groups, times, None
-        weights = checked_weights(sample_weight, len(features))
+        weights = checked_weights(sample_weight, n)
         if (kept := weights > 0).all():
             return features, labels, lists, groups, times, None if (weights == 1).all() else weights
-        features, labels, weights = features[kept], labels[kept], weights[kept]
+        begin, end = team.starts(len(features))[team.rank :][:2]
+        features, labels, weights = features[kept[begin:end]], labels[kept], weights[kept]
         lists, groups = (
             None if numbers is None else checked_queries(numbers[kept], len(labels))[0] for numbers in (lists, groups)
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ltr.checks import as_float, as_matrix, as_sequence, check_whole, doubles, pieces
-from ltr.fitting.scoring import Dropout
+from ltr.fitting.team import ALONE, Team
 
 __all__ = ["AttentionScorer", "Decimals", "LinearScorer", "MLPScorer", "Quantiles", "Standardize", "TwoStageScorer"]
 
@@ -293,7 +293,12 @@ class Standardize(nn.Module):
 
     @classmethod
     def fit(
-        cls, X: ArrayLike, weight: FloatArray | None = None, *, rows: NDArray[np.int64] | None = None
+        cls,
+        X: ArrayLike,
+        weight: FloatArray | None = None,
+        *,
+        rows: NDArray[np.int64] | None = None,
+        team: Team = ALONE,
     ) -> Standardize:
         """Learn the mean and the population standard deviation of each column.
 
@@ -301,11 +306,12 @@ class Standardize(nn.Module):
             X: observations, (n, d), finite.
             weight: weight of each observation, (n,), > 0; None means that all count alike.
             rows: numbers of the observations to learn from, (m,), of which `weight` has the weights; None for all.
+            team: processes of which each has some observations, and the weights and the numbers of all of them.
 
         Raises:
             ValueError: X of another shape, or not finite.
         """
-        features = as_matrix("X", X)
+        features, rows, weight = _own_rows(X, rows, weight, team)
         # in units of the largest entry neither the mean of huge nor the variance of tiny columns leaves float64
         n, d = len(features) if rows is None else len(rows), features.shape[1]
 
@@ -316,6 +322,7 @@ class Standardize(nn.Module):
         for piece in pieces(n):
             values = part(piece)
             low, high = np.minimum(low, values.min(axis=0)), np.maximum(high, values.max(axis=0))
+        low, high = np.min(team.all(low), axis=0), np.max(team.all(high), axis=0)
         size = np.maximum(np.abs(low), np.abs(high))
         unit, constant = np.where(size > 0, size, 1.0), high == low
 
@@ -326,6 +333,7 @@ class Standardize(nn.Module):
                 given = np.ones(len(values)) if weight is None else weight[piece]
                 total += (values if weight is None else values * given[:, None]).sum(axis=0)
                 count += np.broadcast_to(given[:, None], values.shape).sum(axis=0)
+            total, count = team.total(np.array([total, count]))
             return total / count
 
         own = average(lambda values: values)
@@ -375,25 +383,30 @@ class Quantiles(nn.Module):
         self.register_buffer("values", torch.zeros(self.d, knots, dtype=torch.float64))
 
     @classmethod
-    def fit(cls, X: ArrayLike, knots: int = _KNOTS, *, rows: NDArray[np.int64] | None = None) -> Quantiles:
+    def fit(
+        cls, X: ArrayLike, knots: int = _KNOTS, *, rows: NDArray[np.int64] | None = None, team: Team = ALONE
+    ) -> Quantiles:
         """Learn the places of the values of each column.
 
         Args:
             X: observations, (n, d), finite.
             knots: as above.
             rows: numbers of the observations to learn from, (m,); None for all.
+            team: processes of which each has some observations; each works on some columns.
 
         Raises:
             ValueError: X of another shape, or not finite.
         """
         from scipy.special import ndtri
 
-        features = as_matrix("X", X)
+        features, rows, _ = _own_rows(X, rows, None, team)
         quantiles = cls(features.shape[1], knots)
         chosen = slice(None) if rows is None else rows
         for j, (own, placed) in enumerate(zip(quantiles.knots, quantiles.values, strict=True)):
             if j % _COLUMNS == 0:  # a few columns at a time, because reading one takes as long
-                some = np.ascontiguousarray(features[:, j : j + _COLUMNS][chosen].T)
+                some = team.columns(np.ascontiguousarray(features[:, j : j + _COLUMNS][chosen].T))
+            if j % team.size != team.rank:
+                continue
             ordered = np.sort(some[j % _COLUMNS])
             ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered))
             values, counts = doubles(ordered[ends - 1]), np.diff(ends, prepend=0)
@@ -405,6 +418,8 @@ class Quantiles(nn.Module):
             kept = np.unique([0, *kept])[-knots:] if len(values) > knots else np.arange(len(values))
             own.copy_(_padded(values[kept], knots))
             placed.copy_(_padded(normal[kept], knots))
+        for found in (quantiles.knots, quantiles.values):  # 0 in the columns of others
+            found.copy_(torch.from_numpy(team.total(found.numpy())))
         return quantiles
 
     def forward(self, features: Tensor) -> Tensor:
@@ -424,6 +439,18 @@ class Quantiles(nn.Module):
         return f"d={self.d}, knots={self.knots.shape[-1]}"
 
 
+def _own_rows(
+    X: ArrayLike, rows: NDArray[np.int64] | None, weight: FloatArray | None, team: Team
+) -> tuple[NDArray[Any], NDArray[np.int64] | None, FloatArray | None]:
+    """Return the observations of this process, the numbers of those to learn from among them, and their weights."""
+    features = as_matrix("X", X, rows=1 if team.size == 1 else 0)
+    if team.size == 1:
+        return features, rows, weight
+    ends = team.starts(len(features))[team.rank :][:2]
+    begin, end = ends if rows is None else np.searchsorted(rows, ends)
+    return features, None if rows is None else rows[begin:end] - ends[0], None if weight is None else weight[begin:end]
+
+
 def _padded(values: NDArray[np.float64], size: int) -> Tensor:
     """Return values with the last one repeated up to a size."""
     return torch.from_numpy(np.concatenate([values, np.full(size - len(values), values[-1])]))
@@ -433,7 +460,7 @@ def _dropouts(share: float) -> list[nn.Module]:
     """Return a layer that drops a share of values, or none for 0."""
     if not 0 <= as_float(share) < 1:
         raise ValueError(f"dropout must be in [0, 1), got {share!r}")
-    return [Dropout(share)] if share > 0 else []
+    return [nn.Dropout(share)] if share > 0 else []
 
 
 def _width(name: str, value: int) -> int:

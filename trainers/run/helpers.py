@@ -2,10 +2,11 @@
 
     torchrun --standalone --nproc-per-node 4 -m trainers run config.toml
 
-The first process does everything that a single process does: it writes the run folder, shows and logs, fits the
-baselines and runs the exact stage. A helper loads the data and waits for the next surrogate and its checkpoint; then
-all processes make the same `ltr.fitting.Fit`. The helpers end when no surrogate is left. A helper whose first process
-has ended ends without a message: torchrun reports what happened.
+The first process does everything that a single process does: it reads the data, writes the run folder, shows and logs,
+fits the baselines and runs the exact stage. A helper reads no files. It gets its share of the training set, whole
+queries, and then waits for the next surrogate and its checkpoint; all processes fit it together (`ltr.fitting.Fit`).
+The helpers end when no surrogate is left. A helper whose first process has ended ends without a message: torchrun
+reports what happened.
 """
 
 from __future__ import annotations
@@ -14,20 +15,24 @@ import contextlib
 import datetime
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
+from ltr.data.shares import cuts_between_queries
 from ltr.fitting import FitOptions
-from ltr.fitting.observations import Team, others
+from ltr.fitting.team import ALONE, Team, others
+from ltr.lists import numbered
 from ltr.training import DeviceName
 from trainers.config import Config
-from trainers.methods import first_stage_ranker, quiet_surrogates, units_of, weights_of
-from trainers.task.data import split_of
+from trainers.methods import first_stage_ranker, fit_surrogate, quiet_surrogates
+from trainers.task.data import Part, Split
 
-Job = tuple[str, dict[str, Any] | None]
-"""A loss to train on, and the checkpoint to start from."""
+Job = tuple[Config, str, dict[str, Any] | None]
+"""The options of a run, a loss to train on, and the checkpoint to start from."""
 
 # how long helpers wait for the first process, which may solve for an optimum; that it has died they see at once
 _PATIENCE = datetime.timedelta(days=7)
@@ -41,13 +46,14 @@ class Helpers:
     """The other processes of a run, as each of them sees them; in a single process its methods do next to nothing."""
 
     def __init__(self, team: Team | None = None) -> None:
-        self._team = Team(alone=True) if team is None else team
+        self._team = ALONE if team is None else team
         self._busy = False
+        self._own: tuple[Part, Part | None] | None = None
 
     @contextlib.contextmanager
-    def training(self, name: str, state: dict[str, Any] | None) -> Iterator[None]:
-        """Return a context in which helpers train on a loss like the first process, until the same step."""
-        self.tell((name, state))
+    def training(self, job: Job) -> Iterator[None]:
+        """Return a context in which helpers train on a loss with the first process, until the same step."""
+        self.tell(job)
         self._busy = True
         try:
             yield
@@ -66,7 +72,7 @@ class Helpers:
             Stopped: in all processes.
             ConnectionError: another process has ended.
         """
-        if self._team.agreed(float(stop), torch.device("cpu")):
+        if self._team.agreed(float(stop)):
             raise Stopped
 
     def release(self) -> None:
@@ -75,7 +81,7 @@ class Helpers:
             if self._team.rank == 0 and not self._busy:
                 with contextlib.suppress(ConnectionError):
                     self.tell(None)
-            self._team = Team(alone=True)
+            self._team = ALONE
             dist.destroy_process_group()
 
     def tell(self, job: Job | None) -> Job | None:
@@ -87,26 +93,66 @@ class Helpers:
             dist.broadcast_object_list(box, 0, device=torch.device("cpu"))
         return box[0]
 
+    def shares(self, split: Split | None) -> tuple[Part, Part | None]:
+        """Return this process's rows of the training set and of the validation set, which the first process sends.
 
-def assist(config: Config, helpers: Helpers) -> None:
+        Args:
+            split: the data of the first process; None in a helper.
+        """
+        if self._team.size == 1:
+            assert split is not None
+            return split.train, split.validation
+        if self._own is None:
+            sets = (None, None) if split is None else (split.train, split.validation)
+            train, validation = (self._share(part) for part in sets)
+            assert train is not None
+            self._own = train, validation
+        return self._own
+
+    def _share(self, part: Part | None) -> Part | None:
+        """Return this process's rows of a set, which only the first process has."""
+        if self._team.rank > 0:
+            box: list[Any] = [None]
+            with others():
+                dist.recv_object_list(box, 0, device=torch.device("cpu"))
+                if box[0] is None:
+                    return None
+                own, shape, dtype = box[0]
+                features = torch.empty(shape, dtype=dtype)
+                if len(features):
+                    dist.recv(features, 0)
+            return replace(own, X=features.numpy())
+        mine, part = None, None if part is None else _query_by_query(part)
+        cuts = [] if part is None else cuts_between_queries(part.qid, len(part.y), self._team.size)
+        for rank in reversed(range(self._team.size)):
+            mine = None if part is None else part.take(slice(*cuts[rank : rank + 2]))
+            if rank > 0:
+                features = torch.empty(0) if mine is None else torch.from_numpy(np.ascontiguousarray(mine.X))
+                given = None if mine is None else (replace(mine, X=mine.X[:0]), features.shape, features.dtype)
+                with others():
+                    dist.send_object_list([given], rank, device=torch.device("cpu"))
+                    if len(features):
+                        dist.send(features, rank)
+        return mine
+
+
+def _query_by_query(part: Part) -> Part:
+    """Return the rows of a set with those of a query one after the other, in the order of the queries' first rows."""
+    if part.qid is None or np.count_nonzero(np.diff(part.qid)) == part.n_queries - 1:
+        return part
+    return part.take(np.argsort(numbered(torch.from_numpy(part.qid)).numpy(), kind="stable"))
+
+
+def assist(helpers: Helpers) -> None:
     """Train as a helper on what the first process trains on, until that needs no help any more."""
-    split = split_of(config.data, config.seed)
-    train = split.train
     with contextlib.suppress(ConnectionError):
         while (job := helpers.tell(None)) is not None:
-            method, state = job
+            config, method, state = job
+            train, validation = helpers.shares(None)
             ranker = first_stage_ranker(config, method, lambda step, ranker: helpers.check(False))
             # the first process meets the same errors and reports them
             with quiet_surrogates(), contextlib.suppress(Stopped, FloatingPointError, ValueError):
-                ranker.fit(
-                    train.X,
-                    train.y,
-                    qid=train.qid,
-                    **units_of(train),
-                    **weights_of(train),
-                    validation_set=split.validation_set,
-                    resume=state,
-                )
+                fit_surrogate(ranker, train, validation, state)
 
 
 def is_helper() -> bool:

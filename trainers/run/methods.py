@@ -37,6 +37,7 @@ from trainers.run.helpers import Helpers
 from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number
+from trainers.task.data import Part, Split
 from trainers.task.measures import Scores, Task, by_tag
 from trainers.task.raw import raw_columns, raw_texts
 
@@ -228,7 +229,7 @@ class _RunWatch(Watch):
     @contextlib.contextmanager
     def training(self, ranker: SurrogateRanker) -> Iterator[None]:
         try:
-            with self._context.helpers.training(self._method, self.resume):
+            with self._context.helpers.training((self._context.config, self._method, self.resume)):
                 yield
         except ConnectionError as error:
             if ranker.fit_ is None:
@@ -238,6 +239,9 @@ class _RunWatch(Watch):
                 raise KeyboardInterrupt from None
             done = f"training on {self._method} ended after step {ranker.fit_.index}, which is kept"
             raise RunError(f"surrogate: {done}: {error}") from error
+
+    def shares(self, split: Split) -> tuple[Part, Part | None]:
+        return self._context.helpers.shares(split)
 
     def doing(self, what: str) -> None:
         self._context.display.doing(what)

@@ -71,9 +71,9 @@ class Part:
     )
     times: Times | None = None  # moment of each row; None without times
 
-    def take(self, rows: NDArray[Any]) -> Part:
-        """Return the part of some rows, by number or by a mask."""
-        arrays = (self.qid, self.weight, self.own_weight, self.group)
+    def take(self, rows: NDArray[Any] | slice) -> Part:
+        """Return the part of some rows, by number, by a mask or by a slice."""
+        arrays: tuple[Any, ...] = (self.qid, self.weight, self.own_weight, self.group)
         qid, weight, own, group = (None if array is None else array[rows] for array in arrays)
         times = None if self.times is None else self.times.take(rows)
         numbers = self.rows[rows] if len(self.rows) else self.rows
@@ -113,12 +113,6 @@ class Split:
     def parts(self) -> tuple[tuple[str, Part], tuple[str, Part]]:
         """Both sets with their names, ``train`` and ``test``."""
         return ("train", self.train), ("test", self.test)
-
-    @property
-    def validation_set(self) -> tuple[Features, IntArray, IntArray | None] | None:
-        """The validation set as `SurrogateRanker.fit` takes it."""
-        part = self.validation
-        return None if part is None else (part.X, part.y, part.qid)
 
     @property
     def by_query(self) -> bool:
