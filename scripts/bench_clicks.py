@@ -35,7 +35,7 @@ _LINEAR, _BOOSTED = (
         "xgboost, unbiased",
     ),
 )
-_SETTINGS = [{"bias": bias, "queries": queries} for bias in (1, 2) for queries in (300, 1000, 3000)]
+_SETTINGS = [{"bias": bias, "queries": queries} for bias in (1, 2) for queries in (300, 3000)]
 _SEEDS, _ROWS = 10, 10
 
 FloatArray = NDArray[np.float64]

@@ -190,7 +190,7 @@ def test_queries_are_compared_by_their_mean_shares(tmp_path):
     )
     assert main(["run", str(tmp_path / "search.toml"), f"runs_dir={tmp_path}", "-q"]) == 0
     made = build_board([str(tmp_path / "search")], folder=tmp_path / "b")
-    assert "ndcg while training, test set" in charts(made.folder)["grouped: run search"]
+    assert "ndcg@10 while training, test set" in charts(made.folder)["grouped: run search"]
     assert not [tag for tag in curves(made.folder / "grouped" / "ranknet") if "precision" in tag]
 
 

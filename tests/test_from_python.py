@@ -135,7 +135,7 @@ def test_a_frame_of_any_library(frame, library):
 def test_frames_of_two_sets_by_query(frame):
     train = frame.assign(visit=np.repeat([f"visit {at}" for at in range(6)], 10))
     results = ltr.experiment(ONE, data=train, test=train.iloc[:20], label="ill", query="visit")
-    assert results.statistics[0] == "ndcg"
+    assert results.statistics[0] == "ndcg@10"
     assert results.ranked["query"].value_counts().to_dict() == {"visit 0": 10, "visit 1": 10}
     assert results.ranked["position"].max() == 10
 

@@ -183,7 +183,7 @@ def _following(search: Search, split: Split) -> Search:
     """Return the search with the defaults that suit the labels, where the config leaves them out."""
     suited = follow_labels(search.config, split.labels)
     changed = {
-        key: list(value)
+        key: list(value) if isinstance(value, tuple) else value
         for key, value in flat(suited.model_dump()).items()
         if value != flat(search.config.model_dump())[key]
     }
