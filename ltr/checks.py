@@ -113,7 +113,8 @@ def as_matrix(name: str, values: ArrayLike, rows: int = 1) -> NDArray[Any]:
 def check_matrix(name: str, values: NDArray[Any], rows: int = 1) -> None:
     """Raise ValueError unless values are a 2-D array of finite numbers with so many rows and a column, or more."""
     if values.ndim != 2 or values.shape[0] < rows or values.shape[1] < 1:
-        raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {values.shape}")
+        least = "one row and one column" if rows else "one column"
+        raise ValueError(f"{name} must be 2-D with at least {least}, got shape {values.shape}")
     for piece in pieces(len(values)):
         part = values[piece] if values.dtype.kind == "f" else np.asarray(values[piece], dtype=np.float64)
         if not np.isfinite(part).all():

@@ -28,6 +28,8 @@ from scipy import optimize, sparse
 from scipy.sparse import csgraph
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from ltr.checks import as_array, check_number, check_whole, one_of
 
@@ -206,14 +208,14 @@ def fit_with_position_bias(
     Scores come from fits to other queries, because a ranker that has seen a click scores the row by it. Rounds end when
     no propensity changes by more than one in a hundred.
 
-    What is needed is that rows of the same score are about as relevant wherever they were shown: the features must hold
-    what the list was ordered by, as far as that tells relevance, and lists must not all have been ordered by this
-    ranker's own score.
+    What is needed is that rows of the same score are about as relevant wherever they were shown. If the lists were
+    ordered by something relevant that the ranker does not have, the estimate is wrong, and its intervals do not show
+    it: rows of the same score were then more relevant at the top. Fits that reach `rounds` end without settling.
 
     Args:
         ranker: an estimator with ``fit(X, y, qid, sample_weight=...)`` and ``predict(X)``; a copy of it is fitted. Its
             loss has to count weights, see `docs/clicks.md`: ``SurrogateRanker("ranknet(pairs=sum)")``.
-        X: features, (rows, d).
+        X: features, an array or a frame, (rows, d).
         clicked: whether each row was clicked, (rows,).
         qid: list in which each row was shown, (rows,).
         position: position at which it was shown there, from 1, (rows,).
@@ -224,7 +226,8 @@ def fit_with_position_bias(
         largest: as that of `PositionBias.weights`.
 
     Returns:
-        The ranker, fitted to all rows, and the position bias.
+        The ranker, fitted to all rows, and the position bias. Its `items` are groups of rows of similar score, and its
+        intervals do not cover differences of relevance within a group.
 
     Raises:
         ValueError: what `estimate_position_bias` and the ranker's `fit` raise, and numbers below their bounds.
@@ -240,10 +243,11 @@ def fit_with_position_bias(
     """
     for name, value, least in (("rounds", rounds, 1), ("bins", bins, 2), ("folds", folds, 2)):
         check_whole(name, value, least)
-    places, clicks, features = _positions(position), _clicks(clicked), np.asarray(X)
+    places, clicks = _positions(position), _clicks(clicked)
     lists = pd.factorize(_column("qid", qid))[0]
-    if not len(features) == len(clicks) == len(lists) == len(places) > 0:
-        sizes = f"{len(features)}, {len(clicks)}, {len(lists)} and {len(places)}"
+    count = _num_samples(X)
+    if not count == len(clicks) == len(lists) == len(places) > 0:
+        sizes = f"{count}, {len(clicks)}, {len(lists)} and {len(places)}"
         raise ValueError(f"X, clicked, qid and position must have one value per row, and at least one row, got {sizes}")
     if (lists < 0).any():
         raise ValueError(f"qid must name the list of each row, got no name in row {int(np.argmax(lists < 0))}")
@@ -253,17 +257,24 @@ def fit_with_position_bias(
 
     def fitted(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Any:  # noqa: ANN401
         own = clone(ranker, safe=False)
-        return own.fit(features[rows], clicks[rows], lists[rows], sample_weight=weights[rows])
+        return own.fit(_safe_indexing(X, rows), clicks[rows], lists[rows], sample_weight=weights[rows])
 
-    parts = list(GroupKFold(folds).split(features, groups=lists))
+    parts = list(GroupKFold(folds).split(places, groups=lists))
     weights, group = np.ones(len(clicks)), np.empty(len(clicks), dtype=np.int64)
     bias: PositionBias | None = None
     for _ in range(rounds):
         for number, (seen, held) in enumerate(parts):
-            scores = np.asarray(fitted(seen, weights).predict(features[held]))
+            scores = np.asarray(fitted(seen, weights).predict(_safe_indexing(X, held)))
             edges = np.quantile(scores, np.arange(1, bins) / bins)
             group[held] = number * bins + np.searchsorted(edges, scores)
-        before, bias = bias, estimate_position_bias(group, places, clicks, shape=shape)
+        before = bias
+        try:
+            bias = estimate_position_bias(group, places, clicks, shape=shape)
+        except ValueError as error:
+            raise ValueError(
+                "position must vary among clicked rows of similar score: take fewer bins, more rows, or lists that "
+                f"were ordered in several ways ({error})"
+            ) from None
         weights = bias.weights(places, clicks, largest=largest)
         if before is not None and np.allclose(bias.propensity, before.propensity, rtol=_SETTLED, atol=0):
             break

@@ -105,6 +105,9 @@ def _tensor(name: str, values: ArrayLike, device: torch.device | None) -> Tensor
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > np.dtype(np.float64).itemsize:
         got = type(values).__name__ if array.ndim == 0 else f"{type(values).__name__} of {array.dtype}"
         raise TypeError(f"{name} must be a tensor, or real numbers as an array or a list, got {got}")
+    whole = name == "scores" and array.dtype.kind in "iu" and array.size
+    if whole and max(-int(array.min()), int(array.max())) > 2**53:
+        raise ValueError("scores must be at most 2**53 where they are whole numbers, which float64 holds exactly")
     kind = np.float64 if name == "scores" and array.dtype.kind != "f" else array.dtype.newbyteorder("=")
     # torch has no tensors on memory that runs backwards or may not be written
     return torch.from_numpy(np.require(array, kind, ["C", "W"])).to(device)

@@ -6,9 +6,9 @@ is a similarity of the two embeddings. Trainers of both call a loss with a batch
 `ltr.losses`, given as an object or by name. None of the libraries is imported before it is used.
 
 *Labels* have one entry per candidate: relevance, clicks, or the scores of a teacher, from which ``margin_mse``, ``kl``
-and every other loss learns that compares labels (`ltr.losses.RankingLoss.signed`). One entry less are the teacher's
-margins: its score of the first candidate less that of each other one. Without labels the first candidate is relevant
-and the others are not.
+and every other loss learns that compares labels (`ltr.losses.RankingLoss.signed`). With one label fewer than
+candidates, labels are margins: the teacher's score of the first candidate minus that of each other candidate. Without
+labels the first candidate is relevant and the others are not.
 
 *Mini-batches.* The activations of an encoder take memory in proportion to the number of texts, long lists and large
 batches therefore more than there is. With `mini_batch_size`, texts are encoded that many at a time, and nothing is kept
@@ -48,6 +48,7 @@ def in_pieces(encode: Callable[[Any], Tensor], pieces: Iterable[Any]) -> Tensor:
 
     Args:
         encode: returns the rows of a piece, (rows, ...); must not depend on what changes before the gradient is taken.
+            Random numbers are repeated on the CPU and on the devices that the tensors of a piece are on.
         pieces: inputs of `encode`, at least one.
 
     Examples:
@@ -72,17 +73,18 @@ def in_batch(
     The documents of other queries have label 0. With `ltr.losses.SoftmaxLoss` this is the softmax with in-batch
     negatives, also known as multiple negatives ranking or InfoNCE.
 
-    A batch draws popular documents more often. Less the logarithm of its sampling probability, the score of a document
-    is as if all were drawn alike (the logQ correction). The gradient of the softmax is that of the weights 1 / q.
+    Popular documents are in more batches. Subtracting the logarithm of a document's sampling probability from its score
+    corrects for that (the logQ correction): the gradient of the softmax is that of the weights 1 / q.
 
     Source: Yi et al., *Sampling-Bias-Corrected Neural Modeling for Large Corpus Item Recommendations* (2019).
 
     Args:
         queries: embeddings, (queries, d); scores are inner products.
         documents: embeddings of the documents of each query, (queries, documents, d).
-        labels: relevance of a query's own documents, (queries, documents); None for 1 for the first and 0 for others.
+        labels: relevance of a query's own documents, 0 or more, (queries, documents); None for 1 for the first and 0
+            for others.
         log_q: logarithm of each document's sampling probability, up to a constant, (queries, documents).
-        ids: what tells documents apart, (queries, documents). Documents of other queries that a query has itself are
+        ids: id of each document, integers, (queries, documents). Documents of other queries that a query has itself are
             masked; without it, they count as irrelevant.
 
     Returns:
@@ -124,7 +126,7 @@ class CrossEncoderLoss(nn.Module):
     """A loss for ``CrossEncoderTrainer`` of sentence-transformers 6.
 
     The columns of the data set are the query and its candidates: either one column with a list of texts, of any length,
-    or one column per candidate. Labels are as the top of `ltr.text` says, a list per query.
+    or one column per candidate. The top of `ltr.text` describes labels, a list per query.
 
     Args:
         model: a ``CrossEncoder`` with one output.
@@ -159,9 +161,7 @@ class CrossEncoderLoss(nn.Module):
         lists = columns[0] if of_lists else list(zip(*columns, strict=True))
         pairs = [(query, text) for query, texts in zip(queries, lists, strict=True) for text in texts]
         step = self.mini_batch_size or len(pairs)
-        tokens = (
-            self.model.preprocess(pairs[at : at + step], prompt=prompt, task=task) for at in range(0, len(pairs), step)
-        )
+        tokens = (self._tokens(pairs[at : at + step], prompt, task) for at in range(0, len(pairs), step))
         sizes = [len(texts) for texts in lists]
         _check_several(max(sizes))
         scores = in_pieces(self._scores, tokens) if self.mini_batch_size else self._scores(next(tokens))
@@ -173,9 +173,12 @@ class CrossEncoderLoss(nn.Module):
         value: Tensor = self.loss(scores, relevance, qid=qid)
         return value
 
+    def _tokens(self, pairs: Sequence[Any], prompt: str | None, task: str | None) -> Features:
+        """Return the tokens of pairs on the model's device, whose random numbers `in_pieces` then repeats."""
+        found = self.model.preprocess(pairs, prompt=prompt, task=task)
+        return {name: x.to(self.model.device) if isinstance(x, Tensor) else x for name, x in found.items()}
+
     def _scores(self, tokens: Features) -> Tensor:
-        device = self.model.device
-        tokens = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in tokens.items()}
         scores: Tensor = self.model(tokens)["scores"].view(-1)
         return scores
 
@@ -188,7 +191,7 @@ class BiEncoderLoss(nn.Module):
     """A loss for ``SentenceTransformerTrainer`` of sentence-transformers 6.
 
     The columns of the data set are the query and its candidates, one column per candidate, such as the positive and one
-    or more negatives. Labels are as the top of `ltr.text` says. A score is ``scale`` times the similarity of query and
+    or more negatives. The top of `ltr.text` describes labels. A score is ``scale`` times the similarity of query and
     candidate: cosines lie between -1 and 1, and losses need a larger range.
 
     Args:
@@ -241,6 +244,12 @@ class BiEncoderLoss(nn.Module):
         if self.log_q and labels is None:
             raise ValueError("log_q must be False without a label column, which would hold the logarithms")
         given = None if labels is None else labels.reshape(len(queries), -1)
+        taught = given is not None and (given.shape[-1] != shape[1] or bool((given < 0).any()))
+        if taught and self.in_batch and not self.log_q:
+            raise ValueError(
+                "in_batch must be False with a teacher's scores or margins: it has none for the candidates of other"
+                " queries, which get label 0"
+            )
         relevance = _labels(None if self.log_q else given, shape[1]).to(queries.device).expand(shape)
         if not self.in_batch:
             _check_several(shape[1], ", or set in_batch=True")
@@ -311,12 +320,12 @@ def _labels(given: Tensor | None, size: int) -> Tensor:
     """Return the labels of candidates, the last axis: those given, or the scores of a teacher whose margins are."""
     if given is None:
         return torch.eye(1, size)[0]
-    if given.shape[-1] == size - 1:
-        return F.pad(-1.0 * given, (1, 0))
+    if given.shape[-1] == size - 1 and given.is_floating_point():
+        return F.pad(-given, (1, 0))
     if given.shape[-1] != size:
         raise ValueError(
             f"labels must be {size} per query, one per candidate, or {size - 1} margins of the first candidate over the"
-            f" others, got {given.shape[-1]}"
+            f" others, of a floating point type, got {given.shape[-1]}"
         )
     return given
 
@@ -328,7 +337,7 @@ def _split(features: Features, size: int) -> Iterator[Features]:
     rows = len(features["attention_mask"])
     by_row = {name for name, x in features.items() if isinstance(x, Tensor) and x.ndim and len(x) == rows}
     for name, x in features.items():
-        if isinstance(x, Tensor) and x.ndim and name not in by_row and len(x) > 1:
+        if (isinstance(x, list | tuple) or (isinstance(x, Tensor) and x.ndim)) and name not in by_row and len(x) > 1:
             raise ValueError(
                 f"mini_batch_size must be None for features without a row per text, got {len(x)} rows of {name!r} for"
                 f" {rows} texts"

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from _bench import Json, Records, apart, command_line, parsed, peak, publish
 
-from ltr.data.shares import cuts_between_queries
+from ltr.data.shares import rows_of_part
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.rankers.scorers import LinearScorer, MLPScorer
@@ -60,8 +60,7 @@ def measure(request: Json) -> Json:
     X, y = _data(request["rows"])
     qid = None if request["list"] is None else np.arange(request["rows"]) // request["list"]
     if dist.is_initialized():
-        cuts = cuts_between_queries(qid, len(y), dist.get_world_size())
-        own = slice(*cuts[dist.get_rank() :][:2])
+        own = slice(*rows_of_part(qid, len(y), (dist.get_rank(), dist.get_world_size())))
         X, y, qid = X[own].copy(), y[own], None if qid is None else qid[own]
     torch.manual_seed(0)
     scorer = LinearScorer(_FEATURES) if request["scorer"] == "linear" else MLPScorer(_FEATURES)

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from ltr.fitting import Fit, FitOptions
 from ltr.fitting.validation import Validation
 from ltr.losses import LambdaLoss, parse_loss
-from ltr.rankers import SurrogateRanker
+from ltr.rankers import AutoRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.scorers import LinearScorer, MLPScorer
 
 # name: loss, scorer, options, whether there are lists, rows of a chunk where the user sets none
@@ -205,6 +205,8 @@ def refused(rank, size):
         "no queries in one": lambda: ranker.fit(X, y, qid=None if last else qid),
         "a negative label": lambda: Fit(LinearScorer(3), "logistic", X, np.where(last, -1, y), qid=qid),
         "attention to one list": lambda: SurrogateRanker(scorer="attention").fit(X, y),
+        "two stages": lambda: TwoStageRanker("ranknet").fit(X, y),
+        "a blend": lambda: AutoRanker(["ranknet"]).fit(X, y, qid),
         "constraints": lambda: SurrogateRanker(signs={"x0": "+"}).fit(X, y),
     }
     found = {}

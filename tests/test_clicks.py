@@ -176,9 +176,18 @@ def test_ranker_and_bias_do_not_depend_on_the_order_of_rows_or_the_names_of_quer
     assert two.propensity == pytest.approx(one.propensity, rel=1e-3)
 
 
+def test_a_frame_keeps_its_names_in_a_joint_fit():
+    X, clicked, qid, position, _ = shown_once(2, queries=100)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    named, _ = fit_with_position_bias(SurrogateRanker("ranknet(pairs=sum)"), frame, clicked, qid, position)
+    plain, _ = fit_with_position_bias(SurrogateRanker("ranknet(pairs=sum)"), X, clicked, qid, position)
+    assert named.predict(frame[list("dcba")]) == pytest.approx(plain.predict(X))
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
+        ({"position": [1, 1, 1, 1]}, "position must vary among clicked rows of similar score: take fewer bins"),
         ({"position": [1, 2, 1]}, "X, clicked, qid and position must have one value per row, .* got 4, 4, 4 and 3"),
         ({"qid": [1, 1, 1, 1]}, "qid must have at least folds = 2 queries, got 1"),
         ({"qid": [1, 1, None, 2]}, "qid must name the list of each row, got no name in row 2"),

@@ -146,6 +146,8 @@ REFUSED = {
     "no queries in one": "qid must be given in every process or in none, got None in process 1",
     "a negative label": "labels must be >= 0, got -1",
     "attention to one list": "qid is required in several processes",
+    "two stages": "TwoStageRanker.fit must run in one process, got a group of 2",
+    "a blend": "AutoRanker.fit must run in one process, got a group of 2",
     "constraints": "the number of processes must be 1 with constraints on the weights, got 2",
 }
 

@@ -697,6 +697,9 @@ def test_a_share_that_cannot_be_read_is_refused(tables):
     with pytest.raises(DataError, match="query column 'shop'"):
         read_table(tables / "t.parquet", label="y", query="shop", part=(0, 2))
     frame = pd.read_parquet(tables / "t.parquet")
+    frame.sample(frac=1, random_state=0).to_parquet(tables / "mixed.parquet")
+    with pytest.raises(DataError, match=r"mixed\.parquet: rows of a query must follow each other where"):
+        read_table(tables / "mixed.parquet", label="y", query="q", part=(0, 2))
     frame.loc[frame.index[-1], "c"] = np.nan
     frame.to_parquet(tables / "missing.parquet")
     assert read_table(tables / "missing.parquet", label="y", query="q", part=(0, 2)).n > 0

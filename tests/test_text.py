@@ -316,7 +316,7 @@ def test_margins_are_as_good_as_a_teachers_scores(name):
         (lambda m: CrossEncoderLoss(m, "ranknet")((QUERIES, LISTS), GRADES[:2]), "one entry per query, 3, got 2"),
         (
             lambda m: CrossEncoderLoss(m, "ranknet")((QUERIES, LISTS), [GRADES[0]] * 3),
-            "labels must be 2 per query, one per candidate, or 1 margins of the first candidate over the others, got 4",
+            "one per candidate, or 1 margins of the first candidate over the others, of a floating point type, got 4",
         ),
         (lambda m: CrossEncoderLoss(m, "softmax")(TRIPLETS, -torch.ones(3)), None),
         (lambda m: CrossEncoderLoss(m, "softmax")(TRIPLETS, torch.ones(3)), "labels must be >= 0, got -1"),
@@ -333,6 +333,9 @@ def test_margins_are_as_good_as_a_teachers_scores(name):
             "log_q must be False without a label column",
         ),
         (lambda m: BiEncoderLoss(m, "kl")(features(m), torch.ones(3, 4)), "labels must be 2 per query, .* got 4"),
+        (lambda m: BiEncoderLoss(m, "kl", in_batch=True)(features(m), torch.ones(3, 1)), "False with a teacher's"),
+        (lambda m: BiEncoderLoss(m, "kl", in_batch=True)(features(m), -torch.ones(3, 2)), "False with a teacher's"),
+        (lambda m: BiEncoderLoss(m, "ranknet")(features(m), torch.ones(3, 1, dtype=int)), "floating point type, got 1"),
         (
             lambda m: BiEncoderLoss(m, "softmax", in_batch=True, log_q=True)(features(m), torch.ones(3, 1)),
             r"log_q must be \(queries, documents\), \(3, 2\), got \(3, 1\)",

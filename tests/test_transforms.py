@@ -332,6 +332,9 @@ def test_what_vmap_does_not_do_is_said():
         torch.func.vmap(lambda s: loss(s, labels, qid=labels))(scores)
     with pytest.raises(ValueError, match="labels must be >= 0, got -1"):
         torch.func.vmap(loss, in_dims=(0, None))(scores, labels - 1)
+    loss.width = torch.nn.Parameter(torch.ones(()))
+    with pytest.raises(TypeError, match="a loss with parameters to train has no gradient for them under"):
+        torch.func.vmap(loss, in_dims=(0, None))(scores, labels)
     with pytest.raises(TypeError, match=r"scores must be a plain tensor, got one under torch\.func\.vmap"):
         torch.func.vmap(metrics.ndcg, in_dims=(0, None))(scores, labels)
 

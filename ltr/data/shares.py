@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, check_whole
-from ltr.data.dataset import checked_queries
+from ltr.data.dataset import DataError, checked_queries
 
 IntArray = NDArray[np.int64]
 
@@ -52,6 +52,28 @@ def cuts_between_queries(qid: NDArray[np.generic] | None, rows: int, count: int)
     return [0, *np.maximum.accumulate(changes[nearest]).tolist(), rows]
 
 
+def rows_of_part(
+    qid: NDArray[np.generic] | None, rows: int, part: tuple[int, int], where: str = "rows"
+) -> tuple[int, int]:
+    """Return the number of the first row of one of several processes, and one more than that of its last.
+
+    Args:
+        qid: the query of each row, (rows,); None where rows may be cut anywhere.
+        rows: number of rows.
+        part: rank of the process and number of processes.
+        where: what the rows are of, for messages.
+
+    Raises:
+        DataError: rows of a query that do not follow each other.
+    """
+    if qid is not None and rows and 1 + np.count_nonzero(qid[1:] != qid[:-1]) > len(set(qid.tolist())):
+        raise DataError(
+            f"{where}: rows of a query must follow each other where processes share a file: sort it by query"
+        )
+    begin, end = cuts_between_queries(qid, rows, part[1])[part[0] :][:2]
+    return begin, end
+
+
 class QueryShards:
     """Batches of whole queries for the processes of a training: a ``batch_sampler`` of torch's DataLoader.
 
@@ -60,8 +82,8 @@ class QueryShards:
     has ``batch_size`` queries for each process, dealt so that the processes have about the same number of rows so far;
     the last one may have fewer. If it has fewer queries than there are processes, those without one yield one batch
     less: `len` says how many batches a process has, and ``torch.distributed.algorithms.Join``, or ``model.join()`` of
-    DistributedDataParallel, lets the others go on. The mean over processes of their gradients weighs queries of smaller
-    shares more, by at most one query for each process in a batch.
+    DistributedDataParallel, lets the others go on. Under their mean of gradients, a query
+    counts a little more in a process with fewer queries in the batch; shares differ by one query at most.
 
     Args:
         qid: the query of each row, integers or texts, (n,), in any order.

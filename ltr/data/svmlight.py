@@ -34,7 +34,7 @@ from ltr.checks import one_of
 from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, Features, checked_features
 from ltr.data.raw_table import feature_names
-from ltr.data.shares import check_part, cuts_between_queries
+from ltr.data.shares import check_part, rows_of_part
 from ltr.data.table_files import is_number, queries_beside
 from ltr.files import LARGEST, SizeError, missing_file
 
@@ -196,9 +196,8 @@ def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName, part: tup
     kind = "float32" if dtype == "float32" else "float64"
     first, after = 0, lines.rows
     if part is not None:
-        rank, processes = part
         queries = np.array(lines.queries) if lines.queries else queries_beside(file, lines.rows)
-        first, after = cuts_between_queries(queries, lines.rows, processes)[rank : rank + 2]
+        first, after = rows_of_part(queries, lines.rows, part, str(file))
     count = after - first
     if (size := float(np.dtype(kind).itemsize) * count * width) > LARGEST:
         remedy = "take fewer of them" + (", or read them as float32" if kind == "float64" else "")

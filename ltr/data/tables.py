@@ -40,7 +40,7 @@ from ltr.data.forms import NumberForm
 from ltr.data.labels import labels_of
 from ltr.data.problems import Problem, TableError, unknown
 from ltr.data.raw_table import Roles, feature_names, features_of_roles
-from ltr.data.shares import check_part, cuts_between_queries
+from ltr.data.shares import check_part, rows_of_part
 from ltr.data.table_files import Columns, TablePath, files_of, parquet_column, queries_beside, read_file
 from ltr.data.table_text import Reading
 
@@ -162,7 +162,7 @@ def _share(path: TablePath, name: str, roles: Roles, reading: Reading, part: tup
         count = len(next(iter(file.columns.values())))
         ids = None if roles.query is None else ids_of(file.columns, str(path), roles.query)
     ids = queries_beside(path, count) if roles.query is None else ids
-    rows = slice(*cuts_between_queries(ids, count, part[1])[part[0] :][:2])
+    rows = slice(*rows_of_part(ids, count, part, str(path)))
     whole = file is not None
     if file is None:
         file = read_file(path, reading, is_feature=roles.may_be_feature, rows=rows)

@@ -80,6 +80,11 @@ class Team:
         """Return the number of the first row of each process, and that of all rows, (size + 1,)."""
         return np.cumsum([0, *self.all(rows)])
 
+    def span(self, rows: int) -> tuple[int, int]:
+        """Return the number of this process's first row, and one more than that of its last, of so many own rows."""
+        begin, end = self.starts(rows)[self.rank :][:2]
+        return int(begin), int(end)
+
     def join(self, name: str, values: ArrayLike | None) -> ArrayLike | None:
         """Return the values of the rows of all processes; None where no process gives any.
 

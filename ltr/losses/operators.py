@@ -360,6 +360,8 @@ def mapped(
     """Return a loss within `torch.func.vmap`; it has first derivatives."""
     if qid is not None:
         raise TypeError("qid must be None under torch.func.vmap: give padded lists and a mask")
+    if any(parameter.requires_grad for parameter in loss.parameters()):
+        raise TypeError("a loss with parameters to train has no gradient for them under torch.func.vmap")
     value: Tensor = _Mapped.apply(scores, labels, mask, weight, list_weight, loss, 0)
     return value
 

@@ -235,6 +235,7 @@ class AutoRanker(Demanding, Ranker):
             ValueError: an argument against its rule; too few rows to hold some out; constraints that no method or no
                 weights satisfy.
         """
+        self._check_alone()
         measure = self._measure()
         check_callable("on_progress", on_progress)
         if math.isnan(simplicity := as_float(self.simplicity)):

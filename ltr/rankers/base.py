@@ -621,6 +621,14 @@ class Ranker(BaseEstimator):
             raise ValueError(f"normalize must be true or false, got {self.normalize!r}")
         return RankStatistic.parse(self.statistic), self.gain, bool(self.normalize)
 
+    def _check_alone(self) -> None:
+        """Raise ValueError in a process group: some of the fits inside would share rows, and others would not."""
+        if (size := Team().size) > 1:
+            raise ValueError(
+                f"{type(self).__name__}.fit must run in one process, got a group of {size}: fit a SurrogateRanker "
+                "there, leave the group (torch.distributed.destroy_process_group()), and go on in one process"
+            )
+
     def _training_data(
         self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, team: Team = ALONE
     ) -> tuple[Any, FloatArray, IntArray | None]:
@@ -688,7 +696,7 @@ class Ranker(BaseEstimator):
         weights = checked_weights(sample_weight, n)
         if (kept := weights > 0).all():
             return features, labels, lists, groups, times, None if (weights == 1).all() else weights
-        begin, end = team.starts(len(features))[team.rank :][:2]
+        begin, end = team.span(len(features))
         features, labels, weights = features[kept[begin:end]], labels[kept], weights[kept]
         lists, groups = (
             None if numbers is None else checked_queries(numbers[kept], len(labels))[0] for numbers in (lists, groups)

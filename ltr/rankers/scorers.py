@@ -446,7 +446,7 @@ def _own_rows(
     features = as_matrix("X", X, rows=1 if team.size == 1 else 0)
     if team.size == 1:
         return features, rows, weight
-    ends = team.starts(len(features))[team.rank :][:2]
+    ends = team.span(len(features))
     begin, end = ends if rows is None else np.searchsorted(rows, ends)
     return features, None if rows is None else rows[begin:end] - ends[0], None if weight is None else weight[begin:end]
 

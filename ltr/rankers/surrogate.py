@@ -392,8 +392,8 @@ class SurrogateRanker(Demanding, Ranker):
         if (qid is None) != (groups is None):
             raise ValueError("validation_set must have a qid if and only if the training rows have one")
         with team.checking():
-            alone = team.size == 1 or len(given[0]) > 0  # type: ignore[arg-type]
-            features = self._features(given[0]) if alone else np.empty((0, self.n_features_in_))
+            has_rows = team.size == 1 or len(given[0]) > 0  # type: ignore[arg-type]
+            features = self._features(given[0]) if has_rows else np.empty((0, self.n_features_in_))
         y, qid = team.join("the labels of validation_set", given[1]), team.join("the qid of validation_set", qid)
         labels, lists = labels_and_lists(y, qid, int(team.starts(len(features))[-1]))  # type: ignore[arg-type]
         return features, labels, lists, None, None

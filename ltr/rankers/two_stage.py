@@ -212,6 +212,7 @@ class TwoStageRanker(Ranker):
             ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
                 although `top_k` asks for the top of its order; constraints that a stage is not known to satisfy.
         """
+        self._check_alone()
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
         data = self._weighted_data(X, y, qid, sample_weight, group, time)

@@ -661,7 +661,9 @@ class ExactConfig(Section):
         None, "any method of this run, by name; when left out auto, or else the first baseline or loss"
     )
     top_k: Annotated[int | str, _whole_or("full", 2)] = option(
-        50, 'length of the list to rerank, or "full"; with queries of every query, by default 10'
+        50,
+        'length of the list to rerank, or "full"; with queries of every query, by default 10, or more where the '
+        "statistic has a larger cutoff",
     )
     statistic: Maximised = option(
         "dcg", "the rank statistic to maximise, and to report first; the default with queries is dcg@10"
