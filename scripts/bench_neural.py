@@ -303,7 +303,7 @@ def table_of_boosters(kept: Records, data: Sequence[str]) -> str:
         if own := found[_DEFAULT]:
             cells = [_cell(np.array([one["ndcg"][form] for one in records])) for form, records in found.items()]
             seconds = [f"{np.mean([one['seconds'] for one in records]):.2g}" for records in found.values() if records]
-            rows.append([name.partition("=")[0], own[0]["rows"], *cells, ", ".join(seconds)])
+            rows.append([name.partition("=")[0], str(own[0]["rows"]), *cells, ", ".join(seconds)])
     return markdown_table(["data", "rows", *_WHOLE, "processor seconds"], rows, left=1)
 
 

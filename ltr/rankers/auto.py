@@ -94,7 +94,7 @@ BLEND, TODAY = "blend", "today"
 
 _TREES, _REPEATS = 300, 3
 _ROWS_FOR_A_NETWORK, _LISTS_FOR_A_NETWORK = 2_000, 100
-_MOST_ROWS = 20_000  # that a fit out of fold learns from
+_MOST_ROWS, _MOST_IN_LISTS = 20_000, 12_000  # that a fit out of fold learns from; in lists networks take their time
 _RIDGE = 1.0
 _EQUAL = 50.0  # rows of the rarer label for which learnt and equal weights of a blend count alike
 _PRICE_OF_NETWORK = 3.0  # of its squared weights, against the sum over rows of the loss
@@ -756,12 +756,13 @@ def _boosted_lists(seed: int) -> Any:  # noqa: ANN401 (an estimator of LightGBM)
 
 def _sample(train: IntArray, lists: IntArray | None, rng: np.random.Generator) -> IntArray:
     """Return the rows that a fit out of fold learns from: all, or where they are many a sample of rows or of lists."""
-    if len(train) <= _MOST_ROWS:
+    most = _MOST_ROWS if lists is None else _MOST_IN_LISTS
+    if len(train) <= most:
         return train
     if lists is None:
-        return np.sort(rng.choice(train, _MOST_ROWS, replace=False))
+        return np.sort(rng.choice(train, most, replace=False))
     members = np.unique(lists[train])
-    share = _MOST_ROWS / len(train)
+    share = most / len(train)
     kept = rng.choice(members, max(2, round(share * len(members))), replace=False)
     return train[np.isin(lists[train], kept)]
 
