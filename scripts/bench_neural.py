@@ -274,8 +274,9 @@ def main() -> None:
             if record["status"] == "ok":
                 kept.add(record)
     head = f"{machine()}; torch {torch.__version__}. Mean of {_SEEDS} seeds and its standard error."
-    tables = [table(kept, options.data), table_of_boosters(kept, options.data)]
-    publish(options, "neural", f"{head}\n\n{tables[0]}\n\nThe default config against boosters:\n\n{tables[1]}\n")
+    for name, forms, made in (("neural", _FORMS, table), ("boosters", _WHOLE, table_of_boosters)):
+        if set(forms) & set(options.forms):
+            publish(options, name, f"{head}\n\n{made(kept, options.data)}\n")
 
 
 def table(kept: Records, data: Sequence[str]) -> str:
