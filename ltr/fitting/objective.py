@@ -8,7 +8,7 @@ chunk. But scores are only one number per row. So every evaluation has three par
 3. the derivatives by the parameters, chunk by chunk, from those by the scores.
 
 Each process does this for its own rows. Of many lists it computes the loss of its own; of a single list all processes
-exchange the scores and compute the same loss. The last step is one sum over processes: of the gradient and the loss.
+exchange the scores and compute the same loss. At the end, gradient and loss are summed over processes.
 """
 
 from __future__ import annotations

@@ -385,7 +385,7 @@ class SurrogateRanker(Demanding, Ranker):
         return rows
 
     def _checked_set(self, given: ValidationSet, groups: IntArray | None, team: Team = ALONE) -> _Rows:
-        """Check rows that a user holds out, of which each process of a team gives its own."""
+        """Check the rows that a user holds out; each process of a team gives its own."""
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
             raise ValueError(f"validation_set must be (X, y) or (X, y, qid), got {type(given).__name__}")
         qid = given[2] if len(given) == 3 else None
