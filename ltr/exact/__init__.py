@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ltr.exact.constraints import LinearConstraints
+from ltr.exact.demand import Demand
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "Certificate",
+    "Demand",
     "Ending",
     "Limits",
     "LinearConstraints",

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -248,6 +248,24 @@ def preference_levels(pairs: IntArray, weights: FloatArray) -> Levels:
         table=2 * of_weight,
         shift=0.0,
     )
+
+
+def joined_levels(parts: Sequence[Levels]) -> Levels:
+    """Return the levels of several objectives of the same rows, one after the other, with the shift of the first."""
+    if len(parts) == 1:
+        return parts[0]
+    positives, levels, entries = (
+        np.cumsum([0, *(len(values) for values in of)][:-1])
+        for of in ([p.level for p in parts], [p.table for p in parts], [p.contribution for p in parts])
+    )
+    shifted = {"positive": positives, "level": levels, "table": entries}
+    arrays = {
+        name: np.concatenate([getattr(p, name) + shifted.get(name, zeros)[k] for k, p in enumerate(parts)])
+        for zeros in [np.zeros(len(parts), dtype=np.int64)]
+        for name in Levels._fields
+        if name not in ("start", "counts_at", "counts_size", "shift")
+    }
+    return _assemble(shift=parts[0].shift, **arrays)
 
 
 def _assemble(shift: float, **arrays: NDArray[Any]) -> Levels:

@@ -5,8 +5,9 @@ Observation i has a gain >= 0, and the problem is to maximise
 
     sum over lists, sum over their observations i of  gain_i * a[rank_i]   -   C * #{j : w_j != 0}
 
-over the w that satisfy the side constraints ``A w <= b``, have at most ``max_nonzeros`` non-zero weights, and give
-every ``required`` column a weight of at least `LEAST_REQUIRED` in size. Weights of ``free`` columns have no price and
+over the w that satisfy the side constraints ``A w <= b``, have at most ``max_nonzeros`` non-zero weights, give every
+``required`` column a weight of at least `LEAST_REQUIRED` in size, and meet all `demands` on other statistics of the
+same rows (`ltr.exact.demand`). Weights of ``free`` columns have no price and
 are not counted. With ``integer = B`` the weights are whole numbers from -B to B instead, those of required columns not
 0, and the margin is one of their scores. The numbers a_1 <= ... <= a_n are the weights of a rank statistic
 for a list of that length; rank 1 is the bottom of the list. Binary labels are the gains 0 and 1. There are two
@@ -58,7 +59,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_float, as_numbers, as_sequence, check_matrix, is_whole, one_of
 from ltr.exact.constraints import LARGEST, SIDE_TOLERANCE, LinearConstraints, check_constraints, set_fields
-from ltr.exact.levels import FloatArray, IntArray, Levels, RankedItems, Tick, ranked_appearances, ranked_levels
+from ltr.exact.demand import Demand
+from ltr.exact.levels import (
+    FloatArray,
+    IntArray,
+    Levels,
+    RankedItems,
+    Tick,
+    joined_levels,
+    ranked_appearances,
+    ranked_levels,
+)
 from ltr.exact.scores import Scores
 from ltr.html import fact_table
 from ltr.statistics import RankStatistic
@@ -74,6 +85,7 @@ MOST_POINTS = 100
 """Largest B of ``integer = B``."""
 
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
+_DOUBT = 1e-12  # share of its largest value by which a statistic may err through rounding
 _LEAST_VALUE, _LARGEST_VALUE = 1e-300, 1e300  # value of a perfect ranking; the latter also bounds C
 
 
@@ -89,6 +101,7 @@ class Problem:
         free: columns whose weights have no price and are not counted, in ascending order.
         required: columns whose weights must not be 0 and are of at least `least_required` in size, ascending.
         integer: the B of weights that are whole numbers from -B to B, None for real weights in [-1, 1].
+        demanded: demands on other statistics of the same rows, each with a problem that evaluates it.
         binary: whether the problem is one list with labels 0 and 1, the case that the paper's models cover.
         rank: definition of rank, None for a problem without ranks.
     """
@@ -101,6 +114,7 @@ class Problem:
     free: tuple[int, ...] = ()
     required: tuple[int, ...] = ()
     integer: int | None = None
+    demanded: tuple[Demanded, ...] = ()
     rank: RankName | None = None
 
     @property
@@ -141,6 +155,14 @@ class Problem:
         """
         self._undefined()
 
+    def all_levels(self, tick: Tick = lambda: None) -> tuple[Levels, IntArray]:
+        """Return the levels of the problem and, behind them, those of its demands, and the number of levels of each.
+
+        The shift is that of the problem alone.
+        """
+        parts = [self.levels(tick), *(demanded.problem.levels(tick) for demanded in self.demanded)]
+        return joined_levels(parts), np.array([len(part.table) for part in parts])
+
     def ranked_items(self) -> RankedItems | None:
         """Return the items of ranked lists, on which searches work where pairs are too many; None without ranks."""
         return None
@@ -164,6 +186,7 @@ class Problem:
             **({"free": list(self.free)} if self.free else {}),
             **({"required": list(self.required)} if self.required else {}),
             **({} if self.integer is None else {"integer": self.integer}),
+            **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
             "X": self.X.tolist(),
         }
 
@@ -182,6 +205,7 @@ class Problem:
             "largest number of weights": self.max_nonzeros,
             "whole numbers": None if self.integer is None else f"from -{self.integer} to {self.integer}",
             "side constraints": None if self.constraints is None else len(self.constraints.b),
+            "demands": "; ".join(str(demanded.demand) for demanded in self.demanded) or None,
             "value of a perfect order": self.trivial_bound,
         }
         return fact_table(type(self).__name__, {**self._sizes(), **options})
@@ -228,8 +252,9 @@ class Problem:
 
     @cached_property
     def pair_count(self) -> int:
-        """Number of pairs, counted without listing them."""
-        return int(self.appearances()[0].sum())
+        """Number of pairs, those of demands included, counted without listing them."""
+        own = int(self.appearances()[0].sum())
+        return own + sum(demanded.problem.pair_count for demanded in self.demanded)
 
     @property
     def balance(self) -> FloatArray:
@@ -290,7 +315,9 @@ class Problem:
             return False
         if self.max_nonzeros is not None and self.nonzeros(weights) > self.max_nonzeros:
             return False
-        return self.constraints is None or self.constraints.satisfied(weights, tolerance)
+        if self.constraints is not None and not self.constraints.satisfied(weights, tolerance):
+            return False
+        return all(demanded.met(weights) for demanded in self.demanded)
 
     def scores(self, w: FloatArray) -> Scores:
         """Return the scores at weights in the box, ready for exact comparison."""
@@ -341,6 +368,28 @@ class Problem:
         return tuple(sorted(map(int, columns)))
 
 
+class Demanded(NamedTuple):
+    """A demand of a problem, and the problem of the statistic that it is about."""
+
+    demand: Demand
+    problem: RerankProblem
+
+    def value(self, w: ArrayLike) -> float:
+        """Return the statistic at w."""
+        return self.problem.statistic_value(w)
+
+    def met(self, w: ArrayLike) -> bool:
+        """Whether w meets the demand, decided exactly."""
+        value, least = self.value(w), self.demand.least
+        if abs(value - float(least)) > _DOUBT * self.problem.trivial_bound:
+            return value > least
+        return self.problem.exact_statistic(w) >= least
+
+    def content(self) -> dict[str, Any]:
+        """Return the demand as a certificate file describes it."""
+        return {**self.problem.ranking_content(), "at_least": self.demand.at_least}
+
+
 class _Rows(NamedTuple):
     """The observations list after list, (n,) each; where a list has m of them, its weights are those of ranks 1 to m.
 
@@ -386,6 +435,8 @@ class RerankProblem(Problem):
         integer: B, from 1 to 100, for weights that are whole numbers from -B to B, in place of real ones in [-1, 1];
             those of required columns are then at least 1 in size, and `margin` and ``constraints`` refer to whole
             numbers. None for real weights.
+        demands: rank statistics of the same rows, of these or other labels, that the weights must bring to a least
+            value. They compare rows by their lists, with the same margin and ResolvedRanks.
 
     Attributes:
         gains: gain of each observation, float64 of shape (n,).
@@ -419,7 +470,9 @@ class RerankProblem(Problem):
     free: tuple[int, ...]
     required: tuple[int, ...]
     integer: int | None
+    demands: tuple[Demand, ...]
     gains: FloatArray = field(init=False)
+    demanded: tuple[Demanded, ...] = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -438,6 +491,7 @@ class RerankProblem(Problem):
         free: Sequence[int] = (),
         required: Sequence[int] = (),
         integer: int | None = None,
+        demands: Sequence[Demand] = (),
     ) -> None:
         features = finite_features(X)
         labels = as_numbers("y", y).copy()
@@ -460,6 +514,25 @@ class RerankProblem(Problem):
             check_best_value(self._perfect)
             set_fields(self, gains=self._normalised())
         self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
+        asked = as_sequence("demands", demands, "Demand(statistic, at_least)")
+        set_fields(self, demands=asked, demanded=tuple(self._demanded(at, demand) for at, demand in enumerate(asked)))
+
+    def _demanded(self, at: int, demand: Demand) -> Demanded:
+        """Return a demand with its problem, which has the lists and the margin of this one."""
+        if not isinstance(demand, Demand):
+            raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
+        of = {"y": self.y, "gain": self.gain} if demand.labels is None else {"y": demand.labels, "gain": "linear"}
+        options: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
+        options["normalise"] = demand.normalise
+        try:
+            problem = RerankProblem(self.X, statistic=demand.statistic, **of, **options)
+        except ValueError as error:
+            raise ValueError(f"demands[{at}], {demand}: {error}") from None
+        set_fields(problem, X=self.X)
+        if problem.trivial_bound < demand.least:
+            most = f"{problem.trivial_bound:.12g}, the value of a perfect order"
+            raise ValueError(f"demands[{at}], {demand}: at_least must be at most {most}, got {demand.at_least!r}")
+        return Demanded(demand, problem)
 
     def _shares_of_positives(self) -> FloatArray:
         """Return the gains of hits divided by the number of positives of their list."""
@@ -603,6 +676,16 @@ class RerankProblem(Problem):
         scale, shift = self._affine
         return scale * math.fsum(terms[terms > 0].tolist()) + shift
 
+    def exact_statistic(self, w: ArrayLike) -> Fraction:
+        """Return the statistic at w without rounding its terms and their sum."""
+        at, gains = self._paid
+        weights = self._rows.weight[self._places(self.in_box(w))[at]]
+        terms = (
+            Fraction(gain) * Fraction(a) for gain, a in zip(gains.tolist(), weights.tolist(), strict=True) if a > 0
+        )
+        scale, shift = self._affine
+        return Fraction(scale) * sum(terms, Fraction(0)) + Fraction(shift)
+
     # --- for solvers and certificates --------------------------------------------------------------------------
 
     def appearances(self) -> tuple[IntArray, IntArray]:
@@ -666,15 +749,20 @@ class RerankProblem(Problem):
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it: of kind ``rerank`` if binary, else ``graded``."""
-        kind = {"kind": "rerank" if self.binary else "graded", "rank": self.rank, "statistic": str(self.statistic)}
+        qid = {} if self.binary else {"qid": self.qid.tolist()}
+        return {**self.ranking_content(), "rank": self.rank, **self._common_content(), **qid}
+
+    def ranking_content(self) -> dict[str, Any]:
+        """Return what a certificate file says of the statistic and its labels."""
+        kind: dict[str, Any] = {"kind": "rerank" if self.binary else "graded", "statistic": str(self.statistic)}
         if self.binary:
             labels: dict[str, Any] = {"y": self.gains.astype(np.int64).tolist()}
         else:
-            labels = {"gains": (self.gains * self._affine[0]).tolist(), "qid": self.qid.tolist()}
+            labels = {"gains": (self.gains * self._affine[0]).tolist()}
             if self.statistic.kind.counts_hits:  # what it is a share of is in the gains
                 kind["statistic"] = str(RankStatistic("hits", cutoff=self.statistic.cutoff))
         weights = [v for members in self.lists for v in self.statistic.weights(len(members)).tolist()]
-        return {**kind, **self._common_content(), **labels, "a": weights}
+        return {**kind, **labels, "a": weights}
 
     def describe(self) -> str:
         """Return the problem in a few words, for error messages."""
