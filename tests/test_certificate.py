@@ -516,6 +516,12 @@ WRONG = {
     "more layers": lambda a: {"lists": a["lists"] + [0, 0, 1, 0, 0]},
     "other layers": lambda a: {"lists": a["lists"] + [0, 0, 0, 0, 1]},
     "a list without its layers": lambda a: {"lists": a["lists"][:, :4]},
+    "an objective without its lists": lambda a: {"objectives": a["objectives"] - [1, 0]},
+    "an objective with more lists": lambda a: {"objectives": a["objectives"] + [1, 0]},
+    "an objective with fewer counters": lambda a: {"objectives": a["objectives"] - [0, 1]},
+    "an objective too many": lambda a: {"objectives": np.concatenate([a["objectives"]] * 2)},
+    "no objective": lambda a: {"objectives": a["objectives"][:0]},
+    "objectives of one number": lambda a: {"objectives": a["objectives"][:, :1]},
     "side constraints of other weights": lambda a: {"A": np.zeros((1, 2)), "b": np.zeros(1)},
     "no zeros": lambda a: {"zeros": a["zeros"][1:]},
 }
@@ -538,7 +544,7 @@ def test_arrays_may_have_strides_and_other_types():
         if isinstance(values, np.ndarray) and name != "contribution"
     }
     d = len(arrays["columns"])
-    limits = np.full(d + 1, arrays["contribution"].max())
+    limits = np.full((1, d + 1), arrays["contribution"].max())
     words = []
     for given in (arrays, arrays | wide):
         partition = Partition(**given)
@@ -553,8 +559,9 @@ def test_arrays_may_have_strides_and_other_types():
     for wrong in (np.ones(d - 1), np.ones(d + 1)):
         with pytest.raises(ValueError, match="one interval per feature"):
             partition.begin(-wrong, np.ones(d), limits, 10, 10)
-    with pytest.raises(ValueError, match="one limit per number of weights"):
-        partition.begin(-np.ones(d), np.ones(d), limits[1:], 10, 10)
+    for wrong in (limits[:, 1:], limits[1:]):
+        with pytest.raises(ValueError, match="one limit per objective and number of weights"):
+            partition.begin(-np.ones(d), np.ones(d), wrong, 10, 10)
 
 
 # --- real lists ------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 // Record a partition of weight space that proves a bound, for `ltr.exact.certificate`.
 //
 // `ltr.verify` defines partitions and shows why they prove a bound. Boxes of weights are visited depth first; those
-// whose objective stays below the bound are closed, the others cut, and what is done is recorded.
+// whose objective stays below the bound are closed, as are those where a demand is not met, the others cut, and what is
+// done is recorded. There may be demands alone, to prove that no weights meet them.
 //
 // *Exact arithmetic closes whatever is closed here.* Interval bounds are multiples of 2^-49 in [-1, 1], or whole
 // numbers, so they and their midpoints are exact. Everything that is rounded errs on the safe side:
@@ -17,7 +18,8 @@
 //   terms in the first order, and half the smallest subnormal number per product. Twice the tolerance of `ltr.verify`
 //   is far more.
 // * Sums of rank weights are integers: each weight times a power of 2, rounded up; their total stays below 2^62. The
-//   largest sums that the bound allows are computed in fractions and rounded down.
+//   largest sums that the bound allows are computed in fractions and rounded down. The sum from which a demand is met
+//   is rounded up, and a box is closed below it.
 //
 // Pairs won in a box are not examined again in its parts. A pair that counts as won because of rounding weakens a bound
 // but cannot make it wrong.
@@ -69,12 +71,19 @@ struct Layer {
   std::size_t table;  // where its statistic table starts
 };
 
+// What is to be maximised, or a demand.
+struct Objective {
+  std::size_t begin, end;       // its lists; none where pairs have weights of their own
+  std::size_t first, counters;  // its counters
+};
+
 // A problem as the recorder reads it.
 struct Problem {
   Matrix<const double> columns;  // features, one row per feature, (d, n)
   Pairs pairs;
-  double tiny;                             // room for underflow
-  std::vector<List> lists;                 // none where pairs have weights of their own
+  double tiny;  // room for underflow
+  std::vector<Objective> objectives;
+  std::vector<List> lists;                 // of all objectives
   std::vector<Layer> layers;               // of all lists
   std::vector<std::int64_t> contribution;  // statistic tables of the layers in sequence, or the total weight of each
                                            // counter; integers
@@ -85,7 +94,8 @@ struct Problem {
                                            // if C = 0 and `max_nonzeros` is not set
   std::span<const std::uint8_t> required;  // columns whose weights are at least `least` in size
   double least;
-  bool whole;  // whether weights are whole numbers
+  std::size_t most;  // how many weights to which it matters that they are 0 may differ from it
+  bool whole;        // whether weights are whole numbers
   std::size_t counters;
 };
 
@@ -138,16 +148,17 @@ class Totals {
 
   std::size_t room() const { return every_.size() + lower_.size() + lost_.size() + lost_to_lower_.size(); }
 
-  std::int64_t largest(std::span<const std::int64_t> counts) {
+  std::int64_t largest(const Objective& objective, std::span<const std::int64_t> counts) {
     std::int64_t total = 0;
-    if (problem_.lists.empty()) {
+    if (objective.begin == objective.end) {
       const auto& whole = problem_.contribution;
-      for (std::size_t c = 0; c < counts.size(); c += 2) {
+      for (std::size_t c = objective.first; c < objective.first + objective.counters; c += 2) {
         total += std::max(whole[c] - counts[c], whole[c + 1] - counts[c + 1]);
       }
       return total;
     }
-    for (const List& list : problem_.lists) {
+    for (std::size_t own = objective.begin; own < objective.end; ++own) {
+      const List& list = problem_.lists[own];
       std::fill_n(lower_.begin(), list.ranked, 0);
       std::fill_n(every_.begin(), list.ranked, 0);
       for (std::size_t t = 0; t <= list.layers; ++t) {
@@ -341,7 +352,8 @@ class Path {
     counts_[index(problem_.pairs.counter[index(pair)])] += times * problem_.pairs.weight[index(pair)];
   }
 
-  // Return whether no feasible weights of row t have an objective above the bound.
+  // Return whether no feasible weights of row t have an objective above the bound, because none of them meet the
+  // demands or for another reason.
   bool closed(std::size_t t) {
     std::size_t nonzero = 0;
     for (std::size_t j = 0; j < d_; ++j) {
@@ -349,7 +361,10 @@ class Path {
       nonzero += problem_.zeros[j] && (low(t)[j] > 0.0 || high(t)[j] < 0.0 || apart(t)[j] || needed);
       if (needed && -problem_.least < low(t)[j] && high(t)[j] < problem_.least) return true;
     }
-    if (totals_.largest(counts_) <= limits_[nonzero]) return true;
+    if (nonzero > problem_.most) return true;
+    for (std::size_t o = 0; o < problem_.objectives.size(); ++o) {
+      if (totals_.largest(problem_.objectives[o], counts_) <= limits_[o * (d_ + 1) + nonzero]) return true;
+    }
     for (std::size_t row = 0; row < problem_.b.size(); ++row) {
       double least = 0.0, size = std::abs(problem_.b[row]);
       for (std::size_t j = 0; j < d_; ++j) {
@@ -409,7 +424,8 @@ class Path {
   const Problem& problem_;
   Totals totals_;
   std::size_t d_;
-  std::vector<std::int64_t> limits_;  // largest total that the bound allows where 0, 1, ..., d weights are not 0
+  std::vector<std::int64_t> limits_;  // per objective: largest total that closes a box where 0, 1, ..., d weights are
+                                      // not 0
   std::size_t most_words_;
   std::int64_t checks_;    // left: the verifier makes one for each pair that is open in a box and each interval bound
                            // that moves in a part of it
@@ -436,9 +452,10 @@ class Partition {
  public:
   Partition(const Rows<double>& columns, const Rows<std::int64_t>& pairs, const Vector<std::int64_t>& weight,
             const Vector<double>& required, const Vector<double>& size, double tiny, std::int64_t counters,
-            const Rows<std::int64_t>& lists, const Vector<std::int64_t>& members, const Vector<std::int64_t>& table,
-            const Vector<std::int64_t>& contribution, const Rows<double>& A, const Vector<double>& b, double loose,
-            const Vector<std::uint8_t>& zeros, const Vector<std::uint8_t>& required_columns, double least, bool whole)
+            const Rows<std::int64_t>& objectives, const Rows<std::int64_t>& lists, const Vector<std::int64_t>& members,
+            const Vector<std::int64_t>& table, const Vector<std::int64_t>& contribution, const Rows<double>& A,
+            const Vector<double>& b, double loose, const Vector<std::uint8_t>& zeros,
+            const Vector<std::uint8_t>& required_columns, double least, std::size_t most, bool whole)
       : columns_(columns.data(), columns.data() + columns.size()),
         A_(A.data(), A.data() + A.size()),
         b_(b.data(), b.data() + b.size()),
@@ -458,6 +475,7 @@ class Partition {
     problem_.zeros = zeros_;
     problem_.required = required_;
     problem_.least = least;
+    problem_.most = most;
     problem_.whole = whole;
     problem_.counters = static_cast<std::size_t>(counters);
     problem_.contribution.assign(contribution.data(), contribution.data() + contribution.size());
@@ -475,17 +493,18 @@ class Partition {
     problem_.pairs.weight.assign(weight.data(), weight.data() + count);
     problem_.pairs.required.assign(required.data(), required.data() + count);
     problem_.pairs.size.assign(size.data(), size.data() + count);
+    add_objectives(objectives, lists.shape(0));
     add_lists(lists, members, table);
   }
 
-  std::int64_t total_of_all_lost() const { return Totals(problem_).largest(all_lost_); }
-
-  void begin(const Vector<double>& low, const Vector<double>& high, const Vector<std::int64_t>& limits,
-             std::size_t boxes, std::int64_t checks) {
+  void begin(const Vector<double>& low, const Vector<double>& high, const Rows<std::int64_t>& limits, std::size_t boxes,
+             std::int64_t checks) {
     const std::size_t d = problem_.columns.rows;
     require(low.shape(0) == d && high.shape(0) == d, "one interval per feature");
-    require(limits.shape(0) == d + 1, "one limit per number of weights");
-    path_ = std::make_unique<Path>(problem_, view(low), view(high), view(limits), boxes, checks);
+    require(limits.shape(0) == problem_.objectives.size() && limits.shape(1) == d + 1,
+            "one limit per objective and number of weights");
+    const std::span<const std::int64_t> each(limits.data(), limits.size());
+    path_ = std::make_unique<Path>(problem_, view(low), view(high), each, boxes, checks);
   }
 
   int advance(std::int64_t work) {
@@ -498,12 +517,32 @@ class Partition {
   std::int64_t checks() const { return path_ ? path_->checks() : 0; }
 
  private:
+  // Add the objectives, given the number of lists and of counters of each.
+  void add_objectives(const Rows<std::int64_t>& objectives, std::size_t lists) {
+    std::size_t list = 0, counter = 0;
+    for (std::size_t o = 0; o < objectives.shape(0); ++o) {
+      require(objectives.shape(1) == 2, "objectives");
+      const Objective objective{
+          .begin = list,
+          .end = list + checked_index(objectives(o, 0), lists - list + 1, "lists of objectives"),
+          .first = counter,
+          .counters = checked_index(objectives(o, 1), problem_.counters - counter + 1, "counters of objectives")};
+      if (objective.begin == objective.end) {
+        const bool fits = counter % 2 == 0 && objective.counters % 2 == 0;
+        require(fits && counter + objective.counters <= problem_.contribution.size(), "one weight per counter");
+      }
+      list = objective.end;
+      counter += objective.counters;
+      problem_.objectives.push_back(objective);
+    }
+    require(list == lists && counter == problem_.counters, "objectives of lists and counters");
+  }
+
   // Add the lists, after checking that no counts of lost pairs lead beyond a table.
   void add_lists(const Rows<std::int64_t>& lists, const Vector<std::int64_t>& members,
                  const Vector<std::int64_t>& table) {
     const std::size_t entries = problem_.contribution.size(), counters = problem_.counters;
     require(members.shape(0) == table.shape(0), "one entry per layer");
-    if (lists.shape(0) == 0) require(counters % 2 == 0 && entries == counters, "one weight per counter");
     for (std::size_t t = 0; t < members.shape(0); ++t) {
       problem_.layers.push_back({checked_index(members(t), counters + 1, "members of layers"),
                                  checked_index(table(t), entries, "statistic tables")});
@@ -547,16 +586,15 @@ class Partition {
 
 void bind_recorder(nb::module_& module) {
   nb::class_<Partition>(module, "Partition", "A partition that is being recorded, see `ltr.exact.certificate`.")
-      .def(
-          nb::init<const Rows<double>&, const Rows<std::int64_t>&, const Vector<std::int64_t>&, const Vector<double>&,
-                   const Vector<double>&, double, std::int64_t, const Rows<std::int64_t>&, const Vector<std::int64_t>&,
-                   const Vector<std::int64_t>&, const Vector<std::int64_t>&, const Rows<double>&, const Vector<double>&,
-                   double, const Vector<std::uint8_t>&, const Vector<std::uint8_t>&, double, bool>(),
-          nb::arg("columns"), nb::arg("pairs"), nb::arg("weight"), nb::arg("required"), nb::arg("size"),
-          nb::arg("tiny"), nb::arg("counters"), nb::arg("lists"), nb::arg("members"), nb::arg("table"),
-          nb::arg("contribution"), nb::arg("A"), nb::arg("b"), nb::arg("loose"), nb::arg("zeros"),
-          nb::arg("required_columns"), nb::arg("least"), nb::arg("whole"))
-      .def("total_of_all_lost", &Partition::total_of_all_lost, "Return the largest total where all pairs are lost.")
+      .def(nb::init<const Rows<double>&, const Rows<std::int64_t>&, const Vector<std::int64_t>&, const Vector<double>&,
+                    const Vector<double>&, double, std::int64_t, const Rows<std::int64_t>&, const Rows<std::int64_t>&,
+                    const Vector<std::int64_t>&, const Vector<std::int64_t>&, const Vector<std::int64_t>&,
+                    const Rows<double>&, const Vector<double>&, double, const Vector<std::uint8_t>&,
+                    const Vector<std::uint8_t>&, double, std::size_t, bool>(),
+           nb::arg("columns"), nb::arg("pairs"), nb::arg("weight"), nb::arg("required"), nb::arg("size"),
+           nb::arg("tiny"), nb::arg("counters"), nb::arg("objectives"), nb::arg("lists"), nb::arg("members"),
+           nb::arg("table"), nb::arg("contribution"), nb::arg("A"), nb::arg("b"), nb::arg("loose"), nb::arg("zeros"),
+           nb::arg("required_columns"), nb::arg("least"), nb::arg("most"), nb::arg("whole"))
       .def("begin", &Partition::begin, nb::arg("low"), nb::arg("high"), nb::arg("limits"), nb::arg("boxes"),
            nb::arg("checks"), "Begin with a root, given by its interval bounds.")
       .def("advance", &Partition::advance, nb::arg("work"),

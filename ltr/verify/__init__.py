@@ -135,8 +135,10 @@ from .file import (
     show,
     sized,
 )
+from .objectives import DEMAND_TOLERANCE, Demand, Objective
 
 __all__ = [
+    "DEMAND_TOLERANCE",
     "FEASIBLE",
     "FORMAT",
     "ONE",
@@ -145,7 +147,9 @@ __all__ = [
     "Box",
     "Cards",
     "CertificateError",
+    "Demand",
     "LimitError",
+    "Objective",
     "Problem",
     "check",
     "data_digest",
@@ -161,22 +165,32 @@ MAX_SIZE = 256  # largest size of a file in MiB: Python needs up to twenty times
 ROUNDING = Fraction(1e-12)  # tolerance of the value and of "optimal", relative to the statistic's size
 
 
-def problem_of(content: dict[str, Json]) -> Problem | Cards:
-    """Return the problem of a file, checked."""
-    made, owner = (Cards, "problem has") if content["kind"] == "card" else (Problem, "data have")
-    problem, sha256 = made(content), data_digest(content)
-    require(content["sha256"] == sha256, "problem.sha256", f"the {owner} {sha256}")
+def problem_of(content: dict[str, Json], progress: Progress | None = None) -> Problem | Cards:
+    """Return the problem of a file, checked, given its whole content."""
+    stated, infeasible = content["problem"], content["claim"] == "infeasible"
+    progress = progress or Progress()
+    if stated["kind"] == "card":
+        require(not infeasible, "claim", "must not be 'infeasible' for a card")
+        problem: Problem | Cards = Cards(stated, progress)
+    else:
+        problem = Problem(stated, progress, infeasible=infeasible)
+    owner, sha256 = "problem has" if stated["kind"] == "card" else "data have", data_digest(stated)
+    require(stated["sha256"] == sha256, "problem.sha256", f"the {owner} {sha256}")
     return problem
 
 
 def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[str, str]:
     """Return what the content of a file (from `parse`) shows, as its claim and in words.
 
-    The claim is "optimal"; "bound" if a bound above the value is proven; or "value" if none is proven.
+    The claim is "optimal"; "bound" if a bound above the value is proven; "value" if none is proven; or "infeasible".
     `CertificateError` says what is wrong.
     """
-    problem, weights, stated = problem_of(content["problem"]), content["weights"], content["value"]
-    problem.progress = progress or problem.progress
+    problem, weights, stated = problem_of(content, progress), content["weights"], content["value"]
+    if content["claim"] == "infeasible":
+        assert isinstance(problem, Problem)
+        means = problem.prove(None, content["proof"]["partition"])
+        words = f"no weights satisfy all constraints and demands, proven by {means}"
+        return "infeasible", f"infeasible: {words}; {statement(content['problem'])}"
     sized(weights, problem.d, "weights")
     problem.check_weights(weights)
     over, value = problem.excess(weights), problem.value(weights)
@@ -217,6 +231,9 @@ def statement(problem: dict[str, Json]) -> str:
         words.append(f"weights whole numbers from -{integer} to {integer}")
     if sides:
         words.append(counted(len(sides["A"]), "side constraint"))
+    for demand in problem.get("demands", []):
+        statistic = "".join(demand["statistic"].split())
+        words.append(f"demand {demand['kind']} {statistic} at least {demand['at_least']!r}")
     if problem["kind"] == "graded":
         lists = " in " + counted(len(set(problem["qid"])), "list")
     n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "feature")
