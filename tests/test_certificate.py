@@ -1,6 +1,7 @@
 """Certificates: what the recorder closes the checker accepts, bounds are true, files come back as they were written."""
 
 import dataclasses
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -13,6 +14,7 @@ from ltr.data import DataError, half_split, load
 from ltr.exact import Limits
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.certificate import recorder as _recorder
+from ltr.exact.demand import Demand
 from ltr.exact.local_search.search import local_search
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
@@ -22,9 +24,11 @@ from ltr.native import Partition
 from tests.imports import loaded_by
 from tests.reference import (
     cell_optimum,
+    cell_optimum_demanded,
     cell_optimum_graded,
     cell_optimum_pairs,
     graded_problem,
+    random_demanded,
     random_graded,
     random_instance,
     random_pairwise,
@@ -47,6 +51,26 @@ def checked(problem, w, **options):
     assert certificate.value <= certificate.bound
     assert (certificate.claim == "value") == (certificate.partition is None)
     return certificate
+
+
+def none(problem):
+    """What a solver returns that finds no weights feasible."""
+    return Solution(np.zeros(problem.d), -math.inf, -math.inf, Status.INFEASIBLE, 0.0, "test")
+
+
+def proven_infeasible(problem, **options):
+    """Whether a certificate shows that no weights are feasible, once the checker has accepted it."""
+    try:
+        certificate = certify(problem, none(problem), **options)
+    except ValueError:
+        with pytest.raises(ValueError, match="which was not proven within max_boxes, max_checks and time_limit"):
+            certify(problem, none(problem), **options)
+        return False
+    claim, words = verify.check(verify.parse(json.dumps(certificate.content)))
+    assert claim == certificate.claim == "infeasible"
+    assert words.startswith("infeasible: no weights satisfy all constraints and demands, proven by ")
+    assert (certificate.weights, certificate.value, certificate.bound) == (None, -math.inf, -math.inf)
+    return True
 
 
 def larger_problem(seed, **options):
@@ -299,6 +323,102 @@ def test_bounds_hold_for_what_the_tolerance_of_side_constraints_admits():
     )
     assert p.feasible([1.0, 1.0])
     assert checked(p, [0.0, 0.0]).bound >= p.evaluate([1.0, 1.0])
+
+
+# --- demands ---------------------------------------------------------------------------------------------------
+
+
+def judged(p, best, w, max_boxes=5000):
+    """The claim that is proven about a problem, given its optimum, -inf where no weights are feasible."""
+    if best == -math.inf:
+        return "infeasible" if proven_infeasible(p, max_boxes=max_boxes) else "unproven"
+    assert not proven_infeasible(p, max_boxes=300)
+    certificate = checked(p, w, max_boxes=max_boxes)
+    assert certificate.value == pytest.approx(best, abs=1e-9)
+    again, rng = certificate.problem, np.random.default_rng(0)
+    for v in [w, *rng.integers(-4, 5, size=(10, p.d)) / (1.0 if p.integer else 4.0)]:
+        assert again.feasible(v) == p.feasible(v)
+        assert again.evaluate(v) == pytest.approx(p.evaluate(v), abs=1e-12)
+        if p.feasible(v):  # a bound proven for worse weights holds, too
+            assert checked(p, v, max_boxes=50).bound >= best - 1e-9
+    return certificate.claim
+
+
+def test_optima_under_demands_are_proven_and_demands_that_cannot_be_met():
+    claims = []
+    for seed in range(examples(120, slow=600)):
+        p = random_demanded(seed)
+        claims.append(judged(p, *cell_optimum_demanded(p)))
+    assert claims.count("optimal") >= 0.6 * len(claims)
+    assert claims.count("infeasible") >= 0.25 * len(claims)
+    # where pairs of opposite differences matter, whole numbers can take too many boxes
+    assert claims.count("optimal") + claims.count("infeasible") >= 0.95 * len(claims)
+
+
+def test_demands_go_together_with_few_weights_and_side_constraints():
+    claims = []
+    for seed in range(60):
+        p = random_demanded(seed)
+        few = dataclasses.replace(p, max_nonzeros=max(1, p.d - 1))
+        A = np.random.default_rng(seed).integers(-1, 2, size=(2, p.d)).astype(float)
+        sides = dataclasses.replace(p, constraints=LinearConstraints(A, [0.0, 0.0]))
+        claims += [judged(few, *cell_optimum_demanded(few)), judged(sides, *cell_optimum_demanded(sides, A=A))]
+        # a cut-off cube: half of every direction is feasible
+        sides = LinearConstraints(np.vstack([np.ones(p.d), np.eye(p.d)]), [0.5, *[0.5] * p.d])
+        best, w = cell_optimum_demanded(p)
+        claims.append(judged(dataclasses.replace(p, constraints=sides), best, w / (2 * p.d)))
+    assert min(map(claims.count, ("optimal", "infeasible"))) >= 40
+    assert claims.count("optimal") + claims.count("infeasible") >= 0.9 * len(claims)
+
+
+def test_demands_go_together_with_whole_numbers_and_required_columns():
+    claims = []
+    for seed in range(60):
+        p = dataclasses.replace(random_demanded(seed), integer=3, margin=0.5, required=[0] if seed % 3 else [])
+        grid = map(np.array, itertools.product(np.arange(-3.0, 4.0), repeat=p.d))
+        best, w = max(((p.evaluate(w), w.tolist()) for w in grid if p.feasible(w)), default=(-math.inf, None))
+        claims.append(judged(p, best, w))
+    assert min(map(claims.count, ("optimal", "infeasible"))) >= 15
+    assert claims.count("optimal") + claims.count("infeasible") == len(claims)  # in the end there are single points
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_demands_on_a_larger_problem_are_proven(seed):
+    """The group has its rows at random; the demand asks for more of them at the top than the best weights have."""
+    free = larger_problem(seed, margin=1e-2)
+    group, rng = np.random.default_rng(seed).integers(0, 2, size=free.n), np.random.default_rng(seed)
+    at_least = 1 + RerankProblem(free.X, group, "hits@5").evaluate(solve(free).weights)
+    p = dataclasses.replace(free, demands=[Demand("hits@5", at_least, group)])
+    weights = [w for w in rng.normal(size=(3000, 3)) if p.feasible(w)]
+    w = max(weights, key=p.evaluate)
+    certificate = checked(p, w / np.abs(w).max())
+    assert p.evaluate(w) <= certificate.bound < solve(free).value
+    assert not proven_infeasible(p, max_boxes=1000)
+
+
+def test_side_constraints_that_no_weights_satisfy_are_certified():
+    sides = [
+        LinearConstraints([[1.0, 0.0, 0.0]], [-2.0]),
+        LinearConstraints([[1.0, 1.0, 1.0], [-1.0, -1.0, 0.0], [0.0, 0.0, -1.0]], [1.0, -0.75, -0.5]),
+    ]
+    pairwise = PairwiseProblem(larger_problem(0).X, [(0, 1), (7, 3)], weights=[0.1, 2.0])
+    for constraints in sides:
+        for p in (larger_problem(0), larger_graded(0), pairwise):
+            assert proven_infeasible(dataclasses.replace(p, constraints=constraints))
+    p = dataclasses.replace(larger_problem(0), constraints=LinearConstraints([[1.0, 0.0, 0.0]], [-0.5]))
+    assert not proven_infeasible(p)
+    small = LinearConstraints(np.vstack([np.eye(3), -np.eye(3)]), np.full(6, 1e-3))
+    for required in ([], [1]):
+        p = dataclasses.replace(larger_problem(0), constraints=small, required=required)
+        assert proven_infeasible(p) == bool(required)
+
+
+def test_demands_that_are_met_by_w_0_alone_are_not_called_infeasible():
+    p = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0], C=2.0)
+    assert p.demanded == ()
+    for at_least, infeasible in ((0.0, False), (1e-300, True)):
+        asked = [Demand("hits@1", at_least, [1, 0, 0]), Demand("hits@1", at_least, [0, 0, 1])]
+        assert proven_infeasible(dataclasses.replace(p, demands=asked)) == infeasible
 
 
 # --- bounds of other weights -----------------------------------------------------------------------------------
@@ -608,6 +728,12 @@ SIDES = LinearConstraints([[1.0, 0.1, -1.0 / 3.0]], [0.1])
         larger_graded(
             0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalise=True, rank="subrank", constraints=SIDES
         ),
+        larger_problem(0, demands=[Demand("auc", 0.1), Demand("hits@9", 1.5, np.arange(20) % 3 / 2.0)]),
+        larger_graded(
+            0,
+            rank="subrank",
+            demands=[Demand("recall@3", 0.1), Demand("dcg", 0.1, normalise=True), Demand("precision@5", 0.1)],
+        ),
     ],
 )
 @pytest.mark.parametrize("max_boxes", [0, 5000])
@@ -636,6 +762,10 @@ def test_files_come_back_as_they_were_written(problem, max_boxes, tmp_path):
         assert (p.statistic, p.rank) == (problem.statistic, problem.rank)
     else:
         assert (p.y.tolist(), p.statistic, p.rank) == (problem.y.tolist(), problem.statistic, problem.rank)
+    for one, other in zip(p.demanded, problem.demanded, strict=True):
+        assert one.demand.at_least == other.demand.at_least
+        for w in np.random.default_rng(0).normal(size=(20, p.d)):
+            assert one.value(w) == pytest.approx(other.value(w), rel=1e-13)
     assert certify(p, solution(p, again.weights), max_boxes=0).sha256 == certificate.sha256
 
 

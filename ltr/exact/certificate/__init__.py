@@ -63,7 +63,7 @@ class Certificate:
 
     @property
     def claim(self) -> str:
-        """What the file shows: ``"optimal"``, ``"bound"`` (proven, too, but above the value), ``"value"``, ``"infeasible"``."""
+        """What the file shows: ``"optimal"``, ``"bound"`` (a larger one), ``"value"`` (no proof), ``"infeasible"``."""
         return str(self.content["claim"])
 
     @property
