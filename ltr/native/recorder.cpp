@@ -41,6 +41,7 @@ namespace {
 constexpr std::size_t kSample = 500;    // about how many open pairs a cut is chosen from
 constexpr double kNarrowest = 0x1p-49;  // intervals of this width are not cut further
 constexpr std::size_t kDepth = 51;      // cuts of a coordinate on a path, at most: 50 halvings and one at zero
+constexpr std::size_t kByPair = 64;     // cuts by the order of two observations on a path, at most
 constexpr std::size_t kChunk = 256;     // pairs whose interval bounds are moved at once
 constexpr std::int32_t kClosed = -1;    // word of a box that is closed; others are values of `Box::cut`
 
@@ -53,9 +54,13 @@ enum class Reason {
 // Pairs as in `ltr.verify.Problem`, one entry per pair.
 struct Pairs {
   std::vector<std::int32_t> above, below, counter;
-  std::vector<std::int64_t> weight;  // as an integer
-  std::vector<double> required;      // w·δ from which the pair is won, rounded down
-  std::vector<double> size;          // sum of |x_ij| + |x_kj|, times the largest size of a weight
+  std::vector<std::int64_t> weight;   // as an integer
+  std::vector<double> required;       // w·δ from which the pair is won, rounded down
+  std::vector<double> size;           // sum of |x_ij| + |x_kj|, times the largest size of a weight
+  std::vector<std::int32_t> line;     // number of its two observations where other pairs ask for their opposite order,
+                                      // else -1; observations with equal features are the same here
+  std::vector<std::uint8_t> ascends;  // which of the two orders it asks for
+  std::size_t lines = 0;
 };
 
 // A list of observations that are ranked against each other.
@@ -202,7 +207,8 @@ class Totals {
 
 // A box on the path from the root to the one under examination.
 struct Box {
-  std::size_t cut = 0;                         // coordinate at which it is cut, or d + coordinate for a cut at zero
+  std::size_t cut = 0;                         // coordinate at which it is cut, d + coordinate for a cut at zero, or
+                                               // 2d + pair for a cut by the order of two observations
   int part = 0;                                // its next part
   std::size_t begin = 0, middle = 0, end = 0;  // its open pairs are ``begin : middle`` of the entries; ``middle : end``
                                                // are those that are lost in it and were open in its parent
@@ -216,14 +222,16 @@ class Path {
       : problem_(problem),
         totals_(problem),
         d_(low.size()),
+        few_(std::clamp<std::size_t>(d_, 3, 5) - 2),
         limits_(limits.begin(), limits.end()),
         most_words_(boxes),
         checks_(checks),
-        box_(kDepth * d_ + 4),
+        box_(kDepth * d_ + kByPair + 4),
         low_(box_.size() * d_),
         high_(low_.size()),
         apart_(low_.size()),
         counts_(problem.counters),
+        orders_(problem.pairs.lines),
         score_(d_),
         weight_(d_) {
     std::copy(low.begin(), low.end(), low_.begin());
@@ -241,7 +249,7 @@ class Path {
     while (true) {
       const std::size_t t = depth_;
       Box& box = box_[t];
-      const int parts = t == 0 ? 1 : box.cut < d_ ? 2 : 3;
+      const int parts = t == 0 ? 1 : box.cut >= d_ && box.cut < 2 * d_ ? 3 : 2;
       if (box.part == parts) {
         if (t == 0) return Reason::done;
         restore(t);
@@ -288,7 +296,7 @@ class Path {
     std::copy_n(apart(t), d_, apart(t + 1));
     const std::size_t cut = box_[t].cut;
     const int part = box_[t].part++;
-    if (t == 0) return;
+    if (t == 0 || cut >= 2 * d_) return;
     const double next = problem_.whole ? 1.0 : 0.0;  // from a weight to the next
     if (cut < d_) {
       const double middle = 0.5 * (low(t)[cut] + high(t)[cut]), below = problem_.whole ? std::floor(middle) : middle;
@@ -304,6 +312,7 @@ class Path {
   // Split the open pairs of row t into those open in row t + 1 and those lost there, and count the latter.
   void examine(std::size_t t) {
     const Pairs& pairs = problem_.pairs;
+    if (box_[t].cut >= 2 * d_) return examine_order(t);
     const std::size_t j = box_[t].cut % d_;
     const double rise = low(t + 1)[j] - low(t)[j], fall = high(t + 1)[j] - high(t)[j];
     const double factor = static_cast<double>(t + d_ + 16) * 0x1p-52;
@@ -335,12 +344,38 @@ class Path {
         at += static_cast<std::size_t>(open_[k]);
       }
     }
+    enter(t + 1, first, at, back, end);
+  }
+
+  // Split the open pairs of row t, which is cut by the order of two observations: those that ask for the order of the
+  // pair by which it is cut are lost in the first part, those that ask for the other one in the second.
+  void examine_order(std::size_t t) {
+    const Pairs& pairs = problem_.pairs;
+    const std::size_t by = box_[t].cut - 2 * d_;
+    const bool second = box_[t].part == 2;
+    const std::size_t first = box_[t].end, end = first + box_[t].middle - box_[t].begin;
+    std::size_t at = first, back = end;
+    for (std::size_t source = box_[t].begin; source < box_[t].middle; ++source) {
+      const std::size_t pair = index(pair_[source]);
+      if (pairs.line[pair] == pairs.line[by] && (pairs.ascends[pair] != pairs.ascends[by]) == second) {
+        pair_[--back] = pair_[source];
+        continue;
+      }
+      pair_[at] = pair_[source];
+      largest_[at] = largest_[source];
+      smallest_[at++] = smallest_[source];
+    }
+    enter(t + 1, first, at, back, end);
+  }
+
+  // Make row t of the entries ``first : middle``, its open pairs, and ``back : end``, those lost in it; count the
+  // latter.
+  void enter(std::size_t t, std::size_t first, std::size_t middle, std::size_t back, std::size_t end) {
     for (std::size_t source = back; source < end; ++source) count(pair_[source], 1);
-    // close the gap left by the pairs won
-    box_[t + 1].begin = first;
-    box_[t + 1].middle = at;
-    for (std::size_t source = back; source < end; ++source) pair_[at++] = pair_[source];
-    box_[t + 1].end = at;
+    box_[t].begin = first;
+    box_[t].middle = middle;
+    for (std::size_t source = back; source < end; ++source) pair_[middle++] = pair_[source];  // where pairs were won
+    box_[t].end = middle;
   }
 
   // Take the pairs lost in row t out of the counts.
@@ -361,10 +396,7 @@ class Path {
       nonzero += problem_.zeros[j] && (low(t)[j] > 0.0 || high(t)[j] < 0.0 || apart(t)[j] || needed);
       if (needed && -problem_.least < low(t)[j] && high(t)[j] < problem_.least) return true;
     }
-    if (nonzero > problem_.most) return true;
-    for (std::size_t o = 0; o < problem_.objectives.size(); ++o) {
-      if (totals_.largest(problem_.objectives[o], counts_) <= limits_[o * (d_ + 1) + nonzero]) return true;
-    }
+    if (nonzero > problem_.most || low_enough(nonzero)) return true;
     for (std::size_t row = 0; row < problem_.b.size(); ++row) {
       double least = 0.0, size = std::abs(problem_.b[row]);
       for (std::size_t j = 0; j < d_; ++j) {
@@ -377,10 +409,59 @@ class Path {
     return false;
   }
 
+  // Return whether the totals that the lost pairs allow close a box where a number of weights are not 0.
+  bool low_enough(std::size_t nonzero) {
+    nonzero_ = nonzero;
+    for (std::size_t o = 0; o < problem_.objectives.size(); ++o) {
+      if (totals_.largest(problem_.objectives[o], counts_) <= limits_[o * (d_ + 1) + nonzero]) return true;
+    }
+    return false;
+  }
+
+  // Return an open pair of row t by whose order to cut it; -1 for none.
+  //
+  // Near the weights with w·δ = 0 pairs that ask for opposite orders of two observations are both open in all boxes but
+  // those of the size of the margin, which are too many. So boxes are cut by the order of two observations where such
+  // pairs are open of few observations, and the box would be closed if they were all lost.
+  std::int32_t choose_order(std::size_t t) {
+    const Pairs& pairs = problem_.pairs;
+    if (pairs.lines == 0) return -1;
+    touched_.clear();
+    std::size_t both = 0;
+    for (std::size_t at = box_[t].begin; at < box_[t].middle; ++at) {
+      const std::size_t pair = index(pair_[at]);
+      if (pairs.line[pair] < 0) continue;
+      std::uint8_t& orders = orders_[index(pairs.line[pair])];
+      if (orders == 0) touched_.push_back(pairs.line[pair]);
+      const auto more = static_cast<std::uint8_t>(orders | (pairs.ascends[pair] ? 2 : 1));
+      both += more == 3 && orders != 3;
+      orders = more;
+    }
+    std::int32_t found = -1;
+    if (both > 0 && both <= few_) {
+      const auto count_both = [&](std::int64_t times) {
+        for (std::size_t at = box_[t].begin; at < box_[t].middle; ++at) {
+          const std::int32_t line = pairs.line[index(pair_[at])];
+          if (line < 0 || orders_[index(line)] != 3) continue;
+          count(pair_[at], times);
+          if (found < 0) found = pair_[at];
+        }
+      };
+      count_both(1);
+      if (!low_enough(nonzero_)) found = -1;
+      const std::int32_t chosen = found;
+      count_both(-1);
+      found = chosen;
+    }
+    for (const std::int32_t line : touched_) orders_[index(line)] = 0;
+    return found;
+  }
+
   // Return the cut of row t: the coordinate that moves open pairs and side constraints most; -1 if none does.
   //
   // Where zeros matter the first cut of a coordinate is at zero.
   std::int32_t choose(std::size_t t) {
+    if (const std::int32_t pair = choose_order(t); pair >= 0) return static_cast<std::int32_t>(2 * d_) + pair;
     std::fill(score_.begin(), score_.end(), 0.0);
     std::fill(weight_.begin(), weight_.end(), 0.0);
     const std::size_t stride = 1 + (box_[t].middle - box_[t].begin) / kSample;
@@ -424,6 +505,8 @@ class Path {
   const Problem& problem_;
   Totals totals_;
   std::size_t d_;
+  std::size_t few_;  // of how many pairs of observations both orders may be open where a box is cut by one. In general
+                     // no more than d - 2 planes w·δ = 0 share a line of a root, and a point takes few cuts
   std::vector<std::int64_t> limits_;  // per objective: largest total that closes a box where 0, 1, ..., d weights are
                                       // not 0
   std::size_t most_words_;
@@ -434,6 +517,9 @@ class Path {
   std::vector<double> low_, high_;          // interval bounds of each row
   std::vector<std::uint8_t> apart_;         // coordinates known not to be 0 although 0 is a bound of their interval
   std::vector<std::int64_t> counts_;        // lost pairs
+  std::size_t nonzero_ = 0;                 // weights known not to be 0 in the box examined last
+  std::vector<std::uint8_t> orders_;        // of each line: 1 and 2 for the orders that open pairs ask for
+  std::vector<std::int32_t> touched_;       // lines with such pairs
   std::vector<std::int32_t> pair_;          // entries: open and lost pairs on the path,
   std::vector<double> largest_, smallest_;  // and the largest and smallest w·δ of open ones in the box
   std::vector<std::int32_t> words_;
@@ -451,7 +537,8 @@ std::size_t checked_index(std::int64_t i, std::size_t size, const char* rule) {
 class Partition {
  public:
   Partition(const Rows<double>& columns, const Rows<std::int64_t>& pairs, const Vector<std::int64_t>& weight,
-            const Vector<double>& required, const Vector<double>& size, double tiny, std::int64_t counters,
+            const Vector<double>& required, const Vector<double>& size, const Vector<std::int32_t>& line,
+            const Vector<std::uint8_t>& ascends, double tiny, std::int64_t counters,
             const Rows<std::int64_t>& objectives, const Rows<std::int64_t>& lists, const Vector<std::int64_t>& members,
             const Vector<std::int64_t>& table, const Vector<std::int64_t>& contribution, const Rows<double>& A,
             const Vector<double>& b, double loose, const Vector<std::uint8_t>& zeros,
@@ -465,6 +552,7 @@ class Partition {
     require(d > 0 && zeros.shape(0) == d && required_.size() == d, "one entry per feature");
     require(pairs.shape(1) == 3 && count < (std::size_t{1} << 31), "pairs");
     require(weight.shape(0) == count && required.shape(0) == count && size.shape(0) == count, "one entry per pair");
+    require(line.shape(0) == count && ascends.shape(0) == count, "one entry per pair");
     require(A.shape(0) == b.shape(0) && (b.shape(0) == 0 || A.shape(1) == d), "one row per side constraint");
     require(counters >= 0 && counters < (std::int64_t{1} << 31), "counters");
     problem_.columns = {columns_.data(), d, n};
@@ -493,6 +581,12 @@ class Partition {
     problem_.pairs.weight.assign(weight.data(), weight.data() + count);
     problem_.pairs.required.assign(required.data(), required.data() + count);
     problem_.pairs.size.assign(size.data(), size.data() + count);
+    problem_.pairs.line.assign(line.data(), line.data() + count);
+    problem_.pairs.ascends.assign(ascends.data(), ascends.data() + count);
+    for (const std::int32_t own : problem_.pairs.line) {
+      require(own >= -1 && own < static_cast<std::int64_t>(count), "lines of pairs");
+      problem_.pairs.lines = std::max(problem_.pairs.lines, static_cast<std::size_t>(own + 1));
+    }
     add_objectives(objectives, lists.shape(0));
     add_lists(lists, members, table);
   }
@@ -586,22 +680,24 @@ class Partition {
 
 void bind_recorder(nb::module_& module) {
   nb::class_<Partition>(module, "Partition", "A partition that is being recorded, see `ltr.exact.certificate`.")
-      .def(nb::init<const Rows<double>&, const Rows<std::int64_t>&, const Vector<std::int64_t>&, const Vector<double>&,
-                    const Vector<double>&, double, std::int64_t, const Rows<std::int64_t>&, const Rows<std::int64_t>&,
-                    const Vector<std::int64_t>&, const Vector<std::int64_t>&, const Vector<std::int64_t>&,
-                    const Rows<double>&, const Vector<double>&, double, const Vector<std::uint8_t>&,
-                    const Vector<std::uint8_t>&, double, std::size_t, bool>(),
-           nb::arg("columns"), nb::arg("pairs"), nb::arg("weight"), nb::arg("required"), nb::arg("size"),
-           nb::arg("tiny"), nb::arg("counters"), nb::arg("objectives"), nb::arg("lists"), nb::arg("members"),
-           nb::arg("table"), nb::arg("contribution"), nb::arg("A"), nb::arg("b"), nb::arg("loose"), nb::arg("zeros"),
-           nb::arg("required_columns"), nb::arg("least"), nb::arg("most"), nb::arg("whole"))
+      .def(
+          nb::init<const Rows<double>&, const Rows<std::int64_t>&, const Vector<std::int64_t>&, const Vector<double>&,
+                   const Vector<double>&, const Vector<std::int32_t>&, const Vector<std::uint8_t>&, double,
+                   std::int64_t, const Rows<std::int64_t>&, const Rows<std::int64_t>&, const Vector<std::int64_t>&,
+                   const Vector<std::int64_t>&, const Vector<std::int64_t>&, const Rows<double>&, const Vector<double>&,
+                   double, const Vector<std::uint8_t>&, const Vector<std::uint8_t>&, double, std::size_t, bool>(),
+          nb::arg("columns"), nb::arg("pairs"), nb::arg("weight"), nb::arg("required"), nb::arg("size"),
+          nb::arg("line"), nb::arg("ascends"), nb::arg("tiny"), nb::arg("counters"), nb::arg("objectives"),
+          nb::arg("lists"), nb::arg("members"), nb::arg("table"), nb::arg("contribution"), nb::arg("A"), nb::arg("b"),
+          nb::arg("loose"), nb::arg("zeros"), nb::arg("required_columns"), nb::arg("least"), nb::arg("most"),
+          nb::arg("whole"))
       .def("begin", &Partition::begin, nb::arg("low"), nb::arg("high"), nb::arg("limits"), nb::arg("boxes"),
            nb::arg("checks"), "Begin with a root, given by its interval bounds.")
       .def("advance", &Partition::advance, nb::arg("work"),
            "Examine about this many pairs; return 0 when done, 1 if there is more to do, 2 if a limit was reached.")
       .def("words", &Partition::words,
-           "Return what was done with each box: -1 if it was closed, else the coordinate at which it was cut, or d + "
-           "coordinate for a cut at zero.")
+           "Return what was done with each box: -1 if it was closed, else the coordinate at which it was cut, d + "
+           "coordinate for a cut at zero, or 2d + pair for a cut by the order of its two observations.")
       .def("checks", &Partition::checks, "Return the number of checks left.");
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -34,6 +35,7 @@ MOST_POINTS = 100  # largest B of whole numbers
 FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
 ROOM = 8_000_000  # open pairs that all boxes together may store, at about 170 bytes each
 MOST_ROOTS = 4000  # columns whose roots are kept, each with the ends of its intervals
+ORDER = re.compile(r"(0|[1-9][0-9]{0,17}):(0|[1-9][0-9]{0,17})")  # the word that cuts a box by an order
 COUNTERS = 8  # counters that take as much memory as one open pair
 
 
@@ -54,6 +56,7 @@ class Problem:
         n, d: numbers of observations and features.
         X, unit: features times unit.
         columns: the same, one list per feature.
+        same: the first observation with the features of each.
         objective: what is to be maximised, the price of weights among it.
         demands: the statistics of which weights must reach a least value.
         counted_objectives: those whose lost pairs are counted, as boxes may be closed by them: all, or the demands
@@ -91,6 +94,8 @@ class Problem:
         flat, self.unit = integers([v for row in X for v in row])
         self.X = [flat[at : at + d] for at in range(0, n * d, d)]
         self.columns = [flat[j::d] for j in range(d)]
+        first: dict[tuple[int, ...], int] = {}
+        self.same = [first.setdefault(tuple(row), i) for i, row in enumerate(self.X)]
         self.objective, self.demands = Objective(n, C, self.progress), list[Demand]()
         self.counted_objectives = list[Objective]()
         if not infeasible:
@@ -188,6 +193,8 @@ class Box:
     Attributes:
         low, high: ends of the intervals.
         apart: coordinates known not to be 0, although 0 may be an end of their interval.
+        behind: (i, k) with w·x_i <= w·x_k in all of the box, where i and k are the first observations with their
+            features.
         open: pairs neither lost nor won everywhere in the box: (the largest w·δ, the smallest, i, k, counter, weight),
             both minus margin * s; None if they are not kept.
         lost: counters of the pairs lost everywhere in the box; None if they are not kept.
@@ -201,22 +208,33 @@ class Box:
         low: list[int],
         high: list[int],
         apart: frozenset[int] = frozenset(),
+        behind: frozenset[tuple[int, int]] = frozenset(),
         source: Box | None = None,
         held: int = 0,
     ) -> None:
-        self.problem, self.low, self.high, self.apart, self.source, self.held = problem, low, high, apart, source, held
+        self.problem, self.low, self.high, self.apart, self.behind = problem, low, high, apart, behind
+        self.source, self.held = source, held
         self.open: list[Pair] | None = None
         self.lost: list[int] | None = None
 
     def part(self, j: int, low: int, high: int, apart: bool = False) -> Box:
         """Return the part with low <= w_j <= high, and w_j not 0 where `apart`."""
-        self.problem.progress.tick(steps=self.problem.d)
         lows, highs, known = self.low.copy(), self.high.copy(), self.apart | {j} if apart else self.apart
         lows[j], highs[j] = low, high
+        return self.inside(lows, highs, known, self.behind)
+
+    def ordered(self, i: int, k: int) -> Box:
+        """Return the part with w·x_i <= w·x_k."""
+        same = self.problem.same
+        return self.inside(self.low, self.high, self.apart, self.behind | {(same[i], same[k])})
+
+    def inside(self, low: list[int], high: list[int], apart: frozenset[int], behind: frozenset[tuple[int, int]]) -> Box:
+        """Return a part, which finds its pairs in this box if they are kept."""
+        self.problem.progress.tick(steps=self.problem.d)
         if self.open is None:
-            return Box(self.problem, lows, highs, known, self.source, self.held)
+            return Box(self.problem, low, high, apart, behind, self.source, self.held)
         held = self.held + len(self.open) + self.problem.counters // COUNTERS
-        return Box(self.problem, lows, highs, known, self, held)
+        return Box(self.problem, low, high, apart, behind, self, held)
 
     def count(self, keep: bool = False) -> list[int]:
         """Count the pairs lost everywhere in the box; `keep` keeps the open ones for its parts, if there is room.
@@ -235,7 +253,12 @@ class Box:
         """Return open pairs (unless they need not be kept) and counters, from those of a box around this one."""
         assert source.open is not None
         assert source.lost is not None
-        pairs, lost = source.open, source.lost.copy()
+        pairs, lost, same = source.open, source.lost.copy(), self.problem.same
+        if behind := self.behind - source.behind:
+            self.problem.progress.tick(steps=len(pairs))
+            for *_, i, k, counter, weight in pairs:
+                lost[counter] += weight * ((same[i], same[k]) in behind)
+            pairs = [pair for pair in pairs if (same[pair[2]], same[pair[3]]) not in behind]
         ends = ((self.low, source.low), (self.high, source.high))
         moves = [(j, own[j] - old[j]) for j in range(self.problem.d) for own, old in ends if own[j] != old[j]]
         for at, (j, shift) in enumerate(moves, 1):
@@ -268,11 +291,11 @@ class Box:
         margin = problem.margin * problem.unit * ONE
         steps = max([one.steps for one in problem.counted_objectives], default=0)
         needs = [math.ceil(s * margin) for s in range(steps + 1)]
-        pairs, lost = list[Pair](), [0] * problem.counters
+        pairs, lost, same, behind = list[Pair](), [0] * problem.counters, problem.same, self.behind
         for i, k, s, counter, weight in problem.pairs():
             middle, reach = middles[i] - middles[k], sum(map(abs, map(operator.sub, scaled[i], scaled[k])))
             largest = (middle + reach) // 2 - needs[s]
-            if largest < 0:
+            if largest < 0 or (behind and (same[i], same[k]) in behind):
                 lost[counter] += weight
             elif len(pairs) <= most:
                 smallest = (middle - reach) // 2 - needs[s]
@@ -281,8 +304,8 @@ class Box:
         return pairs, lost
 
     def __str__(self) -> str:
-        ends = zip(self.low, self.high, strict=True)
-        return " x ".join(f"[{low / ONE:.9g}, {high / ONE:.9g}]" for low, high in ends)
+        ends, order = zip(self.low, self.high, strict=True), [f"{i} not before {k}" for i, k in sorted(self.behind)]
+        return ", ".join([" x ".join(f"[{low / ONE:.9g}, {high / ONE:.9g}]" for low, high in ends), *order])
 
 
 def root_cuts(problem: Problem) -> list[tuple[str, list[tuple[int, int, int]]]]:
@@ -356,6 +379,14 @@ def check_root(
         problem.progress.tick(1, problem.d * (1 + len(problem.sides)))
         if word == ".":
             check_closed(problem, limits, box, here)
+            continue
+        if order := ORDER.fullmatch(word):
+            i, k = int(order[1]), int(order[2])
+            possible = max(i, k) < problem.n and problem.same[i] != problem.same[k]
+            require(possible, here, f"must name two observations with different features, got {word!r:.40}")
+            if keep:
+                box.count(keep=True)
+            boxes += [box.ordered(k, i), box.ordered(i, k)]
             continue
         require(word in cuts, here, f"is not known: {word!r:.20}")
         j, z = cuts[word]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.exact.constraints import SIDE_TOLERANCE
@@ -58,12 +59,16 @@ class Recorder:
         required = np.array([_down(s * exact.margin) for s in range(1 + steps.max(initial=0))])
         size = np.abs(problem.X).sum(axis=1)
         priced = any(one.C for one in objectives)
+        self._above, self._below = above, below
+        line, ascends = self._lines()
         self._partition = Partition(
             columns=problem.X.T,
             pairs=np.column_stack([above, below, counter]),
             weight=weight,
             required=required[steps],  # w·δ from which each pair is won, rounded down
             size=(size[above] + size[below]) * problem.reach,
+            line=line,
+            ascends=ascends,
             tiny=_TINY * 128 * problem.d,  # room for underflow
             counters=exact.counters,
             objectives=np.array([(len(one.lists), one.counters) for one in objectives], dtype=np.int64).reshape(-1, 2),
@@ -108,8 +113,28 @@ class Recorder:
                 return None
             words = self._partition.words()
             max_boxes, max_checks = max_boxes - len(words), self._partition.checks()
-            texts.append(" ".join([names[word] for word in words]))
+            texts.append(" ".join([names[word] if word < 2 * d else self._order(word - 2 * d) for word in words]))
         return texts
+
+    def _order(self, pair: int) -> str:
+        """Return the word that cuts a box by the order of two observations."""
+        return f"{self._above[pair]}:{self._below[pair]}"
+
+    def _lines(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Return a number for the two observations of each pair of which others ask for the opposite order, else -1.
+
+        Observations with equal features are the same here. The second array says which order the pair asks for. Pairs
+        with weights are left alone: of those of opposite directions only one is counted.
+        """
+        same = np.unique(self._problem.X, axis=0, return_inverse=True)[1].reshape(-1)
+        one, other = same[self._above], same[self._below]
+        ascends = (one < other).astype(np.uint8)
+        keys, line = np.unique(np.minimum(one, other) * len(same) + np.maximum(one, other), return_inverse=True)
+        both = np.bincount(line, ascends, len(keys)) % np.maximum(np.bincount(line, minlength=len(keys)), 1) != 0
+        numbers = np.where(both, np.cumsum(both) - 1, -1)[line.reshape(-1)]
+        if any(one.lines for one in self._exact.counted_objectives):
+            numbers[:] = -1
+        return numbers.astype(np.int32), ascends
 
     def _limits(self, bound: float | None) -> IntArray:
         """Return the largest total that closes a box where 0, 1, ..., d weights are not 0, (objectives, d + 1)."""
