@@ -168,6 +168,9 @@ RIGHT = [
     (by_hand([".", "."], claim="infeasible", demands=BOTH), "infeasible"),
     (by_hand(["0 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
     (by_hand(["0z . . ."], claim="infeasible", demands=BOTH, constraints=HALF, rank="subrank"), "infeasible"),
+    # the first row is not before the last one, or the last one is not before the first one
+    (by_hand(["0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
+    (by_hand(["0 2:0 . . 0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
     # w_0 >= 0 leaves w = 0 and w_0 = 1; at w = 0 nobody of the group is at the top
     (by_hand([".", "."], claim="infeasible", demands=BOTH[:1], constraints=UP), "infeasible"),
     # side constraints alone: w_0 <= -2
@@ -229,6 +232,21 @@ WRONG = [
         by_hand([".", "."], claim="infeasible", constraints=UP, demands=BOTH[1:]),
         r"\(w_0 = 1\), .*demands\[0\] may be 1$",
     ),
+    (
+        by_hand(["0:1 . ."], claim="infeasible", demands=BOTH, constraints=HALF),
+        r"word 3: closes the box \[-1, 1\], 1 not before 0, where problem.demands\[0\] may be 1 and",
+    ),
+    # a positive before one negative or another: nobody asks for the opposite order
+    (
+        by_hand(["1:0 . 1:2 . ."], 0.5, claim="bound", constraints=HALF),
+        r"word 5: closes the box \[-1, 1\], 0 not before 1, 2 not before 1, wh",
+    ),
+    *((by_hand([word, "."]), "word 1: must name two observations with different") for word in ("0:0", "3:0", "0:3")),
+    (
+        by_hand(["0:2 . .", "."], 0.8, 0.8, X=[[0.0], [1.0], [0.0]]),
+        "word 1: must name two observations with different features, got",
+    ),
+    (by_hand(["0:2 .", "."]), "word 2: is the last, but 1 boxes are not closed"),
     (by_hand(["."], claim="infeasible", demands=BOTH), "proof.partition: must hold 2 entries, got 1"),
     (
         {**by_hand([".", "."], claim="infeasible", demands=BOTH), "proof": None},
@@ -242,6 +260,7 @@ WRONG = [
     ),
     ({**by_hand([".", "."]), "value": None}, "value: must not be null where the claim is 'optimal'"),
     *((by_hand([word, "."]), "word 1: is not known") for word in ("", "1", "z", "0Z", "00", "-0", "..", "٠", ".\n")),
+    *((by_hand([word, "."]), "word 1: is not known") for word in ("0:", ":0", "0:1z", "00:1", "0:-1", "0:1:2", "٠:1")),
 ]
 
 
@@ -499,6 +518,34 @@ def test_what_is_known_of_lost_pairs_bounds_the_value():
                 else:
                     assert total >= before
                 before = total
+
+
+def test_pairs_that_a_box_counts_as_lost_are_lost_in_all_of_it():
+    """Whatever cuts led to it; what it counts does not depend on whether pairs are kept."""
+    looked = 0
+    for seed in range(60):
+        p, rng = random_demanded(seed), np.random.default_rng(seed)
+        exact = verify.Problem(p.content())
+        box = verify.Box(exact, [-verify.ONE] * p.d, [verify.ONE] * p.d)
+        for _ in range(6):
+            i, k = rng.integers(exact.n, size=2).tolist()
+            j = int(rng.integers(p.d))
+            middle = (box.low[j] + box.high[j]) // 2
+            if rng.random() < 0.5:
+                box.count(keep=True)
+            box = box.ordered(i, k) if rng.random() < 0.4 else box.part(j, *sorted((middle, box.high[j])))
+        lost = box.count()
+        assert lost == verify.Box(exact, box.low, box.high, box.apart, box.behind).count()
+        ends = np.array([box.low, box.high], dtype=float) / verify.ONE
+        for w in ends[0] + rng.integers(0, 3, size=(30, p.d)) / 2.0 * (ends[1] - ends[0]):
+            scores = exact_scores([[Fraction(v, exact.unit) for v in row] for row in exact.X], w)
+            if all(scores[i] <= scores[k] for i, k in box.behind):
+                at_w = [0] * exact.counters
+                for counter, weight in lost_pairs(exact, w):
+                    at_w[counter] += weight
+                assert all(known <= own for known, own in zip(lost, at_w, strict=True))
+                looked += bool(box.behind)
+    assert looked >= 100
 
 
 def test_the_hash_is_that_of_the_lines_described():
@@ -1032,7 +1079,7 @@ def nudged(value, rng):
         text = value.split(" ")
         at = rng.integers(len(text))
         return " ".join(
-            [*text[:at], *rng.choice(["", ".", "0", "1z", ". .", "0 . ."], rng.integers(3)), *text[at + 1 :]]
+            [*text[:at], *rng.choice(["", ".", "0", "1z", "0:1", ". .", "0 . ."], rng.integers(3)), *text[at + 1 :]]
         )
     if isinstance(value, bool) or not isinstance(value, int | float):
         return copy.deepcopy(JUNK[rng.integers(len(JUNK))])
