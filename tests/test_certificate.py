@@ -12,6 +12,7 @@ import pytest
 from ltr import verify
 from ltr.data import DataError, half_split, load
 from ltr.exact import Limits
+from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.certificate import recorder as _recorder
 from ltr.exact.demand import Demand
@@ -440,6 +441,38 @@ def test_side_constraints_that_no_weights_satisfy_are_certified():
     for required in ([], [1]):
         p = dataclasses.replace(larger_problem(0), constraints=small, required=required)
         assert proven_infeasible(p) == bool(required)
+
+
+def test_rounding_of_demands_spoils_nothing():
+    # w·δ meets the margin up to rounding at many corners of boxes, and demands ask for what weights of a grid just have
+    boxes = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        unit = [0.1, 1e-9, 1e8 / 3, 1e150, 1e-160][seed % 5]
+        X, labels = rng.integers(0, 6, size=(8, 3)) * unit, rng.integers(0, 4, size=8) * 0.1
+        y, qid = [1, 0, 1, 0, 0, 1, 0, 1], [None, np.arange(8) % 2][seed % 2]
+        margin = [1.0, 0.3, 2.0, 0.5][seed % 4] * unit
+        options = {"C": [0.0, 0.01][seed % 2], "margin": margin, "qid": qid}
+        name = ["dcg", "mrr", "power(p=0.5)"][seed % 3]
+        grid = rng.integers(-8, 9, size=(50, 3)) / 8.0
+        free = RerankProblem(X, y, demands=[Demand(name, 0.0, labels)], **options)
+        reached = [free.demanded[0].value(w) for w in grid]
+        p = RerankProblem(X, y, demands=[Demand(name, max(reached), labels)], **options)
+        feasible = [w for w in grid if p.feasible(w)]
+        assert len(feasible) == reached.count(max(reached))
+        certificate = checked(p, max(feasible, key=p.evaluate), max_boxes=2000)
+        assert max(map(p.evaluate, feasible)) <= certificate.bound
+        boxes += certificate.boxes
+        more = min(max(reached) * (1 + 3e-9), free.demanded[0].problem.trivial_bound)
+        if more > max(reached):
+            proven_infeasible(RerankProblem(X, y, demands=[Demand(name, more, labels)], **options), max_boxes=2000)
+    assert boxes > 2000
+
+
+def test_no_card_is_certified_to_be_infeasible():
+    p = CardProblem([[1, 0], [0, 1], [1, 1]], [1, 0, 1])
+    with pytest.raises(ValueError, match="solution must have feasible weights"):
+        certify(p, none(p))
 
 
 def test_demands_that_are_met_by_w_0_alone_are_not_called_infeasible():

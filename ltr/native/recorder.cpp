@@ -21,6 +21,8 @@
 //   largest sums that the bound allows are computed in fractions and rounded down. The sum from which a demand is met
 //   is rounded up, and a box is closed below it.
 //
+// A cut by the order of two observations moves no interval bounds, but counts as one in t.
+//
 // Pairs won in a box are not examined again in its parts. A pair that counts as won because of rounding weakens a bound
 // but cannot make it wrong.
 #include <nanobind/stl/vector.h>

@@ -1,8 +1,8 @@
 """Certificates: weights and a proof that no others are better, as a file that a small program checks.
 
 `certify` records the problem, the weights of a solution, and a partition of weight space into boxes in each of which
-the objective stays below a bound. `ltr.verify` defines the meaning of such a file and checks it in exact arithmetic; it
-shares no code with the solvers and needs nothing but Python.
+the objective stays below a bound or a demand is not met. `ltr.verify` defines the meaning of such a file and checks it
+in exact arithmetic; it shares no code with the solvers and needs nothing but Python.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ def certify(
 
     The first bound tried is the value itself, up to rounding, whatever the solver claims. Where that takes too many
     boxes, `certify` tries the claimed bound and others between the value and the trivial bound. Where these fail too,
-    the certificate has no proof: it shows the value and quotes the solver's bound as a claim. Pairs of opposite
-    differences that matter at the optimum (Subranks of tied positives, features that are small whole numbers) are hard:
+    the certificate has no proof: it shows the value and quotes the solver's bound as a claim. Pairs of four
+    observations with opposite differences that matter at the optimum (features that are small whole numbers) are hard:
     boxes along w·δ = 0 must shrink to the size of the margin, which takes too many of them in three dimensions. No
     proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
 
