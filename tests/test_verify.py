@@ -775,6 +775,7 @@ PAIRWISE_DAMAGE = [
     (put("problem", "pairs", [[1]] * 7), r"problem.pairs\[0\]: must join two observations, got \[1\]"),
     (put("problem", "pairs", []), "problem.pairs: must hold a pair"),
     (put("problem", "rank", "resolved"), "problem: 'rank' is not known"),
+    (put("problem", "demands", []), "problem: 'demands' is not known"),
 ]
 
 

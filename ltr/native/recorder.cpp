@@ -43,7 +43,7 @@ namespace {
 constexpr std::size_t kSample = 500;    // about how many open pairs a cut is chosen from
 constexpr double kNarrowest = 0x1p-49;  // intervals of this width are not cut further
 constexpr std::size_t kDepth = 51;      // cuts of a coordinate on a path, at most: 50 halvings and one at zero
-constexpr std::size_t kByPair = 64;     // cuts by the order of two observations on a path, at most
+constexpr std::size_t kByOrder = 64;    // room on a path for cuts by the order of two observations
 constexpr std::size_t kChunk = 256;     // pairs whose interval bounds are moved at once
 constexpr std::int32_t kClosed = -1;    // word of a box that is closed; others are values of `Box::cut`
 
@@ -228,7 +228,7 @@ class Path {
         limits_(limits.begin(), limits.end()),
         most_words_(boxes),
         checks_(checks),
-        box_(kDepth * d_ + kByPair + 4),
+        box_(kDepth * d_ + kByOrder + 4),
         low_(box_.size() * d_),
         high_(low_.size()),
         apart_(low_.size()),
@@ -398,7 +398,8 @@ class Path {
       nonzero += problem_.zeros[j] && (low(t)[j] > 0.0 || high(t)[j] < 0.0 || apart(t)[j] || needed);
       if (needed && -problem_.least < low(t)[j] && high(t)[j] < problem_.least) return true;
     }
-    if (nonzero > problem_.most || low_enough(nonzero)) return true;
+    nonzero_ = nonzero;
+    if (nonzero > problem_.most || low_enough()) return true;
     for (std::size_t row = 0; row < problem_.b.size(); ++row) {
       double least = 0.0, size = std::abs(problem_.b[row]);
       for (std::size_t j = 0; j < d_; ++j) {
@@ -411,11 +412,10 @@ class Path {
     return false;
   }
 
-  // Return whether the totals that the lost pairs allow close a box where a number of weights are not 0.
-  bool low_enough(std::size_t nonzero) {
-    nonzero_ = nonzero;
+  // Return whether the lost pairs that are counted close the box examined last.
+  bool low_enough() {
     for (std::size_t o = 0; o < problem_.objectives.size(); ++o) {
-      if (totals_.largest(problem_.objectives[o], counts_) <= limits_[o * (d_ + 1) + nonzero]) return true;
+      if (totals_.largest(problem_.objectives[o], counts_) <= limits_[o * (d_ + 1) + nonzero_]) return true;
     }
     return false;
   }
@@ -441,19 +441,18 @@ class Path {
     }
     std::int32_t found = -1;
     if (both > 0 && both <= few_) {
+      std::int32_t pair = -1;
       const auto count_both = [&](std::int64_t times) {
         for (std::size_t at = box_[t].begin; at < box_[t].middle; ++at) {
           const std::int32_t line = pairs.line[index(pair_[at])];
           if (line < 0 || orders_[index(line)] != 3) continue;
-          count(pair_[at], times);
-          if (found < 0) found = pair_[at];
+          pair = pair_[at];
+          count(pair, times);
         }
       };
       count_both(1);
-      if (!low_enough(nonzero_)) found = -1;
-      const std::int32_t chosen = found;
+      if (low_enough()) found = pair;
       count_both(-1);
-      found = chosen;
     }
     for (const std::int32_t line : touched_) orders_[index(line)] = 0;
     return found;
