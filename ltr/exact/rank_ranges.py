@@ -11,21 +11,15 @@ at its worst; rows that are closer than the margin, or equal in all columns, are
 statistics (`ltr.exact.demand`): the sum of ranks of r alone, or of all others, is maximised, subject to the demand
 that the scorer is good.
 
-**One cover for all rows.** Every row needs the good weights alone. So boxes that cover them are found first: those that
-are left of a weight-space search for weights with the least statistic, each refined a little further from round to
-round. On a box, r has at least as many rows above it as pairs that it loses on all of the box, so a box whose bound is
-no better than a place that some good weights reach has nothing to say about that side of r. What is left of the cover
-for it is searched by the weight-space search, longer from round to round; that search closes boxes in which r stands
-higher, or the scorer is good, but not both. Values are whole numbers, so a bound less than one place away is a proof.
-Where time is up, the bounds of the boxes that are left give an outer interval, which no good scorer leaves.
-
-Good weights are sampled around the best ones before, and whatever is found for one row is offered to all.
+All rows share what is found. Good weights are sampled around the best ones first, and whatever is found for one row is
+offered to all. Then the sides that are open, each row's best and worst place, are proven by turns, longer from round to
+round. Values are whole numbers, so a bound less than one place away is a proof. Where time is up, the bounds give an
+outer interval, which no good scorer leaves.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -37,14 +31,12 @@ from numpy.typing import NDArray
 
 from ltr.checks import as_float
 from ltr.exact.constraints import set_fields
-from ltr.exact.demand import DEMAND_TOLERANCE, Demand
+from ltr.exact.demand import Demand
 from ltr.exact.problem import Demanded, FloatArray, IntArray, RerankProblem
-from ltr.exact.solution import Solution, Status
+from ltr.exact.solution import Solution
 from ltr.exact.state import Limits, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to
-from ltr.exact.weight_space.pool import NarrowBoxes, WorkerPool
-from ltr.exact.weight_space.space import Boxes, space_of
-from ltr.native import SearchWorkspace, search_weight_space
+from ltr.exact.weight_space.search import out_of_reach, prove
 from ltr.threads import available_threads
 
 if TYPE_CHECKING:
@@ -52,11 +44,9 @@ if TYPE_CHECKING:
 
 _SAMPLES, _SHARE = 4_000, 0.1  # weights that are sampled, and share of the time for them
 _STEPS = (0.3, 0.1, 0.03, 0.01)  # lengths of their steps, relative to the largest weight
-_FIRST, _GROWTH = 2_000_000, 4.0  # pairs examined for a side of a row in the first round, and their growth
-_NODES, _NODE = 30, 128  # boxes that each box of the cover is searched by in a round; pairs that take as long as one
-_MOST_BOXES = 20_000  # of the cover
+_FIRST, _GROWTH = 0.25, 4.0  # seconds for a side of a row in the first round, and their growth
 _ADAPTED = 5  # features from which coordinates are adapted
-_ERROR = 1e-13  # relative rounding error of sums over features, with room to spare
+_PART = 0.05  # share of the time of a proof for better weights
 _WHOLE = 1e-6  # by which a rank may differ from a whole number through rounding
 
 
@@ -136,7 +126,6 @@ class _Side:
         self._size = size  # rows of its list
         self.reached, self.weights = -math.inf, np.zeros(problem.d)  # in terms of the problem's value
         self.bound = problem.trivial_bound
-        self.left: list[Boxes] = []  # boxes that may have a better place
 
     @property
     def open(self) -> bool:
@@ -153,10 +142,6 @@ class _Side:
         """Return the place of the row at a value of the problem: its rank, or the sum of all others' ranks."""
         rank = value if self.up else self._size * (self._size + 1) / 2 - value
         return self._size + 1 - (math.floor(rank + _WHOLE) if self.up else math.ceil(rank - _WHOLE))
-
-    def value(self, lost: IntArray) -> FloatArray:
-        """Return the largest value where at least some pairs are lost: those of r, or those of the others to r."""
-        return (self._size if self.up else self._size * (self._size + 1) / 2 - 1) - lost.astype(np.float64)
 
 
 def rank_ranges(
@@ -211,15 +196,14 @@ def rank_ranges(
     pool = _Pool(problem, sides)
     pool.take(solution.weights)
     _sample(problem, least, solution.weights, pool, seed, began + _SHARE * time_limit)
-    cover = _Cover(problem, least, solution.weights)
-    cover.refine(lambda: min(left(), began + 2 * _SHARE * time_limit - time.monotonic()) > 0)
-    cover.share_out(sides)
-    allowance, waiting = _FIRST, [side for side in sides if side.open]
+    T = adapted(problem, solution.weights, np.eye(problem.d)) if problem.d >= _ADAPTED and apply_to(problem) else None
+    seconds, waiting = _FIRST, [side for side in sides if side.open]
     while waiting and left() > 0:
         for side in waiting:
-            if left() > 0 and side.open:
-                cover.search(side, pool, allowance, threads, left)
-        allowance, waiting = _GROWTH * allowance, [side for side in waiting if side.open and side.left]
+            if side.open and (room := min(seconds, left())) > 0:
+                state = SolveState(side.problem, Limits(time_limit=room, seed=seed), should_stop=should_stop)
+                _prove(side, state, pool, threads, None if T is None else T[0])
+        seconds, waiting = _GROWTH * seconds, [side for side in waiting if side.open]
     return _ranges(problem, least, sides, time.monotonic() - began)
 
 
@@ -288,98 +272,16 @@ def _sample(problem: RerankProblem, least: float, start: FloatArray, pool: _Pool
             pool.take(w)
 
 
-class _Cover:
-    """Boxes that cover the good weights, and the search of those that matter for a row."""
-
-    def __init__(self, problem: RerankProblem, least: float, best: FloatArray) -> None:
-        self._problem = problem
-        found = adapted(problem, best, np.eye(problem.d)) if apply_to(problem) and problem.d >= _ADAPTED else None
-        self._T = None if found is None else found[0]
-        self._good = space_of(dataclasses.replace(problem, C=0.0), self._T)
-        self._cutoff = self._good.integer(least * (1 - math.copysign(2 * DEMAND_TOLERANCE, least))) - 1
-        self._boxes = self._good.roots
-
-    def refine(self, go_on: Callable[[], bool]) -> None:
-        """Split the boxes of the cover and close those without good weights."""
-        space, spent = self._good.space, 0
-        work = SearchWorkspace(space.compiled)
-        allowance = _NODES * (len(space.positive) + _NODE) * space.columns.shape[0] // 8
-        while go_on() and 0 < len(self._boxes.bound) < _MOST_BOXES:
-            parts = []
-            for box in self._boxes.each():
-                low, high, used, bound, _ = box
-                if not go_on():
-                    parts.append(box)
-                    continue
-                left, narrow, *_, tally = search_weight_space(
-                    space.compiled, work, low, high, used, bound, self._cutoff, allowance, 1, False
-                )
-                spent += tally[3]
-                parts += [Boxes(*some, np.zeros(len(some[-1]), np.int64)) for some in (left, narrow)]
-            self._boxes = Boxes.joined(parts)
-
-    def share_out(self, sides: list[_Side]) -> None:
-        """Give each side the boxes of the cover that may have a better place than the one reached, and its bound."""
-        problem, boxes = self._problem, self._boxes
-        by_row: dict[int, list[_Side]] = {}
-        for side in sides:
-            by_row.setdefault(side.row, []).append(side)
-        for row, own in by_row.items():
-            if not any(side.open for side in own):
-                continue
-            others = np.flatnonzero(problem.qid == problem.qid[row])
-            others = others[others != row]
-            for side in own:
-                above, below = (np.full(len(others), row), others) if side.up else (others, np.full(len(others), row))
-                values = side.value(self._lost(above, below))
-                kept = np.flatnonzero(values > side.reached + 0.5)
-                side.left = [boxes.rows(kept)] if len(kept) else []
-                side.bound = min(side.bound, max(float(values.max(initial=-math.inf)), side.reached))
-
-    def _lost(self, above: IntArray, below: IntArray) -> IntArray:
-        """Return how many of some pairs are lost on all of each box, (boxes,)."""
-        T = np.eye(self._problem.d) if self._T is None else self._T
-        deltas = (self._problem.X[above] - self._problem.X[below]) @ T
-        size = (np.abs(self._problem.X[above]) + np.abs(self._problem.X[below])) @ np.abs(T)
-        low, high = self._boxes.low, self._boxes.high
-        middle, half = 0.5 * (low + high)[:, :-1], 0.5 * (high - low)[:, :-1]
-        largest = middle @ deltas.T + half @ np.abs(deltas).T
-        error = _ERROR * (np.abs(middle) + half + 1e-300) @ size.T
-        return np.count_nonzero(largest + error < self._problem.margin * low[:, -1:], axis=1)
-
-    def search(self, side: _Side, pool: _Pool, allowance: float, threads: int, left: Callable[[], float]) -> None:
-        """Search what is left for a side, up to an allowance of work, and take over what is found."""
-        state = SolveState(side.problem, Limits(time_limit=max(left(), 1e-3)))
-        state.offer(side.weights)
-        searchable = space_of(side.problem, self._T)
-        narrow = NarrowBoxes(state, side.problem)
-
-        def found(w: FloatArray) -> None:
-            largest = float(np.abs(w).max(initial=0.0))
-            state.offer(w if searchable.space.fixed or largest == 0 else w / largest)
-
-        def settle(box: Boxes) -> int:
-            return narrow.settle(searchable, box)
-
-        cutoff = lambda: searchable.integer(max(state.value, side.reached) + 0.5)  # noqa: E731
-        with WorkerPool(searchable, threads, found, settle) as workers, contextlib.suppress(Stopped):
-            workers.trusted = False
-
-            def check() -> None:
-                state.check()
-                workers.least_cutoff = cutoff()
-                if left() <= 0:
-                    raise Stopped(Status.TIME_LIMIT)
-
-            done = workers.close(Boxes.joined(side.left), cutoff(), check, allowance)
-            unresolved = searchable.objective(done.unresolved) if done.unresolved > cutoff() else -math.inf
-            bounds = [searchable.objective(int(box.bound.max())) for box in done.left]
-            side.left = done.left
-            side.bound = min(side.bound, max([max(state.value, side.reached), unresolved, *bounds]))
-        if state.value > side.reached:
-            pool.take(state.weights)
-            side.offer(state.weights)
-        side.bound = max(side.bound, side.reached)
+def _prove(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatArray | None) -> None:
+    """Search a side for some time, and take over its bound and what was found."""
+    state.offer(side.weights)
+    with contextlib.suppress(Stopped):
+        if out_of_reach(state) is None:
+            prove(state, threads, T, _PART, relaxed=False)
+    if state.value > side.reached:
+        pool.take(state.weights)
+        side.offer(state.weights)
+    side.bound = max(min(side.bound, state.bound), side.reached)
 
 
 def _ranges(problem: RerankProblem, least: float, sides: list[_Side], seconds: float) -> RankRanges:
