@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -68,6 +69,7 @@ def read_file(
         found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers)
     elif suffix in PARQUET:
         found = TableFile(_read_parquet(files, is_feature, rows))
+        sys.modules["pyarrow"].default_memory_pool().release_unused()  # in which it decoded pages
     elif suffix == ".xlsx":
         found = TableFile(_read_excel(file))
     elif suffix in BINARY_SUFFIXES:
