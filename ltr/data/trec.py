@@ -329,7 +329,7 @@ def _number(text: bytes, *, whole: bool) -> float:
     except ValueError:
         return math.nan
     if not math.isfinite(found) or (
-        whole and (_no_label(np.float64(found)) or abs(Decimal(text.decode())) > _LARGEST_LABEL)
+        whole and (_no_label(np.array(found)) or abs(Decimal(text.decode())) > _LARGEST_LABEL)
     ):
         return math.nan
     return found
