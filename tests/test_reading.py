@@ -742,7 +742,7 @@ def test_query_shards_need_what_they_need():
         QueryShards([1, 1, 2]).set_epoch(-1)
 
 
-CELLS = [
+FIELDS = [
     "1",
     "2",
     "-3",
@@ -767,7 +767,7 @@ CELLS = [
 @settings(max_examples=examples(60, 1000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_text_file_in_pieces_is_the_file(tmp_path, piece, data):
-    column = st.sampled_from([CELLS[:3], CELLS[:6], CELLS[:10], CELLS])
+    column = st.sampled_from([FIELDS[:3], FIELDS[:6], FIELDS[:10], FIELDS])
     kinds = [data.draw(column) for _ in range(3)]
     rows = [[data.draw(st.sampled_from(kind)) for kind in kinds] for _ in range(data.draw(st.integers(0, 12)))]
     rows = [
