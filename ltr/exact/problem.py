@@ -526,20 +526,52 @@ class RerankProblem(Problem):
         """Return a demand with its problem, which has the lists and the margin of this one."""
         if not isinstance(demand, Demand):
             raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
-        options: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
-        options["normalise"] = demand.normalise
-        of: dict[str, Any] = {"y": self.y, "gain": self.gain}
-        if demand.labels is not None:
-            of = {"y": demand.labels, "gain": "linear" if demand.statistic.kind.share_of else np.copy}
         try:
-            problem = RerankProblem(self.X, statistic=demand.statistic, **of, **options)
+            problem = self._of_labels(demand.statistic, demand.labels, demand.normalise)
         except ValueError as error:
             raise ValueError(f"demands[{at}], {demand}: {error}") from None
-        set_fields(problem, X=self.X)
         if problem.trivial_bound < demand.least:
             most = f"{problem.trivial_bound:.12g}, the value of a perfect order"
             raise ValueError(f"demands[{at}], {demand}: at_least must be at most {most}, got {demand.at_least!r}")
         return Demanded(demand, problem)
+
+    def _of_labels(
+        self,
+        statistic: RankStatistic | str,
+        labels: ArrayLike | None,
+        normalise: bool,
+        **options: Any,  # noqa: ANN401 (of problems)
+    ) -> RerankProblem:
+        """Return a problem of the same rows, lists and margin, with labels of its own unless they are None."""
+        of: dict[str, Any] = {"y": self.y, "gain": self.gain}
+        if labels is not None:
+            of = {"y": labels, "gain": "linear" if RankStatistic.parse(statistic).kind.share_of else np.copy}
+        common: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
+        problem = RerankProblem(self.X, statistic=statistic, normalise=normalise, **of, **common, **options)
+        set_fields(problem, X=self.X)
+        return problem
+
+    def other(
+        self,
+        statistic: RankStatistic | str,
+        labels: ArrayLike | None = None,
+        *,
+        normalise: bool = False,
+        least: float | None = None,
+    ) -> RerankProblem:
+        """Return the problem of another statistic of the same rows, under all that is asked of weights here, without C.
+
+        Args:
+            statistic: a `RankStatistic` or its name.
+            labels: labels of the rows, numbers >= 0 that are gains as they are, (n,); None for those of the problem.
+            normalise: as for `RerankProblem`.
+            least: value of this problem's statistic that the weights must reach; None for no such demand.
+        """
+        options = {name: getattr(self, name) for name in ("constraints", "max_nonzeros", "free", "required")}
+        problem = self._of_labels(statistic, labels, normalise, **options)
+        asked = () if least is None else (Demanded(Demand(self.statistic, least, normalise=self.normalise), self),)
+        set_fields(problem, demanded=(*self.demanded, *asked))
+        return problem
 
     def _shares_of_positives(self) -> FloatArray:
         """Return the gains of hits divided by the number of positives of their list."""

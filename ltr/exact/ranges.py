@@ -24,15 +24,13 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import as_float
-from ltr.exact.constraints import set_fields
-from ltr.exact.demand import Demand
-from ltr.exact.problem import Demanded, FloatArray, IntArray, RerankProblem
+from ltr.exact.problem import FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Solution
 from ltr.exact.state import Limits, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to
@@ -93,7 +91,7 @@ class RankRanges:
         Examples:
             >>> problem = RerankProblem([[0.0, 0.0], [1.0, 0.5], [2.0, 3.0], [0.5, 1.0]], [0, 1, 1, 0])
             >>> rank_ranges(problem).summary(2)
-            '1 of the first 2 rows is there whichever good scorer is used, 1 is never there, 2 may or may not be'
+            '2 of the first 2 rows are there whichever good scorer is used, 2 are never there, 0 may or may not be'
         """
         inside, outside = int(self.always_within(first).sum()), int(self.never_within(first).sum())
         between = len(self.best) - inside - outside
@@ -172,7 +170,7 @@ def rank_ranges(
         >>> problem = RerankProblem([[0.0, 0.0], [1.0, 0.5], [2.0, 3.0], [0.5, 1.0]], [0, 1, 1, 0])
         >>> ranges = rank_ranges(problem, within=0.0)
         >>> ranges.best.tolist(), ranges.worst.tolist(), bool(ranges.exact.all())
-        ([4, 2, 1, 3], [4, 2, 1, 3], True)
+        ([3, 1, 1, 3], [4, 2, 2, 4], True)
     """
     if not isinstance(problem, RerankProblem):
         raise ValueError(f"problem must be a RerankProblem, got {type(problem).__name__}")
@@ -213,13 +211,9 @@ def _sides(problem: RerankProblem, row: int, least: float) -> Iterator[_Side]:
     others[row] = False
     if not others.any():
         return
-    names = ("margin", "qid", "constraints", "max_nonzeros", "free", "required", "integer")
-    options: dict[str, Any] = {name: getattr(problem, name) for name in names}
-    good = Demanded(Demand(problem.statistic, least, name="a good scorer"), problem)
     for up in (True, False):
         labels = (np.arange(problem.n) == row if up else others).astype(np.float64)
-        side = RerankProblem(problem.X, labels, "wrs", **options)
-        set_fields(side, X=problem.X, demanded=(*problem.demanded, good))
+        side = problem.other("wrs", labels, least=least)
         yield _Side(side, row, int(others.sum()) + 1, up=up)
 
 
