@@ -360,6 +360,28 @@ class Problem:
         set_fields(self, C=float(C), margin=float(margin), constraints=constraints, max_nonzeros=max_nonzeros)
         set_fields(self, free=columns)
 
+    def _set_demands(self, demands: Sequence[Demand], problem_of: Callable[..., RerankProblem]) -> None:
+        """Check and set the demands, each with the problem of its labels, gain, statistic and `normalise`."""
+        asked = as_sequence("demands", demands, "Demand(statistic, at_least)")
+        made = tuple(self._demanded(at, demand, problem_of) for at, demand in enumerate(asked))
+        set_fields(self, demands=asked, demanded=made)
+
+    def _demanded(self, at: int, demand: Demand, problem_of: Callable[..., RerankProblem]) -> Demanded:
+        if not isinstance(demand, Demand):
+            raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
+        of: dict[str, Any] = {"y": demand.labels, "gain": "linear"}
+        if demand.labels is None:
+            of = {name: getattr(self, name) for name in of}
+        try:
+            problem = problem_of(**of, statistic=demand.statistic, normalise=demand.normalise)
+        except ValueError as error:
+            raise ValueError(f"demands[{at}], {demand}: {error}") from None
+        set_fields(problem, X=self.X)
+        if problem.trivial_bound < demand.least:
+            most = f"{problem.trivial_bound:.12g}, the value of a perfect order"
+            raise ValueError(f"demands[{at}], {demand}: at_least must be at most {most}, got {demand.at_least!r}")
+        return Demanded(demand, problem)
+
     def _columns(self, name: str, given: Sequence[int]) -> tuple[int, ...]:
         """Return column numbers in ascending order, once they are checked."""
         columns = as_sequence(name, given, "column numbers")
@@ -514,25 +536,8 @@ class RerankProblem(Problem):
             check_best_value(self._perfect)
             set_fields(self, gains=self._normalised())
         self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
-        asked = as_sequence("demands", demands, "Demand(statistic, at_least)")
-        set_fields(self, demands=asked, demanded=tuple(self._demanded(at, demand) for at, demand in enumerate(asked)))
-
-    def _demanded(self, at: int, demand: Demand) -> Demanded:
-        """Return a demand with its problem, which has the lists and the margin of this one."""
-        if not isinstance(demand, Demand):
-            raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
-        of = {"y": self.y, "gain": self.gain} if demand.labels is None else {"y": demand.labels, "gain": "linear"}
-        options: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
-        options["normalise"] = demand.normalise
-        try:
-            problem = RerankProblem(self.X, statistic=demand.statistic, **of, **options)
-        except ValueError as error:
-            raise ValueError(f"demands[{at}], {demand}: {error}") from None
-        set_fields(problem, X=self.X)
-        if problem.trivial_bound < demand.least:
-            most = f"{problem.trivial_bound:.12g}, the value of a perfect order"
-            raise ValueError(f"demands[{at}], {demand}: at_least must be at most {most}, got {demand.at_least!r}")
-        return Demanded(demand, problem)
+        same: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
+        self._set_demands(demands, lambda **options: RerankProblem(self.X, **options, **same))
 
     def _shares_of_positives(self) -> FloatArray:
         """Return the gains of hits divided by the number of positives of their list."""

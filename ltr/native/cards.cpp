@@ -46,6 +46,7 @@
 #include "arrays.h"
 #include "card_orders.h"
 #include "card_pairs.h"
+#include "card_statistics.h"
 #include "module.h"
 
 namespace ltr {
@@ -101,46 +102,41 @@ LTR_MULTIVERSION void count_common(const std::uint64_t* parts, int size, std::si
 
 class CardSearch {
  public:
-  CardSearch(Rows<std::uint8_t> X, Vector<std::int32_t> level, Vector<double> gains, Vector<double> rank_weights,
-             Vector<std::uint8_t> signs, Vector<std::int32_t> groups, Vector<std::uint8_t> required, int most,
-             bool ties_lost, double price, double perfect)
+  // Args:
+  //   X: answers; level: of each row; signs, groups, required: of each column.
+  //   gains: of each level, a row for each statistic, that of the objective first; rank_weights: likewise, of each
+  //   place; perfect: the value of a perfect order for each; least: the value asked for of each but the first.
+  //   met: called with the columns and points of cards so close to a least value that rounding could decide.
+  CardSearch(Rows<std::uint8_t> X, Vector<std::int32_t> level, Rows<double> gains, Rows<double> rank_weights,
+             Vector<double> perfect, Vector<double> least, nb::object met, Vector<std::uint8_t> signs,
+             Vector<std::int32_t> groups, Vector<std::uint8_t> required, int most, bool ties_lost, double price)
       : n_(X.shape(0)),
         columns_(X.shape(1)),
+        levels_(gains.shape(1)),
         most_(most),
-        ties_lost_(ties_lost),
         price_(price),
-        perfect_(perfect),
-        gains_(gains.data(), gains.data() + gains.shape(0)),
+        met_(std::move(met)),
         signs_(signs.data(), signs.data() + signs.shape(0)),
         groups_(groups.data(), groups.data() + groups.shape(0)),
         required_(required.data(), required.data() + required.shape(0)) {
-    require(level.shape(0) == n_ && rank_weights.shape(0) == n_, "one level and one rank weight per row");
+    require(level.shape(0) == n_ && rank_weights.shape(1) == n_, "one level and one rank weight per row");
     require(signs_.size() == columns_ && groups_.size() == columns_ && required_.size() == columns_, "one per column");
     require(most >= 1 && most <= 100 && columns_ <= 60'000 && n_ >= 1, "sizes");
-    require(!gains_.empty() && gains_.size() <= (ties_lost ? 2 : n_), "number of levels");
-    require(std::isfinite(price) && price >= 0.0 && std::isfinite(perfect), "price and perfect value");
-    for (std::size_t l = 0; l < gains_.size(); ++l) {
-      require(std::isfinite(gains_[l]) && gains_[l] >= 0.0 && (l == 0 || gains_[l] > gains_[l - 1]), "ascending gains");
+    require(levels_ >= 1 && levels_ <= n_, "number of levels");
+    require(std::isfinite(price) && price >= 0.0, "price");
+    const std::size_t statistics = gains.shape(0);
+    require(statistics >= 1 && rank_weights.shape(0) == statistics && perfect.shape(0) == statistics &&
+                least.shape(0) + 1 == statistics,
+            "one of each statistic");
+    for (std::size_t s = 0; s < statistics; ++s) {
+      statistics_.emplace_back(view(gains)[s], view(rank_weights)[s], perfect(s), s > 0 ? least(s - 1) : -kInfinity,
+                               ties_lost);
     }
     for (const std::uint8_t of : signs_) require(of <= 3, "signs");
     for (const std::uint8_t of : required_) require(of <= 1, "required");
-    for (const std::int32_t of : view(level)) require(of >= 0 && of < static_cast<int>(gains_.size()), "levels");
-    sums_.assign(n_ + 1, 0.0);
-    double lost = 0.0;  // what rounding takes from the sums (Kahan)
-    for (std::size_t r = 0; r < n_; ++r) {
-      const double weight = rank_weights(r);
-      require(std::isfinite(weight) && weight >= 0.0 && (r == 0 || weight <= rank_weights(r - 1)), "rank weights");
-      const double term = weight - lost;
-      sums_[r + 1] = sums_[r] + term;
-      lost = (sums_[r + 1] - sums_[r]) - term;
-    }
-    first_ = rank_weights(0);
-    slope_ = n_ > 1 ? (first_ - rank_weights(n_ - 1)) / static_cast<double>(n_ - 1) : 0.0;
-    for (std::size_t r = 0; r < n_; ++r) {
-      if (std::abs(first_ - slope_ * static_cast<double>(r) - rank_weights(r)) > 1e-15 * first_) slope_ = 0.0;
-    }
+    for (const std::int32_t of : view(level)) require(of >= 0 && of < static_cast<int>(levels_), "levels");
     // rows of a level follow each other, and each level begins with a new word
-    std::vector<std::size_t> next(gains_.size() + 1, 0);
+    std::vector<std::size_t> next(levels_ + 1, 0);
     for (const std::int32_t of : view(level)) ++next[static_cast<std::size_t>(of) + 1];
     for (std::size_t l = 1; l < next.size(); ++l) next[l] = (next[l - 1] + next[l] + 63) / 64 * 64;
     words_ = next.back() / 64;
@@ -169,13 +165,13 @@ class CardSearch {
     const nb::gil_scoped_release release;
     threshold_ = threshold;
     most_cards_ = most_cards;
-    bound_ = perfect_;  // until it is known better
+    bound_ = objective().perfect;  // until it is known better
     if (threshold < kInfinity) {
       searched_ = 0;
       found_.clear();
       full_ = false;
     }
-    if (needed_ == 0 && searched_ == 0) offer(Card{.value = value_of_none()});
+    if (needed_ == 0 && searched_ == 0) take_none();
     for (int m = std::max(searched_ + 1, 1); m <= k && m <= static_cast<int>(columns_); ++m) {
       {
         const std::lock_guard guard(lock_);
@@ -216,60 +212,34 @@ class CardSearch {
     return nb::make_tuple(card.value, nb::tuple(columns), nb::tuple(points));
   }
 
-  double tolerance() const { return kTolerance * std::abs(perfect_); }
+  const CardStatistic& objective() const { return statistics_.front(); }
+  double tolerance() const { return kTolerance * std::abs(objective().perfect); }
 
   // Below which supports and nodes are left out.
   double cutoff() const { return std::min(cutoff_.load(std::memory_order_relaxed), threshold_ - tolerance()); }
 
-  double between(double begin, double end) const {
-    return sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(begin)];
-  }
-
-  // The objective contribution of rows with equal totals, from the place `begin` on.
-  double value_of(const Block& block, double begin) const {
-    if (block.count == 0.0) return 0.0;
-    if (!ties_lost_) return block.share() * between(begin, begin + block.count);
-    const double unit = gains_.back() - gains_[0];  // what the upper level gains beyond the lower one
-    const double upper = unit > 0.0 ? (block.gain - gains_[0] * block.count) / unit : 0.0;
-    const double end = begin + block.count;
-    return gains_[0] * between(begin, end) + unit * between(end - std::round(upper), end);
-  }
-
-  double value_of_none() const {
-    Block all;
-    for (std::size_t l = 0; l < gains_.size(); ++l) add_level(all, l, all_.data());
-    return value_of(all, 0.0);
-  }
-
-  void add_level(Block& block, std::size_t level, const std::uint64_t* bits) const {
-    std::int64_t count = 0;
-    for (std::size_t word = start_[level]; word < start_[level + 1]; ++word) count += std::popcount(bits[word]);
-    block.count += static_cast<double>(count);
-    block.gain += gains_[level] * static_cast<double>(count);
-  }
-
-  // Descending shares: the largest value of these blocks in any order.
-  double bound_of(Block* blocks, int size, double begin = 0.0) const {
-    std::array<std::pair<double, int>, kPatterns> order;
-    int used = 0;
-    for (int i = 0; i < size; ++i) {
-      if (blocks[i].count > 0.0) order[static_cast<std::size_t>(used++)] = {-blocks[i].share(), i};
+  // Count the rows of a part and their gains.
+  Block block_of(const CardStatistic& statistic, const std::uint64_t* part) const {
+    Block block;
+    for (std::size_t level = 0; level < levels_; ++level) {
+      std::int64_t count = 0;
+      for (std::size_t word = start_[level]; word < start_[level + 1]; ++word) count += std::popcount(part[word]);
+      block.count += static_cast<double>(count);
+      block.gain += statistic.gains[level] * static_cast<double>(count);
     }
-    std::sort(order.begin(), order.begin() + used);
-    double total = 0.0, place = begin;
-    for (int i = 0; i < used; ++i) {
-      const Block& block = blocks[order[static_cast<std::size_t>(i)].second];
-      total -= order[static_cast<std::size_t>(i)].first * between(place, place + block.count);
-      place += block.count;
-    }
-    return total;
+    return block;
+  }
+
+  // Whether a card with this value of a demand's statistic meets the demand, up to rounding.
+  static bool reaches(const CardStatistic& demand, double value) {
+    return value >= demand.least - kTolerance * std::abs(demand.perfect);
   }
 
   // --- the supports of one size
 
   struct Parts {  // rows by their pattern of the first columns of a support
     std::vector<std::uint64_t> bits;
-    std::array<Block, kPatterns> blocks;
+    std::vector<Blocks> blocks;  // of each statistic
   };
 
   bool allowed(const std::array<std::uint16_t, kLargest>& columns, int size, std::size_t j) const {
@@ -295,8 +265,9 @@ class CardSearch {
   }
 
   // Fill the blocks of a support from the parts of its columns but the last, and their blocks.
-  void count(const std::uint64_t* parts, const Block* before, int size, std::size_t j, Block* blocks) const {
-    count_common(parts, size, words_, start_.data(), gains_.data(), gains_.size(), bits_.data() + j * words_,
+  void count(const CardStatistic& statistic, const std::uint64_t* parts, const Block* before, int size, std::size_t j,
+             Block* blocks) const {
+    count_common(parts, size, words_, start_.data(), statistic.gains.data(), levels_, bits_.data() + j * words_,
                  blocks + size);
     for (int p = 0; p < size; ++p) {
       const Block& with = blocks[p + size];
@@ -307,10 +278,12 @@ class CardSearch {
 
   void enumerate(int m, std::size_t first, const Stop& stop, std::vector<Support>& survivors) {
     std::vector<Parts> parts(static_cast<std::size_t>(m));
-    for (int i = 0; i < m; ++i) parts[static_cast<std::size_t>(i)].bits.resize(words_ << i);
+    for (int i = 0; i < m; ++i) {
+      parts[static_cast<std::size_t>(i)].bits.resize(words_ << i);
+      parts[static_cast<std::size_t>(i)].blocks.resize(statistics_.size());
+    }
     parts[0].bits = all_;
-    parts[0].blocks[0] = {};
-    for (std::size_t l = 0; l < gains_.size(); ++l) add_level(parts[0].blocks[0], l, all_.data());
+    for (std::size_t s = 0; s < statistics_.size(); ++s) parts[0].blocks[s][0] = block_of(statistics_[s], all_.data());
     Support support;
     extend(m, 0, first, first + 1, support, parts, stop, survivors);
   }
@@ -325,21 +298,34 @@ class CardSearch {
       if (size + 1 < m) {
         Parts& next = parts[static_cast<std::size_t>(size) + 1];
         split(now.bits.data(), 1 << size, j, next.bits.data());
-        count(now.bits.data(), now.blocks.data(), 1 << size, j, next.blocks.data());
+        for (std::size_t s = 0; s < statistics_.size(); ++s) {
+          count(statistics_[s], now.bits.data(), now.blocks[s].data(), 1 << size, j, next.blocks[s].data());
+        }
         extend(m, size + 1, j + 1, columns_, support, parts, stop, survivors);
         continue;
       }
       if (needed_ > 0 && !complete(support, m)) continue;
-      std::array<Block, kPatterns> blocks;
-      count(now.bits.data(), now.blocks.data(), 1 << size, j, blocks.data());
-      double bound = bound_of(blocks.data(), 1 << m) - price_ * m;
+      double bound = bound_of_support(0, support, m, now, j);
       supports_.fetch_add(1, std::memory_order_relaxed);
-      if (bound >= cutoff() && slope_ > 0.0) bound = std::min(bound, bound_of_pairs(support, m, blocks.data()));
+      for (std::size_t s = 1; s < statistics_.size() && bound >= cutoff(); ++s) {
+        if (!reaches(statistics_[s], bound_of_support(s, support, m, now, j))) bound = -kInfinity;
+      }
       if (bound >= cutoff()) {
         support.bound = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
         survivors.push_back(support);
       }
     }
+  }
+
+  // A bound of a statistic for all cards of a support; `now` are the parts of its columns but the last, which is j.
+  double bound_of_support(std::size_t s, const Support& support, int m, const Parts& now, std::size_t j) const {
+    const CardStatistic& statistic = statistics_[s];
+    Blocks blocks;
+    count(statistic, now.bits.data(), now.blocks[s].data(), 1 << (m - 1), j, blocks.data());
+    const double price = s == 0 ? price_ * m : 0.0, bound = statistic.bound_of(blocks.data(), 1 << m) - price;
+    const bool open = s == 0 ? bound >= cutoff() : reaches(statistic, bound);
+    if (!open || statistic.slope == 0.0) return bound;
+    return std::min(bound, bound_of_pairs(statistic, support, m, blocks.data()) - price);
   }
 
   bool complete(const Support& support, int m) const {
@@ -350,15 +336,15 @@ class CardSearch {
 
   // Search the cards of m columns, `last` if no larger ones will be; return whether that was completed.
   bool search_size(int m, bool last, int threads, const Stop& stop) {
-    if (m < needed_ || perfect_ - price_ * m < cutoff()) return true;
+    if (m < needed_ || objective().perfect - price_ * m < cutoff()) return true;
     const auto size = static_cast<std::size_t>(m);
-    if (slope_ > 0.0) {
-      if (trees_.size() <= size) trees_.resize(size + 1);
-      if (trees_[size].empty()) trees_[size].emplace_back(m, most_);
-    } else {
-      if (orders_.size() <= size) orders_.resize(size + 1);
-      if (orders_[size].empty()) orders_[size].emplace_back(m, most_);
+    const auto falls = [](const CardStatistic& statistic) { return statistic.slope > 0.0; };
+    if (trees_.size() <= size) trees_.resize(size + 1);
+    if (orders_.size() <= size) orders_.resize(size + 1);
+    if (trees_[size].empty() && std::any_of(statistics_.begin(), statistics_.end(), falls)) {
+      trees_[size].emplace_back(m, most_);
     }
+    if (orders_[size].empty() && !falls(objective())) orders_[size].emplace_back(m, most_);
     const auto chains = chains_of(m);
     if (threshold_ == kInfinity) climb(m, chains, stop);  // it meets cards more than once
     std::atomic<std::size_t> next{0};
@@ -384,7 +370,7 @@ class CardSearch {
       std::mutex lock;
       double open = -kInfinity;
       in_threads(threads, [&](std::size_t) {
-        Workspace work(words_);
+        Workspace work(words_, statistics_.size());
         while (true) {
           const std::size_t index = at++;
           if (index >= survivors.size() || static_cast<double>(survivors[index].bound) < cutoff() || full_) break;
@@ -407,7 +393,7 @@ class CardSearch {
   // Look for a good card of m columns before all are searched: add columns to the best card, then exchange them one
   // at a time while that helps.
   void climb(int m, const std::vector<std::vector<int>>& chains, const Stop& stop) {
-    Workspace work(words_);
+    Workspace work(words_, statistics_.size());
     std::vector<std::uint16_t> columns;
     columns.assign(best_.columns.begin(), best_.columns.begin() + best_.size);
     if (columns.empty()) {
@@ -464,12 +450,22 @@ class CardSearch {
   // --- the cards of one support
 
   struct Workspace {
-    explicit Workspace(std::size_t words) : one(words << kLargest), other(words << kLargest) {}
+    Workspace(std::size_t words, std::size_t statistics)
+        : one(words << kLargest),
+          other(words << kLargest),
+          blocks(statistics),
+          named(statistics),
+          by_share(statistics),
+          extra(statistics),
+          values((kPatterns + 1) * statistics) {}
     std::vector<std::uint64_t> one, other;
-    std::array<Block, kPatterns> blocks;         // by pattern
-    std::array<Block, kPatterns> named;          // by pattern with positive weights
-    std::array<int, kPatterns> by_share;         // patterns with positive weights, largest share first
-    std::array<double, 3 * kDifferences> extra;  // cost of each sign of each difference beyond the least
+    // of each statistic
+    std::vector<Blocks> blocks;                               // by pattern
+    std::vector<Blocks> named;                                // by pattern with positive weights
+    std::vector<std::array<int, kPatterns>> by_share;         // patterns with positive weights, largest share first
+    std::vector<std::array<double, 3 * kDifferences>> extra;  // cost of each sign of each difference
+    std::vector<PairCosts> costs;
+    std::vector<double> values;  // at each depth, of each statistic
   };
 
   bool examine(const Support& support, int m, const std::vector<std::vector<int>>& chains, const Stop& stop,
@@ -480,40 +476,79 @@ class CardSearch {
       split(work.one.data(), 1 << i, support.columns[static_cast<std::size_t>(i)], work.other.data());
       work.one.swap(work.other);
     }
-    for (int p = 0; p < 1 << m; ++p) {
-      work.blocks[static_cast<std::size_t>(p)] = {};
-      for (std::size_t l = 0; l < gains_.size(); ++l) {
-        add_level(work.blocks[static_cast<std::size_t>(p)], l, work.one.data() + static_cast<std::size_t>(p) * words_);
+    work.costs.clear();
+    for (std::size_t s = 0; s < statistics_.size(); ++s) {
+      for (std::size_t p = 0; p < std::size_t{1} << m; ++p) {
+        work.blocks[s][p] = block_of(statistics_[s], work.one.data() + p * words_);
+      }
+      if (statistics_[s].slope > 0.0) {
+        work.costs.push_back(costs_of(statistics_[s], m, work.blocks[s].data()));
+      } else {
+        work.costs.emplace_back();
       }
     }
-    if (slope_ > 0.0) return examine_pairs(support, m, stop, work);
-    const Orders& orders = orders_[static_cast<std::size_t>(m)].front();
     std::vector<std::pair<double, int>> masks;
     for (int mask = 0; mask < 1 << m; ++mask) {
       if (!possible(support, m, mask)) continue;
-      for (int p = 0; p < 1 << m; ++p) {
-        work.named[static_cast<std::size_t>(p)] = work.blocks[static_cast<std::size_t>(p ^ mask)];
+      const double bound = bound_of_mask(0, m, mask, chains, work) - price_ * m;
+      if (bound < cutoff()) continue;
+      bool open = true;
+      for (std::size_t s = 1; s < statistics_.size() && open; ++s) {
+        open = reaches(statistics_[s], bound_of_mask(s, m, mask, chains, work));
       }
-      const double bound = bound_of_chains(work.named, chains, 0, 0.0) - price_ * m;
-      if (bound >= cutoff()) masks.emplace_back(bound, mask);
+      if (open) masks.emplace_back(-bound, mask);
     }
-    std::sort(masks.begin(), masks.end(), std::greater<>());
+    std::sort(masks.begin(), masks.end());
     for (const auto& [bound, mask] : masks) {
-      if (bound < cutoff()) break;
-      for (int p = 0; p < 1 << m; ++p)
-        work.named[static_cast<std::size_t>(p)] = work.blocks[static_cast<std::size_t>(p ^ mask)];
-      std::iota(work.by_share.begin(), work.by_share.begin() + (1 << m), 0);
-      std::sort(work.by_share.begin(), work.by_share.begin() + (1 << m), [&](int a, int b) {
-        const Block &x = work.named[static_cast<std::size_t>(a)], &y = work.named[static_cast<std::size_t>(b)];
-        const double one = x.count > 0.0 ? x.share() : -1.0, other = y.count > 0.0 ? y.share() : -1.0;
-        return one != other ? one > other : a < b;
-      });
+      if (-bound < cutoff()) break;
+      for (std::size_t s = 0; s < statistics_.size(); ++s) name(s, m, mask, work);
       std::int64_t visited = 0;
-      descend(support, m, mask, orders, chains, 0, 0, 0.0, -price_ * m, work, visited);
+      if (objective().slope > 0.0) {
+        const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
+        for (std::size_t s = 0; s < statistics_.size(); ++s) {
+          if (statistics_[s].slope == 0.0) continue;
+          for (std::size_t entry = 0; entry < 3 * tree.differences.size(); ++entry) {
+            work.extra[s][entry] = work.costs[s].of_sign(tree, mask, static_cast<int>(entry));
+          }
+          work.values[s] = work.costs[s].known(tree, mask);
+        }
+        go_down(support, m, mask, tree, tree.nodes.front(), 0, work, visited);
+      } else {
+        std::fill_n(work.values.begin(), statistics_.size(), 0.0);
+        descend(support, m, mask, orders_[static_cast<std::size_t>(m)].front(), chains, 0, 0, 0, 0.0, work, visited);
+      }
       nodes_.fetch_add(visited, std::memory_order_relaxed);
       if (stop.asked()) return false;
     }
     return true;
+  }
+
+  // Rename the patterns for cards on which the columns of a mask count down.
+  void name(std::size_t s, int m, int mask, Workspace& work) const {
+    Blocks& named = work.named[s];
+    for (int p = 0; p < 1 << m; ++p)
+      named[static_cast<std::size_t>(p)] = work.blocks[s][static_cast<std::size_t>(p ^ mask)];
+    auto& by_share = work.by_share[s];
+    std::iota(by_share.begin(), by_share.begin() + (1 << m), 0);
+    std::sort(by_share.begin(), by_share.begin() + (1 << m), [&](int a, int b) {
+      const Block &x = named[static_cast<std::size_t>(a)], &y = named[static_cast<std::size_t>(b)];
+      const double one = x.count > 0.0 ? x.share() : -1.0, other = y.count > 0.0 ? y.share() : -1.0;
+      return one != other ? one > other : a < b;
+    });
+  }
+
+  // A bound of a statistic for the cards of a support on which the columns of a mask count down.
+  double bound_of_mask(std::size_t s, int m, int mask, const std::vector<std::vector<int>>& chains,
+                       const Workspace& work) const {
+    const CardStatistic& statistic = statistics_[s];
+    if (statistic.slope > 0.0) {
+      return value_of_cost(statistic, work.costs[s],
+                           work.costs[s].known(trees_[static_cast<std::size_t>(m)].front(), mask));
+    }
+    Blocks named;
+    for (int p = 0; p < 1 << m; ++p)
+      named[static_cast<std::size_t>(p)] = work.blocks[s][static_cast<std::size_t>(p ^ mask)];
+    return statistic.bound_of_chains(named, chains, 0, 0.0);
   }
 
   // Whether the columns of a mask may count down and the others up.
@@ -526,130 +561,144 @@ class CardSearch {
 
   // --- rank weights that fall by the same amount, see `card_pairs.h`
 
-  PairCosts costs_of(const SignTree& tree, int m, const Block* blocks) const {
-    return {tree, m, blocks, gains_.front(), gains_.back(), ties_lost_};
+  PairCosts costs_of(const CardStatistic& of, int m, const Block* blocks) const {
+    return {trees_[static_cast<std::size_t>(m)].front(), m, blocks, of.low, of.high, of.ties_lost};
   }
 
-  // The value of m columns whose pairs cost so much.
-  double value_of_cost(const PairCosts& costs, double cost, int m) const {
-    return first_ * costs.gain - slope_ * (costs.least + cost) - price_ * m;
+  // The value of a statistic whose pairs cost so much.
+  static double value_of_cost(const CardStatistic& statistic, const PairCosts& costs, double cost) {
+    return statistic.first * costs.gain - statistic.slope * (costs.least + cost);
   }
 
-  double bound_of_pairs(const Support& support, int m, const Block* blocks) const {
+  double bound_of_pairs(const CardStatistic& statistic, const Support& support, int m, const Block* blocks) const {
     const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
-    const PairCosts costs = costs_of(tree, m, blocks);
+    const PairCosts costs = costs_of(statistic, m, blocks);
     double least = kInfinity;
     for (int mask = 0; mask < 1 << m; ++mask) {
       if (possible(support, m, mask)) least = std::min(least, costs.known(tree, mask));
     }
-    return value_of_cost(costs, least, m);
+    return value_of_cost(statistic, costs, least);
   }
 
-  bool examine_pairs(const Support& support, int m, const Stop& stop, Workspace& work) {
-    const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
-    const PairCosts costs = costs_of(tree, m, work.blocks.data());
-    std::vector<std::pair<double, int>> masks;
-    for (int mask = 0; mask < 1 << m; ++mask) {
-      if (possible(support, m, mask)) masks.emplace_back(costs.known(tree, mask), mask);
-    }
-    std::sort(masks.begin(), masks.end());
-    for (const auto& [known, mask] : masks) {
-      if (value_of_cost(costs, known, m) < cutoff()) break;
-      for (std::size_t entry = 0; entry < 3 * tree.differences.size(); ++entry) {
-        work.extra[entry] = costs.of_sign(tree, mask, static_cast<int>(entry));
-      }
-      std::int64_t visited = 0;
-      go_down(support, m, mask, tree, tree.nodes.front(), known, costs, work, visited);
-      nodes_.fetch_add(visited, std::memory_order_relaxed);
-      if (stop.asked()) return false;
-    }
-    return true;
-  }
-
-  void go_down(const Support& support, int m, int mask, const SignTree& tree, const SignTree::Node& node, double cost,
-               const PairCosts& costs, const Workspace& work, std::int64_t& visited) {
+  // Visit a node of the signs at a depth, where `work.values` has the costs of the pairs whose signs are known.
+  void go_down(const Support& support, int m, int mask, const SignTree& tree, const SignTree::Node& node,
+               std::size_t depth, Workspace& work, std::int64_t& visited) {
+    const std::size_t statistics = statistics_.size();
+    const double* costs = work.values.data() + depth * statistics;
     if (node.weights >= 0) {
-      take(support, m, mask, tree.weights[static_cast<std::size_t>(node.weights)], value_of_cost(costs, cost, m));
+      const double value = value_of_cost(objective(), work.costs[0], costs[0]) - price_ * m;
+      take(support, m, mask, tree.weights[static_cast<std::size_t>(node.weights)],
+           tree.tiers[static_cast<std::size_t>(node.weights)], value, work);
       return;
     }
+    double* sums = work.values.data() + (depth + 1) * statistics;
     for (int at = node.child; at >= 0;) {
       const SignTree::Node& child = tree.nodes[static_cast<std::size_t>(at)];
       ++visited;
-      double sum = cost;
-      for (int i = child.first; i < child.last; ++i) sum += work.extra[tree.known[static_cast<std::size_t>(i)]];
-      if (value_of_cost(costs, sum, m) >= cutoff()) go_down(support, m, mask, tree, child, sum, costs, work, visited);
+      bool open = true;
+      for (std::size_t s = 0; s < statistics && open; ++s) {
+        if (statistics_[s].slope == 0.0) continue;
+        double sum = costs[s];
+        for (int i = child.first; i < child.last; ++i) sum += work.extra[s][tree.known[static_cast<std::size_t>(i)]];
+        sums[s] = sum;
+        const double bound = value_of_cost(statistics_[s], work.costs[s], sum);
+        open = s == 0 ? bound - price_ * m >= cutoff() : reaches(statistics_[s], bound);
+      }
+      if (open) go_down(support, m, mask, tree, child, depth + 1, work, visited);
       at = child.next;
     }
   }
 
   // --- any rank weights
 
-  // The largest value of the patterns that are not placed, from a place on, in an order in which all chains descend.
-  double bound_of_chains(const std::array<Block, kPatterns>& named, const std::vector<std::vector<int>>& chains,
-                         Patterns placed, double place) const {
-    std::array<Block, kPatterns> pooled;
-    int size = 0;
-    for (const auto& chain : chains) {
-      const int first = size;
-      for (const int p : chain) {
-        Block block = named[static_cast<std::size_t>(p)];
-        if (block.count == 0.0 || (placed >> p & 1) != 0) continue;
-        while (size > first && pooled[static_cast<std::size_t>(size - 1)].gain * block.count <=
-                                   block.gain * pooled[static_cast<std::size_t>(size - 1)].count) {
-          --size;
-          block.count += pooled[static_cast<std::size_t>(size)].count;
-          block.gain += pooled[static_cast<std::size_t>(size)].gain;
-        }
-        pooled[static_cast<std::size_t>(size++)] = block;
-      }
-    }
-    return bound_of(pooled.data(), size, place);
-  }
-
-  // Visit the children of a node of the orders; `placed` are the patterns above, `place` their rows, `value` theirs.
+  // Visit the children of a node of the orders at a depth; `placed` are the patterns above, `place` their rows, and
+  // `work.values` has their contributions.
   void descend(const Support& support, int m, int mask, const Orders& orders,
-               const std::vector<std::vector<int>>& chains, std::size_t at, Patterns placed, double place, double value,
-               Workspace& work, std::int64_t& visited) {
+               const std::vector<std::vector<int>>& chains, std::size_t at, std::size_t depth, Patterns placed,
+               double place, Workspace& work, std::int64_t& visited) {
+    const std::size_t statistics = statistics_.size();
+    const double* above = work.values.data() + depth * statistics;
+    double* reached = work.values.data() + (depth + 1) * statistics;
     for (int child = orders.nodes[at].child; child >= 0; child = orders.nodes[static_cast<std::size_t>(child)].next) {
       const Orders::Node& node = orders.nodes[static_cast<std::size_t>(child)];
-      ++visited;
-      Block block;
-      for (Patterns left = node.equal; left != 0; left &= left - 1) {
-        const Block& part = work.named[static_cast<std::size_t>(std::countr_zero(left))];
-        block.count += part.count;
-        block.gain += part.gain;
-      }
-      const double reached = value + value_of(block, place);
       const Patterns now = placed | node.equal;
-      if (node.weights >= 0) {
-        if (reached >= cutoff())
-          take(support, m, mask, orders.weights[static_cast<std::size_t>(node.weights)], reached);
-        continue;
+      double below = place;
+      bool open = true;
+      ++visited;
+      for (std::size_t s = 0; s < statistics && open; ++s) {
+        const Block block = CardStatistic::joined(node.equal, work.named[s]);
+        reached[s] = above[s] + statistics_[s].value_of(block, place);
+        below = place + block.count;
+        if (node.weights < 0) open = may_reach(s, m, chains, now, below, reached[s], work);
       }
-      double bound = reached, below = place + block.count;
-      for (int i = 0; i < 1 << m; ++i) {
-        const int p = work.by_share[static_cast<std::size_t>(i)];
-        const Block& part = work.named[static_cast<std::size_t>(p)];
-        if ((now >> p & 1) != 0 || part.count == 0.0) continue;
-        bound += part.share() * between(below, below + part.count);
-        below += part.count;
+      if (!open) continue;
+      if (node.weights < 0) {
+        descend(support, m, mask, orders, chains, static_cast<std::size_t>(child), depth + 1, now, below, work,
+                visited);
+      } else if (reached[0] - price_ * m >= cutoff()) {
+        take(support, m, mask, orders.weights[static_cast<std::size_t>(node.weights)],
+             orders.tiers[static_cast<std::size_t>(node.weights)], reached[0] - price_ * m, work);
       }
-      if (bound < cutoff()) continue;
-      const double below_here = place + block.count;
-      if (reached + bound_of_chains(work.named, chains, now, below_here) < cutoff()) continue;
-      descend(support, m, mask, orders, chains, static_cast<std::size_t>(child), now, below_here, reached, work,
-              visited);
     }
   }
 
-  void take(const Support& support, int m, int mask, const Weights& weights, double value) {
+  // Whether a statistic may be large enough below a node, where the patterns placed have reached a value.
+  bool may_reach(std::size_t s, int m, const std::vector<std::vector<int>>& chains, Patterns placed, double place,
+                 double reached, const Workspace& work) const {
+    const CardStatistic& statistic = statistics_[s];
+    const auto enough = [&](double bound) {
+      return s == 0 ? bound - price_ * m >= cutoff() : reaches(statistic, bound);
+    };
+    double bound = reached, below = place;
+    for (int i = 0; i < 1 << m; ++i) {
+      const int p = work.by_share[s][static_cast<std::size_t>(i)];
+      const Block& part = work.named[s][static_cast<std::size_t>(p)];
+      if ((placed >> p & 1) != 0 || part.count == 0.0) continue;
+      bound += part.share() * statistic.between(below, below + part.count);
+      below += part.count;
+    }
+    return enough(bound) && enough(reached + statistic.bound_of_chains(work.named[s], chains, placed, place));
+  }
+
+  // --- the cards that are found
+
+  // Offer a card if it meets the demands; `tiers` is its order of the patterns.
+  void take(const Support& support, int m, int mask, const Weights& weights, const std::vector<Patterns>& tiers,
+            double value, const Workspace& work) {
+    bool certain = true;
+    for (std::size_t s = 1; s < statistics_.size(); ++s) {
+      if (!meets(statistics_[s], statistics_[s].value_in(tiers, work.named[s]), certain)) return;
+    }
     Card card{.value = value, .size = m};
     for (int i = 0; i < m; ++i) {
       const auto j = static_cast<std::size_t>(i);
       card.columns[j] = support.columns[j];
       card.points[j] = static_cast<std::int8_t>((mask >> i & 1) != 0 ? -weights[j] : weights[j]);
     }
-    offer(card);
+    if (certain || decide(card)) offer(card);
+  }
+
+  // Offer the card without questions.
+  void take_none() {
+    bool certain = true;
+    for (std::size_t s = 1; s < statistics_.size(); ++s) {
+      if (!meets(statistics_[s], statistics_[s].value_of(block_of(statistics_[s], all_.data()), 0.0), certain)) return;
+    }
+    const Card none{.value = objective().value_of(block_of(objective(), all_.data()), 0.0)};
+    if (certain || decide(none)) offer(none);
+  }
+
+  // Whether a card with this value of a demand's statistic meets the demand; if rounding decides, it is not certain.
+  static bool meets(const CardStatistic& demand, double value, bool& certain) {
+    certain = certain && value > demand.least + kTolerance * std::abs(demand.perfect);
+    return reaches(demand, value);
+  }
+
+  // Whether a card meets the demands, as the caller finds it.
+  bool decide(const Card& card) const {
+    const nb::gil_scoped_acquire acquire;
+    const nb::tuple found = described(card);
+    return nb::cast<bool>(met_(found[1], found[2]));
   }
 
   void offer(const Card& card) {
@@ -667,13 +716,12 @@ class CardSearch {
     }
   }
 
-  std::size_t n_, columns_, words_ = 0;
+  std::size_t n_, columns_, levels_, words_ = 0;
   int most_, needed_ = 0, searched_ = 0;
-  bool ties_lost_;
-  double price_, perfect_, threshold_ = kInfinity;
-  double first_ = 0.0, slope_ = 0.0;  // the first rank weight, and what each loses; 0 if that is not always the same
+  double price_, threshold_ = kInfinity;
   std::size_t most_cards_ = 0;
-  std::vector<double> gains_, sums_;
+  std::vector<CardStatistic> statistics_;  // that of the objective, and those of the demands
+  nb::object met_;
   std::vector<std::uint8_t> signs_;
   std::vector<std::int32_t> groups_;
   std::vector<std::uint8_t> required_;
@@ -693,11 +741,12 @@ class CardSearch {
 
 void bind_cards(nb::module_& module) {
   nb::class_<CardSearch>(module, "CardSearch", "The search for scoring systems, see `ltr.exact.cards`.")
-      .def(nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Vector<double>, Vector<double>, Vector<std::uint8_t>,
-                    Vector<std::int32_t>, Vector<std::uint8_t>, int, bool, double, double>(),
-           nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("signs"),
-           nb::arg("groups"), nb::arg("required"), nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"),
-           nb::arg("perfect"))
+      .def(
+          nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Rows<double>, Rows<double>, Vector<double>, Vector<double>,
+                   nb::object, Vector<std::uint8_t>, Vector<std::int32_t>, Vector<std::uint8_t>, int, bool, double>(),
+          nb::kw_only(), nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("perfect"),
+          nb::arg("least"), nb::arg("met").none(), nb::arg("signs"), nb::arg("groups"), nb::arg("required"),
+          nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))
       .def("search", &CardSearch::search, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
            nb::arg("threshold") = kInfinity, nb::arg("most_cards") = 0)
       .def_prop_ro("bound", &CardSearch::bound)
