@@ -230,6 +230,11 @@ class CardSearch {
     return block;
   }
 
+  // Whether the rank weights of all statistics fall by the same amount from place to place.
+  bool all_fall() const {
+    return std::all_of(statistics_.begin(), statistics_.end(), [](const auto& of) { return of.slope > 0.0; });
+  }
+
   // Whether a card with this value of a demand's statistic meets the demand, up to rounding.
   static bool reaches(const CardStatistic& demand, double value) {
     return value >= demand.least - kTolerance * std::abs(demand.perfect);
@@ -305,11 +310,17 @@ class CardSearch {
         continue;
       }
       if (needed_ > 0 && !complete(support, m)) continue;
-      double bound = bound_of_support(0, support, m, now, j);
       supports_.fetch_add(1, std::memory_order_relaxed);
-      for (std::size_t s = 1; s < statistics_.size() && bound >= cutoff(); ++s) {
-        if (!reaches(statistics_[s], bound_of_support(s, support, m, now, j))) bound = -kInfinity;
+      // before there is a card, only the demands leave out supports
+      const bool last = cutoff() == -kInfinity;
+      double bound = last ? kInfinity : bound_of_support(0, support, m, now, j);
+      if (bound < cutoff()) continue;
+      bool open = true;
+      for (std::size_t s = 1; s < statistics_.size() && open; ++s) {
+        open = reaches(statistics_[s], bound_of_support(s, support, m, now, j));
       }
+      if (!open) continue;
+      if (last) bound = bound_of_support(0, support, m, now, j);
       if (bound >= cutoff()) {
         support.bound = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
         survivors.push_back(support);
@@ -344,7 +355,7 @@ class CardSearch {
     if (trees_[size].empty() && std::any_of(statistics_.begin(), statistics_.end(), falls)) {
       trees_[size].emplace_back(m, most_);
     }
-    if (orders_[size].empty() && !falls(objective())) orders_[size].emplace_back(m, most_);
+    if (orders_[size].empty() && !all_fall()) orders_[size].emplace_back(m, most_);
     const auto chains = chains_of(m);
     if (threshold_ == kInfinity) climb(m, chains, stop);  // it meets cards more than once
     std::atomic<std::size_t> next{0};
@@ -503,7 +514,7 @@ class CardSearch {
       if (-bound < cutoff()) break;
       for (std::size_t s = 0; s < statistics_.size(); ++s) name(s, m, mask, work);
       std::int64_t visited = 0;
-      if (objective().slope > 0.0) {
+      if (all_fall()) {
         const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
         for (std::size_t s = 0; s < statistics_.size(); ++s) {
           if (statistics_[s].slope == 0.0) continue;
