@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ltr.exact.constraints import LinearConstraints
 from ltr.exact.demand import Demand
+from ltr.exact.places import RowPlaces, places_of_cards
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
@@ -30,6 +31,7 @@ __all__ = [
     "Problem",
     "Progress",
     "RerankProblem",
+    "RowPlaces",
     "Solution",
     "SolveState",
     "Solver",
@@ -38,6 +40,7 @@ __all__ = [
     "build_model",
     "certify",
     "multipartite_pairs",
+    "places_of_cards",
     "relative_gap",
     "solve",
     "write_model",

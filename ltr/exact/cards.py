@@ -34,8 +34,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers, as_sequence, is_whole, one_of
 from ltr.exact.constraints import set_fields
-from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
 from ltr.exact.demand import Demand
+from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
 from ltr.exact.problem import Demanded, FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
@@ -52,7 +52,7 @@ MOST_QUESTIONS = 6
 _MOST_ORDERS = 100_000  # largest number of ways to give points to the columns of a card, up to their signs
 _EQUAL = 1e-12  # difference of equal values due to rounding, relative to the statistic's size
 _TOLERANCE = 2e-13  # that of the compiled search of yes/no columns
-_NONE_MEETS = "no card meets the demands"
+NONE_MEETS = "no card meets the demands"
 _DECIMALS = 12  # most decimals of a number
 
 
@@ -336,17 +336,8 @@ class CardProblem(Problem):
         if self._search() is None and self.feasible(none) and self.evaluate(none) >= threshold:
             found.append((self.evaluate(none), self.points_of(none)))
         for work, of in self._collecting(threshold - self.shift, most, threads):
-            stop = np.zeros(1, np.uint8)
-            with ThreadPoolExecutor(1) as pool:
-                done = pool.submit(work, stop)
-                try:
-                    left = None if time_limit is None else max(0.0, began + time_limit - time.monotonic())
-                    late = wait([done], left).not_done
-                finally:
-                    stop[0] = 1  # Ctrl-C ends it as well
-            if late and not done.result():
+            if not within_time(work, None if time_limit is None else began + time_limit):
                 raise TimeoutError(f"not all cards of at least {threshold:g} are found within {time_limit:g} seconds")
-            done.result()
             cards, full = of()
             found += [(value + self.shift, self._points(columns, points)) for value, columns, points in cards]
             if full or len(found) > most:
@@ -480,7 +471,7 @@ class CardSearch:
         if (search := problem._search()) is not None:
             self._search_questions(state, problem, search, threads)
         if not problem.numeric.any() and state.value == -math.inf:
-            return Ending(Status.INFEASIBLE, _NONE_MEETS)
+            return Ending(Status.INFEASIBLE, NONE_MEETS)
         if not problem.numeric.any() or state.gap <= state.limits.gap:
             return Ending(Status.OPTIMAL)
         number = count_sets(problem.d, problem.max_nonzeros, len(problem.required))
@@ -489,7 +480,7 @@ class CardSearch:
         ending = run(state, problem._point_search(), problem._point_sets(state.check), threads, problem.shift)
         assert ending is not None  # exact totals leave nothing undecided
         infeasible = ending.status is Status.INFEASIBLE and problem.demanded
-        return Ending(ending.status, _NONE_MEETS) if infeasible else ending
+        return Ending(ending.status, NONE_MEETS) if infeasible else ending
 
     def _search_questions(self, state: SolveState, problem: CardProblem, search: Any, threads: int) -> None:  # noqa: ANN401
         """Search the cards of yes/no columns, with the bound of all cards where there are no others."""
@@ -522,6 +513,18 @@ def _take_best(state: SolveState, problem: CardProblem, search: Any, yes_no: Int
         state.weights, state.value = weights, value
     if len(yes_no) == problem.d:
         state.prove(search.bound + problem.shift)
+
+
+def within_time(work: Callable[[NDArray[np.uint8]], Any], end: float | None) -> Any:  # noqa: ANN401 (what the work returns)
+    """Return what compiled work returns; it is stopped at a time, or by Ctrl-C."""
+    stop = np.zeros(1, np.uint8)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work, stop)
+        try:
+            wait([done], None if end is None else max(0.0, end - time.monotonic()))
+        finally:
+            stop[0] = 1
+    return done.result()
 
 
 def _numbered(cards: Sequence[Any], columns: IntArray) -> list[Any]:

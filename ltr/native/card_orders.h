@@ -55,16 +55,20 @@ inline std::vector<Patterns> tiers_of(const Weights& w, int m) {
   return tiers;
 }
 
+// Positive weights, one for each order of the patterns, those with the smallest sum first.
+struct WeightsOfOrders {
+  std::vector<Weights> weights;
+  std::vector<std::vector<Patterns>> tiers;  // the order by each of the weights
+};
+
 // The orders of blocks by positive weights from 1 to `most`, as a tree.
-struct Orders {
+struct Orders : WeightsOfOrders {
   struct Node {
     Patterns equal = 0;         // patterns with this total
     int child = -1, next = -1;  // first child, next sibling
     int weights = -1;           // of a leaf: number of its entry in `weights`
   };
   std::vector<Node> nodes{1};
-  std::vector<Weights> weights;
-  std::vector<std::vector<Patterns>> tiers;  // the order by each of the weights
 
   Orders(int m, int most) {
     for (const auto& w : positive_weights(m, most)) add(w, m);  // the first weights of an order stand for it

@@ -25,7 +25,7 @@ namespace ltr {
 
 constexpr std::size_t kDifferences = 364;  // (3^kLargest - 1) / 2
 
-struct SignTree {
+struct SignTree : WeightsOfOrders {
   struct Node {
     int first = 0, last = 0;    // its entries in `known`
     int child = -1, next = -1;  // first child, next sibling
@@ -36,9 +36,7 @@ struct SignTree {
     std::uint16_t difference;  // that p - q has
   };
   std::vector<Node> nodes;
-  std::vector<std::uint16_t> known;  // 3 * difference + sign + 1
-  std::vector<Weights> weights;
-  std::vector<std::vector<Patterns>> tiers;                    // the order by each of the weights
+  std::vector<std::uint16_t> known;                            // 3 * difference + sign + 1
   std::vector<Pair> pairs;                                     // all pairs of patterns
   std::vector<std::array<std::int8_t, kLargest>> differences;  // the first number other than 0 is 1
   std::vector<std::vector<std::int16_t>> renamed;  // for each mask and difference: 1 + the difference with the columns

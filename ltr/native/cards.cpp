@@ -55,6 +55,7 @@ namespace {
 constexpr double kTolerance = 2e-13;
 constexpr std::size_t kSurvivors = 4'000'000;  // supports in memory at a time
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t kUnseen = std::numeric_limits<std::uint64_t>::max();
 
 struct Card {
   double value = -kInfinity;  // with the price
@@ -75,6 +76,22 @@ struct Card {
     if (columns != other.columns) return columns < other.columns;
     return points > other.points;
   }
+};
+
+// The best place of a row, or for the worst place the number of rows below it, and a card with that.
+struct Extreme {
+  std::int64_t place = std::numeric_limits<std::int64_t>::max();
+  Card card;
+
+  void improve(const Extreme& other) {
+    if (other.place < place || (other.place == place && other.card.before(card))) *this = other;
+  }
+};
+
+// The best place of a pattern on the cards of a support, together with the number of an order, and the mask of a card.
+struct Seen {
+  std::uint64_t key = kUnseen;
+  int mask = 0;
 };
 
 struct Support {
@@ -143,9 +160,11 @@ class CardSearch {
     for (const std::size_t bit : next) start_.push_back(bit / 64);
     bits_.assign(columns_ * words_, 0);
     all_.assign(words_, 0);
+    row_at_.assign(words_ * 64, 0);
     for (std::size_t i = 0; i < n_; ++i) {
       const std::size_t bit = next[static_cast<std::size_t>(level(i))]++;
       all_[bit / 64] |= std::uint64_t{1} << bit % 64;
+      row_at_[bit] = i;
       for (std::size_t j = 0; j < columns_; ++j) {
         if (X(i, j) != 0) bits_[j * words_ + bit / 64] |= std::uint64_t{1} << bit % 64;
       }
@@ -163,25 +182,48 @@ class CardSearch {
     require(k >= 1 && k <= kLargest && threads >= 1, "columns and threads");
     const Stop asked(view(stop));
     const nb::gil_scoped_release release;
-    threshold_ = threshold;
-    most_cards_ = most_cards;
-    bound_ = objective().perfect;  // until it is known better
-    if (threshold < kInfinity) {
-      searched_ = 0;
-      found_.clear();
-      full_ = false;
+    placing_ = false;
+    return run(k, threads, asked, threshold, most_cards);
+  }
+
+  // Find the places of rows on all cards of at most k columns whose value is at least a threshold.
+  //
+  // Args:
+  //   k, threads, stop: see `search`; tracked: 1 for each row whose places are asked for.
+  //   best, worst: 1 + the rows above, and the rows not below, on the card where that is least and most; best_points,
+  //   worst_points: the points of these cards.
+  // Returns: the number of cards, of those that order the rows of the same columns alike one; -1 if stopped, 0 if none.
+  std::int64_t places(int k, int threads, Vector<std::uint8_t> stop, double threshold, Vector<std::uint8_t> tracked,
+                      OutVector<std::int64_t> best, OutVector<std::int64_t> worst, OutRows<std::int64_t> best_points,
+                      OutRows<std::int64_t> worst_points) {
+    require(k >= 1 && k <= kLargest && threads >= 1 && std::isfinite(threshold), "columns, threads and threshold");
+    require(tracked.shape(0) == n_ && best.shape(0) == n_ && worst.shape(0) == n_, "one per row");
+    for (const auto& points : {best_points, worst_points}) {
+      require(points.shape(0) == n_ && points.shape(1) == columns_, "points of each row");
     }
-    if (needed_ == 0 && searched_ == 0) take_none();
-    for (int m = std::max(searched_ + 1, 1); m <= k && m <= static_cast<int>(columns_); ++m) {
-      {
-        const std::lock_guard guard(lock_);
-        if (best_.value > -kInfinity) cutoff_ = best_.value + tolerance();
+    const Stop asked(view(stop));
+    const nb::gil_scoped_release release;
+    tracked_.assign(words_, 0);
+    for (std::size_t bit = 0; bit < row_at_.size(); ++bit) {
+      const std::uint64_t used = all_[bit / 64] >> bit % 64 & 1;
+      if (used != 0 && tracked(row_at_[bit]) != 0) tracked_[bit / 64] |= std::uint64_t{1} << bit % 64;
+    }
+    placing_ = true;
+    good_ = 0;
+    extremes_.assign(n_, {});
+    if (!run(k, threads, asked, threshold, 0)) return -1;
+    for (std::size_t i = 0; i < n_ && good_ > 0; ++i) {
+      if (tracked(i) == 0) continue;
+      best(i) = extremes_[i][0].place;
+      worst(i) = static_cast<std::int64_t>(n_) - extremes_[i][1].place;
+      for (std::size_t end = 0; end < 2; ++end) {
+        const Card& card = extremes_[i][end].card;
+        for (std::size_t j = 0; j < static_cast<std::size_t>(card.size); ++j) {
+          (end == 0 ? best_points : worst_points)(i, static_cast<std::size_t>(card.columns[j])) = card.points[j];
+        }
       }
-      if (!search_size(m, m == k, threads, asked)) return false;
-      searched_ = m;
     }
-    bound_ = -kInfinity;
-    return true;
+    return good_;
   }
 
   double bound() {
@@ -203,6 +245,28 @@ class CardSearch {
   }
 
  private:
+  bool run(int k, int threads, const Stop& asked, double threshold, std::size_t most_cards) {
+    threshold_ = threshold;
+    most_cards_ = most_cards;
+    bound_ = objective().perfect;  // until it is known better
+    if (threshold < kInfinity) {
+      searched_ = 0;
+      found_.clear();
+      full_ = false;
+    }
+    if (needed_ == 0 && searched_ == 0) take_none();
+    for (int m = std::max(searched_ + 1, 1); m <= k && m <= static_cast<int>(columns_); ++m) {
+      {
+        const std::lock_guard guard(lock_);
+        if (best_.value > -kInfinity) cutoff_ = best_.value + tolerance();
+      }
+      if (!search_size(m, m == k, threads, asked)) return false;
+      searched_ = m;
+    }
+    bound_ = -kInfinity;
+    return true;
+  }
+
   static nb::tuple described(const Card& card) {
     nb::list columns, points;
     for (int j = 0; j < card.size; ++j) {
@@ -216,7 +280,9 @@ class CardSearch {
   double tolerance() const { return kTolerance * std::abs(objective().perfect); }
 
   // Below which supports and nodes are left out.
-  double cutoff() const { return std::min(cutoff_.load(std::memory_order_relaxed), threshold_ - tolerance()); }
+  double cutoff() const {
+    return threshold_ < kInfinity ? threshold_ - tolerance() : cutoff_.load(std::memory_order_relaxed);
+  }
 
   // Count the rows of a part and their gains.
   Block block_of(const CardStatistic& statistic, const std::uint64_t* part) const {
@@ -382,6 +448,7 @@ class CardSearch {
       double open = -kInfinity;
       in_threads(threads, [&](std::size_t) {
         Workspace work(words_, statistics_.size());
+        if (placing_) work.extremes.resize(n_);
         while (true) {
           const std::size_t index = at++;
           if (index >= survivors.size() || static_cast<double>(survivors[index].bound) < cutoff() || full_) break;
@@ -392,6 +459,7 @@ class CardSearch {
             break;
           }
         }
+        merge(work);
       });
       if (open > -kInfinity) {
         if (last && next >= columns_) bound_ = open;
@@ -477,6 +545,11 @@ class CardSearch {
     std::vector<std::array<double, 3 * kDifferences>> extra;  // cost of each sign of each difference
     std::vector<PairCosts> costs;
     std::vector<double> values;  // at each depth, of each statistic
+    // of places of rows
+    bool placed = false;    // whether a card of the support was found
+    std::int64_t good = 0;  // cards
+    std::array<std::array<Seen, 2>, kPatterns> seen;
+    std::vector<std::array<Extreme, 2>> extremes;  // of each row
   };
 
   bool examine(const Support& support, int m, const std::vector<std::vector<int>>& chains, const Stop& stop,
@@ -530,6 +603,14 @@ class CardSearch {
       }
       nodes_.fetch_add(visited, std::memory_order_relaxed);
       if (stop.asked()) return false;
+    }
+    if (work.placed) {
+      const auto size = static_cast<std::size_t>(m);
+      if (all_fall()) {
+        settle(support, m, trees_[size].front(), work);
+      } else {
+        settle(support, m, orders_[size].front(), work);
+      }
     }
     return true;
   }
@@ -598,8 +679,7 @@ class CardSearch {
     const double* costs = work.values.data() + depth * statistics;
     if (node.weights >= 0) {
       const double value = value_of_cost(objective(), work.costs[0], costs[0]) - price_ * m;
-      take(support, m, mask, tree.weights[static_cast<std::size_t>(node.weights)],
-           tree.tiers[static_cast<std::size_t>(node.weights)], value, work);
+      take(support, m, mask, tree, static_cast<std::size_t>(node.weights), value, work);
       return;
     }
     double* sums = work.values.data() + (depth + 1) * statistics;
@@ -647,8 +727,7 @@ class CardSearch {
         descend(support, m, mask, orders, chains, static_cast<std::size_t>(child), depth + 1, now, below, work,
                 visited);
       } else if (reached[0] - price_ * m >= cutoff()) {
-        take(support, m, mask, orders.weights[static_cast<std::size_t>(node.weights)],
-             orders.tiers[static_cast<std::size_t>(node.weights)], reached[0] - price_ * m, work);
+        take(support, m, mask, orders, static_cast<std::size_t>(node.weights), reached[0] - price_ * m, work);
       }
     }
   }
@@ -673,20 +752,30 @@ class CardSearch {
 
   // --- the cards that are found
 
-  // Offer a card if it meets the demands; `tiers` is its order of the patterns.
-  void take(const Support& support, int m, int mask, const Weights& weights, const std::vector<Patterns>& tiers,
-            double value, const Workspace& work) {
+  // Take note of a card if it meets the demands.
+  void take(const Support& support, int m, int mask, const WeightsOfOrders& orders, std::size_t order, double value,
+            Workspace& work) {
     bool certain = true;
     for (std::size_t s = 1; s < statistics_.size(); ++s) {
-      if (!meets(statistics_[s], statistics_[s].value_in(tiers, work.named[s]), certain)) return;
+      if (!meets(statistics_[s], statistics_[s].value_in(orders.tiers[order], work.named[s]), certain)) return;
     }
+    const auto card = [&] { return card_of(support, m, mask, orders.weights[order], value); };
+    if (!certain && !decide(card())) return;
+    if (placing_) {
+      place(mask, orders.tiers[order], order, work);
+    } else {
+      offer(card());
+    }
+  }
+
+  static Card card_of(const Support& support, int m, int mask, const Weights& weights, double value) {
     Card card{.value = value, .size = m};
     for (int i = 0; i < m; ++i) {
       const auto j = static_cast<std::size_t>(i);
       card.columns[j] = support.columns[j];
       card.points[j] = static_cast<std::int8_t>((mask >> i & 1) != 0 ? -weights[j] : weights[j]);
     }
-    if (certain || decide(card)) offer(card);
+    return card;
   }
 
   // Offer the card without questions.
@@ -696,8 +785,66 @@ class CardSearch {
       if (!meets(statistics_[s], statistics_[s].value_of(block_of(statistics_[s], all_.data()), 0.0), certain)) return;
     }
     const Card none{.value = objective().value_of(block_of(objective(), all_.data()), 0.0)};
-    if (certain || decide(none)) offer(none);
+    if (!certain && !decide(none)) return;
+    if (!placing_) {
+      offer(none);
+    } else if (none.value >= cutoff()) {
+      ++good_;
+      for (std::size_t i = 0; i < n_; ++i) extremes_[i] = {Extreme{1, none}, Extreme{0, none}};
+    }
   }
+
+  // --- places of rows
+
+  // Take note of the places of the patterns on a card; where cards agree, the one with fewer points is kept.
+  void place(int mask, const std::vector<Patterns>& tiers, std::size_t order, Workspace& work) {
+    if (!work.placed) work.seen.fill({});
+    work.placed = true;
+    ++work.good;
+    std::uint64_t above = 0;
+    for (const Patterns equal : tiers) {
+      const auto rows = static_cast<std::uint64_t>(CardStatistic::joined(equal, work.named[0]).count);
+      const std::array<std::uint64_t, 2> keys{(above + 1) << 32 | order, (n_ - above - rows) << 32 | order};
+      above += rows;
+      for (Patterns left = rows > 0 ? equal : 0; left != 0; left &= left - 1) {
+        auto& seen = work.seen[static_cast<std::size_t>(std::countr_zero(left) ^ mask)];
+        for (std::size_t end = 0; end < 2; ++end) {
+          if (keys[end] < seen[end].key) seen[end] = {keys[end], mask};
+        }
+      }
+    }
+  }
+
+  // Give the rows of a support the places that its cards have given to its patterns.
+  void settle(const Support& support, int m, const WeightsOfOrders& orders, Workspace& work) const {
+    work.placed = false;
+    for (std::size_t p = 0; p < std::size_t{1} << m; ++p) {
+      const std::uint64_t* part = work.one.data() + p * words_;
+      std::array<Extreme, 2> found;
+      for (std::size_t end = 0; end < 2; ++end) {
+        const auto [key, mask] = work.seen[p][end];
+        if (key == kUnseen) continue;
+        found[end] = {static_cast<std::int64_t>(key >> 32),
+                      card_of(support, m, mask, orders.weights[key & 0xffffffffU], 0.0)};
+      }
+      for (std::size_t word = 0; word < words_; ++word) {
+        for (std::uint64_t left = part[word] & tracked_[word]; left != 0; left &= left - 1) {
+          auto& row = work.extremes[row_at_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))]];
+          for (std::size_t end = 0; end < 2; ++end) row[end].improve(found[end]);
+        }
+      }
+    }
+  }
+
+  void merge(const Workspace& work) {
+    const std::lock_guard guard(lock_);
+    good_ += work.good;
+    for (std::size_t i = 0; i < work.extremes.size(); ++i) {
+      for (std::size_t end = 0; end < 2; ++end) extremes_[i][end].improve(work.extremes[i][end]);
+    }
+  }
+
+  // --- the answer
 
   // Whether a card with this value of a demand's statistic meets the demand; if rounding decides, it is not certain.
   static bool meets(const CardStatistic& demand, double value, bool& certain) {
@@ -737,8 +884,12 @@ class CardSearch {
   std::vector<std::int32_t> groups_;
   std::vector<std::uint8_t> required_;
   std::vector<std::size_t> start_;  // first word of each level
-  std::vector<std::uint64_t> bits_, all_;
-  std::vector<std::vector<Orders>> orders_;  // by number of columns, made when they are needed
+  std::vector<std::uint64_t> bits_, all_, tracked_;
+  std::vector<std::size_t> row_at_;  // each bit's row
+  bool placing_ = false;
+  std::int64_t good_ = 0;
+  std::vector<std::array<Extreme, 2>> extremes_;  // of each row
+  std::vector<std::vector<Orders>> orders_;       // by number of columns, made when they are needed
   std::vector<std::vector<SignTree>> trees_;
   std::mutex lock_;
   Card best_;
@@ -760,6 +911,9 @@ void bind_cards(nb::module_& module) {
           nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))
       .def("search", &CardSearch::search, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
            nb::arg("threshold") = kInfinity, nb::arg("most_cards") = 0)
+      .def("places", &CardSearch::places, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
+           nb::arg("threshold"), nb::arg("tracked"), nb::arg("best").noconvert(), nb::arg("worst").noconvert(),
+           nb::arg("best_points").noconvert(), nb::arg("worst_points").noconvert())
       .def_prop_ro("bound", &CardSearch::bound)
       .def_prop_ro("best", &CardSearch::best)
       .def_prop_ro("cards", &CardSearch::cards)

@@ -1,0 +1,85 @@
+"""Places of rows over all good cards: brute force over all points, limits, threads, and what is refused."""
+
+import numpy as np
+import pytest
+
+from ltr.exact import RerankProblem, places_of_cards
+from ltr.exact.cards import CardProblem
+from tests.test_card_demands import asked
+from tests.test_card_search import TRIALS, all_cards, instance, larger_problem, problem_of
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_places_are_those_of_brute_force(part):
+    for seed in range(part * TRIALS // 5, (part + 1) * TRIALS // 5):
+        if seed % 2:
+            problem, cards, values, met = asked(seed)
+        else:
+            arguments = instance(seed)
+            problem, (cards, values) = problem_of(*arguments), all_cards(*arguments)
+            met = np.ones(len(cards), dtype=bool)
+        if not met.any():
+            with pytest.raises(ValueError, match="problem must have a card: no card meets the demands"):
+                places_of_cards(problem)
+            continue
+        within, best = [0.0, 0.01, 0.05, 0.3][seed // 2 % 4], values[met].max()
+        least, size = best - within * abs(best), max(1.0, abs(problem.trivial_bound))
+        good = cards[met & (values >= least - 1e-12 * size)]
+        totals = good @ problem.X.T
+        top = 1 + (totals[:, None, :] > totals[:, :, None]).sum(axis=2)
+        bottom = (totals[:, None, :] >= totals[:, :, None]).sum(axis=2)
+        found = places_of_cards(problem, within, threads=1 + seed % 2)
+        assert found.best.tolist() == top.min(axis=0).tolist(), seed
+        assert found.worst.tolist() == bottom.max(axis=0).tolist(), seed
+        assert found.value == pytest.approx(best, abs=1e-11 * size)
+        assert 1 <= found.cards <= len(good)
+        for i in range(problem.n):
+            totals = problem.X @ found.best_points[i]
+            assert 1 + np.count_nonzero(totals > totals[i]) == found.best[i], (seed, i)
+            totals = problem.X @ found.worst_points[i]
+            assert np.count_nonzero(totals >= totals[i]) == found.worst[i], (seed, i)
+            for points in (found.best_points[i] / problem.points, found.worst_points[i] / problem.points):
+                assert problem.feasible(points)
+                assert problem.evaluate(points) >= least - 1e-11 * size
+        # of the cards with that place, one with the fewest questions
+        for i, end, places in ((0, found.best_points, top), (problem.n - 1, found.worst_points, -bottom)):
+            questions = np.count_nonzero(good[places[:, i] == places[:, i].min()], axis=1)
+            assert np.count_nonzero(end[i]) == questions.min(), (seed, i)
+
+
+@pytest.mark.parametrize("statistic", ["auc", "dcg@20"])
+def test_the_number_of_threads_does_not_change_the_places(statistic):
+    problem = larger_problem(statistic, n=120, d=14, k=4)
+    found = [places_of_cards(problem, 0.02, threads=threads) for threads in (1, 2, 4, 4)]
+    assert found[0].cards > 20
+    for other in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+def test_there_are_as_many_cards_as_good_cards():
+    problem = larger_problem("dcg", n=80, d=10, k=3, C=0.01)
+    found = places_of_cards(problem, 0.05)
+    assert found.cards == len(problem.good_cards(found.threshold, most=100_000)) > 20
+
+
+def test_a_time_limit_ends_the_search():
+    with pytest.raises(TimeoutError, match="the places are not found within 0.2 seconds: raise time_limit or lower"):
+        places_of_cards(larger_problem("dcg", n=3000, d=100, k=5), 0.5, time_limit=0.2)
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "message"),
+    [
+        (RerankProblem(np.eye(3), [0, 1, 1]), {}, "problem must be a CardProblem, got RerankProblem"),
+        (CardProblem([[1, 0.5], [0, 1]], [0, 1], points=1), {}, "got other numbers in column 1"),
+        (
+            CardProblem(np.eye(3), [0, 1, 1]),
+            {"within": -0.1},
+            "within must be a share >= 0 of the best value, got -0.1",
+        ),
+        (CardProblem(np.eye(3), [0, 1, 1]), {"time_limit": 0}, "time_limit must be a number of seconds > 0, got 0"),
+    ],
+)
+def test_arguments_against_their_rule_are_refused(problem, options, message):
+    with pytest.raises(ValueError, match=message):
+        places_of_cards(problem, **options)
