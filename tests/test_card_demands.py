@@ -1,12 +1,15 @@
 """Cards under demands: brute force over all points, good cards, certificates, and demands that no card meets."""
 
+import copy
 import itertools
+import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from ltr.exact import Demand, solve
+from ltr import verify
+from ltr.exact import Certificate, Demand, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from tests.test_card_search import TRIALS, all_cards, instance, rank_weights, statistics_of
@@ -131,7 +134,7 @@ def asked_of_numbers(seed):
     statistic = str(rng.choice(["wrs", "dcg", "hits@3", "mrr"]))
     options = {name: getattr(problem, name) for name in ("C", "points", "max_nonzeros", "ties", "signs", "groups")}
     options |= {"required": problem.required, "gain": problem.gain}
-    other = CardProblem(problem.X, labels, statistic, **options | {"gain": "linear"})
+    other = CardProblem(problem.X, labels, statistic, **options | {"gain": np.copy})
     cards = [w / problem.points for w in grid(problem.points, problem.d) if problem.feasible(w / problem.points)]
     if not cards:
         return problem, [], np.zeros(0), np.zeros(0, dtype=bool)
@@ -166,3 +169,89 @@ def test_cards_of_numbers_under_a_demand_agree_with_brute_force(part):
             wanted = np.rint(wanted).astype(int)
             directions = {tuple((w // max(1, np.gcd.reduce(w))).tolist()) for w in wanted}
             assert {tuple(card.tolist()) for _, card in good} == directions, seed
+
+
+# --- certificates -----------------------------------------------------------------------------------------------
+
+
+def checked(content):
+    """The claim of a certificate, read from its text and with the digest of its data."""
+    content = copy.deepcopy(content)
+    content["problem"]["sha256"] = verify.data_digest(content["problem"])
+    return verify.check(verify.parse(json.dumps(content)))[0]
+
+
+@pytest.mark.parametrize("of", [asked, asked_of_numbers], ids=["answers", "numbers"])
+def test_certificates_of_cards_under_demands_are_proven_and_no_lower_bound_is(of):
+    claims = {"optimal": 0, "infeasible": 0}
+    for seed in range(0, examples(100, slow=500)):
+        problem, cards, values, met = of(seed)
+        if not len(cards):
+            continue
+        content = certify(problem, solve(problem)).content
+        claim = "optimal" if met.any() else "infeasible"
+        assert checked(content) == content["claim"] == claim, seed
+        claims[claim] += 1
+        assert Certificate(content).problem.content() == problem.content()
+        lower = values[met & (values < values[met].max() - 1e-6)] if met.any() else ()
+        if len(lower):  # the second best card that meets the demands
+            second = np.array(cards)[met & (values == lower.max())][0]
+            points = second * problem.points if of is asked_of_numbers else second
+            content["weights"] = [float(v) for v in np.rint(points)]
+            content["value"] = content["claimed_bound"] = content["proof"]["bound"] = float(lower.max())
+            with pytest.raises(verify.CertificateError, match=r"^proof.bound: (a card|points) of the columns"):
+                checked(content)
+    assert claims["optimal"] > 20
+    assert claims["infeasible"] > 2
+
+
+def example(least=0.5, **options):
+    rng = np.random.default_rng(0)
+    X = (rng.random((40, 6)) < 0.5).astype(float)
+    y = (X @ [2, 1, 0, 0, 1, -1] + rng.logistic(size=40) > 1).astype(int)
+    demands = [Demand("precision@10", least, X[:, 2].astype(int)), Demand("dcg", 8.0, 1 + np.arange(40) % 3)]
+    return CardProblem(X, y, max_nonzeros=3, demands=demands, **options)
+
+
+def changed(demand, **fields):
+    return lambda demands: [one | fields if at == demand else one for at, one in enumerate(demands)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (changed(0, at_least=0.9), "weights: do not meet demand 0: "),
+        (changed(0, at_least=0.0), "proof.bound: a card of the columns"),
+        (changed(0, y=[1, *[0] * 39]), "weights: do not meet demand 0: "),
+        (changed(0, y=[0] * 40), "demands.0..y: must hold both labels"),
+        (changed(0, y=[0, 1]), "demands.0..y: must hold 40 entries"),
+        (changed(1, gains=[-1.0] * 40), "demands.1..gains.0.: must be >= 0"),
+        (changed(0, statistic="precision@20"), r"problem.demands.0..a.20.: must be 1.0"),
+        (changed(1, kind="rerank"), "demands.1.: 'y' is missing|'gains' is not known"),
+        (changed(1, kind="card"), "demands.1..kind: must be one of rerank, graded"),
+        (lambda demands: demands[1:], "proof.bound: a card of the columns"),
+    ],
+)
+def test_changed_demands_are_found(change, message):
+    problem = example()
+    content = certify(problem, solve(problem)).content
+    assert checked(content) == "optimal"
+    before = copy.deepcopy(content["problem"]["demands"])
+    content["problem"]["demands"] = change(before)
+    with pytest.raises(verify.CertificateError, match=message):
+        checked(content)
+    content["problem"]["demands"] = change(before)
+    with pytest.raises(verify.CertificateError):  # neither with the digest of the demands as they were
+        verify.check(verify.parse(json.dumps(content)))
+
+
+def test_a_problem_that_some_card_solves_is_not_shown_to_be_infeasible(tmp_path):
+    hopeless = example(least=1.0, required=[0, 1, 3])
+    certificate = certify(hopeless, solve(hopeless))
+    assert certificate.claim == "infeasible"
+    certificate.write(tmp_path / "none.json")
+    assert Certificate.read(tmp_path / "none.json").verify().startswith("infeasible: no weights satisfy all")
+    content = certificate.content
+    content["problem"]["demands"][0]["at_least"] = 0.1
+    with pytest.raises(verify.CertificateError, match="proof.bound: a card of the columns 0, 1, 3 has the value"):
+        checked(content)

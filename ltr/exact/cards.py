@@ -298,6 +298,7 @@ class CardProblem(Problem):
             "statistic": str(self.statistic),
             "a": self.statistic.weights(self.n).tolist(),
             "gains": self.gains.tolist(),
+            **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
             **self._answers(),
         }
 

@@ -369,7 +369,7 @@ class Problem:
     def _demanded(self, at: int, demand: Demand, problem_of: Callable[..., RerankProblem]) -> Demanded:
         if not isinstance(demand, Demand):
             raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
-        of: dict[str, Any] = {"y": demand.labels, "gain": "linear"}
+        of: dict[str, Any] = {"y": demand.labels, "gain": "linear" if demand.statistic.kind.share_of else np.copy}
         if demand.labels is None:
             of = {name: getattr(self, name) for name in of}
         try:
