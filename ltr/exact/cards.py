@@ -19,6 +19,7 @@ In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most`
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,6 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from itertools import accumulate
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -74,16 +74,27 @@ class _CardRanking(RerankProblem):
     def statistic_value(self, w: ArrayLike) -> float:
         """Return the statistic of the card at w."""
         sums = self._sums
-        terms = [gain * (sums[end] - sums[place]) for gain, place, end in self._shared(w)]
+        terms = []
+        for tied, place, end in self._tied(w):
+            if self.ties == "average":
+                terms.append(tied.sum() / len(tied) * (sums[end] - sums[place]))
+            else:
+                upper = end - int(np.count_nonzero(tied == tied[-1]))
+                terms += [tied[0] * (sums[upper] - sums[place]), tied[-1] * (sums[end] - sums[upper])]
         return math.fsum(terms) + self.shift
 
     def exact_statistic(self, w: ArrayLike) -> Fraction:
         """Return the statistic of the card at w without rounding."""
         sums, total = self._exact_sums, Fraction(0)
-        for gain, place, end in self._shared(w, exact=True):
-            total += gain * (sums[end] - sums[place])
-        scale, shift = self._affine
-        return Fraction(scale) * total + Fraction(shift)
+        for tied, place, end in self._tied(w):
+            gains = list(map(Fraction, tied.tolist()))
+            if self.ties == "average":
+                total += sum(gains) * (sums[end] - sums[place]) / len(gains)
+            else:
+                each = zip(gains, itertools.pairwise(sums[place : end + 1]), strict=True)
+                total += sum(gain * (after - before) for gain, (before, after) in each)
+        scale, shift = self._exact_affine
+        return scale * total + shift
 
     @cached_property
     def _sums(self) -> FloatArray:
@@ -93,25 +104,17 @@ class _CardRanking(RerankProblem):
     @cached_property
     def _exact_sums(self) -> list[Fraction]:
         weights = self.statistic.weights(self.n)[::-1].tolist()
-        return list(accumulate(map(Fraction, weights), initial=Fraction(0)))
+        return list(itertools.accumulate(map(Fraction, weights), initial=Fraction(0)))
 
-    def _shared(self, w: ArrayLike, *, exact: bool = False) -> Iterator[tuple[Any, int, int]]:
-        """Yield the gain of each row at the places from `place` to `end`, for all rows with a gain."""
+    def _tied(self, w: ArrayLike) -> Iterator[tuple[FloatArray, int, int]]:
+        """Yield the gains, ascending, of the rows with each total, and their places, from one to before another."""
         points = np.rint(self.in_box(w) * self.points).astype(np.int64)
         used = np.flatnonzero(points)
         totals = np.rint(self.X[:, used] * self.unit).astype(np.int64) @ points[used]
         order = np.lexsort((self.gains, -totals))
-        ends = [*(1 + np.flatnonzero(np.diff(totals[order]))).tolist(), self.n]
-        place, gains = 0, self.gains[order]
-        for end in ends:
-            tied = gains[place:end]
-            if self.ties == "lost":  # ascending gains, of at most two values
-                upper = end - int(np.count_nonzero(tied == tied[-1]))
-                parts = [(tied[0], place, upper), (tied[-1], upper, end)]
-                yield from ((Fraction(float(g)) if exact else g, *at) for g, *at in parts if g and at[0] < at[1])
-            elif tied[-1] > 0:
-                gain = sum(map(Fraction, tied.tolist())) if exact else tied.sum()
-                yield gain / (end - place), place, end
+        gains, place = self.gains[order], 0
+        for end in [*(1 + np.flatnonzero(np.diff(totals[order]))).tolist(), self.n]:
+            yield gains[place:end], place, end
             place = end
 
 
@@ -205,7 +208,7 @@ class CardProblem(Problem):
             raise ValueError(f"max_nonzeros must be at most {most} for points = {points}, got {max_nonzeros}")
         unit = _unit_of(features, points * max_nonzeros)
         one_of("ties", ties, get_args(Ties))
-        of_cards = {"ties": ties, "points": int(points), "unit": unit}
+        of_cards: dict[str, Any] = {"ties": ties, "points": int(points), "unit": unit}
         ranking = _CardRanking(features, y, statistic, C=C, gain=gain, **of_cards)
         own_signs = _whole("signs", np.zeros(d) if signs is None else signs, d, -1, 1)
         own_groups = _whole("groups", np.full(d, -1) if groups is None else groups, d, -1, 2**31 - 1)
@@ -407,7 +410,7 @@ class CardProblem(Problem):
 
     def _met(self, numbers: IntArray, columns: Sequence[int], points: Sequence[int]) -> bool:
         """Whether points meet the demands, decided exactly; the columns are counted among those of these numbers."""
-        w = self._points(numbers[list(columns)], points) / self.points
+        w = self._points(numbers[list(columns)].tolist(), points) / self.points
         return all(demanded.met(w) for demanded in self._decisive)
 
     def _point_search(self) -> Any:  # noqa: ANN401 (compiled)

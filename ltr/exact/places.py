@@ -100,4 +100,5 @@ def places_of_cards(
     if (cards := within_time(work, end)) < 0:
         raise late
     rows = first[of.reshape(-1)]
-    return RowPlaces(*places[:, rows], *points[:, rows], best, threshold, cards)
+    (top, bottom), (at_top, at_bottom) = places[:, rows], points[:, rows]
+    return RowPlaces(top, bottom, at_top, at_bottom, best, threshold, cards)

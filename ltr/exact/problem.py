@@ -630,6 +630,13 @@ class RerankProblem(Problem):
             return self.statistic.affine(len(self.positives), len(self.negatives))
         return 1.0, 0.0
 
+    @property
+    def _exact_affine(self) -> tuple[Fraction, Fraction]:
+        """The same without rounding; the scale is one over a number of rows or pairs."""
+        scale, shift = self._affine
+        exact = Fraction(-len(self.positives) - 1, 2 * len(self.negatives)) if shift else Fraction(0)
+        return Fraction(1, round(1 / scale)), exact
+
     def rank_weights(self, length: int) -> FloatArray:
         """Return the rank weights of a list of this length, bottom of the list first."""
         return self.statistic.weights(length) * self._affine[0]
@@ -688,8 +695,8 @@ class RerankProblem(Problem):
         terms = (
             Fraction(gain) * Fraction(a) for gain, a in zip(gains.tolist(), weights.tolist(), strict=True) if a > 0
         )
-        scale, shift = self._affine
-        return Fraction(scale) * sum(terms, Fraction(0)) + Fraction(shift)
+        scale, shift = self._exact_affine
+        return scale * sum(terms, Fraction(0)) + shift
 
     # --- for solvers and certificates --------------------------------------------------------------------------
 
