@@ -12,6 +12,8 @@ weights. The search is compiled (`ltr/native/cards.cpp` explains it): it looks a
 the order of its patterns, and searches the points of the few sets that remain. Sets with a column of other numbers
 follow, by the search of `ltr.exact.points`.
 
+With demands on other statistics, the search finds the best of the cards that meet them, or proves that none does.
+
 Totals are exact: numbers are read as the decimals that they are printed as, so that 0.1 + 0.2 ties with 0.3.
 
 In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most``.

@@ -26,11 +26,21 @@
 //
 // Where the rank weights fall by the same amount from place to place, as for AUC, `card_pairs.h` has stronger bounds.
 //
+// *Demands.* Other statistics of the same order, with the same ties, may have least values. They have the same bounds,
+// so a support, the cards of it with given signs, or a node is left out where the bound of one is below its least
+// value. Where all statistics have pairs, the tree is that of `SignTree`. Otherwise it is that of `Orders`, in which
+// all have bounds.
+//
+// *Places.* Rows of one pattern stand at the same places, so the places of all rows on a card are those of 2^m
+// patterns. A support keeps the best and the worst place of each pattern over its good cards, and gives them to its
+// rows at the end.
+//
 // *Rounding.* Values and bounds are sums of at most 2^m products and errors of some 1e-14 of their size; a support or a
 // node is left out only if its bound is below the best value by `kTolerance` of the statistic's size. Cards whose
 // values differ by less than that count as equal; of these, one with fewer questions is taken (so a card of m questions
 // has to exceed those of fewer by as much), then one with fewer points in total, then the first in order of columns and
 // points. So the answer does not depend on the number of threads.
+// Whether a card whose value is that close to a least value meets the demand is decided by the caller.
 #include <algorithm>
 #include <array>
 #include <atomic>
