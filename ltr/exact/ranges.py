@@ -15,6 +15,11 @@ All rows share what is found. Good weights are sampled around the best ones firs
 offered to all. Then the sides that are open, each row's best and worst place, are proven by turns, longer from round to
 round. Values are whole numbers, so a bound less than one place away is a proof. Where time is up, the bounds give an
 outer interval, which no good scorer leaves.
+
+**Cards.** The compiled search of cards (`ltr/native/cards.cpp`) visits every order of the rows by a good card. Rows
+with the same answers to the questions of a card share their places there, so that a card of k questions takes 2^k
+steps however many rows there are, and no list of good cards is kept. Cards tie by design, so all ties count: in the
+row's favour for its best place, against it for its worst.
 """
 
 from __future__ import annotations
@@ -30,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import as_float
+from ltr.exact.cards import NONE_MEETS, CardProblem, within_time
 from ltr.exact.problem import FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Solution
 from ltr.exact.state import Limits, SolveState, Stopped, scalable
@@ -58,8 +64,11 @@ class RankRanges:
             than `best` or lower than `worst`.
         reached_best, reached_worst: the best and the worst place found, (n,).
         best_weights, worst_weights: good weights that bring each row there, (n, d).
-        ties: other rows of its list that are equal to each row in all columns, (n,): they share its places.
+        ties: other rows of its list that are equal to each row in all columns, (n,): they share its places. 0 for
+            cards, where `best` and `worst` count all ties.
         seconds: wall time.
+        cards: number of good cards, None for other scorers; those of the same columns that order all possible rows
+            alike count once.
     """
 
     least: float
@@ -71,6 +80,7 @@ class RankRanges:
     worst_weights: FloatArray = field(repr=False)
     ties: IntArray
     seconds: float
+    cards: int | None = None
 
     @property
     def exact(self) -> NDArray[np.bool_]:
@@ -143,7 +153,7 @@ class _Side:
 
 
 def rank_ranges(
-    problem: RerankProblem,
+    problem: RerankProblem | CardProblem,
     within: float = 0.01,
     *,
     solution: Solution | None = None,
@@ -155,7 +165,8 @@ def rank_ranges(
     """Return the best and the worst place of every row over all scorers that are about as good as the best.
 
     Args:
-        problem: the lists. The price C is left out; all that is demanded of weights holds for good scorers too.
+        problem: the lists, or a problem of cards whose columns are zeros and ones. All that is demanded of weights
+            holds for good scorers too; the price C counts for cards only.
         within: share of the best value by which the statistic of a good scorer may be below it, from 0 to below 1.
         solution: a solution of the problem, whose value is taken for the best; None to solve it first.
         time_limit: seconds for everything.
@@ -172,12 +183,14 @@ def rank_ranges(
         >>> ranges.best.tolist(), ranges.worst.tolist(), bool(ranges.exact.all())
         ([3, 1, 1, 3], [4, 2, 2, 4], True)
     """
-    if not isinstance(problem, RerankProblem):
-        raise ValueError(f"problem must be a RerankProblem, got {type(problem).__name__}")
+    if not isinstance(problem, RerankProblem | CardProblem):
+        raise ValueError(f"problem must be a RerankProblem or a CardProblem, got {type(problem).__name__}")
     if not 0 <= as_float(within) < 1:
         raise ValueError(f"within must be a share from 0 to below 1, got {within!r}")
     began, threads = time.monotonic(), threads or available_threads()
     limits = Limits(time_limit=time_limit, seed=seed)
+    if isinstance(problem, CardProblem):
+        return _of_cards(problem, within, began + time_limit, threads)
     if solution is None:
         from ltr.exact.solve import solve
 
@@ -299,4 +312,50 @@ def _ranges(problem: RerankProblem, least: float, sides: list[_Side], seconds: f
         worst_weights=weights[False],
         ties=count[same.ravel()] - 1,
         seconds=seconds,
+    )
+
+
+def _of_cards(problem: CardProblem, within: float, end: float, threads: int) -> RankRanges:
+    """Return the ranges of cards; where time is up, of the best card alone, with the whole list as outer intervals."""
+    if problem.numeric.any():
+        column = int(np.flatnonzero(problem.numeric)[0])
+        raise ValueError(f"problem must have columns of zeros and ones only, got other numbers in column {column}")
+    began, search = time.monotonic(), problem._search()
+    within_time(lambda stop: search.search(problem.max_nonzeros, threads, stop), end)
+    value, *card = search.best
+    if value == -math.inf:
+        raise ValueError(f"problem must have a card: {NONE_MEETS}")
+    value += problem.shift
+    least = value - within * abs(value)
+    _, first, of = np.unique(problem.X, axis=0, return_index=True, return_inverse=True)
+    tracked = np.zeros(problem.n, dtype=np.uint8)
+    tracked[first] = 1  # one of the rows with the same answers
+    places = np.zeros((2, problem.n), dtype=np.int64)
+    points = np.zeros((2, problem.n, problem.d), dtype=np.int64)
+
+    def work(stop: NDArray[np.uint8]) -> int:
+        given = (problem.max_nonzeros, threads, stop, least - problem.shift, tracked)
+        return int(problem._search().places(*given, *places, *points))
+
+    outer = places
+    if (cards := within_time(work, end)) < 0:
+        points[:, :, card[0]] = card[1]
+        totals = problem.X @ points[0, 0]
+        ordered = np.sort(totals)
+        places[0] = 1 + problem.n - np.searchsorted(ordered, totals, side="right")
+        places[1] = problem.n - np.searchsorted(ordered, totals, side="left")
+        outer, cards = np.repeat([[1], [problem.n]], problem.n, axis=1), 0
+    rows = first[of.reshape(-1)]
+    weights = points[:, rows] / problem.points
+    return RankRanges(
+        least=least,
+        best=outer[0, rows],
+        worst=outer[1, rows],
+        reached_best=places[0, rows],
+        reached_worst=places[1, rows],
+        best_weights=weights[0],
+        worst_weights=weights[1],
+        ties=np.zeros(problem.n, dtype=np.int64),
+        seconds=time.monotonic() - began,
+        cards=cards or None,
     )
