@@ -12,9 +12,10 @@ statistics (`ltr.exact.demand`): the sum of ranks of r alone, or of all others, 
 that the scorer is good.
 
 All rows share what is found. Good weights are sampled around the best ones first, and whatever is found for one row is
-offered to all. Then the sides that are open, each row's best and worst place, are proven by turns, longer from round to
-round. Values are whole numbers, so a bound less than one place away is a proof. Where time is up, the bounds give an
-outer interval, which no good scorer leaves.
+offered to all. Each side of a row, its best or its worst place, gets a bound in a moment. Then the boxes in which it
+may be better than what is reached are closed, side by side and more of them from round to round. Values are whole
+numbers, so a bound less than one place away is a proof. Where time is up, the bounds give an outer interval, which no
+good scorer leaves.
 
 **Cards.** The compiled search of cards (`ltr/native/cards.cpp`) visits every order of the rows by a good card. Rows
 with the same answers to the questions of a card share their places there, so that a card of k questions takes 2^k
@@ -40,7 +41,9 @@ from ltr.exact.problem import FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Solution
 from ltr.exact.state import Limits, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to
+from ltr.exact.weight_space.pool import NarrowBoxes, WorkerPool, offer_candidate
 from ltr.exact.weight_space.search import out_of_reach, prove
+from ltr.exact.weight_space.space import Boxes, space_of
 from ltr.threads import available_threads
 
 if TYPE_CHECKING:
@@ -48,7 +51,8 @@ if TYPE_CHECKING:
 
 _SAMPLES, _SHARE = 4_000, 0.1  # weights that are sampled, and share of the time for them
 _STEPS = (0.3, 0.1, 0.03, 0.01)  # lengths of their steps, relative to the largest weight
-_FIRST, _GROWTH = 0.25, 4.0  # seconds for a side of a row in the first round, and their growth
+_BRIEF = 0.25  # seconds for a first bound on a side
+_FIRST, _GROWTH = 5e7, 3.0  # pairs examined for a side in the first round that closes boxes, and their growth
 _ADAPTED = 5  # features from which coordinates are adapted
 _PART = 0.05  # share of the time of a proof for better weights
 _WHOLE = 1e-6  # by which a rank may differ from a whole number through rounding
@@ -134,6 +138,21 @@ class _Side:
         self._size = size  # rows of its list
         self.reached, self.weights = -math.inf, np.zeros(problem.d)  # in terms of the problem's value
         self.bound = problem.trivial_bound
+        self.left: list[Boxes] = []  # boxes that may have a better place, none before the first search
+        self.stuck = False  # whether boxes that are too narrow, or too many pairs, prevent a proof
+
+    def state(self, seconds: float, should_stop: Callable[[], bool] | None) -> SolveState:
+        """Return a solve of the problem that begins with what is known."""
+        state = SolveState(self.problem, Limits(time_limit=seconds), should_stop=should_stop)
+        state.offer(self.weights)
+        return state
+
+    def take(self, state: SolveState, pool: _Pool) -> None:
+        """Take over the weights and the bound of a solve."""
+        if state.value > self.reached:
+            pool.take(state.weights)
+            self.offer(state.weights)
+        self.bound = max(min(self.bound, state.bound), self.reached)
 
     @property
     def open(self) -> bool:
@@ -208,13 +227,15 @@ def rank_ranges(
     pool.take(solution.weights)
     _sample(problem, least, solution.weights, pool, seed, began + _SHARE * time_limit)
     T = adapted(problem, solution.weights, np.eye(problem.d)) if problem.d >= _ADAPTED and apply_to(problem) else None
-    seconds, waiting = _FIRST, [side for side in sides if side.open]
-    while waiting and left() > 0:
+    allowance, waiting = _FIRST, [side for side in sides if side.open]
+    for side in waiting:
+        if side.open and (room := min(_BRIEF, left())) > 0:
+            _bound(side, side.state(room, should_stop), pool, threads, None if T is None else T[0])
+    while (waiting := [side for side in waiting if side.open and not side.stuck]) and left() > 0:
         for side in waiting:
-            if side.open and (room := min(seconds, left())) > 0:
-                state = SolveState(side.problem, Limits(time_limit=room, seed=seed), should_stop=should_stop)
-                _prove(side, state, pool, threads, None if T is None else T[0])
-        seconds, waiting = _GROWTH * seconds, [side for side in waiting if side.open]
+            if side.open and (room := left()) > 0:
+                _close(side, side.state(room, should_stop), pool, threads, None if T is None else T[0], allowance)
+        allowance *= _GROWTH
     return _ranges(problem, least, sides, time.monotonic() - began)
 
 
@@ -279,16 +300,40 @@ def _sample(problem: RerankProblem, least: float, start: FloatArray, pool: _Pool
             pool.take(w)
 
 
-def _prove(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatArray | None) -> None:
-    """Search a side for some time, and take over its bound and what was found."""
-    state.offer(side.weights)
+def _bound(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatArray | None) -> None:
+    """Take over a bound on a side, and what is found for it, in the time of a state."""
     with contextlib.suppress(Stopped):
         if out_of_reach(state) is None:
             prove(state, threads, T, _PART, relaxed=False)
-    if state.value > side.reached:
-        pool.take(state.weights)
-        side.offer(state.weights)
-    side.bound = max(min(side.bound, state.bound), side.reached)
+        else:
+            side.stuck = True
+    side.take(state, pool)
+
+
+def _close(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatArray | None, allowance: float) -> None:
+    """Close the boxes that may have a better place of a side than the one reached, within an allowance of work."""
+    searchable = space_of(side.problem, T)
+    narrow, left = NarrowBoxes(state, side.problem), side.left or [searchable.roots]
+
+    def cutoff() -> int:
+        return searchable.integer(max(state.value, side.reached) + 0.5)
+
+    def found(w: FloatArray) -> None:
+        offer_candidate(state, w if searchable.space.fixed else w / np.abs(w).max(), sparse=False)
+
+    def check() -> None:
+        workers.least_cutoff = cutoff()
+        state.check()
+
+    with WorkerPool(searchable, threads, found, lambda box: narrow.settle(searchable, box)) as workers:
+        workers.trusted = False
+        with contextlib.suppress(Stopped):
+            done = workers.close(Boxes.joined(left), cutoff(), check, allowance)
+            side.left = done.left
+            if not done.left:
+                side.stuck = done.unresolved > cutoff()
+                state.prove(searchable.objective(max(cutoff(), done.unresolved)))
+    side.take(state, pool)
 
 
 def _ranges(problem: RerankProblem, least: float, sides: list[_Side], seconds: float) -> RankRanges:
