@@ -3,7 +3,7 @@ r"""Demands on a ranked list in words: a share of the first rows for a group, so
 ==================================  ==================================================================================
 ``share(sex = F) @50 >= 0.4``       at least 40 % of the first 50 rows have sex = F; ``<=`` for at most
 ``count(age >= 65) @50 >= 10``      at least 10 of the first 50 rows; ``<=`` for at most
-``exposure(sex = F) >= 0.45``       the group has 45 % of the exposure: of the sum over rows of ``1 / log2(position + 2)``
+``exposure(sex = F) >= 0.45``       the group has 45 % of the exposure: of the sum of ``1 / log2(position + 2)``
 ``recall@100 >= 0.8``               any rank statistic of the labels: ``hits@50 >= 30``, ``auc >= 0.7``
 ``ndcg@10 >= 0.9``                  one divided by its value for a perfect order
 ==================================  ==================================================================================
@@ -57,6 +57,7 @@ _COMPARED = re.compile(r">=|=>|<=|=<|==|!=|<>|=|<|>")
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
 _SPELT = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<="}
 _YES, _NO = ("yes", "y", "true", "t"), ("no", "n", "false", "f")
+_KNOWN = "measured are share, count and exposure of a group, as in 'share(sex = F) @50 >= 0.4', and rank statistics"
 _MOST = 3  # nearest words in a message
 
 
@@ -76,7 +77,8 @@ class Condition:
 
     def __str__(self) -> str:
         listed = f"({', '.join(self.values)})" if self.operator == "in" else self.values[0]
-        return f"{self.column} {self.operator} {listed}"
+        column = repr(self.column) if _COMPARED.search(self.column) else self.column
+        return f"{column} {self.operator} {listed}"
 
     def holds(self, column: Column) -> BoolArray:
         """Return which rows are in the group, (n,); none that misses the value."""
@@ -107,11 +109,13 @@ class Condition:
                     near = known[np.argmin(np.abs(known - value))]
                     wrong(f"column {self.column!r} has no value {text}; nearest is {near:g}")
         elif self.operator in ("<", "<=", ">", ">="):
-            wrong(f"{self.operator!r} compares numbers, and column {self.column!r} holds {_quoted(list(column.counts))}")
+            wrong(
+                f"{self.operator!r} compares numbers, and column {self.column!r} holds {_quoted(list(column.counts))}"
+            )
         else:
-            for value in self.values:
-                if _own_text(value, column) not in column.counts:
-                    wrong(f"column {self.column!r} has no value {value!r}{_nearest(value, list(column.counts))}")
+            for text in self.values:
+                if _own_text(text, column) not in column.counts:
+                    wrong(f"column {self.column!r} has no value {text!r}{_nearest(text, list(column.counts))}")
 
     def _wanted(self, column: Column) -> list[float] | None:
         """Return the values as numbers, where all are."""
@@ -149,10 +153,6 @@ class ListDemand:
         if self.kind == "statistic":
             return self.statistic.normalized_name if self.normalise else str(self.statistic)
         return f"{self.kind}({self.condition}){cut}"
-
-    def is_settled(self, top_k: int) -> bool:
-        """Whether the value does not depend on the order of the first `top_k` rows, which are all that is reranked."""
-        return self.statistic.is_constant(top_k)
 
 
 def read_list_demands(
@@ -227,7 +227,8 @@ def _read(text: str, wrong: Wrong) -> tuple[ListDemand | None, Condition | None]
     """Return a demand as far as its words can be read, and its condition, whose column can be checked all the same."""
     at = next((match for match in _COMPARED.finditer(text) if _is_outside(text, match.start())), None)
     if at is None:
-        wrong("there is none of >= and <= behind what is measured")
+        if text.count("(") <= text.count(")"):
+            wrong("there is none of >= and <= behind what is measured")
         head, operator, value = text.strip(), "", None
     else:
         head, operator = text[: at.start()].strip(), _SPELT.get(at.group(), at.group())
@@ -236,7 +237,7 @@ def _read(text: str, wrong: Wrong) -> tuple[ListDemand | None, Condition | None]
         value = _value(text[at.end() :].strip(), wrong)
     match = _HEAD.fullmatch(head)
     if match is None:
-        wrong(f"cannot be read: what is measured must be {', '.join(_GROUPS)} of a group, or a statistic, got {head!r}")
+        wrong("a bracket is not closed" if text.count("(") > text.count(")") else _KNOWN)
         return None, None
     name, inside = match["name"], match["inside"]
     group = name.lower() in _GROUPS
@@ -273,9 +274,9 @@ def _of_statistic(head: str, operator: str, value: float | None, wrong: Wrong) -
         try:
             statistic, normalise = RankStatistic.parse(head[1:] if head[:1] == "n" else head), True
         except ValueError:
-            near = difflib.get_close_matches(head.partition("(")[0].partition("@")[0].strip(), _GROUPS, n=1)
-            told = f"nearest is {near[0]!r}, of a group as in '{near[0]}(sex = F) @50'" if near else ""
-            wrong(told and f"there is no {head!r}; {told}" or str(error).removeprefix("statistic: "))
+            word = head.partition("(")[0].partition("@")[0].strip()
+            normalised = [f"n{name}" for name in error.known]
+            wrong(f"there is no {word!r}{_nearest(word, [*_GROUPS, *error.known, *normalised], said=False)}; {_KNOWN}")
             return None
     except ValueError as error:
         wrong(str(error).removeprefix("statistic "))
@@ -402,7 +403,7 @@ def _nearest(word: str, known: Sequence[str], *, said: bool = True) -> str:
     return f"; there are {_quoted(known)}" if said and known else ""
 
 
-# --- demands of the rows of a fit --------------------------------------------------------------------------------------
+# --- demands of the rows of a fit ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,12 +411,14 @@ class OnTop:
     """What a demand on whole lists asks of their tops.
 
     Attributes:
+        text: the demand in words.
         demand: the demand on the rows of the tops; None where their order does not matter for it.
         met: where their order does not matter, whether the demand is met.
         whole: returns the value on whole lists, in the demand's own unit, from that of the statistic on the tops.
         most: value of a perfect order of the tops, in the demand's own unit.
     """
 
+    text: str
     demand: Demand | None
     met: bool
     whole: Callable[[float], float]
@@ -501,9 +504,10 @@ class Asked:
             scores: scores, (n,).
             rows: rows that make the lists, some perhaps several times; None for all.
         """
-        gains, lists = (one if rows is None or one is None else one[rows] for one in (self.gains, self.lists))
-        assert gains is not None
-        return self._in_words(self._sum(scores if rows is None else scores[rows], gains, lists))
+        if rows is None:
+            return self._in_words(self._sum(scores, self.gains, self.lists))
+        lists = None if self.lists is None else self.lists[rows]
+        return self._in_words(self._sum(scores[rows], self.gains[rows], lists))
 
     def met(self, scores: FloatArray) -> bool:
         """Return whether scores of the rows meet the demand."""
@@ -557,11 +561,11 @@ class Asked:
         least = (self.least - rest - constant) / unit
         slack = DEMAND_TOLERANCE * max(abs(self.least), 1e-9) / unit
         if worst >= least - slack or best < least - slack or not gains.any():
-            return OnTop(None, worst >= least - slack, whole, whole(best))
+            return OnTop(self.text, None, worst >= least - slack, whole, whole(best))
         if here.kind.counts_hits:
             least = math.ceil(least - slack)
         demand = Demand(here, least, gains / unit, name=self.text)
-        return OnTop(demand, False, whole, whole(best))
+        return OnTop(self.text, demand, False, whole, whole(best))
 
     def _sum(self, scores: FloatArray, gains: FloatArray, lists: IntArray | None) -> float:
         return _sum_over_ranks(self.statistic, scores, gains, lists) + self.shift
