@@ -455,28 +455,27 @@ class Asked:
         demand: ListDemand | Demand,
         y: FloatArray,
         lists: IntArray | None,
-        columns: Mapping[str, Column],
+        group: BoolArray | None,
         gain: GainName,
     ) -> Asked:
         """Return a demand of these rows.
 
         Args:
-            demand: the demand, whose condition has been checked.
+            demand: the demand.
             y: labels, (n,).
             lists: number of the list of each row; None for one list.
-            columns: the columns that conditions name, of the same rows.
+            group: which rows its condition holds for; None where it has none.
             gain: gain of a graded label.
 
         Raises:
             ValueError: labels that do not go with the rows or the statistic; a share of nothing.
         """
         sizes = _sizes(lists, len(y))
-        if isinstance(demand, ListDemand) and demand.condition is not None:
-            rows = demand.condition.holds(columns[demand.condition.column])
+        if isinstance(demand, ListDemand) and group is not None:
             cut = demand.statistic.cutoff
             whole = float(sum(demand.statistic.weights(size).sum() for size in sizes.tolist()))
             unit = 1.0 if demand.kind == "count" else whole
-            gains = (~rows if demand.at_most else rows) / unit
+            gains = (~group if demand.at_most else group) / unit
             total = float(sum(min(size, cut or size) for size in sizes)) if demand.kind == "count" else 1.0
             least, turned = (total - demand.value, total) if demand.at_most else (demand.value, None)
             return cls(str(demand), demand.what, demand.statistic, gains, lists, 0.0, least, turned)
@@ -497,17 +496,9 @@ class Asked:
             raise ValueError(f"demands: {name}: {error}") from None
         return cls(name, what, demand.statistic, gains, lists, shift, least)
 
-    def value(self, scores: FloatArray, rows: IntArray | None = None) -> float:
-        """Return the value for scores of the rows, in the demand's own unit; ties count against those who ask.
-
-        Args:
-            scores: scores, (n,).
-            rows: rows that make the lists, some perhaps several times; None for all.
-        """
-        if rows is None:
-            return self._in_words(self._sum(scores, self.gains, self.lists))
-        lists = None if self.lists is None else self.lists[rows]
-        return self._in_words(self._sum(scores[rows], self.gains[rows], lists))
+    def value(self, scores: FloatArray) -> float:
+        """Return the value for scores of the rows, (n,), in the demand's own unit; ties count against those who ask."""
+        return self._in_words(self._sum(scores, self.gains, self.lists))
 
     def met(self, scores: FloatArray) -> bool:
         """Return whether scores of the rows meet the demand."""

@@ -128,7 +128,7 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
         raise TableError(table.where, [*kept, *problems], given=table.given)
     table, config = _without_ids(table, config)
-    if any(config.exact.demands().values()) and (
+    if any(config.exact.column_demands().values()) and (
         findings := findings_of_columns(config, table.feature_names(slice(None)), [table])
     ):
         raise ConfigError("ltr rank", findings)
@@ -319,7 +319,7 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
             raise RunError(f"{table.where}: {error}") from None
         return ranker.prepare_with(preparation)
 
-    demands = read_demands(len(names), names, **config.exact.demands())
+    demands = read_demands(len(names), names, **config.exact.column_demands())
     ranker = fitted(demands, "comparing methods")
     assert ranker.out_of_fold_ is not None
     known = np.flatnonzero(~np.isnan(ranker.out_of_fold_[0]))  # with times, the first rows have no scores

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ltr.data.columns import Column
 from ltr.exact import Limits, Progress, RerankProblem, Solution, solve
 from ltr.exact.demand import Demand
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver
-from ltr.list_demands import Asked, ListDemand, OnTop, columns_of, read_list_demands
+from ltr.list_demands import Asked, ListDemand, OnTop
 from ltr.rankers.base import FloatArray, IntArray
 from ltr.statistics import GainName
 
@@ -145,56 +145,41 @@ class DemandOutcome:
 
 @dataclass(frozen=True, eq=False)
 class GivenDemands:
-    """The demands of a ranker, and the columns of the rows of its fit that their conditions name."""
+    """Demands on the lists of some rows.
+
+    Attributes:
+        demands: the demands.
+        groups: which rows the condition of each holds for, (n,); None where it has none.
+        gain: gain of a graded label.
+    """
 
     demands: tuple[ListDemand | Demand, ...]
-    columns: Mapping[str, Column]
+    groups: tuple[NDArray[np.bool_] | None, ...]
     gain: GainName
 
     @classmethod
-    def read(
-        cls,
-        demands: Sequence[str | Demand],
-        X: Any,  # noqa: ANN401 (a frame of any library, or an array)
-        names: Sequence[str] | None,
-        beside: Any,  # noqa: ANN401
-        sample_weight: ArrayLike | None,
-        gain: GainName,
+    def of_columns(
+        cls, demands: Sequence[ListDemand | Demand], columns: Mapping[str, Column], gain: GainName
     ) -> GivenDemands:
-        """Read the demands of a fit; rows of weight 0, which a fit leaves out, are left out."""
-        kept = None if sample_weight is None else np.flatnonzero(np.asarray(sample_weight) > 0)
-        texts = [one for one in demands if not isinstance(one, Demand)]
-        if not demands:
-            return cls((), {}, gain)
-        columns = columns_of(X, names, beside) if texts else {}
-        n = len(X)
-        for name, column in columns.items():
-            if len(column) != n:
-                raise ValueError(f"beside: column {name!r} must have one cell per row of X ({n}), got {len(column)}")
-        read = iter(read_list_demands(texts, columns))
-        found = tuple(one if isinstance(one, Demand) else next(read) for one in demands)
-        named = {one.condition.column for one in found if isinstance(one, ListDemand) and one.condition is not None}
-        columns = {name: columns[name] for name in sorted(named)}
-        own = cls(found, columns, gain)
-        return own if kept is None else own.take(kept)
-
-    def __bool__(self) -> bool:
-        return bool(self.demands)
+        """Return demands on rows with these columns."""
+        conditions = [one.condition if isinstance(one, ListDemand) else None for one in demands]
+        groups = tuple(None if one is None else one.holds(columns[one.column]) for one in conditions)
+        return cls(tuple(demands), groups, gain)
 
     def take(self, rows: NDArray[Any]) -> GivenDemands:
-        """Return the demands for some of the rows, by number or by a mask."""
-        numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        """Return the demands on some of the rows, by number or by a mask."""
         demands = tuple(
-            Demand(one.statistic, one.at_least, one.labels[numbers], normalise=one.normalise, name=one.name)
-            if isinstance(one, Demand) and one.labels is not None
-            else one
+            one
+            if isinstance(one, ListDemand) or one.labels is None
+            else Demand(one.statistic, one.at_least, one.labels[rows], normalise=one.normalise, name=one.name)
             for one in self.demands
         )
-        return GivenDemands(demands, {name: one.take(numbers) for name, one in self.columns.items()}, self.gain)
+        return GivenDemands(demands, tuple(None if one is None else one[rows] for one in self.groups), self.gain)
 
     def of(self, labels: FloatArray, lists: IntArray | None) -> list[Asked]:
-        """Return the demands of these rows, in whose order the columns are."""
-        return [Asked.of(one, labels, lists, self.columns, self.gain) for one in self.demands]
+        """Return the demands of these rows with their labels, (n,), and the list of each."""
+        pairs = zip(self.demands, self.groups, strict=True)
+        return [Asked.of(one, labels, lists, group, self.gain) for one, group in pairs]
 
 
 def outcome_of(asked: Sequence[Asked], scores: FloatArray, price: DemandPrice | None = None) -> DemandOutcome | None:
