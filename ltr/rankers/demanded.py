@@ -114,10 +114,12 @@ class DemandOutcome:
     Attributes:
         reached: the demands, in the order in which they were stated.
         price: what they cost on the training list; None where that was not computed.
+        free: whether the ranker is the one that is chosen without the demands, too, so that they cost nothing.
     """
 
     reached: tuple[ReachedDemand, ...]
     price: DemandPrice | None = None
+    free: bool = False
 
     @property
     def met(self) -> bool:
@@ -125,22 +127,28 @@ class DemandOutcome:
         return all(one.met for one in self.reached)
 
     def __str__(self) -> str:
-        lines = [str(one) for one in self.reached]
-        if self.price is not None:
-            lines.append(self.price.of([one.demand for one in self.reached]))
-        return "\n".join(lines)
+        return "\n".join([*map(str, self.reached), *filter(None, [self.cost])])
+
+    @property
+    def cost(self) -> str:
+        """What the demands cost, in a sentence; empty where that is not known."""
+        demands = [one.demand for one in self.reached]
+        if self.price is None and self.free:
+            them = ("cost", "them") if len(demands) > 1 else ("costs", "it")
+            return f"{' and '.join(demands)} {them[0]} nothing: the ranker that is chosen without {them[1]} is this one"
+        return "" if self.price is None else self.price.of(demands)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
         price = None if self.price is None else asdict(self.price)
-        return {"reached": [asdict(one) for one in self.reached], "price": price}
+        return {"reached": [asdict(one) for one in self.reached], "price": price, "free": self.free}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> DemandOutcome:
         """Return the outcome that `to_dict` described."""
         price = values["price"]
         reached = tuple(ReachedDemand(**one) for one in values["reached"])
-        return cls(reached, None if price is None else DemandPrice(**price))
+        return cls(reached, None if price is None else DemandPrice(**price), values["free"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,12 +190,14 @@ class GivenDemands:
         return [Asked.of(one, labels, lists, group, self.gain) for one, group in pairs]
 
 
-def outcome_of(asked: Sequence[Asked], scores: FloatArray, price: DemandPrice | None = None) -> DemandOutcome | None:
+def outcome_of(
+    asked: Sequence[Asked], scores: FloatArray, price: DemandPrice | None = None, *, free: bool = False
+) -> DemandOutcome | None:
     """Return what scores of the rows of a fit reach; None without demands."""
     if not asked:
         return None
     reached = [ReachedDemand(one.text, one.what, one.value(scores), one.met(scores)) for one in asked]
-    return DemandOutcome(tuple(reached), price)
+    return DemandOutcome(tuple(reached), price, free)
 
 
 def solve_under(

@@ -293,12 +293,11 @@ class TwoStageRanker(Ranker):
             search=search,
             asked=() if chooses else asked,
         )
-        if asked:
-            self._keep_to(asked, scores, training)
+        free = not self._keep_to(asked, scores, training) and chooses
         if self.choice_ is not None:
             self._explain_choice()
         if asked:
-            self.demands_ = outcome_of(asked, self._merged_of(scores, training), exact._price)
+            self.demands_ = outcome_of(asked, self._merged_of(scores, training), exact._price, free=free)
         if bound := self._demands(of_base=False):
             refuse_violated(self, bound, "exact: the ranker of two stages", _LARGER_TOP)
         return self
@@ -307,15 +306,15 @@ class TwoStageRanker(Ranker):
         """Return the merged scores of the rows of the fit by these base scores."""
         return self._merged(scores, self._cuts(scores, training.lists), training.features, training.lists)
 
-    def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: Rows) -> None:
-        """Leave the order of the base alone where it meets the demands and the chosen correction does not.
+    def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: Rows) -> bool:
+        """Keep the order of the base where it meets the demands and the chosen correction does not; return whether.
 
         Raises:
             ValueError: neither does.
         """
         unmet = [one for one in asked if not one.met(self._merged_of(scores, training))]
         if not unmet:
-            return
+            return False
         told = "; ".join(f"{one.text} ({one.value(scores):.4g})" for one in unmet)
         if not all(one.met(scores) for one in asked):
             raise ValueError(f"demands: the base order, which is kept, does not meet them: {told}. {self.note_}")
@@ -324,6 +323,7 @@ class TwoStageRanker(Ranker):
         exact.note_ = f"the correction does not meet the demands, and the base order does: it is kept. {told}"
         if choice is not None:
             self.choice_ = dataclasses.replace(choice, chosen=BASE, expected=0.0, low=0.0, high=0.0, what=BASE)
+        return True
 
     def _demands(self, *, of_base: bool = True) -> Demands | None:
         """Return the demands that bind both stages; None without any, or `of_base` where the base orders no row."""

@@ -447,15 +447,15 @@ def demand_lines(demands: Json | None) -> Iterator[str]:
     """Yield a line on each demand on the list, on the training set and on new lists, and one on what they cost."""
     if demands is None:
         return
-    outcome = DemandOutcome.from_dict({name: demands[name] for name in ("reached", "price")})
+    outcome = DemandOutcome.from_dict(demands)
     for one, new in zip(outcome.reached, demands["new"], strict=True):
         line = f"demand {one} on the training list"
         if new["value"] is not None:
             value, low, high = (number(new[key], "{:.3g}") for key in ("value", "low", "high"))
             line += f"; on new lists {value} [{low}, {high}]"
         yield line
-    if outcome.price is not None:
-        yield outcome.price.of([one.demand for one in outcome.reached])
+    if outcome.cost:
+        yield outcome.cost
     yield "a demand is met on the training list, and new lists vary: 90 % of lists like the test set are in [low, high]"
 
 
