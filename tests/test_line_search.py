@@ -265,6 +265,7 @@ WRONG = {
     "side constraints of other weights": lambda a: {"A": np.zeros((1, 3)), "b": np.zeros(1)},
     "limits of other side constraints": lambda a: {"b": np.zeros(2)},
     "a projection of other weights": lambda a: {"project": np.eye(3)},
+    "levels of no demand": lambda a: {"first_level": a["first_level"][:-1]},
     "no flag": lambda a: {"stop": np.zeros(0, dtype=np.uint8)},
 }
 

@@ -75,7 +75,7 @@ class _Arc(NamedTuple):
 
 
 def apply_to(problem: Problem, state: SolveState, threads: int) -> bool:
-    """Whether a problem has ranks, and one or two columns of which only the direction of the weights matters.
+    """Whether a problem has ranks, no demands, and one or two columns of which only the weights' direction matters.
 
     The memory that is left must be enough, too.
     """
@@ -83,7 +83,7 @@ def apply_to(problem: Problem, state: SolveState, threads: int) -> bool:
         return False
     sides, most = problem.constraints, problem.max_nonzeros
     limited = most is not None and most + len(problem.free) < problem.d
-    if problem.C > 0 or problem.integer is not None or problem.required or limited:
+    if problem.C > 0 or problem.integer is not None or problem.required or limited or problem.demanded:
         return False
     if (sides is not None and not sides.linear) or not scalable(problem):
         return False

@@ -104,7 +104,7 @@ class _Pairs(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem) -> _Pairs:
-        levels = problem.levels()
+        levels, _ = problem.all_levels()
         return cls(problem.X, levels.above, levels.below, levels.steps)
 
     def where(self, chosen: BoolArray) -> _Pairs:

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,13 +126,20 @@ class RankedItems(NamedTuple):
     shift: float
 
 
-def value(levels: Levels, won: ArrayLike) -> float:
-    """Return the value when these pairs are won and all others lost, by a slow loop over the pairs."""
+def value(levels: Levels, won: ArrayLike, of: Iterable[int] | None = None) -> float:
+    """Return the value when these pairs are won and all others lost, by a slow loop over the pairs.
+
+    Args:
+        levels: the levels.
+        won: whether each pair is won, (pairs,).
+        of: levels that count, without the shift; None for all with it.
+    """
     counts = [0] * len(levels.observation)
     for positive, wins in zip(levels.positive.tolist(), np.asarray(won).tolist(), strict=True):
         counts[positive] += not wins
-    terms = [levels.shift]
-    for level, table in enumerate(levels.table.tolist()):
+    terms = [levels.shift if of is None else 0.0]
+    for level in range(len(levels.table)) if of is None else of:
+        table = int(levels.table[level])
         positives = sorted(counts[levels.start[level] : levels.start[level + 1]])
         terms += [float(levels.contribution[table + p + c]) for p, c in enumerate(positives)]
     return math.fsum(terms)

@@ -80,6 +80,8 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
     problem = state.problem
     if not isinstance(problem, RerankProblem) or problem.integer is None or problem.free or problem.rank != "resolved":
         return None
+    if problem.demanded:
+        return None
     most = problem.d if problem.max_nonzeros is None else problem.max_nonzeros
     if most > _LARGEST_SET or (2 * problem.integer) ** most > _MOST_DIRECTIONS:
         return None

@@ -219,7 +219,10 @@ class Problem:
 
     @property
     def relaxed(self) -> Problem | None:
-        """A problem that is easier to solve and whose value at any weights is at least as large, or None."""
+        """A problem that is easier to solve and whose value at any weights is at least as large, or None.
+
+        Where the problem has demands, it has none.
+        """
         return None
 
     @property
@@ -308,6 +311,10 @@ class Problem:
 
         The tolerance applies to the side constraints, see `LinearConstraints`; everything else is decided exactly.
         """
+        return self.allowed(w, tolerance) and all(demanded.met(w) for demanded in self.demanded)
+
+    def allowed(self, w: ArrayLike, tolerance: float = SIDE_TOLERANCE) -> bool:
+        """Whether w is feasible but for the demands."""
         weights = self.in_box(w)
         if self.integer is not None and np.any(weights != np.rint(weights)):
             return False
@@ -315,9 +322,7 @@ class Problem:
             return False
         if self.max_nonzeros is not None and self.nonzeros(weights) > self.max_nonzeros:
             return False
-        if self.constraints is not None and not self.constraints.satisfied(weights, tolerance):
-            return False
-        return all(demanded.met(weights) for demanded in self.demanded)
+        return self.constraints is None or self.constraints.satisfied(weights, tolerance)
 
     def scores(self, w: FloatArray) -> Scores:
         """Return the scores at weights in the box, ready for exact comparison."""
@@ -744,8 +749,12 @@ class RerankProblem(Problem):
 
     @property
     def relaxed(self) -> RerankProblem | None:
-        """The same problem with ResolvedRanks, for Subranks of binary labels: `ltr.verify` proves the inequality."""
-        return dataclasses.replace(self, rank="resolved") if self.binary and self.rank == "subrank" else None
+        """The same problem without demands and with ResolvedRanks, or None if that is the problem itself.
+
+        ResolvedRanks take the place of Subranks of binary labels: `ltr.verify` proves the inequality.
+        """
+        rank: RankName = "resolved" if self.binary else self.rank
+        return dataclasses.replace(self, rank=rank, demands=()) if self.demands or rank != self.rank else None
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it: of kind ``rerank`` if binary, else ``graded``."""

@@ -5,7 +5,8 @@ these pairs: at the point all may be won, and next to it one of them is lost. Su
 small whole numbers and the margin is one of their differences. Their weights have simple ratios, or are the rational
 solution of d of these equations.
 
-**The largest value on a box.** Every pair is won on a closed half-space, and winning one more never lowers the value.
+**The largest value on a box.** Every pair is won on a closed half-space, and winning one more never lowers the value,
+nor the statistic of a demand.
 The objective is constant on the open faces of the arrangement of the planes ``w·δ = margin * steps`` of the undecided
 pairs, the sides of the box, ``w_j = 0`` and the side constraints; on the boundary of a face it is never smaller. So
 the largest value is attained at a vertex of the arrangement. Where there are few vertices, all are evaluated in
@@ -26,7 +27,7 @@ import numpy as np
 
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import Levels, value
-from ltr.exact.problem import FloatArray, Problem
+from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.state import SolveState
 
 Point = tuple[Fraction, ...]
@@ -36,6 +37,7 @@ Plane = tuple[int, ...]
 _WORK, _WORK_AROUND = 200_000, 1_000_000  # largest number of operations on fractions per box, and per simplex around
 _TIES = 4  # largest number of sets of pairs with the largest value for which weights are offered
 _NEIGHBOURS = 81  # number of float64 neighbours of a vertex that are offered
+_MISSED = 1e-12  # share of its largest value by which a statistic that misses its demand is below it
 _ERROR = 1e-14  # relative error of sums over features, with room to spare
 
 
@@ -60,10 +62,10 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
         >>> largest_value(state, problem, np.array([0.4]), np.array([0.5])), state.weights.tolist()
         (1.0, [1.0])
     """
-    levels = problem.levels(state.check)
-    box = _Box(problem, levels, low, high)
+    levels, sizes = problem.all_levels(state.check)
+    box = _Box(problem, levels, sizes, low, high)
     if box.work > _WORK:
-        box = _Box(problem, levels, low, high, around=True)
+        box = _Box(problem, levels, sizes, low, high, around=True)
         if box.work > _WORK_AROUND:
             return None
     best = -math.inf
@@ -90,9 +92,16 @@ class _Box:
     """
 
     def __init__(
-        self, problem: Problem, levels: Levels, low: FloatArray, high: FloatArray, *, around: bool = False
+        self,
+        problem: Problem,
+        levels: Levels,
+        sizes: IntArray,
+        low: FloatArray,
+        high: FloatArray,
+        *,
+        around: bool = False,
     ) -> None:
-        self._problem, self._levels = problem, levels
+        self._problem, self._levels, self._first_level = problem, levels, np.cumsum([0, *sizes]).tolist()
         self._around = around
         if around:
             size = math.nextafter(float((high - low).sum() * (1 + problem.d * _ERROR)), math.inf)
@@ -193,12 +202,16 @@ class _Box:
         return tuple(_dot(row, w) >= row[-1] for row in self._rows)
 
     def objective(self, w: Point, wins: tuple[bool, ...]) -> float:
-        """Return the objective at a point of the box that wins these undecided pairs."""
+        """Return the objective at a point of the box that wins these undecided pairs, -inf if it misses a demand."""
         if wins not in self._known:
             won = list(self._won)
             for q, wins_it in zip(self._open.tolist(), wins, strict=True):
                 won[q] = wins_it
-            self._known[wins] = value(self._levels, won)
+            own, *asked = (value(self._levels, won, range(*ends)) for ends in itertools.pairwise(self._first_level))
+            for (demand, problem), found in zip(self._problem.demanded, asked, strict=True):
+                if found + problem.shift < float(demand.least) - _MISSED * problem.trivial_bound:
+                    own = -math.inf
+            self._known[wins] = own + self._levels.shift
         return self._known[wins] - self._problem.C * self._problem.nonzeros(w)
 
 

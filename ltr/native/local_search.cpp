@@ -363,13 +363,14 @@ void over_pairs(Ascents* self, const Rows<double>& columns, const Vector<std::in
                 const Vector<std::int64_t>& level, const Vector<std::int64_t>& start,
                 const Vector<std::int64_t>& most_lost, const Vector<double>& contribution,
                 const Vector<std::int64_t>& table, const Vector<std::int64_t>& counts_at, std::int64_t counts_size,
-                double shift, double C, const Vector<std::uint8_t>& priced, bool constrained, const Rows<double>& A,
-                const Vector<double>& b, double tolerance, const Rows<double>& project, std::size_t extra,
-                std::uint64_t seed, const Vector<std::uint8_t>& stop) {
+                double shift, const Vector<std::int64_t>& first_level, const Vector<double>& least,
+                const Vector<double>& penalty, double C, const Vector<std::uint8_t>& priced, bool constrained,
+                const Rows<double>& A, const Vector<double>& b, double tolerance, const Rows<double>& project,
+                std::size_t extra, std::uint64_t seed, const Vector<std::uint8_t>& stop) {
   require(stop.shape(0) == 1, "one flag");
   const Pairs pairs{view(above), view(below), view(limit), view(positive)};
-  const Levels levels{view(level),     view(start),        view(most_lost), view(table),
-                      view(counts_at), view(contribution), counts_size,     shift};
+  const Levels levels{view(level), view(start), view(most_lost),   view(table), view(counts_at), view(contribution),
+                      counts_size, shift,       view(first_level), view(least), view(penalty)};
   const std::size_t n = columns.shape(1);
   new (self) Ascents({columns, C, priced, constrained, A, b, tolerance, project, extra, seed, stop},
                      [&] { return search_pairs(pairs, levels, n, Stop(view(stop))); });
@@ -408,9 +409,10 @@ void bind_local_search(nb::module_& module) {
   nb::class_<Ascents>(module, "Ascents", "Ascents by exact line searches, see `ltr.exact.local_search`.")
       .def("__init__", &over_pairs, nb::arg("columns"), nb::arg("above"), nb::arg("below"), nb::arg("limit"),
            nb::arg("positive"), nb::arg("level"), nb::arg("start"), nb::arg("most_lost"), nb::arg("contribution"),
-           nb::arg("table"), nb::arg("counts_at"), nb::arg("counts_size"), nb::arg("shift"), nb::arg("C"),
-           nb::arg("priced"), nb::arg("constrained"), nb::arg("A"), nb::arg("b"), nb::arg("tolerance"),
-           nb::arg("project"), nb::arg("extra"), nb::arg("seed"), nb::arg("stop").noconvert())
+           nb::arg("table"), nb::arg("counts_at"), nb::arg("counts_size"), nb::arg("shift"), nb::arg("first_level"),
+           nb::arg("least"), nb::arg("penalty"), nb::arg("C"), nb::arg("priced"), nb::arg("constrained"), nb::arg("A"),
+           nb::arg("b"), nb::arg("tolerance"), nb::arg("project"), nb::arg("extra"), nb::arg("seed"),
+           nb::arg("stop").noconvert())
       .def("__init__", &over_lists, nb::arg("columns"), nb::kw_only(), nb::arg("row"), nb::arg("offset"),
            nb::arg("gain"), nb::arg("counts"), nb::arg("start"), nb::arg("weight"), nb::arg("weight_at"),
            nb::arg("shift"), nb::arg("threads"), nb::arg("C"), nb::arg("priced"), nb::arg("constrained"), nb::arg("A"),

@@ -74,13 +74,21 @@ class Counter {
   explicit Counter(const Levels& levels)
       : contribution_(levels.contribution.begin(), levels.contribution.end()),
         fewer_(static_cast<std::size_t>(levels.counts_size)),
+        least_(levels.least.begin(), levels.least.end()),
+        penalty_(levels.penalty.begin(), levels.penalty.end()),
+        room_(levels.least.size()),
         shift_(levels.shift) {
+    std::vector<std::size_t> objective(levels.table.size());  // of each level
+    for (std::size_t o = 0; o < levels.least.size(); ++o) {
+      for (auto l = static_cast<std::size_t>(levels.first_level[o + 1]); l < objective.size(); ++l) ++objective[l];
+    }
     for (const std::int64_t level : levels.level) {
       const auto l = static_cast<std::size_t>(level);
-      places_.push_back({levels.table[l], levels.counts_at[l]});
+      places_.push_back({levels.table[l], levels.counts_at[l], objective[l]});
     }
     for (std::size_t l = 0; l < levels.table.size(); ++l) {
-      if (levels.counts_at[l] >= 0) shared_.push_back({levels.table[l], levels.counts_at[l], levels.most_lost[l]});
+      if (levels.counts_at[l] < 0) continue;
+      shared_.push_back({levels.table[l], levels.counts_at[l], levels.most_lost[l], objective[l]});
     }
     counts_.resize(places_.size());
   }
@@ -91,11 +99,12 @@ class Counter {
   // Return the value of `counts` and prepare for changes of them.
   double value() {
     std::fill(fewer_.begin(), fewer_.end(), 0);
+    for (std::size_t demand = 0; demand < room_.size(); ++demand) room_[demand] = -least_[demand];
     double value = shift_;
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const Place& place = places_[i];
       if (place.counts_at < 0) {
-        value += contribution_[static_cast<std::size_t>(place.table + counts_[i])];
+        of(place.objective, value) += contribution_[static_cast<std::size_t>(place.table + counts_[i])];
       } else {
         ++fewer_[static_cast<std::size_t>(place.counts_at + counts_[i] + 1)];
       }
@@ -104,10 +113,14 @@ class Counter {
       const double* table = contribution_.data() + shared.table;
       std::int32_t* fewer = fewer_.data() + shared.counts_at + 1;
       std::int32_t p = 0;
+      double& sum = of(shared.objective, value);
       for (std::int64_t m = 0; m <= shared.most_lost; ++m) {
-        for (const std::int32_t end = p + fewer[m]; p < end; ++p) value += table[p + m];
+        for (const std::int32_t end = p + fewer[m]; p < end; ++p) sum += table[p + m];
         fewer[m] = p;
       }
+    }
+    for (std::size_t demand = 0; demand < room_.size(); ++demand) {
+      value += penalty_[demand] * std::min(room_[demand], 0.0);
     }
     return value;
   }
@@ -118,7 +131,7 @@ class Counter {
     std::int64_t here = places_[i].table + c;
     if (places_[i].counts_at >= 0) here += fewer_[static_cast<std::size_t>(places_[i].counts_at + c)]++;
     const double* entry = contribution_.data() + here;
-    return entry[-1] - entry[0];
+    return changed(places_[i].objective, entry[-1] - entry[0]);
   }
 
   double lose(std::size_t i) {
@@ -126,21 +139,36 @@ class Counter {
     std::int64_t here = places_[i].table + c;
     if (places_[i].counts_at >= 0) here += --fewer_[static_cast<std::size_t>(places_[i].counts_at + c)];
     const double* entry = contribution_.data() + here;
-    return entry[0] - entry[-1];
+    return changed(places_[i].objective, entry[0] - entry[-1]);
   }
 
  private:
   struct Place {
     std::int64_t table, counts_at;
+    std::size_t objective;
   };
   struct Shared {  // a level of several positives
     std::int64_t table, counts_at, most_lost;
+    std::size_t objective;
   };
+
+  // The sum that levels of an objective add to: `value` for the first.
+  double& of(std::size_t objective, double& value) { return objective == 0 ? value : room_[objective - 1]; }
+
+  // Change the sum of an objective; return by how much the value changes.
+  double changed(std::size_t objective, double change) {
+    if (objective == 0) return change;
+    double& room = room_[objective - 1];
+    const double before = std::min(room, 0.0);
+    room += change;
+    return penalty_[objective - 1] * (std::min(room, 0.0) - before);
+  }
 
   std::vector<double> contribution_;
   std::vector<std::int32_t> counts_, fewer_;
   std::vector<Place> places_;
   std::vector<Shared> shared_;
+  std::vector<double> least_, penalty_, room_;  // of each demand; `room_` is its sum beyond the least one
   double shift_;
 };
 
@@ -410,6 +438,10 @@ void check(const Levels& levels, std::span<const std::int32_t> positive) {
   require(levels.start.size() == size + 1 && levels.start[0] == 0, "levels of all positives");
   require(levels.start[size] == static_cast<std::int64_t>(n), "levels of all positives");
   require(levels.counts_size >= 0, "room for counts");
+  require(levels.first_level.size() == levels.least.size() + 2 && levels.penalty.size() == levels.least.size() &&
+              levels.first_level.front() == 0 && levels.first_level.back() == static_cast<std::int64_t>(size),
+          "levels of each objective");
+  require(std::is_sorted(levels.first_level.begin(), levels.first_level.end()), "levels of each objective");
   std::vector<std::int64_t> pairs(n);
   for (const std::int32_t i : positive) ++pairs[static_cast<std::size_t>(i)];
   std::size_t i = 0;

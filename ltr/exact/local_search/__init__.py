@@ -14,16 +14,28 @@ import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from ltr.exact.constraints import LinearConstraints, set_fields
-from ltr.exact.problem import FloatArray, IntArray, Problem, check_pairs
+from ltr.exact.problem import Demanded, FloatArray, IntArray, Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 from ltr.threads import available_threads
 
-__all__ = ["RESTARTS", "LocalSearch", "SearchBeside", "load_search", "real_value", "search_instead", "search_locally"]
+AnyProblem = TypeVar("AnyProblem", bound=Problem)
+
+__all__ = [
+    "RESTARTS",
+    "LocalSearch",
+    "SearchBeside",
+    "load_search",
+    "real_value",
+    "search_instead",
+    "search_locally",
+    "search_without_demands",
+]
 
 RESTARTS = 300
 """Default number of ascents after those from the starting points."""
@@ -117,6 +129,25 @@ def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Endin
         if stop.status is not Status.TIME_LIMIT:
             raise
     return ending
+
+
+def search_without_demands(state: SolveState, seconds: float, restarts: int) -> bool:
+    """Offer the state the best weights that need not meet its demands; return whether they exceed its value.
+
+    Raises:
+        Stopped: time is up, or the caller asked the solve to end.
+    """
+    free = state.problem.relaxed
+    assert free is not None
+    limits = dataclasses.replace(state.limits, time_limit=max(min(seconds, state.remaining), 1e-6))
+    own = SolveState(free, limits, should_stop=state.stop_requested)
+    for w in (*state.starts, *([state.weights] if math.isfinite(state.value) else [])):
+        own.offer(w)
+    with contextlib.suppress(Stopped):
+        search_locally(own, seconds, restarts)
+    state.check()
+    state.offer(own.weights)
+    return own.value > state.value + 1e-12 * state.size
 
 
 class SearchBeside:
@@ -255,7 +286,7 @@ def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int,
     return best
 
 
-def _of_columns(problem: Problem, columns: IntArray) -> Problem:
+def _of_columns(problem: AnyProblem, columns: IntArray) -> AnyProblem:
     """Return the problem restricted to some features, without a limit on the number of weights."""
     if len(columns) == problem.d and problem.max_nonzeros is None:
         return problem
@@ -264,6 +295,7 @@ def _of_columns(problem: Problem, columns: IntArray) -> Problem:
     set_fields(
         smaller,
         X=np.ascontiguousarray(problem.X[:, columns]),
+        demanded=tuple(Demanded(asked, _of_columns(own, columns)) for asked, own in problem.demanded),
         constraints=None if sides is None else LinearConstraints(sides.A[:, columns], sides.b),
         max_nonzeros=None,
         free=tuple(np.flatnonzero(np.isin(columns, problem.free)).tolist()),

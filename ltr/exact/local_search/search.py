@@ -29,6 +29,7 @@ from ltr.native import Ascents, clip_segment
 _TIGHT = 1e-9  # room of a row, relative to its size, up to which it is an equality
 _NOISE = 1e-12  # size of numbers that differ from 0 by rounding only
 _STOP_SHORT = 1.0 - 1e-12  # share of the way to a side constraint that is gone: rounding would lead beyond it
+_PENALTY = 10.0  # what missing all of a demand costs, as a multiple of the best order's value
 _EXTRA = 8  # random directions per round
 _STALE = 30  # ascents without a gain before the search moves elsewhere
 _ELITES = 8
@@ -161,7 +162,7 @@ def _structure(problem: Problem, time_limit: float, memory: float) -> _Structure
     soon = pairs <= _MANY or line_search_seconds(problem) <= time_limit
     fits = pairs <= _MOST and soon and _BYTES * pairs <= memory
     enough = problem.n * (8 * problem.d + _ITEM_BYTES) <= memory
-    items = problem.ranked_items() if enough and (not fits or pairs > _FEW) else None
+    items = problem.ranked_items() if enough and (not fits or pairs > _FEW) and not problem.demanded else None
     if items is not None:
         # many lists, or cutoffs that make most places equal
         flat = len(items.weight_at) > _LISTS or (np.diff(items.weight) == 0).mean() > _FLAT
@@ -219,8 +220,8 @@ class _Search:
             self._offer(w)
         self._check()
         if self._structure.kind == "pairs":
-            levels = self.problem.levels(self._check)
-            self._ascents = self._new_ascents(levels)
+            levels, sizes = self.problem.all_levels(self._check)
+            self._ascents = self._new_ascents(levels, sizes)
             separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
             if separating is not None:
                 starts.append(self._feasible_towards(to_surface(separating)))
@@ -234,10 +235,11 @@ class _Search:
         else:
             starts = starts or [self._try_simple(self._offer)]
             starts.append(self._feasible_towards(to_surface(regression(self.problem))))
+        reached = []
         for w in starts:
-            self._ascend(w)
+            reached.append((self._ascend(w), w))
             self._check()
-        here: tuple[float, FloatArray] = self.best
+        here = self.best if math.isfinite(self.best[0]) else max(reached, key=lambda one: one[0])
         stale = 0
         for _ in range(restarts):
             fresh = stale >= _STALE
@@ -251,10 +253,11 @@ class _Search:
                     here = (value, w)  # the same value elsewhere: a walk on the plateau
             self._check()
 
-    def _new_ascents(self, structure: Levels | RankedItems) -> Ascents:
+    def _new_ascents(self, structure: Levels | RankedItems, sizes: IntArray | None = None) -> Ascents:
         return new_ascents(
             self.problem,
             structure,
+            sizes=sizes,
             seed=self._seed,
             sides=self._sides,
             project=self._project,
@@ -342,10 +345,14 @@ class _Search:
         return self._ascents.objective(w, 1 - _ROUNDING)
 
     def _offer(self, w: FloatArray) -> float:
-        """Make w the incumbent if the problem evaluates it as better; return its value."""
-        if not self.problem.feasible(w):
-            return -math.inf
-        value = self.problem.evaluate(w)
+        """Make w the incumbent if the problem evaluates it as better; return its value, less penalties for demands."""
+        problem = self.problem
+        if not problem.feasible(w):
+            if not (problem.demanded and problem.allowed(w)):
+                return -math.inf
+            room = [(own.value(w) - float(own.demand.least)) for own in problem.demanded]
+            return problem.evaluate(w) + float(np.minimum(room, 0.0) @ penalties(problem))
+        value = problem.evaluate(w)
         if value > self.best[0]:
             self.best = (value, w.copy())
         return value
@@ -459,13 +466,14 @@ def new_ascents(
     extra: int = _EXTRA,
     threads: int = 1,
     stop: NDArray[np.uint8] | None = None,
+    sizes: IntArray | None = None,
 ) -> Ascents:
-    """Return ascents on a problem.
+    """Return ascents on a problem. Where weights miss a demand, their value is less a penalty.
 
     Args:
         problem: problem whose features, price, margin and free columns are used.
-        structure: the levels of this problem, or its items: then no pairs are listed, and a line of long lists is
-            searched by steps.
+        structure: the levels of this problem and of its demands, or its items: then no pairs are listed, and a line of
+            long lists is searched by steps.
         seed: seed of the random choices.
         sides: side constraints A w <= b that a line can violate, scaled to a size of about 1; None for all.
         project: orthogonal projection on the directions that keep the equality constraints, (d, d); (0, 0) or None if
@@ -473,6 +481,7 @@ def new_ascents(
         extra: number of random directions per round.
         threads: largest number of threads that examine items; what is found does not depend on it.
         stop: set to 1 from another thread to end a line search early, without a result, (1,).
+        sizes: numbers of levels of the problem and of each demand; None for those of the problem alone.
     """
     A, b = _sides_of(problem) if sides is None else sides
     with np.errstate(over="ignore"):  # infinity will do: either is beyond all score differences
@@ -495,7 +504,20 @@ def new_ascents(
     own = {name: values for name, values in structure._asdict().items() if name not in left_out}
     if isinstance(structure, RankedItems):
         return Ascents(offset=limit, threads=threads, **own, **common)
-    return Ascents(limit=limit, **own, **common)
+    demanded = problem.demanded if sizes is not None else ()
+    least = [float(asked.demand.least) - asked.problem.shift for asked in demanded]
+    asked_for: dict[str, Any] = {
+        "first_level": np.cumsum([0, *(sizes if sizes is not None else [len(structure.table)])]),
+        "least": np.array(least, dtype=np.float64),
+        "penalty": penalties(problem)[: len(least)],
+    }
+    return Ascents(limit=limit, **own, **asked_for, **common)
+
+
+def penalties(problem: Problem) -> FloatArray:
+    """Return the price of each unit that a demand's statistic is below its least value, (demands,)."""
+    sizes = [asked.problem.trivial_bound - asked.problem.shift for asked in problem.demanded]
+    return _PENALTY * abs(problem.trivial_bound) / np.maximum(np.array(sizes, dtype=np.float64), 1e-300)
 
 
 def _sides_of(problem: Problem) -> tuple[FloatArray, FloatArray]:

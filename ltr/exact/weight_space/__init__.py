@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from ltr.checks import check_callable, one_of
-from ltr.exact.local_search import load_search, search_instead, search_locally
+from ltr.exact.local_search import load_search, search_instead, search_locally, search_without_demands
 from ltr.exact.problem import Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
@@ -134,10 +134,18 @@ class WeightSpaceSearch:
                 return Ending(Status.INFEASIBLE)
             state.offer(start)
 
+        binding = False
+
         def search_briefly() -> None:
-            if share > 0:
-                longest = max(_LONGEST_SEARCH, line_search_seconds(problem))
-                search_locally(state, min(share * state.limits.time_limit, longest), _RESTARTS)
+            nonlocal binding
+            if share == 0:
+                return
+            longest = max(_LONGEST_SEARCH, line_search_seconds(problem))
+            seconds = min(share * state.limits.time_limit, longest)
+            if problem.demanded:
+                seconds /= 2
+                binding = search_without_demands(state, seconds, _RESTARTS)
+            search_locally(state, seconds, _RESTARTS)
 
         if problem.integer is not None:
             search_briefly()
@@ -164,8 +172,8 @@ class WeightSpaceSearch:
         if self.scip and problem.integer is None and not problem.required:
             from ltr.exact.scip.hosted import prove_in_scip
 
-            ending = prove_in_scip(*options, configure=self.configure)
+            ending = prove_in_scip(*options, configure=self.configure, relaxed=not binding)
             # a search without SCIP's tolerances may decide what is left
             if ending.status is not Status.INEXACT or not (sides is None or sides.linear):
                 return ending
-        return prove(*options)
+        return prove(*options, relaxed=not binding)

@@ -262,7 +262,8 @@ class NarrowBoxes:
                 return bound
             if problem.feasible(w):  # all weights in the box win the same pairs
                 return min(bound, searchable.integer(math.nextafter(problem.evaluate(w), math.inf)) + 1)
-            return bound if wide.any() else -BEYOND
+            missed = not all(demanded.met(w) for demanded in problem.demanded)
+            return bound if wide.any() and not missed else -BEYOND
         low, high = _weights_of(searchable.at(box), box)
 
         def within(value: float) -> int:

@@ -5,6 +5,9 @@ best value known, and `CutoffSchedule` sets each cutoff where it is expected to 
 proves the value itself or ends shortly before the time limit, takes most of the time, and each one before it has left a
 bound. `Subtrees` tells on the way whether a cutoff will be done in time; where it will not, it is raised.
 
+*Demands.* Where the best weights known without the demands meet them, the problem without them is searched first: its
+bound holds for both, and its boxes have fewer pairs.
+
 *Subranks.* At any weights the statistic with Subranks is at most the one with ResolvedRanks (`ltr.verify` has the
 proof). The bound of a box can be larger all the same, because each of two undecided positives counts as the winner.
 ResolvedRanks need no pairs of two positives, so their boxes are searched first. Where the optima agree, as they do
@@ -103,13 +106,15 @@ def prove(
     threads: int,
     coordinates: str | None = None,
     local_search: float = 0.0,
+    *,
+    relaxed: bool = True,
 ) -> Ending:
     """Prove the value of a state's weights, or of better ones, within its limits; see `Proof` for the arguments.
 
     Raises:
         Stopped: a limit of the state is reached.
     """
-    with Proof(state, threads, coordinates, local_search) as proof:
+    with Proof(state, threads, coordinates, local_search, relaxed=relaxed) as proof:
         while proof.ending is None:
             proof.begin()
             proof.close_all()
@@ -562,6 +567,7 @@ class Proof:
 
 def quantum(searchable: Searchable) -> float:
     """Return about what a few pairs contribute: a gap below which the work hardly grows any more."""
-    steps = searchable.space.step
+    space = searchable.space
+    steps = space.step[: space.table[space.first_level[1] :].min(initial=len(space.contribution))]
     positive = steps[steps > 0]
     return math.ldexp(_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12

@@ -31,6 +31,9 @@ are in conflict everywhere.
 sum err by at most ``2^-24`` of ``|x_j f_j|`` a few times over; `apart` is below 0 by twice what that can come to, and
 by the rounding error of e.
 
+**Demands.** The levels of demands follow those of the objective, and so do their pairs. Each has integers of its own,
+and the least value that meets it is rounded down: where tables that are rounded up do not reach it, nothing does.
+
 **Supports.** Where at most a few weights may differ from 0, each set of so many columns gets a space of its own, with
 those columns alone: a search in three dimensions is far shorter than one in sixteen that splits zeros apart. A set
 covers its subsets. All spaces share one cutoff, at which most of them close at their roots.
@@ -55,6 +58,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -124,6 +128,8 @@ class Space:
     counts_at: IntArray  # as `Levels.counts_at`
     contribution: IntArray  # the tables as integers, rounded up
     step: IntArray  # at each entry, the least that raising a count loses there or before, a nonincreasing function
+    first_level: IntArray  # of the objective and of each demand, and the number of levels, (demands + 2,)
+    least: IntArray  # least value of each demand as an integer of its own, rounded down, (demands,)
     T: FloatArray  # weights of the coordinates, w = T v, (d, d); columns of I for a search by supports
     A: FloatArray  # side constraints A v <= b, for v are weights where there are any
     b: FloatArray  # their limits, with `LOOSE` of |b| added
@@ -240,13 +246,14 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         T: regular matrix, (d, d); None for the weights themselves, the only choice with side constraints or a price.
         tick: called now and then; what it raises ends the work.
     """
-    levels, system = problem.levels(tick), np.eye(problem.d) if T is None else np.ascontiguousarray(T)
-    tables, exponent = _tables(problem, levels)
+    (levels, sizes), system = problem.all_levels(tick), np.eye(problem.d) if T is None else np.ascontiguousarray(T)
+    tables, exponent = _tables(problem, levels, sizes)
     space, varies = _space(problem, levels, tables, np.arange(problem.d), system, tick)
     roots = _roots(problem, T, np.arange(problem.d), varies)
     reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
     tick()
-    conflicts = conflicting_pairs(space.columns, space.slack, reach, levels.above, levels.below)
+    begins = np.searchsorted(levels.level[levels.positive], space.first_level)
+    conflicts = conflicting_pairs(space.columns, space.slack, reach, levels.above, levels.below, begins)
     return Searchable(dataclasses.replace(space, fixed=T is None, conflicts=conflicts), roots, exponent, levels.shift)
 
 
@@ -264,8 +271,8 @@ def spaces_of(
         bounds: upper bound on the objective of each set, (sets,).
         tick: called now and then; what it raises ends the work.
     """
-    levels = problem.levels(tick)
-    tables, exponent = _tables(problem, levels)
+    levels, sizes = problem.all_levels(tick)
+    tables, exponent = _tables(problem, levels, sizes)
     system, roots = np.eye(problem.d), []
     for part, columns in enumerate(supports):
         boxes = _roots(problem, None, columns, np.ones(len(columns), dtype=bool))
@@ -286,9 +293,23 @@ def spaces_of(
     return searchable
 
 
-def _tables(problem: Problem, levels: Levels) -> tuple[dict[str, Any], int]:
-    """Return the fields of a space that do not depend on columns and coordinates, and the exponent of its unit."""
-    contribution, price, exponent = _integers(levels, problem)
+def _tables(problem: Problem, levels: Levels, sizes: IntArray) -> tuple[dict[str, Any], int]:
+    """Return the fields of a space that do not depend on columns and coordinates, and the exponent of its unit.
+
+    Args:
+        problem: the problem.
+        levels: its levels and those of its demands.
+        sizes: how many levels each of them has.
+    """
+    first_level = np.cumsum([0, *sizes])
+    begins = [*levels.table[first_level[:-1]].tolist(), len(levels.contribution)]
+    contribution, price, exponent = _integers(levels.contribution[: begins[1]], levels.shift, problem)
+    parts, least = [contribution], []
+    for at, (demand, own) in enumerate(problem.demanded, 1):
+        integers, _, unit = _integers(levels.contribution[begins[at] : begins[at + 1]], own.shift, own)
+        parts.append(integers)
+        least.append(math.floor((demand.least - Fraction(own.shift)) * Fraction(2) ** unit))
+    contribution = np.concatenate(parts)
     tables = {
         "positive": levels.positive,
         "level": levels.level,
@@ -298,6 +319,8 @@ def _tables(problem: Problem, levels: Levels) -> tuple[dict[str, Any], int]:
         "counts_at": levels.counts_at,
         "contribution": contribution,
         "step": _steps(contribution, levels),
+        "first_level": first_level.astype(np.int64),
+        "least": np.array(least, dtype=np.int64),
         "price": np.where(problem.counted, price, 0),
         "counts_size": levels.counts_size,
         "stop": np.zeros(1, np.uint8),
@@ -370,13 +393,13 @@ def _columns(
         return columns, (np.abs(scaled) @ np.abs(system)).sum(axis=1) + margins
 
 
-def _integers(levels: Levels, problem: Problem) -> tuple[IntArray, int, int]:
+def _integers(tables: FloatArray, shift: float, problem: Problem) -> tuple[IntArray, int, int]:
     """Return the tables times a power of two, rounded up, the price likewise, rounded down, and the exponent."""
     perfect, price = abs(problem.trivial_bound), problem.price
-    largest = max(perfect + abs(levels.shift) + price * problem.d, float(np.max(levels.contribution, initial=0.0)))
+    largest = max(perfect + abs(shift) + price * problem.d, float(np.max(tables, initial=0.0)))
     exponent = _BITS - math.frexp(largest)[1] if largest > 0 else 0
     # a float times a power of two is exact, and so is the ceiling: a contribution has 53 bits
-    contribution = np.ceil(np.ldexp(levels.contribution, exponent)).astype(np.int64)
+    contribution = np.ceil(np.ldexp(tables, exponent)).astype(np.int64)
     return contribution, math.floor(math.ldexp(price, exponent)), exponent
 
 
@@ -434,9 +457,16 @@ def _roots(problem: Problem, T: FloatArray | None, columns: IntArray, varies: ND
 
 
 def conflicting_pairs(
-    columns: FloatArray, slack: FloatArray, reach: float, above: NDArray[np.int32], below: NDArray[np.int32]
+    columns: FloatArray,
+    slack: FloatArray,
+    reach: float,
+    above: NDArray[np.int32],
+    below: NDArray[np.int32],
+    begins: IntArray | None = None,
 ) -> ConflictingPairs:
     """Return the candidates among pairs with the given columns.
+
+    The two pairs of a candidate are of one objective, since what they lose is added up.
 
     Args:
         columns: column of each pair, the margin's coordinate last, (d + 1, pairs).
@@ -444,6 +474,7 @@ def conflicting_pairs(
         reach: largest size of a coordinate of a box.
         above: upper observation of each pair, (pairs,).
         below: lower observation, (pairs,).
+        begins: where the pairs of each objective begin, and their number; None for a single one.
 
     Examples:
         >>> columns, ends = np.array([[1.0, -2.0, 0.5], [0.0, 0.1, 1.0], [0.0, 0.0, 0.0]]), np.arange(3, dtype=np.int32)
@@ -452,6 +483,16 @@ def conflicting_pairs(
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
     """
     d, pairs = columns.shape[0] - 1, columns.shape[1]
+    if begins is not None and len(begins) > 2:
+        found = [
+            conflicting_pairs(columns[:, a:b], slack[a:b], reach, above[a:b], below[a:b])
+            for a, b in itertools.pairwise(begins.tolist())
+        ]
+        offsets = [(own.columns, own.one + a, own.other + a, own.apart) for own, a in zip(found, begins, strict=False)]
+        columns_of, one, other, apart = (np.concatenate(part, axis=-1) for part in zip(*offsets, strict=True))
+        return ConflictingPairs(
+            np.ascontiguousarray(columns_of), one.astype(np.int32), other.astype(np.int32), np.ascontiguousarray(apart)
+        )
     if pairs < 2 or pairs > _MANY or (d > _WIDE and pairs > _FEW):
         return ConflictingPairs.empty(d + 1, 0)
     # a pair with a larger margin than that is lost anyway

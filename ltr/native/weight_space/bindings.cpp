@@ -34,6 +34,12 @@ void check(const Tables& tables, const Pairs& pairs) {
           "one table per level");
   require(tables.start[0] == 0 && tables.start[tables.levels()] == members, "each member in a level");
   require(tables.step.size() >= tables.contribution.size(), "one step per entry");
+  require(tables.first_level.size() == tables.objectives() + 1 && tables.first_level.front() == 0 &&
+              tables.first_level.back() == levels,
+          "levels of each objective");
+  for (std::size_t o = 0; o < tables.objectives(); ++o) {
+    require(tables.first_level[o] <= tables.first_level[o + 1], "levels sorted by objective");
+  }
   for (std::int64_t level = 0; level < levels; ++level) {
     const auto at = static_cast<std::size_t>(level);
     const std::int64_t size = tables.start[at + 1] - tables.start[at], most = tables.most[at];
@@ -62,9 +68,10 @@ void check(const Tables& tables, const Pairs& pairs) {
 void make_space(BoundSpace* self, Rows<double> columns, Vector<double> slack, Rows<float> single,
                 Vector<std::int32_t> positive, Vector<std::int64_t> level, Vector<std::int64_t> start,
                 Vector<std::int64_t> most, Vector<std::int64_t> table, Vector<std::int64_t> counts_at,
-                Vector<std::int64_t> contribution, Vector<std::int64_t> step, std::size_t counts_size, Rows<double> T,
-                Rows<double> A, Vector<double> b, Vector<std::int64_t> price, std::int64_t support, double error,
-                bool fixed, bool sparse, bool integer, Rows<float> conflict_columns, Vector<std::int32_t> one,
+                Vector<std::int64_t> contribution, Vector<std::int64_t> step, std::size_t counts_size,
+                Vector<std::int64_t> first_level, Vector<std::int64_t> least, Rows<double> T, Rows<double> A,
+                Vector<double> b, Vector<std::int64_t> price, std::int64_t support, double error, bool fixed,
+                bool sparse, bool integer, Rows<float> conflict_columns, Vector<std::int32_t> one,
                 Vector<std::int32_t> other, Vector<float> apart, double loose, Vector<std::uint8_t> stop) {
   BoundSpace bound;
   Space& space = bound.space;
@@ -107,11 +114,15 @@ void make_space(BoundSpace* self, Rows<double> columns, Vector<double> slack, Ro
                   kept(bound, contribution),
                   kept(bound, step),
                   counts_size,
+                  kept(bound, first_level),
+                  kept(bound, least),
                   {}};
   check(space.tables, space.pairs);
+  std::size_t objective = 0;
   for (const std::int64_t of : space.tables.level) {
     const auto at = static_cast<std::size_t>(of);
-    space.tables.of_member.push_back({space.tables.table[at], space.tables.counts_at[at]});
+    while (of >= space.tables.first_level[objective + 1]) ++objective;
+    space.tables.of_member.push_back({space.tables.table[at], space.tables.counts_at[at], objective});
   }
   for (std::size_t q = 0; q < pairs; ++q) {
     if (q == 0 || space.pairs.member[q] != space.pairs.member[q - 1]) space.run.push_back(static_cast<std::int32_t>(q));
@@ -206,7 +217,8 @@ void push(Workspace& work, const BoundSpace& bound, Rows<double> low, Rows<doubl
 
 nb::tuple probe_first(Workspace& work, const BoundSpace& bound, std::int64_t required) {
   require(work.fits(bound.space) && work.boxes[0].upper != nullptr, "a box of this space");
-  const Probed probed = probe(bound.space, work, work.boxes[0], required);
+  work.required.fill(required);
+  const Probed probed = probe(bound.space, work, work.boxes[0]);
   const std::size_t single_size = work.half.size();
   std::vector<std::int64_t> loss(work.loss.data(), work.loss.data() + work.loss.size());
   const int went = probed.tightened == Tightened::kEmpty ? -1 : probed.tightened == Tightened::kYes;
@@ -270,10 +282,11 @@ void bind_weight_space(nb::module_& module) {
                          "A problem as the weight-space search reads it; `ltr.exact.weight_space.space` explains it.")
       .def("__init__", &make_space, nb::kw_only(), nb::arg("columns"), nb::arg("slack"), nb::arg("single"),
            nb::arg("positive"), nb::arg("level"), nb::arg("start"), nb::arg("most"), nb::arg("table"),
-           nb::arg("counts_at"), nb::arg("contribution"), nb::arg("step"), nb::arg("counts_size"), nb::arg("T"),
-           nb::arg("A"), nb::arg("b"), nb::arg("price"), nb::arg("support"), nb::arg("error"), nb::arg("fixed"),
-           nb::arg("sparse"), nb::arg("integer"), nb::arg("conflict_columns"), nb::arg("one"), nb::arg("other"),
-           nb::arg("apart"), nb::arg("loose"), nb::arg("stop").noconvert());
+           nb::arg("counts_at"), nb::arg("contribution"), nb::arg("step"), nb::arg("counts_size"),
+           nb::arg("first_level"), nb::arg("least"), nb::arg("T"), nb::arg("A"), nb::arg("b"), nb::arg("price"),
+           nb::arg("support"), nb::arg("error"), nb::arg("fixed"), nb::arg("sparse"), nb::arg("integer"),
+           nb::arg("conflict_columns"), nb::arg("one"), nb::arg("other"), nb::arg("apart"), nb::arg("loose"),
+           nb::arg("stop").noconvert());
   nb::class_<Workspace>(module, "SearchWorkspace",
                         "The memory of one thread of the weight-space search, for spaces of one size.")
       .def(

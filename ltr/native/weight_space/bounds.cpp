@@ -95,31 +95,42 @@ std::size_t find_conflicts(Workspace& work, const Box& box) {
   return found;
 }
 
-// Pack the pair losses in `scale` into the listed conflicts; return their loss and leave the rest in `scale`.
-double pack(Workspace& work, const Box& box, std::size_t found) {
+// Pack the pair losses in `scale` into the listed conflicts; write the loss of each objective to `packed` and leave the
+// rest in `scale`.
+void pack(const Space& space, Workspace& work, const Box& box, std::size_t found) {
   const PairList& list = work.list_of(box);
-  double *left = work.scale.data(), *touched = work.touched.data(), total = 0.0;
+  double *left = work.scale.data(), *touched = work.touched.data();
   work.touched.fill(0.0);
+  work.packed.fill(0.0);
   for (std::size_t k = 0; k < found; ++k) {
     const std::int32_t c = work.listed[k], q = list.conflicts.one[c], p = list.conflicts.other[c];
     const double y = std::max(std::min(left[q], left[p]), 0.0);
-    total += y;
     left[q] -= y;
     left[p] -= y;
     const std::int32_t i = list.pairs.member[q], m = list.pairs.member[p];
+    work.packed[space.tables.of_member[static_cast<std::size_t>(i)].objective] += y;
     touched[i] += y;
     touched[m] += i != m ? y : 0.0;
   }
-  return total * (1.0 - 1e-12);
+  for (std::size_t o = 0; o < work.packed.size(); ++o) work.packed[o] *= 1.0 - 1e-12;
 }
 
 // Lower each member's budget by what the conflicts without its pairs lose, of `packed` in all.
-void lower_budgets(Workspace& work, std::int64_t required, double packed) {
+void lower_budgets(const Space& space, Workspace& work) {
   for (std::size_t i = 0; i < work.budget.size(); ++i) {
-    const double others = std::max(0.0, packed - work.touched[i] * (1.0 + 1e-12));
-    const auto budget = static_cast<std::int64_t>((static_cast<double>(required) - others) * (1.0 + 1e-12)) + 1;
+    const std::size_t objective = space.tables.of_member[i].objective;
+    const auto required = static_cast<double>(work.required[objective]);
+    const double others = std::max(0.0, work.packed[objective] - work.touched[i] * (1.0 + 1e-12));
+    const auto budget = static_cast<std::int64_t>((required - others) * (1.0 + 1e-12)) + 1;
     work.budget[i] = std::min(work.budget[i], budget);
   }
+}
+
+// Return the largest share of what an objective needs that its conflicts lose.
+double largest_packed_share(const Workspace& work) {
+  double largest = 0.0;
+  for (std::size_t o = 0; o < work.packed.size(); ++o) largest = std::max(largest, work.packed[o] / work.needed[o]);
+  return largest;
 }
 
 // --- the hinge bound, branching and candidates
@@ -311,13 +322,15 @@ bool must_be_zero(const Space& space, const Box& box, std::size_t j) { return sp
 
 }  // namespace
 
-std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box, std::int64_t required,
-                                const std::int64_t* budget) {
+std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box, const std::int64_t* budget) {
   const Tables& tables = space.tables;
   const std::int64_t* path = work.path.data();
   std::size_t forced = 0;
   for (std::size_t level = 0; level < tables.levels(); ++level) {
     const bool shared = tables.counts_at[level] >= 0;
+    if (tables.start[level] == tables.start[level + 1]) continue;
+    const std::size_t objective = tables.of_member[static_cast<std::size_t>(tables.start[level])].objective;
+    const std::int64_t required = work.required[objective];
     if (shared) {
       fill_level_path(tables, box, level, work.path.data());
       if (budget == nullptr) fill_reach(path, tables.most[level], required, work.reach.data());
@@ -356,25 +369,45 @@ void compute_pair_losses(Workspace& work, const Box& box) {
   gather_losses(work.unit_loss.data(), pairs.member, box.open, work.scale.data(), pairs.size);
 }
 
-void compute_hinge_slopes(Workspace& work, const Box& box) {
+void compute_hinge_slopes(const Space& space, Workspace& work, const Box& box) {
   divide_by_lower(work.scale.data(), box.lower, work.list_of(box).pairs.size);
+  if (space.tables.demands() == 0) return;
+  find_segments(space, work, box);
+  for (std::size_t o = 0; o < work.needed.size(); ++o) {
+    const double share = 1.0 / work.needed[o];
+    for (std::size_t q = work.segment[o]; q < work.segment[o + 1]; ++q) work.scale[q] *= share;
+  }
 }
 
-double conflicts_loss(const Space& space, Workspace& work, const Box& box, std::int64_t required, double enough) {
+bool subtract_conflicts(const Space& space, Workspace& work, const Box& box) {
   const std::size_t found = find_conflicts(work, box);
+  for (std::size_t o = 0; o < work.needed.size(); ++o) {
+    work.needed[o] = static_cast<double>(work.required[o]) * (1.0 + 1e-15);
+  }
   compute_pair_losses(work, box);
-  double packed = pack(work, box, found);
+  pack(space, work, box, found);
+  double packed = largest_packed_share(work);
   for (int again = 0; again < kPackings; ++again) {
-    if (packed >= enough || packed < kPackAgain * enough) break;
+    if (packed >= 1.0 || packed < kPackAgain) break;
     const double before = packed;
-    if (again == 0) work.budget.fill(required);
-    lower_budgets(work, required, packed);
-    compute_unit_losses(space, work, box, required, work.budget.data());
+    if (again == 0) {
+      for (std::size_t i = 0; i < work.budget.size(); ++i) {
+        work.budget[i] = work.required[space.tables.of_member[i].objective];
+      }
+    }
+    lower_budgets(space, work);
+    compute_unit_losses(space, work, box, work.budget.data());
     compute_pair_losses(work, box);
-    packed = pack(work, box, found);
+    pack(space, work, box, found);
+    packed = largest_packed_share(work);
     if (packed < kLeastGrowth * before) break;
   }
-  return packed;
+  bool closed = false;
+  for (std::size_t o = 0; o < work.needed.size(); ++o) {
+    work.needed[o] -= work.packed[o];
+    closed = closed || work.needed[o] <= 0.0;
+  }
+  return closed;
 }
 
 void branching_scores(const Space& space, Workspace& work, const Box& box) {
@@ -402,12 +435,25 @@ HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double req
       found.outcome = Outcome::kGaveUp;
       break;
     }
-    const Hinges hinges = compute_hinges(pairs, columns, x, work.scale.data(), work.value.data());
+    std::size_t begin = 0, size = pairs.size;  // the pairs of the objective with the largest h
+    Hinges hinges{-1.0, 0.0};
+    for (std::size_t o = 0; o < work.needed.size(); ++o) {
+      const std::size_t first = work.needed.size() == 1 ? 0 : work.segment[o];
+      const std::size_t of = work.needed.size() == 1 ? pairs.size : work.segment[o + 1] - first;
+      Pairs own = pairs;
+      own.columns += first;
+      own.size = of;
+      const Hinges these = compute_hinges(own, columns, x, work.scale.data() + first, work.value.data() + first);
+      if (these.h <= hinges.h) continue;
+      hinges = these;
+      begin = first;
+      size = of;
+    }
     if (hinges.h < required) {
       found.outcome = Outcome::kGaveUp;
       break;
     }
-    sum_columns(pairs.columns, pairs.stride, columns, work.value.data(), g, pairs.size);
+    sum_columns(pairs.columns + begin, pairs.stride, columns, work.value.data() + begin, g, size);
     const double phi = dual(box.low, box.high, g, work.padded()) - hinges.slopes * space.error;
     if (phi > found.phi) {
       found.phi = phi;
@@ -479,12 +525,20 @@ std::int64_t candidate_value(const Space& space, Workspace& work, const Box& box
   std::copy_n(box.counts, work.trial_counts.size(), work.trial_counts.data());
   std::copy_n(box.fewer, work.trial_fewer.size(), work.trial_fewer.data());
   std::int64_t value = box.bound;
+  std::copy_n(box.room, work.required.size() - 1, work.required.data() + 1);
   compute_values(pairs.columns, pairs.stride, space.columns(), x, work.value.data(), pairs.size);
   for (std::size_t q = 0; q < pairs.size; ++q) {
     if (box.open[q] != 0 && work.value[q] < pairs.slack[q]) {
-      value += raise_count(space.tables, work.trial_counts.data(), work.trial_fewer.data(),
-                           static_cast<std::size_t>(pairs.member[q]), 1);
+      const auto member = static_cast<std::size_t>(pairs.member[q]);
+      const std::int64_t change =
+          raise_count(space.tables, work.trial_counts.data(), work.trial_fewer.data(), member, 1);
+      const std::size_t objective = space.tables.of_member[member].objective;
+      (objective == 0 ? value : work.required[objective]) += change;
     }
+  }
+  for (std::size_t demand = 1; demand < work.required.size(); ++demand) {
+    // the tables are rounded up, by less than 1 for each member
+    if (work.required[demand] <= static_cast<std::int64_t>(space.tables.members()) + 1) return kNever;
   }
   return value;
 }

@@ -41,6 +41,16 @@
 // ``(max g.x + required) / |g_j|``. The descent on h is a projected subgradient method with Polyak's step towards the
 // required loss; it gives up at a point with h < required, for then no g closes the box.
 //
+// **Demands.** Each demand is an objective like the first, with a required loss of its own: what its bound exceeds the
+// last value by that misses it. A box is closed when one of them is lost enough, and whatever holds at points with a
+// value above the cutoff that meet all demands holds for each objective: its forced pairs are won, it loses less than
+// its budget. So at such points every objective o has ``h_o(x) < needed_o``, and the hinge bound is that of
+//
+//     h(x) = max over o of  h_o(x) / needed_o  <  1.
+//
+// Its g at x' is that of the objective with the largest term there. Averages of them mix the objectives, as multipliers
+// of a Lagrangian do: so boxes are closed in which either is possible, but not both.
+//
 // *Rounding.* g and its terms are floats; with A the sum of the s_q in g, ``A * error`` bounds the error of g.x over
 // the box, whatever the order of the sum, and is taken off phi.
 #pragma once
@@ -53,26 +63,28 @@ namespace ltr::weight_space {
 
 enum class Outcome { kOpen, kClosed, kGaveUp };
 
-// Set the unit loss of each member of a box, within its budget or, without budgets, the required loss; return how many
-// members have forced pairs.
-std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box, std::int64_t required,
+// Set the unit loss of each member of a box, within its budget or, without budgets, the required loss of its
+// objective; return how many members have forced pairs.
+std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box,
                                 const std::int64_t* budget = nullptr);
 
 // Write the unit loss of each open pair to `scale`.
 void compute_pair_losses(Workspace& work, const Box& box);
 
-// Divide the pair losses in `scale` by the pairs' lower interval bounds: the slopes s_q.
-void compute_hinge_slopes(Workspace& work, const Box& box);
+// Divide the pair losses in `scale` by the pairs' lower interval bounds: the slopes s_q. Where there are demands, those
+// of each objective are divided by its `Workspace::needed` too.
+void compute_hinge_slopes(const Space& space, Workspace& work, const Box& box);
 
-// Return what the conflicts of a box lose, up to `enough`; what is left of the pair losses stays in `scale`.
-double conflicts_loss(const Space& space, Workspace& work, const Box& box, std::int64_t required, double enough);
+// Write what is needed of each objective, besides what the conflicts of a box lose, to `Workspace::needed`; what is
+// left of the pair losses stays in `scale`. Return whether one of the objectives needs nothing: the box is closed.
+bool subtract_conflicts(const Space& space, Workspace& work, const Box& box);
 
 struct HingeBound {
   Outcome outcome;
   double phi;  // the largest, -infinity for none; its g is in `Workspace::best`
 };
 
-// Try to close a box with the slopes in `scale`.
+// Try to close a box with the slopes in `scale`. Where there are demands, what is required is 1.
 HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double required);
 
 // Write the sum over open pairs of ``|e_j| / (upper - lower)`` for each coordinate to `Workspace::score`.

@@ -72,7 +72,11 @@ LTR_MULTIVERSION void count_decided(const Tables& tables, Box& box, const Pairs&
     const auto member = static_cast<std::size_t>(pairs.member[begin]);
     box.losable[member] -= decided;
     box.alive -= static_cast<std::size_t>(decided);
-    if (lost > 0) box.bound += raise_count(tables, box.counts, box.fewer, member, lost);
+    if (lost > 0) {
+      const std::int64_t change = raise_count(tables, box.counts, box.fewer, member, lost);
+      const std::size_t objective = tables.of_member[member].objective;
+      (objective == 0 ? box.bound : box.room[objective - 1]) += change;
+    }
   }
 }
 
@@ -296,6 +300,7 @@ void copy_box(Workspace& work, const Box& box, const Box& top, Box& child, bool 
   std::copy_n(box.counts, work.unit_loss.size(), child.counts);
   std::copy_n(box.losable, work.unit_loss.size(), child.losable);
   std::copy_n(box.fewer, work.trial_fewer.size(), child.fewer);
+  std::copy_n(box.room, work.required.size() - 1, child.room);
   if (with_bounds) {
     std::copy_n(box.upper, size, child.upper);
     std::copy_n(box.lower, size, child.lower);
@@ -341,6 +346,45 @@ void tighten(const Space& space, Box& box, std::size_t j, double low, double hig
   box.low[j] = low;
   box.high[j] = high;
   if (low > 0.0 || high < 0.0) mark_used(space, box, j);
+}
+
+void settle_demands(const Space& space, Workspace& work, Box& box) {
+  const Tables& tables = space.tables;
+  for (std::size_t demand = 0; demand < tables.demands(); ++demand) {
+    const std::int64_t *levels = tables.first_level.data() + demand + 1, *start = tables.start.data();
+    const auto first = static_cast<std::size_t>(start[levels[0]]), last = static_cast<std::size_t>(start[levels[1]]);
+    std::int64_t open = 0, room = box.room[demand];
+    for (std::size_t i = first; i < last; ++i) open += box.losable[i];
+    if (open == 0) continue;
+    std::copy(box.counts + first, box.counts + last, work.trial_counts.data() + first);
+    for (std::int64_t level = levels[0]; level < levels[1]; ++level) {
+      const auto l = static_cast<std::size_t>(level);
+      const std::int64_t at = tables.counts_at[l];
+      if (at >= 0) std::copy_n(box.fewer + at, tables.most[l] + 2, work.trial_fewer.data() + at);
+    }
+    for (std::size_t i = first; i < last && room > 0; ++i) {
+      if (box.losable[i] == 0) continue;
+      room += raise_count(tables, work.trial_counts.data(), work.trial_fewer.data(), i, box.losable[i]);
+    }
+    if (room <= 0) continue;
+    find_segments(space, work, box);
+    for (std::size_t q = work.segment[demand + 1]; q < work.segment[demand + 2]; ++q) box.open[q] = 0;
+    std::fill(box.losable + first, box.losable + last, 0);
+    box.alive -= static_cast<std::size_t>(open);
+  }
+}
+
+void find_segments(const Space& space, Workspace& work, const Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  std::size_t objective = 0;
+  work.segment[0] = 0;
+  for (std::size_t run = 0; run < pairs.runs; ++run) {
+    const auto begin = static_cast<std::size_t>(pairs.run[run]);
+    const std::size_t of = space.tables.of_member[static_cast<std::size_t>(pairs.member[begin])].objective;
+    while (objective < of) work.segment[++objective] = begin;
+  }
+  const std::size_t end = pairs.runs == 0 ? 0 : static_cast<std::size_t>(pairs.run[pairs.runs]);
+  while (objective < space.tables.objectives()) work.segment[++objective] = end;
 }
 
 Tightened tighten_to_forced_pairs(const Space& space, Workspace& work, Box& box) {
@@ -450,13 +494,18 @@ void push_root(const Space& space, Workspace& work, const double* low, const dou
   box.alive = pairs;
   std::fill_n(box.fewer, tables.counts_size, 0);
   box.bound = 0;
-  for (std::size_t level = 0; level < tables.levels(); ++level) {
-    const std::int64_t members = tables.start[level + 1] - tables.start[level], counts_at = tables.counts_at[level];
-    for (std::int64_t p = 0; p < members; ++p) {
-      box.bound += tables.contribution[static_cast<std::size_t>(tables.table[level] + p)];
-    }
-    if (counts_at >= 0) {
-      std::fill_n(box.fewer + counts_at + 1, tables.most[level] + 1, static_cast<std::int32_t>(members));
+  for (std::size_t demand = 0; demand < tables.demands(); ++demand) box.room[demand] = 1 - tables.least[demand];
+  for (std::size_t objective = 0; objective < tables.objectives(); ++objective) {
+    std::int64_t& most = objective == 0 ? box.bound : box.room[objective - 1];
+    const auto last = static_cast<std::size_t>(tables.first_level[objective + 1]);
+    for (auto level = static_cast<std::size_t>(tables.first_level[objective]); level < last; ++level) {
+      const std::int64_t members = tables.start[level + 1] - tables.start[level], counts_at = tables.counts_at[level];
+      for (std::int64_t p = 0; p < members; ++p) {
+        most += tables.contribution[static_cast<std::size_t>(tables.table[level] + p)];
+      }
+      if (counts_at >= 0) {
+        std::fill_n(box.fewer + counts_at + 1, tables.most[level] + 1, static_cast<std::int32_t>(members));
+      }
     }
   }
   for (std::size_t j = 0; j + 1 < columns; ++j) box.bound -= space.price[j] * box.used[j];

@@ -52,6 +52,21 @@ void halve(const Space& space, Workspace& work, Box& box, Box& child, std::size_
 // Return bounds of max|(Tv)_j| over a box, no wider than those it has.
 std::pair<double, double> norm_interval(const Space& space, const Box& box);
 
+// Whether no weights of a box have a value above the cutoff and meet all demands.
+inline bool closed(const Tables& tables, const Box& box, std::int64_t cutoff) {
+  if (box.bound <= cutoff) return true;
+  for (std::size_t demand = 0; demand < tables.demands(); ++demand) {
+    if (box.room[demand] <= 0) return true;
+  }
+  return false;
+}
+
+// Take the open pairs of demands that are met on all of a box, even if all of these are lost, off the open pairs.
+void settle_demands(const Space& space, Workspace& work, Box& box);
+
+// Write to `Workspace::segment` where the pairs of each objective begin in a box's list.
+void find_segments(const Space& space, Workspace& work, const Box& box);
+
 // Tighten a box to where its forced pairs can be won, if they can.
 Tightened tighten_to_forced_pairs(const Space& space, Workspace& work, Box& box);
 
@@ -64,7 +79,7 @@ bool tighten_to_constraints(const Space& space, Box& box);
 // Count more lost pairs of a member; return the change of the value, which is at most 0.
 inline std::int64_t raise_count(const Tables& tables, std::int32_t* counts, std::int32_t* fewer, std::size_t member,
                                 std::int32_t lost) {
-  const auto [table, counts_at] = tables.of_member[member];
+  const auto [table, counts_at, objective] = tables.of_member[member];
   const std::int64_t* contribution = tables.contribution.data() + table + counts[member];
   std::int32_t* below = fewer + counts_at + counts[member];
   counts[member] += lost;

@@ -127,10 +127,10 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
   round_bounds_up(box.upper, box.lower, box.open, work.ceiling.data(), work.ceiling_quarter.data(), work.changed.data(),
                   pairs.size);
   work.loss.fill(0);
-  const Parts parts{pairs.single,      work.half.size(), work.ceiling.data(), work.ceiling_quarter.data(),
-                    work.half.data(),  work.loss.data(), work.moved.data(),   work.changed.data(),
-                    work.gather.data()};
+  Parts parts{pairs.single,     work.half.size(),  work.ceiling.data(), work.ceiling_quarter.data(), work.half.data(),
+              work.loss.data(), work.moved.data(), work.changed.data(), work.gather.data()};
   const std::size_t none = tables.levels();
+  std::size_t of = 0;                              // the objective whose members are examined
   std::size_t filled = none;                       // the level that `path` is of
   std::size_t moving = none, first = 0, last = 0;  // the level whose members move, and between which counts
   const auto finish_level = [&] {
@@ -142,6 +142,13 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
     const auto begin = static_cast<std::size_t>(pairs.run[run]), end = static_cast<std::size_t>(pairs.run[run + 1]);
     const auto member = static_cast<std::size_t>(pairs.member[begin]);
     if (box.losable[member] == 0) continue;
+    const std::size_t objective = tables.of_member[member].objective;
+    if (objective != of) {
+      finish_level();
+      moving = none;
+      of = objective;
+      parts.loss = work.loss.data() + objective * kParts * work.half.size();
+    }
     const auto count = static_cast<std::size_t>(box.counts[member]);
     const auto level = static_cast<std::size_t>(tables.level[member]);
     if (tables.counts_at[level] < 0) {
@@ -170,29 +177,33 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
 
 }  // namespace
 
-Probed probe(const Space& space, Workspace& work, Box& box, std::int64_t required) {
+Probed probe(const Space& space, Workspace& work, Box& box) {
   compute_losses(space, work, box);
-  const std::size_t d = space.d(), single_size = work.half.size();
+  const std::size_t d = space.d(), single_size = work.half.size(), objectives = space.tables.objectives();
   Probed found{Tightened::kNo, -1, 0.0};
   double largest = 0.0;
   for (std::size_t j = 0; j < d; ++j) {
     const double low = box.low[j], high = box.high[j];
     if (high - low <= kNarrow) continue;
-    const std::int64_t above = work.loss[j], below = work.loss[single_size + j];
-    if (above >= required && below >= required) return {Tightened::kEmpty, -1, 1.0};
+    double x = 0.0, y = 0.0;  // shares of the required loss that the halves lose, of the objective that loses most
+    bool cut[kParts] = {};
+    for (std::size_t o = 0; o < objectives; ++o) {
+      const std::int64_t *loss = work.loss.data() + o * kParts * single_size + j, required = work.required[o];
+      for (std::size_t part = 0; part < kParts; ++part) cut[part] |= loss[part * single_size] >= required;
+      x = std::max(x, static_cast<double>(loss[0]) / static_cast<double>(required));
+      y = std::max(y, static_cast<double>(loss[single_size]) / static_cast<double>(required));
+    }
+    const auto [above, below, upper_quarter, lower_quarter] = cut;
+    if (above && below) return {Tightened::kEmpty, -1, 1.0};
     const double middle = 0.5 * (low + high), quarter = 0.25 * (high - low) * kCutShare;
-    const bool cut_upper_quarter = work.loss[2 * single_size + j] >= required;
-    const bool cut_lower_quarter = work.loss[3 * single_size + j] >= required;
-    const double to_low = below >= required ? middle : low + (cut_lower_quarter ? quarter : 0.0);
-    const double to_high = above >= required ? middle : high - (cut_upper_quarter ? quarter : 0.0);
+    const double to_low = below ? middle : low + (lower_quarter ? quarter : 0.0);
+    const double to_high = above ? middle : high - (upper_quarter ? quarter : 0.0);
     if (to_low > low || to_high < high) {
       tighten(space, box, j, to_low, to_high);
       found.tightened = Tightened::kYes;
     }
-    const double x = static_cast<double>(above) / static_cast<double>(required);
-    const double y = static_cast<double>(below) / static_cast<double>(required);
     const double score = (x + kLossOffset) * (y + kLossOffset);
-    if (above + below > 0 && score > largest) {
+    if (x + y > 0.0 && score > largest) {
       found.coordinate = static_cast<int>(j);
       found.promise = 0.5 * (x + y);
       largest = score;

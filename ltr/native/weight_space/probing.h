@@ -41,7 +41,7 @@ struct Probed {
   double promise;  // share of the required loss that its halves lose on average
 };
 
-// Cut off the parts of a box that lose the required loss.
-Probed probe(const Space& space, Workspace& work, Box& box, std::int64_t required);
+// Cut off the parts of a box on which an objective loses its `Workspace::required`.
+Probed probe(const Space& space, Workspace& work, Box& box);
 
 }  // namespace ltr::weight_space

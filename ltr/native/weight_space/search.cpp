@@ -41,10 +41,11 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
   double promise = 1.0;
   for (int left = kRounds - 1; left >= 0; --left) {
     if (space.stop.asked()) break;
-    if (box.bound <= cutoff) return kClosed;
-    const std::int64_t required = box.bound - cutoff;
+    if (closed(space.tables, box, cutoff)) return kClosed;
+    work.required[0] = box.bound - cutoff;
+    std::copy_n(box.room, space.tables.demands(), work.required.data() + 1);
     if (work.list_of(box).pairs.size >= kProbed) {
-      const Probed probed = probe(space, work, box, required);
+      const Probed probed = probe(space, work, box);
       reduced.coordinate = probed.coordinate;
       promise = probed.promise;
       if (probed.tightened == Tightened::kEmpty) return kClosed;
@@ -53,7 +54,7 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
         continue;
       }
     }
-    const std::size_t forced = compute_unit_losses(space, work, box, required);
+    const std::size_t forced = compute_unit_losses(space, work, box);
     if (forced == 0 && promise < kPromising) break;
     if (forced > 0 && left > 0) {  // the last round goes on to conflicts, even if this could tighten the box again
       const Tightened tightened = tighten_to_forced_pairs(space, work, box);
@@ -63,10 +64,9 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
         continue;
       }
     }
-    double needed = static_cast<double>(required) * (1.0 + 1e-15);
-    needed -= conflicts_loss(space, work, box, required, needed);
-    if (needed <= 0.0) return kClosed;
-    compute_hinge_slopes(work, box);
+    if (subtract_conflicts(space, work, box)) return kClosed;
+    compute_hinge_slopes(space, work, box);
+    const double needed = space.tables.demands() == 0 ? work.needed[0] : 1.0 + 1e-12;
     ++found.hinge_bounds;
     const HingeBound bound = hinge_bound(space, work, box, needed);
     reduced.outcome = bound.outcome;
@@ -80,7 +80,7 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
     if (!tighten_to_hinge_bound(space, box, work.best.data(), room)) break;
     update_decided(space, work, box);
   }
-  return box.bound <= cutoff ? kClosed : reduced;
+  return closed(space.tables, box, cutoff) ? kClosed : reduced;
 }
 
 // Return the coordinate with the largest part in a side constraint that some of the box violates, or -1.
@@ -172,10 +172,11 @@ Found search(const Space& space, Workspace& work, const Roots& roots, const Limi
     while (entries > 0) {
       const std::size_t t = entries - 1;
       Box& box = work.boxes[t];
-      if (box.bound <= cutoff) {
+      if (closed(space.tables, box, cutoff)) {
         --entries;
         continue;
       }
+      settle_demands(space, work, box);
       compact_open_pairs(space, work, box, kDense);
       const std::size_t size = work.list_of(box).pairs.size;
       if (space.stop.asked()) spent = std::max(spent, limits.allowance);
@@ -209,7 +210,8 @@ Found search(const Space& space, Workspace& work, const Roots& roots, const Limi
       const bool small = split >= 0 && box.high[j] - box.low[j] < kSmall;
       if (split < 0 || (looks & kTrials) == 0 || (small && (looks & kSmallTrials) == 0)) {
         compute_pair_losses(work, box);
-        compute_hinge_slopes(work, box);
+        for (std::size_t o = 0; o < work.needed.size(); ++o) work.needed[o] = static_cast<double>(work.required[o]);
+        compute_hinge_slopes(space, work, box);
         descend(space, work, box);
         if (space.integer) round_candidate(space, work);
         const std::int64_t value = candidate_value(space, work, box);

@@ -45,12 +45,17 @@ struct Conflicts {
   const float* column(std::size_t j) const { return columns + j * stride; }
 };
 
-// Where the numbers of a member begin: in `Tables::contribution`, and in the numbers of members with fewer lost pairs.
+// Where the numbers of a member begin: in `Tables::contribution`, and in the numbers of members with fewer lost pairs;
+// and which objective it belongs to.
 struct MemberTable {
   std::int64_t table, counts_at;
+  std::size_t objective;
 };
 
 // Statistic tables, in integers: the value of an order is the sum of ``contribution[table + place + count]``.
+//
+// Objective 0 is the one that is maximised; its levels come first. The others are demands: each is a statistic of its
+// own, in its own unit, whose value has to reach a least one.
 struct Tables {
   std::span<const std::int64_t> level;  // of each member, ascending
   std::span<const std::int64_t> start;  // first member of each level, and the number of members
@@ -61,10 +66,14 @@ struct Tables {
   std::span<const std::int64_t> contribution;
   std::span<const std::int64_t> step;  // the least that raising a count loses at an entry or before, nonincreasing
   std::size_t counts_size = 0;
+  std::span<const std::int64_t> first_level;  // of each objective, and the number of levels
+  std::span<const std::int64_t> least;        // least value of each demand
   std::vector<MemberTable> of_member;
 
   std::size_t levels() const { return table.size(); }
   std::size_t members() const { return level.size(); }
+  std::size_t demands() const { return least.size(); }
+  std::size_t objectives() const { return least.size() + 1; }
 };
 
 struct Space {

@@ -9,7 +9,7 @@ std::size_t pad(std::size_t columns) { return (columns + 7) / 8 * 8; }
 
 Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t pairs, std::size_t conflict_count,
                      std::size_t members, std::size_t counts_size, std::size_t longest_path, std::size_t moved_rows,
-                     std::size_t depth)
+                     std::size_t objectives, std::size_t depth)
     : boxes(depth),
       lists(depth),
       columns_(columns),
@@ -24,6 +24,7 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
       counts_(depth * members),
       fewer_(depth * counts_size),
       losable_(depth * members),
+      room_(depth * (objectives - 1)),
       upper(12 * pairs + 100'000),
       lower(upper.size()),
       open(upper.size()),
@@ -54,6 +55,10 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
       trial_counts(members),
       trial_fewer(counts_size),
       moves(columns),
+      required(objectives),
+      needed(objectives),
+      packed(objectives),
+      segment(objectives + 1),
       x(pad(columns)),
       g(pad(columns)),
       mean(pad(columns)),
@@ -66,9 +71,9 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
       ceiling(scale.size()),
       ceiling_quarter(scale.size()),
       half(single_size),
-      loss(4 * single_size),
-      moved(moved_rows * loss.size()),
-      change(loss.size()) {
+      loss(objectives * 4 * single_size),
+      moved(moved_rows * 4 * single_size),
+      change(4 * single_size) {
   for (std::size_t t = 0; t < depth; ++t) {
     boxes[t].low = low_.data() + t * pad(columns);
     boxes[t].high = high_.data() + t * pad(columns);
@@ -79,6 +84,7 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
     boxes[t].counts = counts_.data() + t * members;
     boxes[t].fewer = fewer_.data() + t * counts_size;
     boxes[t].losable = losable_.data() + t * members;
+    boxes[t].room = room_.data() + t * (objectives - 1);
   }
   for (const Buffer<double>* vectors : {&low_, &high_, &point_, &x, &g, &mean, &best}) vectors->fill(0.0);
   for (std::size_t x = 1; x < longest_path; ++x) inverse[x] = 1.0 / static_cast<double>(x);

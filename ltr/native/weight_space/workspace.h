@@ -114,6 +114,7 @@ struct Box {
   std::int32_t* counts = nullptr;   // lost pairs of each member
   std::int32_t* fewer = nullptr;    // members with fewer lost pairs, as in `Tables::counts_at`
   std::int64_t bound = 0;           // upper bound of the values in the box
+  std::int64_t* room = nullptr;     // of each demand: what its statistic must lose at least to miss its least value
   std::size_t list = 0;             // its list of open pairs
   std::int32_t* losable = nullptr;  // open pairs of each member
   std::size_t alive = 0;            // open pairs
@@ -127,16 +128,18 @@ struct Box {
 class Workspace {
  public:
   Workspace(std::size_t columns, std::size_t single_size, std::size_t pairs, std::size_t conflicts, std::size_t members,
-            std::size_t counts_size, std::size_t longest_path, std::size_t moved_rows, std::size_t depth);
+            std::size_t counts_size, std::size_t longest_path, std::size_t moved_rows, std::size_t objectives,
+            std::size_t depth);
   explicit Workspace(const Space& space, std::size_t depth = 400)
       : Workspace(space.columns(), space.single_size(), space.pairs.size, space.conflicts.size, space.tables.members(),
-                  space.tables.counts_size, longest_path(space), moved_rows(space), depth) {}
+                  space.tables.counts_size, longest_path(space), moved_rows(space), space.tables.objectives(), depth) {}
 
   // Whether the memory suffices for a search of the space.
   bool fits(const Space& space) const {
     return columns_ == space.columns() && pairs_ >= space.pairs.size && conflicts_ >= space.conflicts.size &&
            unit_loss.size() == space.tables.members() && trial_fewer.size() >= space.tables.counts_size &&
-           path.size() >= longest_path(space) && moved.size() >= moved_rows(space) * loss.size();
+           path.size() >= longest_path(space) && moved.size() >= moved_rows(space) * change.size() &&
+           required.size() == space.tables.objectives();
   }
   std::size_t depth() const { return boxes.size(); }
   std::size_t columns() const { return columns_; }
@@ -177,6 +180,7 @@ class Workspace {
   Buffer<double> low_, high_, point_, moved_low_, moved_high_;
   Buffer<std::uint8_t> used_;
   Buffer<std::int32_t> counts_, fewer_, losable_;
+  Buffer<std::int64_t> room_;
 
  public:
   // interval bounds of the boxes' pairs, one box after the other
@@ -208,13 +212,17 @@ class Workspace {
   Buffer<std::int32_t> reach;                      // largest count that the required loss affords, from each count
   Buffer<std::int32_t> trial_counts, trial_fewer;  // counts at a candidate
   Buffer<Move> moves;                              // of the coordinates
+  // scratch, one entry per objective
+  Buffer<std::int64_t> required;  // loss from which it closes a box
+  Buffer<double> needed, packed;  // what is left of that besides conflicts, and what these lose
+  Buffer<std::size_t> segment;    // where its pairs begin in the current list, and where the last ones end
   // vectors of coordinates, padded with zeros
   Buffer<double> x, g, mean, least, largest, best, score;
   Buffer<float> middle, half_width;  // of each coordinate
   // scratch of probing
   Buffer<float> ceiling, ceiling_quarter;  // upper interval bounds, rounded up, and the same divided by 1.5
   Buffer<float> half;                      // half width of each coordinate
-  Buffer<std::int64_t> loss;               // what each part loses: (4, single_size)
+  Buffer<std::int64_t> loss;               // what each objective loses on each part: (objectives, 4, single_size)
   // members that come to each count less those that leave it, by part: (counts, 4, single_size); zeros between probes
   Buffer<std::int32_t> moved;
   Buffer<std::int32_t> change;  // the sum of the first rows of `moved`: (4, single_size)
