@@ -166,7 +166,7 @@ def read_list_demands(
     Args:
         demands: the texts.
         columns: the columns that conditions may name; None to check the words alone.
-        on_error: called with the number of the text, the rule that it breaks and the text; None to raise one error at
+        on_error: called with the number of the text, what is wrong with it and the text; None to raise one error at
             the end.
 
     Raises:
@@ -197,11 +197,11 @@ def read_list_demands(
                 found.append(read[0])
         else:
             problems.append("must be a text such as 'share(sex = F) @50 >= 0.4'")
-        rule = f"{text!r:.200}: {'; '.join(dict.fromkeys(problems))}"
+        rule = "; ".join(dict.fromkeys(problems))
         if problems and on_error is not None:
             on_error(at, rule, text)
         elif problems:
-            lines.append(f"demands: {rule}")
+            lines.append(f"demands: {text!r:.200}: {rule}")
     if lines:
         raise ValueError("\n".join(lines))
     return found
@@ -245,7 +245,8 @@ def _read(text: str, wrong: Wrong) -> tuple[ListDemand | None, Condition | None]
         if not group:
             wrong(f"{name!r} is none of {', '.join(_GROUPS)}{_nearest(name, _GROUPS, said=False)}")
         condition = _condition(inside, wrong)
-        cutoff = _cutoff(match["cutoff"], "" if name.lower() == "exposure" else f"{name}(...) @50", wrong)
+        needs = f"{name}(...) @50" if group and name.lower() != "exposure" else ""
+        cutoff = _cutoff(match["cutoff"], needs, wrong)
         if value is None or not group or operator not in (">=", "<="):
             return None, condition
         return _of_group(name.lower(), condition, cutoff, operator == "<=", value, wrong), condition
@@ -275,8 +276,7 @@ def _of_statistic(head: str, operator: str, value: float | None, wrong: Wrong) -
             statistic, normalise = RankStatistic.parse(head[1:] if head[:1] == "n" else head), True
         except ValueError:
             word = head.partition("(")[0].partition("@")[0].strip()
-            normalised = [f"n{name}" for name in error.known]
-            wrong(f"there is no {word!r}{_nearest(word, [*_GROUPS, *error.known, *normalised], said=False)}; {_KNOWN}")
+            wrong(f"there is no {word!r}{_nearest(word, [*_GROUPS, *error.known, 'ndcg'], said=False)}; {_KNOWN}")
             return None
     except ValueError as error:
         wrong(str(error).removeprefix("statistic "))

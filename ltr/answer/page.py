@@ -73,7 +73,9 @@ def _about(answer: Answer) -> str:
 
 def _constraints(answer: Answer) -> list[str]:
     """Return that the constraints hold, what they cost, and what came of demands; nothing without any."""
-    demands = [f"{told[0].upper()}{told[1:]}." for told in answer.learned.demands]
+    demands = [
+        f"{told[0].upper() if told.split()[0].isalpha() else told[0]}{told[1:]}." for told in answer.learned.demands
+    ]
     if not (told := answer.learned.constraints):
         return [" ".join(demands)] if demands else []
     said = f"The fitted ranking was checked and satisfies the constraints: {'; '.join(told)}."

@@ -505,6 +505,11 @@ class ExactRanker(Demanding, Ranker):
         self.solution_ = self.problem_ = None
         self.demands_, self._price = None, None
         self.warm_starts_ = []
+        if settled := [one for one in asked if one.demand is None and not one.met]:
+            told = "; ".join(f"{one.text}: the most that can be reached is {one.most:.4g}" for one in settled)
+            raise ValueError(
+                f"demands: no order of the rows that are reranked meets them: {told}. Ask for less, or rerank more rows"
+            )
         if labels_agree(labels, groups) or not lists.varying.any():
             return
         most = None if self.max_nonzeros is None else self.max_nonzeros - taken
@@ -519,11 +524,6 @@ class ExactRanker(Demanding, Ranker):
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
         free = (0,) if based and lists.varying[0] else ()
         required = np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, demands.required)).tolist()
-        if settled := [one for one in asked if one.demand is None and not one.met]:
-            told = "; ".join(f"{one.text}: the most that can be reached is {one.most:.4g}" for one in settled)
-            raise ValueError(
-                f"demands: no order of the rows that are reranked meets them: {told}. Ask for less, or rerank more rows"
-            )
         asked = [one for one in asked if one.demand is not None]
         self.problem_ = self._problem(lists.Z, labels, groups, constraints, free, required, most, asked)
         self.warm_starts_ = [lists.standardised(w) for w in starts]

@@ -315,12 +315,13 @@ class TwoStageRanker(Ranker):
         unmet = [one for one in asked if not one.met(self._merged_of(scores, training))]
         if not unmet:
             return False
-        told = "; ".join(f"{one.text} ({one.value(scores):.4g})" for one in unmet)
-        if not all(one.met(scores) for one in asked):
-            raise ValueError(f"demands: the base order, which is kept, does not meet them: {told}. {self.note_}")
+        if missed := [f"{one.text} (by {one.value(scores):.4g})" for one in asked if not one.met(scores)]:
+            told = f"the base order does not meet {'; '.join(missed)}, and {self.note_}"
+            raise ValueError(f"demands: {told}. Rerank more rows (a larger top_k)")
         exact, choice = self.exact_, self.choice_
         exact.coef_ = None
-        exact.note_ = f"the correction does not meet the demands, and the base order does: it is kept. {told}"
+        told = "; ".join(one.text for one in unmet)
+        exact.note_ = f"the correction does not meet {told}, and the base order does: the base ranking is kept"
         if choice is not None:
             self.choice_ = dataclasses.replace(choice, chosen=BASE, expected=0.0, low=0.0, high=0.0, what=BASE)
         return True

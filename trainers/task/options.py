@@ -196,7 +196,7 @@ def _findings_of_demands(config: Config, *tables: Mapping[str, Column]) -> list[
             read_list_demands(
                 config.exact.demands,
                 columns,
-                on_error=lambda at, rule, value: findings.append(Finding(f"exact.demands[{at}]", rule)),
+                on_error=lambda at, rule, text: findings.append(Finding(f"exact.demands[{at}]", rule, text)),
             )
             continue
         for number, one in enumerate(read_list_demands(config.exact.demands)):
