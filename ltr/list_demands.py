@@ -28,7 +28,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -153,6 +153,23 @@ class ListDemand:
         if self.kind == "statistic":
             return self.statistic.normalized_name if self.normalise else str(self.statistic)
         return f"{self.kind}({self.condition}){cut}"
+
+    def for_share(self, share: float) -> ListDemand:
+        """Return what the demand asks of a list that has so large a share of the rows, as long a part of its top.
+
+        Examples:
+            >>> (demand,) = read_list_demands(["count(age >= 65) @50 >= 10"])
+            >>> str(demand.for_share(0.8))
+            'count(age >= 65) @40 >= 8'
+        """
+        if share == 1 or self.statistic.cutoff is None:
+            return self
+        cutoff = max(1, round(share * self.statistic.cutoff))
+        options = {} if self.statistic.kind.takes_numbers else self.statistic.options
+        counts = self.kind == "count" or self.statistic.name == "hits"
+        value = self.value * cutoff / self.statistic.cutoff if counts and self.kind != "share" else self.value
+        statistic = RankStatistic(self.statistic.name, cutoff=cutoff, **options)
+        return replace(self, statistic=statistic, value=value)
 
 
 def read_list_demands(

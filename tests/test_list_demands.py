@@ -329,7 +329,7 @@ def first_women(ranker, X, sex, k, qid=None):
 @pytest.mark.parametrize("queries", [False, True])
 def test_the_merged_list_meets_a_demand_that_the_base_does_not(queries):
     X, y, sex, qid = people(queries=queries)
-    k, top_k, text = (5, 20, "share(sex = F) @5 >= 0.5") if queries else (20, 80, "share(sex = F) @20 >= 0.4")
+    k, top_k, text = (5, 20, "share(sex = F) @5 >= 0.5") if queries else (20, 80, "share(sex = F) @20 >= 0.3")
     base = LogisticRegressionRanker().fit(X, y)
     least = float(text.split()[-1])
     assert first_women(base, X, sex, k, qid).mean() < least

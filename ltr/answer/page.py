@@ -76,6 +76,10 @@ def _constraints(answer: Answer) -> list[str]:
     demands = [
         f"{told[0].upper() if told.split()[0].isalpha() else told[0]}{told[1:]}." for told in answer.learned.demands
     ]
+    if demands and (free := answer.unconstrained) is not None and not answer.learned.constraints:
+        demands.append(
+            f"Under the demands expect {_hits(answer.expected.value)}; without them {number(free.value)}{_range(free)}."
+        )
     if not (told := answer.learned.constraints):
         return [" ".join(demands)] if demands else []
     said = f"The fitted ranking was checked and satisfies the constraints: {'; '.join(told)}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from ltr.statistics import GainName
 
 __all__ = ["DemandOutcome", "DemandPrice", "ReachedDemand"]
 
+_RESAMPLES = 400
 _SECONDS = 10.0  # for the most that can be reached of a demand that is not met
 
 
@@ -184,10 +185,64 @@ class GivenDemands:
         )
         return GivenDemands(demands, tuple(None if one is None else one[rows] for one in self.groups), self.gain)
 
+    def for_share(self, share: float) -> GivenDemands:
+        """Return what the demands ask of a list of so large a share of the rows."""
+        demands = tuple(one.for_share(share) if isinstance(one, ListDemand) else one for one in self.demands)
+        return GivenDemands(demands, self.groups, self.gain)
+
     def of(self, labels: FloatArray, lists: IntArray | None) -> list[Asked]:
         """Return the demands of these rows with their labels, (n,), and the list of each."""
         pairs = zip(self.demands, self.groups, strict=True)
         return [Asked.of(one, labels, lists, group, self.gain) for one, group in pairs]
+
+
+def on_new_lists(
+    given: GivenDemands, labels: FloatArray, lists: IntArray | None, scores: FloatArray, seed: int
+) -> list[dict[str, float | None]]:
+    """Return what scores of rows that they have not learned from reach of each demand, with its 90 % interval.
+
+    The interval is that of lists whose rows, or whole queries, are drawn from these at random.
+
+    Args:
+        given: the demands on the rows.
+        labels: labels of the rows, (n,).
+        lists: number of the list of each row; None for one list.
+        scores: scores of the rows, (n,).
+        seed: seed of the draws.
+
+    Returns:
+        For each demand ``{"value", "low", "high"}``; None where the rows have no value.
+    """
+    if not given.demands:
+        return []
+
+    def values(rows: IntArray, own: IntArray | None) -> list[float]:
+        try:
+            asked = given.take(rows).of(labels[rows], own)
+        except ValueError:  # no label above 0
+            return [math.nan] * len(given.demands)
+        return [one.value(scores[rows]) for one in asked]
+
+    found = values(np.arange(len(labels)), lists)
+    drawn = np.array([values(*rows) for rows in _drawn(len(labels), lists, np.random.default_rng(seed))])
+    drawn = drawn[~np.isnan(drawn).any(axis=1)]
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0) if len(drawn) else np.full((2, len(found)), math.nan)
+    numbers = zip(found, low.tolist(), high.tolist(), strict=True)
+    keys = ("value", "low", "high")
+    return [{key: None if math.isnan(v) else v for key, v in zip(keys, one, strict=True)} for one in numbers]
+
+
+def _drawn(n: int, lists: IntArray | None, rng: np.random.Generator) -> Iterator[tuple[IntArray, IntArray | None]]:
+    """Yield rows drawn at random, whole lists where there are several, and the list of each."""
+    members = []
+    if lists is not None:
+        members = np.split(np.argsort(lists, kind="stable"), np.cumsum(np.bincount(lists))[:-1])
+    for _ in range(_RESAMPLES):
+        if lists is None:
+            yield rng.integers(0, n, n), None
+            continue
+        chosen = [members[at] for at in rng.integers(0, len(members), len(members))]
+        yield np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
 
 
 def outcome_of(

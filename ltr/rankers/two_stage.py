@@ -49,7 +49,7 @@ from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing, 
 from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Rows, Shared, compare, folds_of, places
 from ltr.rankers.constrained import Demanding, check_possible
 from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
-from ltr.rankers.demanded import DemandOutcome, outcome_of
+from ltr.rankers.demanded import DemandOutcome, GivenDemands, outcome_of
 from ltr.rankers.estimators import (
     EstimatorRanker,
     fit_estimator,
@@ -915,6 +915,43 @@ class TwoStageRanker(Ranker):
             moved = PartScores.of(placed, top if top.any() else seen)
             exact[held] = moved.on_the_scale_of(exact_own)[held]
         return self._lifted(base, self._cuts(base, lists), exact, lists)
+
+    def _cross_fitted(self, training: Rows, given: GivenDemands, seed: int) -> FloatArray:
+        """Return merged scores of the rows of the fit by exact stages that have not learned from them, (n,).
+
+        Each part of the rows gets the weights that the other parts lead to under the same demands, on the scale of this
+        ranker's; the base's order, where no weights are known to meet them there.
+
+        Args:
+            training: the rows, with the base's scores of them out of fold as `known`.
+            given: the demands on them.
+            seed: seed of the parts.
+        """
+        scores = np.asarray(training.known)
+        known, lists, every = ~np.isnan(scores), training.lists, np.ones(len(scores), dtype=np.bool_)
+        cuts = self._cuts(scores, lists)
+        own = self.exact_._scores_at(training.features, scores, known & (scores >= cuts))[known & (scores >= cuts)]
+        exact = PartScores.of(scores, known).on_the_scale_of(own)
+        used = used_columns(self.base_, training.features.shape[1], self._names)
+        for fold in folds_of(*training.units, seed * 1_000, 1):
+            seen = fold.train[known[fold.train]]
+            share, learnt = len(seen) / int(known.sum()) if lists is None else 1.0, training.take(seen)
+            part = copy.copy(self)
+            part.top_k = None if self.top_k is None else max(2, round(self.top_k * share))
+            stage = self._exact_stage()
+            try:
+                asked = given.take(seen).for_share(share).of(learnt.labels, learnt.lists)
+                part._fit_stage(
+                    stage, scores[seen], learnt, [], None, None, None, used=used, search="quick", asked=asked
+                )
+            except ValueError:
+                continue
+            if stage.coef_ is not None:
+                found = stage._scores_at(training.features, scores, every)
+                top = np.zeros(len(scores), dtype=np.bool_)
+                top[seen] = scores[seen] >= part._cuts(scores[seen], learnt.lists)
+                exact[fold.held] = PartScores.of(found, top).on_the_scale_of(own)[fold.held]
+        return self._lifted(scores, cuts, exact, lists)
 
     def _like_this(self, share: float) -> TwoStageRanker:
         """Return a ranker, not yet fitted, of a share of the rows that corrects the base as this one was chosen to."""

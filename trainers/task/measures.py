@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from ltr.losses import logistic_loss, parse_loss
 from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers import EstimatorRanker, Ranker, SurrogateRanker
-from ltr.rankers.demanded import GivenDemands
+from ltr.rankers.demanded import GivenDemands, on_new_lists
 from ltr.rankers.exact import cut
 from ltr.rankers.inputs import weights_for_losses
 from ltr.ranks import GAIN, GainName, gains_of
@@ -107,29 +107,9 @@ class Task:
         return all(one.met(scores) for one in self.demands[0].of(train.y.astype(np.float64), train.qid))
 
     def demands_on_new_lists(self, scores: FloatArray) -> list[Json]:
-        """Return what scores of the test set reach of each demand, ``{"value", "low", "high"}``.
-
-        The 90 % interval is that of lists whose rows, or whole queries, are drawn from the test set at random. Values
-        are None where the test set has none.
-        """
-        test, given = self.split.test, self.demands[1]
-        if not given.demands:
-            return []
-
-        def values(rows: IntArray, lists: IntArray | None) -> list[float]:
-            try:
-                asked = given.take(rows).of(test.y[rows].astype(np.float64), lists)
-            except ValueError:  # no label above 0
-                return [math.nan] * len(given.demands)
-            return [one.value(scores[rows]) for one in asked]
-
-        own = values(np.arange(len(test.y)), test.qid)
-        drawn = np.array([values(*one) for one in _drawn(test, np.random.default_rng(self.config.seed))])
-        drawn = drawn[~np.isnan(drawn).any(axis=1)]
-        low, high = np.quantile(drawn, [0.05, 0.95], axis=0) if len(drawn) else np.full((2, len(own)), math.nan)
-        numbers = zip(own, low.tolist(), high.tolist(), strict=True)
-        keys = ("value", "low", "high")
-        return [{key: None if math.isnan(v) else v for key, v in zip(keys, one, strict=True)} for one in numbers]
+        """Return what scores of the test set reach of each demand, see `on_new_lists`."""
+        test = self.split.test
+        return on_new_lists(self.demands[1], test.y.astype(np.float64), test.qid, scores, self.config.seed)
 
     def by_period(self, scores: FloatArray, ties: Ties = "resolved") -> list[Json] | None:
         """Return what a method's scores reach in each period of the test set, each ranked as a separate list.
@@ -206,21 +186,6 @@ class Task:
         """What is reranked of a list, such as "top 50"."""
         top_k = self.config.exact.top_k
         return "full list" if top_k == "full" or too_long(self.config, self.split) else f"top {top_k}"
-
-
-def _drawn(part: Part, rng: np.random.Generator) -> Iterator[tuple[IntArray, IntArray | None]]:
-    """Yield rows drawn at random, by whole queries where there are any, and the list of each."""
-    members = (
-        None
-        if part.qid is None
-        else np.split(np.argsort(part.qid, kind="stable"), np.cumsum(np.bincount(part.qid))[:-1])
-    )
-    for _ in range(_RESAMPLES):
-        if members is None:
-            yield rng.integers(0, len(part.y), len(part.y)), None
-            continue
-        chosen = [members[at] for at in rng.integers(0, len(members), len(members))]
-        yield np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
 
 
 def names_of(config: Config, *, by_query: bool) -> tuple[str, ...]:
@@ -318,7 +283,6 @@ def note_on_last_period(periods: Sequence[Json]) -> str:
 
 
 _FAR_WORSE = 0.01
-_RESAMPLES = 400
 
 
 def share_name(statistic: str, gain: GainName) -> str:
