@@ -377,6 +377,7 @@ def _under_demands(
 
     from ltr.rankers.choice import Rows as LabelledRows
     from ltr.rankers.demanded import GivenDemands, on_new_lists, outcome_of
+    from ltr.rankers.two_stage import least_top
     from trainers.methods import two_stage_ranker, units_of, weights_of
     from trainers.run.results import demand_lines
 
@@ -393,6 +394,9 @@ def _under_demands(
     ranker: Ranker = auto
     outcome = outcome_of(on_list, scores[known], free=True)
     if not all(one.met(scores[known]) for one in on_list):
+        needed = least_top(on_list, scores[known], lists)
+        if needed is not None and config.exact.top_k != "full":
+            config = _updated(config, "exact", top_k=max(int(config.exact.top_k), 2 * needed))
         ranker = two_stage_ranker(config, auto, columns=names)
         frame = pd.DataFrame(part.X, columns=list(names), copy=False)
         try:
@@ -547,6 +551,19 @@ def _about_columns(X: Features, y: IntArray, names: Sequence[str]) -> list[str]:
     ]
 
 
+def _about_demands(config: Config, raw: RawRows, scores: FloatArray) -> Iterator[str]:
+    """Yield a warning for each demand on a group that a list does not meet."""
+    from ltr.rankers.demanded import GivenDemands
+
+    asked = [one for one in read_list_demands(config.exact.demands) if one.condition is not None]
+    asked = [one for one in asked if one.condition is not None and one.condition.column in raw.columns]
+    lists = None if raw.queries is None else np.unique(raw.queries, return_inverse=True)[1]
+    given = GivenDemands.of_columns(asked, raw.columns, config.statistics.gain)
+    for one in given.of(np.zeros(len(scores)), lists):
+        if not one.met(scores):
+            yield f"{one.what} is {one.value(scores):.3g} on this list: {one.text} is met on the labelled rows alone."
+
+
 def _about_repeats(table: Table) -> list[str]:
     if _FEW * (repeats := repeated_rows(table)) < len(table.y) or not repeats:
         return []
@@ -599,6 +616,7 @@ def ranking_of(
     rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
+    answer = replace(answer, warnings=(*answer.warnings, *_about_demands(config, raw, scores)))
     return Ranking(answer, ranker, evidence, config, (rows, scores, raw), free)
 
 

@@ -296,6 +296,13 @@ def solve_under(
     return found, DemandPrice(statistic, found.value, found.bound, best, max(best, free.bound))
 
 
+def refuse_settled(asked: Sequence[OnTop], remedy: str = "Ask for less, or rerank more rows") -> None:
+    """Raise ValueError where no order of the tops meets a demand."""
+    if settled := [one for one in asked if one.demand is None and not one.met]:
+        told = "; ".join(f"{one.text}: the most that can be reached is {one.most:.4g}" for one in settled)
+        raise ValueError(f"demands: no order of the rows that are reranked meets them: {told}. {remedy}")
+
+
 def not_met(
     problem: RerankProblem, method: str | Solver, limits: Limits, asked: Sequence[OnTop], solution: Solution
 ) -> ValueError:

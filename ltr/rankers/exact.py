@@ -52,6 +52,7 @@ from ltr.rankers.demanded import (
     GivenDemands,
     not_met,
     outcome_of,
+    refuse_settled,
     solve_under,
 )
 from ltr.rankers.inputs import linear_scores
@@ -505,11 +506,7 @@ class ExactRanker(Demanding, Ranker):
         self.solution_ = self.problem_ = None
         self.demands_, self._price = None, None
         self.warm_starts_ = []
-        if settled := [one for one in asked if one.demand is None and not one.met]:
-            told = "; ".join(f"{one.text}: the most that can be reached is {one.most:.4g}" for one in settled)
-            raise ValueError(
-                f"demands: no order of the rows that are reranked meets them: {told}. Ask for less, or rerank more rows"
-            )
+        refuse_settled(asked)
         if labels_agree(labels, groups) or not lists.varying.any():
             return
         most = None if self.max_nonzeros is None else self.max_nonzeros - taken

@@ -18,6 +18,7 @@ Source: Rudin & Wang (2018), section 2.1.
 
 from __future__ import annotations
 
+import bisect
 import copy
 import dataclasses
 import functools
@@ -49,7 +50,7 @@ from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing, 
 from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Rows, Shared, compare, folds_of, places
 from ltr.rankers.constrained import Demanding, check_possible
 from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
-from ltr.rankers.demanded import DemandOutcome, GivenDemands, outcome_of
+from ltr.rankers.demanded import DemandOutcome, GivenDemands, outcome_of, refuse_settled
 from ltr.rankers.estimators import (
     EstimatorRanker,
     fit_estimator,
@@ -462,6 +463,12 @@ class TwoStageRanker(Ranker):
         if self.choose or self.base_score:
             columns = np.column_stack([scores[top], columns])
         top_labels, top_lists = labels[top], None if lists is None else lists[top]
+        on_top = [one.of_top(scores, top) for one in asked]
+        needed = least_top(asked, scores, lists) if any(one.demand is None and not one.met for one in on_top) else None
+        if needed is not None:
+            each = "" if lists is None else " of each query"
+            refuse_settled(on_top, f"Rerank more rows (top_k): the first {needed}{each}, or better twice as many")
+        refuse_settled(on_top)
         tops = TopLists.of(columns, top_lists, round_units=exact.integer is not None)
         taken = 0
         if used is not None and (demands := self._demands()) is not None and demands.max_nonzeros is not None:
@@ -479,7 +486,7 @@ class TwoStageRanker(Ranker):
             reach=self.reach,
             search=search,
             taken=taken,
-            asked=[one.of_top(scores, top) for one in asked],
+            asked=on_top,
         )
         if exact.coef_ is None:
             nothing = "max_nonzeros leaves the exact stage no column"
@@ -941,9 +948,8 @@ class TwoStageRanker(Ranker):
             stage = self._exact_stage()
             try:
                 asked = given.take(seen).for_share(share).of(learnt.labels, learnt.lists)
-                part._fit_stage(
-                    stage, scores[seen], learnt, [], None, None, None, used=used, search="quick", asked=asked
-                )
+                options: dict[str, Any] = {"used": used, "search": "quick", "asked": asked}
+                part._fit_stage(stage, scores[seen], learnt, [], None, None, None, **options)
             except ValueError:
                 continue
             if stage.coef_ is not None:
@@ -1048,6 +1054,20 @@ class TwoStageRanker(Ranker):
         self.demands_ = None
         choice = fitted["choice"]
         self.choice_ = None if choice is None else Choice.from_dict(choice)
+
+
+def least_top(asked: Sequence[Asked], scores: FloatArray, lists: IntArray | None) -> int | None:
+    """Return the least K for which some order of the first K rows meets each of the demands; None where none does."""
+
+    def enough(top_k: int) -> bool:
+        top = scores >= cut(scores, lists, top_k)
+        found = [one.of_top(scores, top) for one in asked]
+        return all(one.demand is not None or one.met for one in found)
+
+    longest = len(scores) if lists is None else int(np.bincount(lists).max())
+    sizes = range(2, longest + 1)
+    found = bisect.bisect_left(sizes, True, key=enough)
+    return sizes[found] if found < len(sizes) else None
 
 
 def _common(rows: Sequence[IntArray]) -> IntArray:

@@ -456,7 +456,7 @@ def demand_lines(demands: Json | None) -> Iterator[str]:
         yield line
     if outcome.cost:
         yield outcome.cost
-    yield "a demand is met on the training list, and new lists vary: 90 % of lists like the test set are in [low, high]"
+    yield "a demand is met on the training list, and new lists vary: [low, high] holds 90 % of lists of such rows"
 
 
 def _change(before: float, after: float) -> str:
