@@ -13,6 +13,7 @@ from ltr.exact import Demand, Limits, RerankProblem
 from ltr.list_demands import Asked, read_list_demands
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, TwoStageRanker
 from ltr.rankers.demanded import DemandOutcome, DemandPrice, GivenDemands
+from ltr.rankers.two_stage import least_top
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
@@ -488,3 +489,76 @@ def test_mistakes_in_a_run_are_told_before_it(tmp_path, capsys):
     path = written(tmp_path, 'demands = ["share(sex = F) @20 >= 0.95"]')
     assert main(["run", str(path), "-q"]) != 0
     assert "the most that can be reached is 0." in capsys.readouterr().err
+
+
+# --- ltr rank ------------------------------------------------------------------------------------------------------
+
+
+def test_the_least_top_that_can_meet_a_demand():
+    for seed, queries in ((0, False), (1, True), (2, False), (3, True)):
+        rng, group, y, lists = rows_of(seed, queries=queries)
+        asked, base, every = asked_of("share(g = true) @5 >= 0.6", group, y, lists), rng.normal(size=len(y)), []
+        for k in range(2, 25):  # of fewer than 5 rows, all stay among the first 5
+            tops = [rows[np.argsort(-base[rows])[: max(k, 5)]] for rows in members(lists, len(y))]
+            places = sum(min(5, len(rows)) for rows in members(lists, len(y)))
+            every.append(sum(min(group[top].sum(), 5) for top in tops) / places >= 0.6)
+        assert least_top([asked], base, lists) == (2 + every.index(True) if any(every) else None)
+    few = asked_of("count(g = true) @9 >= 9", np.arange(30) < 5, np.arange(30) % 2.0, None)
+    assert least_top([few], np.arange(30.0), None) is None
+
+
+@pytest.fixture
+def tables():
+    X, y, sex, _ = people(500, seed=3)
+    frame = X.assign(sex=sex["sex"], ill=np.where(y > 0, "yes", "no"))
+    return frame[:300], frame[300:].reset_index(drop=True)
+
+
+def test_ltr_rank_under_a_demand(tables, tmp_path, capsys):
+    old, new = tables
+    given = {"label": "ill", "visits": 20, "drop": ["sex"], "methods": ["logistic"]}
+    free = ltr.rank(old, new=new, **given)
+    assert free.answer.learned.demands == ()
+    text = "share(sex = F) @20 >= 0.4"
+    ranking = ltr.rank(old, new=new, demands=[text], folder=tmp_path / "page", **given)
+    assert isinstance(ranking.ranker, TwoStageRanker)
+    assert ranking.ranker.demands_.met
+    told, cost, _ = ranking.answer.learned.demands
+    assert re.match(
+        re.escape(f"demand {text}: met, by 0.4") + r"\d* on the training list; on new lists 0\.\d+ \[", told
+    )
+    assert cost.startswith(f"{text} costs ")
+    page = " ".join(repr(ranking).split())
+    assert f"Demand {text}: met, by" in page
+    assert f"Under the demands expect {round(ranking.answer.expected.value)} hits; without them" in page
+    share = (new["sex"].to_numpy()[ranking.ranked.index[:20]] == "F").mean()
+    warned = [one for one in ranking.answer.warnings if "share(sex" in one]
+    assert warned == (
+        []
+        if share >= 0.4
+        else [f"share(sex = F) @20 is {share:.3g} on this list: {text} is met on the labelled rows alone."]
+    )
+    assert load_config(tmp_path / "page/config.toml").exact.demands == (text,)
+    assert (
+        main(["rank", str(tmp_path / "page"), "--new", _csv(new, tmp_path), "-o", str(tmp_path / "again"), "-q"]) == 0
+    )
+    again = pd.read_csv(tmp_path / "again/list.csv")
+    assert again["row"].tolist() == [at + 1 for at in ranking.ranked.index]
+    met = ltr.rank(old, new=new, demands=["share(sex = F) @20 >= 0.01"], **given)
+    assert met.ranked.equals(free.ranked)
+    assert met.answer.learned.demands[1].endswith("costs nothing: the ranker that is chosen without it is this one")
+    capsys.readouterr()
+    table = _csv(old, tmp_path)
+    wrong = ["--demands", "share(sex = W) @20 >= 0.4", "count(sxe = F) @20 >= 4"]
+    assert main(["rank", table, "--label", "ill", "--visits", "20", "--drop", "sex", *wrong]) != 0
+    told = capsys.readouterr().err
+    assert "exact.demands[0]: column 'sex' has no value 'W'" in told
+    assert "exact.demands[1]: there is no column 'sxe'; nearest is 'sex'" in told
+    impossible = ["--demands", "share(sex = F) @20 >= 1", "share(sex = M) @20 >= 0.2", "--methods", "logistic", "-q"]
+    assert main(["rank", table, "--label", "ill", "--visits", "20", "--drop", "sex", *impossible]) != 0
+    assert "demands: no weights" in capsys.readouterr().err
+
+
+def _csv(frame, folder):
+    frame.to_csv(folder / "table.csv", index=False)
+    return str(folder / "table.csv")
