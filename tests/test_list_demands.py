@@ -17,6 +17,8 @@ from ltr.rankers.two_stage import least_top
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
+from trainers.task.data import Labels
+from trainers.task.options import follow_labels
 
 COLUMNS = {
     "sex": Column("sex", ["F", "M", "F", None, "M", "M"]),
@@ -346,6 +348,10 @@ def test_the_merged_list_meets_a_demand_that_the_base_does_not(queries):
     choosing = TwoStageRanker("logistic", exact, top_k).fit(X, y, qid, beside=sex)
     assert choosing.choice_ is None
     assert choosing.demands_.met
+    # chances come from rankers of other rows, to which the demands say nothing
+    for fitted in (ranker, choosing):
+        chances = fitted.calibrate(X, y, qid).predict_proba(X)[:, 1]
+        assert ((chances > 0) & (chances < 1)).all()
     loaded = type(ranker).from_state(ranker.to_state())
     assert np.array_equal(scores_of(loaded, X, qid), scores_of(ranker, X, qid))
 
@@ -372,6 +378,7 @@ def test_demands_as_objects_and_of_columns_of_a_frame():
     values = [ranker.demands_.price.value for ranker in (by_object, by_text, by_column)]
     assert values == pytest.approx([values[0]] * 3)
     assert women[np.argsort(-by_object.predict(X))[:10]].sum() >= 5
+    assert by_text.calibrate(X, y).predict_proba(X).shape == (120, 2)
     # rows of weight 0 are no rows
     weights = np.where(np.arange(120) < 100, 1.0, 0.0)
     kept = ExactRanker("dcg", demands=["count(sex = F) @10 >= 5"]).fit(X, y, sample_weight=weights, beside=sex)
@@ -431,6 +438,21 @@ def written(folder, *keys, queries=False):
 
 
 DEMAND = "share(sex = F) @20 >= 0.4"
+
+
+@pytest.mark.parametrize(
+    ("demands", "top_k", "by_query"),
+    [
+        ([DEMAND], 50, False),
+        (["share(sex = F) @50 >= 0.4", "recall@80 >= 0.1"], 160, False),
+        (["exposure(sex = F) >= 0.4", "ndcg@60 >= 0.4"], 50, False),
+        (["share(sex = F) @10 >= 0.4"], 20, True),
+        ([], 10, True),
+    ],
+)
+def test_the_list_to_rerank_is_longer_than_what_demands_count(demands, top_k, by_query):
+    config = parse_config({"name": "x", "data": {"name": "pima"}, "exact": {"demands": demands}})
+    assert follow_labels(config, Labels(by_query, False)).exact.top_k == top_k
 
 
 def test_a_config_comes_back_from_its_text(tmp_path):

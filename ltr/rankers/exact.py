@@ -248,6 +248,9 @@ class ExactRanker(Demanding, Ranker):
         self.demands_ = outcome_of(asked, self._scores(features), self._price)
         return self
 
+    def _for_other_rows(self) -> ExactRanker:
+        return super()._for_other_rows().set_params(demands=())
+
     def _given_demands(self, X: Any, beside: Any, sample_weight: ArrayLike | None) -> GivenDemands:  # noqa: ANN401
         """Return the demands with the columns that they name, once their words are checked."""
         texts = [one for one in self.demands if not isinstance(one, Demand)]
