@@ -195,3 +195,33 @@ def trace_figure(title: str, points: Sequence[tuple[float, float, float]]) -> Fi
     axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(textwrap.fill(title, 60), fontsize=TITLE)
     return figure
+
+
+def intervals_figure(
+    title: str, low: NDArray[np.int64], high: NDArray[np.int64], certain: NDArray[np.bool_], first: int | None = None
+) -> Figure:
+    """Draw an interval of places for each row, those with the best places on top.
+
+    Args:
+        title: the title.
+        low: the best place of each row, (n,).
+        high: the worst place, (n,).
+        certain: whether both ends are known exactly, (n,); the others are drawn in a fainter colour.
+        first: place after which a line is drawn; None for none.
+    """
+    with fonts():
+        figure = canvas(min(2.0 + 0.12 * len(low), 12.0))
+        axes = figure.subplots()
+        order = np.lexsort((low + high, low, high))
+        for kind, shown in (("proven", certain[order]), ("at most this wide", ~certain[order])):
+            at = np.flatnonzero(shown)
+            if len(at):
+                rows, colour = order[at], RERANKED if kind == "proven" else FAINT
+                axes.barh(at, high[rows] - low[rows] + 1, left=low[rows] - 0.5, height=0.7, color=colour, label=kind)
+        if first is not None:
+            axes.axvline(first + 0.5, color=INK, linewidth=1, linestyle="--", label=f"first {first}")
+        axes.set(xlabel="place in the list", ylabel="rows", yticks=[], ylim=(len(low) - 0.5, -0.5))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_title(shortened(title, 80), fontsize=TITLE, loc="left")
+        axes.legend(fontsize=SMALL, loc="upper right", frameon=False)
+    return figure

@@ -742,9 +742,12 @@ class RerankProblem(Problem):
 
     @cached_property
     def step(self) -> float:
-        """The contribution of a hit, where hits of equal gains are counted and weights have no price; otherwise 0."""
-        found = self.gains[self.gains > 0]
-        whole = self.C == 0 and self.statistic.kind.counts_hits and bool((found == found[0]).all())
+        """The unit in which values are counted: where weights have no price, gains are equal, and rank weights whole.
+
+        So it is for hits, sums of ranks and the AUC, whose unit is one pair; otherwise the step is 0.
+        """
+        found, weights = self.gains[self.gains > 0], self._rows.weight
+        whole = self.C == 0 and bool((found == found[0]).all() and (weights == np.rint(weights)).all())
         return self._affine[0] * float(found[0]) if whole else 0.0
 
     @property

@@ -134,11 +134,14 @@ def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Endin
 def search_without_demands(state: SolveState, seconds: float, restarts: int) -> bool:
     """Offer the state the best weights that need not meet its demands; return whether they exceed its value.
 
+    It is taken to be so for a problem that has no such relaxation.
+
     Raises:
         Stopped: time is up, or the caller asked the solve to end.
     """
     free = state.problem.relaxed
-    assert free is not None
+    if free is None:
+        return True
     limits = dataclasses.replace(state.limits, time_limit=max(min(seconds, state.remaining), 1e-6))
     own = SolveState(free, limits, should_stop=state.stop_requested)
     for w in (*state.starts, *([state.weights] if math.isfinite(state.value) else [])):

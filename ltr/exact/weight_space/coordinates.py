@@ -59,7 +59,7 @@ def adapted(
         present: the present T, (d, d).
         tick: called now and then; what it raises ends the work.
     """
-    levels = problem.levels(tick)
+    levels, _ = problem.all_levels(tick)
     if len(levels.above) == 0:
         return None
     take = slice(None, None, -(-len(levels.above) // _PAIRS))

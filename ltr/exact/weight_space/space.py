@@ -390,7 +390,7 @@ def _columns(
     with np.errstate(under="ignore"):
         scaled, margins = np.ldexp(differences, -exponents[:, None]), np.ldexp(margin, -exponents) * steps
         columns = np.column_stack([scaled @ system, -margins]).T
-        return columns, (np.abs(scaled) @ np.abs(system)).sum(axis=1) + margins
+        return columns, (np.abs(scaled) @ np.abs(system)).sum(axis=1) + np.abs(margins)
 
 
 def _integers(tables: FloatArray, shift: float, problem: Problem) -> tuple[IntArray, int, int]:
@@ -466,7 +466,8 @@ def conflicting_pairs(
 ) -> ConflictingPairs:
     """Return the candidates among pairs with the given columns.
 
-    The two pairs of a candidate are of one objective, since what they lose is added up.
+    Where there are several objectives, those of each are followed by pairs of two of them that compare the same
+    observations in opposite ways.
 
     Args:
         columns: column of each pair, the margin's coordinate last, (d + 1, pairs).
@@ -488,11 +489,15 @@ def conflicting_pairs(
             conflicting_pairs(columns[:, a:b], slack[a:b], reach, above[a:b], below[a:b])
             for a, b in itertools.pairwise(begins.tolist())
         ]
+        one, other = _both_ways(above, below, begins)
+        norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
+        f = columns[:, one] / norm[one] + columns[:, other] / norm[other]
+        apart = np.full(len(one), _CONFLICT_EVERYWHERE)
         offsets = [(own.columns, own.one + a, own.other + a, own.apart) for own, a in zip(found, begins, strict=False)]
-        columns_of, one, other, apart = (np.concatenate(part, axis=-1) for part in zip(*offsets, strict=True))
-        return ConflictingPairs(
-            np.ascontiguousarray(columns_of), one.astype(np.int32), other.astype(np.int32), np.ascontiguousarray(apart)
-        )
+        parts = zip(*offsets, (f, one, other, apart), strict=True)
+        joined = (np.concatenate(part, axis=-1) for part in parts)
+        types = (np.float32, np.int32, np.int32, np.float32)
+        return ConflictingPairs(*(np.ascontiguousarray(p, dtype=t) for p, t in zip(joined, types, strict=True)))
     if pairs < 2 or pairs > _MANY or (d > _WIDE and pairs > _FEW):
         return ConflictingPairs.empty(d + 1, 0)
     # a pair with a larger margin than that is lost anyway
@@ -510,6 +515,23 @@ def conflicting_pairs(
         # away from 0 by more than the rounding to single precision
         np.where(both_ways, _CONFLICT_EVERYWHERE, -1.001 * error).astype(np.float32),
     )
+
+
+def _both_ways(above: NDArray[np.int32], below: NDArray[np.int32], begins: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the positions of pairs of two objectives with the same observations in opposite order.
+
+    Of three objectives and more, each pair is matched with one in every other objective.
+    """
+    width, found = int(max(above.max(initial=0), below.max(initial=0))) + 1, []
+    keys, mirrored = above.astype(np.int64) * width + below, below.astype(np.int64) * width + above
+    parts = list(itertools.pairwise(begins.tolist()))
+    for (a, b), (c, e) in itertools.combinations(parts, 2):
+        order = np.argsort(keys[c:e], kind="stable")
+        at = np.minimum(np.searchsorted(keys[c:e][order], mirrored[a:b]), max(e - c - 1, 0))
+        same = keys[c:e][order][at] == mirrored[a:b] if e > c else np.zeros(b - a, dtype=bool)
+        found.append((np.flatnonzero(same) + a, order[at[same]] + c if e > c else np.zeros(0, np.int64)))
+    one, other = (np.concatenate(part).astype(np.int64) for part in zip(*found, strict=True))
+    return one, other
 
 
 def _opposites(directions: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -8,6 +8,7 @@
 namespace ltr::weight_space {
 namespace {
 
+constexpr int kThirds = 8;    // of an interval of shares, when two bounds are combined
 constexpr int kSteps = 5;     // of the descent of the hinge bound
 constexpr int kDescent = 20;  // steps of the descent to a candidate
 constexpr double kRelaxation = 0.7;
@@ -95,6 +96,10 @@ std::size_t find_conflicts(Workspace& work, const Box& box) {
   return found;
 }
 
+std::size_t objective_of(const Space& space, const Pairs& pairs, std::int32_t pair) {
+  return space.tables.of_member[static_cast<std::size_t>(pairs.member[pair])].objective;
+}
+
 // Pack the pair losses in `scale` into the listed conflicts; write the loss of each objective to `packed` and leave the
 // rest in `scale`.
 void pack(const Space& space, Workspace& work, const Box& box, std::size_t found) {
@@ -104,6 +109,7 @@ void pack(const Space& space, Workspace& work, const Box& box, std::size_t found
   work.packed.fill(0.0);
   for (std::size_t k = 0; k < found; ++k) {
     const std::int32_t c = work.listed[k], q = list.conflicts.one[c], p = list.conflicts.other[c];
+    if (objective_of(space, list.pairs, q) != objective_of(space, list.pairs, p)) continue;
     const double y = std::max(std::min(left[q], left[p]), 0.0);
     left[q] -= y;
     left[p] -= y;
@@ -314,6 +320,39 @@ LTR_MULTIVERSION bool step(const double* __restrict low, const double* __restric
   return true;
 }
 
+struct Dual {
+  double phi, slopes;
+};
+
+// Replace the best g by its combination with another one that has the largest phi. Phi is a concave function of the
+// share, of which thirds of an interval are compared.
+void combine(const Space& space, Workspace& work, const Box& box, Dual other, double& phi, double& slopes) {
+  const double *g = work.g.data(), *best = work.best.data();
+  double* mixed = work.mean.data();
+  const std::size_t columns = space.columns();
+  const auto at = [&](double share) {
+    for (std::size_t j = 0; j < columns; ++j) mixed[j] = best[j] + share * (g[j] - best[j]);
+    return dual(box.low, box.high, mixed, work.padded()) - (slopes + share * (other.slopes - slopes)) * space.error;
+  };
+  double low = 0.0, high = 1.0, share = other.phi > phi ? 1.0 : 0.0, largest = std::max(phi, other.phi);
+  for (int halving = 0; halving < kThirds; ++halving) {
+    const double one = low + (high - low) / 3.0, two = high - (high - low) / 3.0, of_one = at(one), of_two = at(two);
+    if (of_one > largest) {
+      largest = of_one;
+      share = one;
+    }
+    if (of_two > largest) {
+      largest = of_two;
+      share = two;
+    }
+    (of_one < of_two ? low : high) = of_one < of_two ? one : two;
+  }
+  if (share == 0.0) return;
+  phi = at(share);
+  slopes += share * (other.slopes - slopes);
+  std::copy_n(mixed, columns, work.best.data());
+}
+
 void start_at_point(const Box& box, double* x, std::size_t columns) {
   for (std::size_t j = 0; j < columns; ++j) x[j] = std::min(std::max(box.point[j], box.low[j]), box.high[j]);
 }
@@ -379,6 +418,29 @@ void compute_hinge_slopes(const Space& space, Workspace& work, const Box& box) {
   }
 }
 
+bool lose_opposites(const Space& space, Workspace& work, Box& box) {
+  const PairList& list = work.list_of(box);
+  const std::size_t found = find_conflicts(work, box);
+  const Tables& tables = space.tables;
+  bool lost = false;
+  for (std::size_t k = 0; k < found; ++k) {
+    std::int32_t q = list.conflicts.one[work.listed[k]], p = list.conflicts.other[work.listed[k]];
+    if (objective_of(space, list.pairs, q) == objective_of(space, list.pairs, p)) continue;
+    if (box.open[q] == 0 || box.open[p] == 0) continue;
+    if (work.forced[static_cast<std::size_t>(list.pairs.member[q])] == 0) std::swap(q, p);
+    if (work.forced[static_cast<std::size_t>(list.pairs.member[q])] == 0) continue;
+    const auto member = static_cast<std::size_t>(list.pairs.member[p]);
+    const std::int64_t change = raise_count(tables, box.counts, box.fewer, member, 1);
+    const std::size_t objective = tables.of_member[member].objective;
+    (objective == 0 ? box.bound : box.room[objective - 1]) += change;
+    box.open[p] = 0;
+    --box.losable[member];
+    --box.alive;
+    lost = true;
+  }
+  return lost;
+}
+
 bool subtract_conflicts(const Space& space, Workspace& work, const Box& box) {
   const std::size_t found = find_conflicts(work, box);
   for (std::size_t o = 0; o < work.needed.size(); ++o) {
@@ -425,10 +487,9 @@ double decided_by_half(Workspace& work, const Box& box, std::size_t j) {
 HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double required) {
   const Pairs& pairs = work.list_of(box).pairs;
   const std::size_t columns = space.columns();
-  double *x = work.x.data(), *g = work.g.data(), *mean = work.mean.data(), *best = work.best.data();
+  double *x = work.x.data(), *g = work.g.data(), *best = work.best.data();
   start_at_point(box, x, columns);
-  std::fill_n(mean, columns, 0.0);
-  double total = 0.0;
+  double slopes = 0.0;  // in the best g
   HingeBound found{Outcome::kOpen, -std::numeric_limits<double>::infinity()};
   for (int number = 1; number <= kSteps; ++number) {
     if (space.stop.asked()) {  // one step takes long with many pairs of many features
@@ -455,18 +516,12 @@ HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double req
     }
     sum_columns(pairs.columns + begin, pairs.stride, columns, work.value.data() + begin, g, size);
     const double phi = dual(box.low, box.high, g, work.padded()) - hinges.slopes * space.error;
-    if (phi > found.phi) {
+    if (number == 1) {
       found.phi = phi;
+      slopes = hinges.slopes;
       std::copy_n(g, columns, best);
-    }
-    total += hinges.slopes;
-    for (std::size_t j = 0; j < columns; ++j) mean[j] += g[j];
-    if (number > 1) {
-      const double mean_phi = (dual(box.low, box.high, mean, work.padded()) - total * space.error) / number;
-      if (mean_phi > found.phi) {
-        found.phi = mean_phi;
-        for (std::size_t j = 0; j < columns; ++j) best[j] = mean[j] / number;
-      }
+    } else {
+      combine(space, work, box, {phi, hinges.slopes}, found.phi, slopes);
     }
     if (found.phi >= required) {
       found.outcome = Outcome::kClosed;

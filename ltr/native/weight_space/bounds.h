@@ -51,6 +51,10 @@
 // Its g at x' is that of the objective with the largest term there. Averages of them mix the objectives, as multipliers
 // of a Lagrangian do: so boxes are closed in which either is possible, but not both.
 //
+// *Opposites.* Two objectives often compare the same two observations in opposite ways, or nearly so. Where such pairs
+// are in conflict and one is forced, the other is lost at every point that matters, and counts as lost from there on.
+// Without that, a box around the plane between them would have to shrink to the size of the margin.
+//
 // *Rounding.* g and its terms are floats; with A the sum of the s_q in g, ``A * error`` bounds the error of g.x over
 // the box, whatever the order of the sum, and is taken off phi.
 #pragma once
@@ -74,6 +78,10 @@ void compute_pair_losses(Workspace& work, const Box& box);
 // Divide the pair losses in `scale` by the pairs' lower interval bounds: the slopes s_q. Where there are demands, those
 // of each objective are divided by its `Workspace::needed` too.
 void compute_hinge_slopes(const Space& space, Workspace& work, const Box& box);
+
+// Count the pairs as lost that are in conflict with a forced pair of another objective; return whether there are any.
+// The forced pairs are those of the last `compute_unit_losses`.
+bool lose_opposites(const Space& space, Workspace& work, Box& box);
 
 // Write what is needed of each objective, besides what the conflicts of a box lose, to `Workspace::needed`; what is
 // left of the pair losses stays in `scale`. Return whether one of the objectives needs nothing: the box is closed.

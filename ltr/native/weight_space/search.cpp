@@ -56,6 +56,10 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
     }
     const std::size_t forced = compute_unit_losses(space, work, box);
     if (forced == 0 && promise < kPromising) break;
+    if (forced > 0 && space.tables.demands() > 0 && lose_opposites(space, work, box)) {
+      if (closed(space.tables, box, cutoff)) return kClosed;
+      if (left > 0) continue;
+    }
     if (forced > 0 && left > 0) {  // the last round goes on to conflicts, even if this could tighten the box again
       const Tightened tightened = tighten_to_forced_pairs(space, work, box);
       if (tightened == Tightened::kEmpty) return kClosed;
