@@ -323,6 +323,15 @@ def scores_of(ranker, X, qid):
     return ranker.predict(X, qid) if qid is not None and isinstance(ranker, TwoStageRanker) else ranker.predict(X)
 
 
+def test_the_price_of_a_mean_of_aucs_is_that_of_the_mean():
+    X, y, sex, qid = people(queries=True)
+    ranker = ExactRanker("auc", demands=["share(sex = F) @3 >= 0.5"], limits=Limits(time_limit=5))
+    ranker.fit(X, y, qid, beside=sex)
+    assert first_women(ranker, X, sex, 3, qid).mean() >= 0.5
+    assert ranker.demands_.price.value == pytest.approx(ranker.score(X, y, qid))
+    assert ranker.demands_.price.value < ranker.demands_.price.free < 1
+
+
 def first_women(ranker, X, sex, k, qid=None):
     scores = scores_of(ranker, X, qid)
     lists = members(qid, len(X))

@@ -86,6 +86,11 @@ class DemandPrice:
         """The proven largest difference between them."""
         return max(0.0, self.free_bound - self.value)
 
+    def less(self, constant: float) -> DemandPrice:
+        """Return the price where all values are less by a constant."""
+        values = {name: getattr(self, name) - constant for name in ("value", "bound", "free", "free_bound")}
+        return dataclasses.replace(self, **values)
+
     def of(self, demands: Sequence[str]) -> str:
         """Return the price of these demands in a sentence."""
         size = self.free if self.free > 0 else 1.0

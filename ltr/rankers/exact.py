@@ -535,8 +535,12 @@ class ExactRanker(Demanding, Ranker):
                 method = ReproducibleSearch(**restarts, proof=False)
             starts_and_progress: dict[str, Any] = {"warm_starts": self.warm_starts_, "on_progress": on_progress}
             if asked and search == "proof":
-                name = str(RankStatistic.parse(self.statistic))
-                self.solution_, self._price = solve_under(self.problem_, method, limits, name, **starts_and_progress)
+                statistic = RankStatistic.parse(self.statistic)
+                self.solution_, price = solve_under(
+                    self.problem_, method, limits, str(statistic), **starts_and_progress
+                )
+                mean_of_aucs = statistic.kind.share_of_pairs and groups is not None
+                self._price = price.less(self.problem_.trivial_bound - 1) if mean_of_aucs else price
             else:
                 self.solution_ = solve(self.problem_, method, limits, **starts_and_progress)
             if self.solution_.value == -math.inf:
