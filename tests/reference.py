@@ -27,6 +27,7 @@ attains its value under the margin when some w of it with max |w_j| <= 1 has all
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -35,6 +36,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ltr.exact.demand import Demand
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import RerankProblem
 from ltr.statistics import RankStatistic
@@ -381,8 +383,39 @@ def _graded_optimum(X, gains, qid, statistic, rank, C, faces, A):
     return best, _scaled(w)
 
 
+def cell_optimum_demanded(problem: RerankProblem, *, A=None) -> tuple[float, np.ndarray]:
+    """As `cell_optimum` for lists with demands and max_nonzeros; the value is -inf where no weights are feasible.
+
+    The statistics of demands, too, do not fall from a cell's face to its inside.
+    """
+    rows, objectives = _integer_rows(problem.X), [problem, *(one.problem for one in problem.demanded)]
+    qid = problem.qid.tolist()
+    differences = [
+        tuple(a - b for a, b in zip(rows[i], rows[k], strict=True))
+        for i, k in itertools.permutations(range(len(rows)), 2)
+        if qid[i] == qid[k]
+        and any(of.gains[i] > of.gains[k] or (of.rank == "subrank" and of.gains[i] > 0) for of in objectives)
+    ]
+
+    def statistic(of: RerankProblem, scores: Sequence) -> float:
+        if of.binary:
+            return slow_value(scores, of.gains.tolist(), str(of.statistic), of.rank)
+        return slow_graded_value(scores, of.gains.tolist(), qid, str(of.statistic), of.rank)
+
+    def value(w: Vector) -> float:
+        scores = [_dot(row, w) for row in rows]
+        met = all(statistic(of, scores) >= one.least - 1e-12 for one, of in problem.demanded)
+        few = problem.max_nonzeros is None or sum(1 for v in w if v) <= problem.max_nonzeros
+        return statistic(problem, scores) if met and few else -math.inf
+
+    best, _, w = _best(differences, problem.d, _unit(problem.X), value, problem.C, False, A)
+    return best, _scaled(w)
+
+
 def optimum_of(problem) -> tuple[float, np.ndarray]:
     """The enumeration for the kind of a problem, side constraints left out."""
+    if problem.demanded:
+        return cell_optimum_demanded(problem)
     if isinstance(problem, PairwiseProblem):
         return cell_optimum_pairs(problem.X, problem.pairs, problem.weights, problem.C)
     if problem.binary:
@@ -456,3 +489,22 @@ def random_graded(seed: int, *, rank: str | None = None) -> RerankProblem:
     if measure == "weights":  # they fit lists of one length
         qid, measure = None, RankStatistic.from_weights(np.cumsum(rng.integers(0, 4, size=n)) / 4.0)
     return graded_problem(X, gains, qid, measure, PRICES[seed % len(PRICES)], rank=rank or RANKS[seed % len(RANKS)])
+
+
+def random_demanded(seed: int, **options) -> RerankProblem:
+    """A random instance of labels or graded lists with one or two demands, of which some cannot be met."""
+    rng = np.random.default_rng(seed)
+    p = random_graded(seed, **options) if seed % 2 else random_instance(seed)
+    demands = []
+    for _ in range(int(rng.integers(1, 3))):
+        name = ("hits@2", "dcg", "auc", "recall@3", "mrr", "precision@2", "wrs")[int(rng.integers(7))]
+        labels = rng.integers(0, 2 if name == "hits@2" or rng.random() < 0.5 else 4, size=p.n)
+        labels[rng.choice(p.n, size=2, replace=False)] = 0, 1
+        normalise = bool(rng.integers(2)) and name in ("dcg", "recall@3")
+        problem = dataclasses.replace(p, demands=[Demand(name, 0.0, labels, normalise=normalise)])
+        one = problem.demanded[0]
+        reached = [one.value(w) for w in rng.integers(-3, 4, size=(12, p.d)) / 3.0]
+        least, most = max(reached), one.problem.trivial_bound
+        at_least = [least, min(most, least + 1e-3 * most), float(np.median(reached))][int(rng.integers(3))]
+        demands.append(Demand(name, at_least, labels, normalise=normalise))
+    return dataclasses.replace(p, demands=demands)

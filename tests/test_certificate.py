@@ -1,6 +1,7 @@
 """Certificates: what the recorder closes the checker accepts, bounds are true, files come back as they were written."""
 
 import dataclasses
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -11,8 +12,10 @@ import pytest
 from ltr import verify
 from ltr.data import DataError, half_split, load
 from ltr.exact import Limits
+from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.certificate import recorder as _recorder
+from ltr.exact.demand import Demand
 from ltr.exact.local_search.search import local_search
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
@@ -22,9 +25,11 @@ from ltr.native import Partition
 from tests.imports import loaded_by
 from tests.reference import (
     cell_optimum,
+    cell_optimum_demanded,
     cell_optimum_graded,
     cell_optimum_pairs,
     graded_problem,
+    random_demanded,
     random_graded,
     random_instance,
     random_pairwise,
@@ -47,6 +52,26 @@ def checked(problem, w, **options):
     assert certificate.value <= certificate.bound
     assert (certificate.claim == "value") == (certificate.partition is None)
     return certificate
+
+
+def none(problem):
+    """What a solver returns that finds no weights feasible."""
+    return Solution(np.zeros(problem.d), -math.inf, -math.inf, Status.INFEASIBLE, 0.0, "test")
+
+
+def proven_infeasible(problem, **options):
+    """Whether a certificate shows that no weights are feasible, once the checker has accepted it."""
+    try:
+        certificate = certify(problem, none(problem), **options)
+    except ValueError:
+        with pytest.raises(ValueError, match="which was not proven within max_boxes, max_checks and time_limit"):
+            certify(problem, none(problem), **options)
+        return False
+    claim, words = verify.check(verify.parse(json.dumps(certificate.content)))
+    assert claim == certificate.claim == "infeasible"
+    assert words.startswith("infeasible: no weights satisfy all constraints and demands, proven by ")
+    assert (certificate.weights, certificate.value, certificate.bound) == (None, -math.inf, -math.inf)
+    return True
 
 
 def larger_problem(seed, **options):
@@ -79,8 +104,8 @@ def test_optima_of_all_statistics_prices_and_ranks_are_proven():
         certificate = checked(p, w, max_boxes=5000)
         assert certificate.value == pytest.approx(best, abs=1e-9)
         claims.append(certificate.claim)
-    # subranks of positives that tie with each other in places can be too many for boxes
-    assert claims.count("optimal") >= 75
+    # pairs of different observations whose differences are opposite can take too many boxes
+    assert claims.count("optimal") >= 98
 
 
 def test_optima_of_graded_lists_are_proven():
@@ -91,8 +116,7 @@ def test_optima_of_graded_lists_are_proven():
         certificate = checked(p, w, max_boxes=5000)
         assert certificate.value == pytest.approx(best, abs=1e-9)
         claims.append(certificate.claim)
-    # where pairs of opposite differences matter, tiny lists of whole numbers can take too many boxes
-    assert claims.count("optimal") >= 148
+    assert claims.count("optimal") >= 154
 
 
 @pytest.mark.parametrize("rank", ["resolved", "subrank"])
@@ -186,8 +210,7 @@ def test_solutions_of_graded_lists_are_proven(rank, options):
     assert found.status is Status.OPTIMAL
     certificate = certify(p, found)
     claim, _ = verify.check(verify.parse(json.dumps(certificate.content)))
-    assert claim == certificate.claim
-    assert claim == "optimal" or rank == "subrank"  # subranks of observations that tie can take too many boxes
+    assert claim == certificate.claim == "optimal"
 
 
 @pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
@@ -299,6 +322,165 @@ def test_bounds_hold_for_what_the_tolerance_of_side_constraints_admits():
     )
     assert p.feasible([1.0, 1.0])
     assert checked(p, [0.0, 0.0]).bound >= p.evaluate([1.0, 1.0])
+
+
+# --- demands ---------------------------------------------------------------------------------------------------
+
+
+def judged(p, best, w, max_boxes=5000):
+    """The claim that is proven about a problem, given its optimum, -inf where no weights are feasible."""
+    if best == -math.inf:
+        return "infeasible" if proven_infeasible(p, max_boxes=max_boxes) else "unproven"
+    assert not proven_infeasible(p, max_boxes=300)
+    certificate = checked(p, w, max_boxes=max_boxes)
+    assert certificate.value == pytest.approx(best, abs=1e-9)
+    again, rng = certificate.problem, np.random.default_rng(0)
+    for v in [w, *rng.integers(-4, 5, size=(10, p.d)) / (1.0 if p.integer else 4.0)]:
+        assert again.feasible(v) == p.feasible(v)
+        assert again.evaluate(v) == pytest.approx(p.evaluate(v), abs=1e-12)
+        if p.feasible(v):  # a bound proven for worse weights holds, too
+            assert checked(p, v, max_boxes=50).bound >= best - 1e-9
+    return certificate.claim
+
+
+def test_optima_under_demands_are_proven_and_demands_that_cannot_be_met():
+    claims = []
+    for seed in range(examples(120, slow=600)):
+        p = random_demanded(seed)
+        claims.append(judged(p, *cell_optimum_demanded(p)))
+    assert claims.count("optimal") >= 0.6 * len(claims)
+    assert claims.count("infeasible") >= 0.25 * len(claims)
+    assert claims.count("optimal") + claims.count("infeasible") >= 0.98 * len(claims)
+
+
+def test_demands_go_together_with_few_weights_and_side_constraints():
+    claims = []
+    for seed in range(60):
+        p = random_demanded(seed)
+        few = dataclasses.replace(p, max_nonzeros=max(1, p.d - 1))
+        A = np.random.default_rng(seed).integers(-1, 2, size=(2, p.d)).astype(float)
+        sides = dataclasses.replace(p, constraints=LinearConstraints(A, [0.0, 0.0]))
+        claims += [judged(few, *cell_optimum_demanded(few)), judged(sides, *cell_optimum_demanded(sides, A=A))]
+        # a cut-off cube: half of every direction is feasible
+        sides = LinearConstraints(np.vstack([np.ones(p.d), np.eye(p.d)]), [0.5, *[0.5] * p.d])
+        best, w = cell_optimum_demanded(p)
+        claims.append(judged(dataclasses.replace(p, constraints=sides), best, w / (2 * p.d)))
+    assert min(map(claims.count, ("optimal", "infeasible"))) >= 40
+    assert claims.count("optimal") + claims.count("infeasible") >= 0.9 * len(claims)
+
+
+def test_demands_go_together_with_whole_numbers_and_required_columns():
+    claims = []
+    for seed in range(60):
+        p = dataclasses.replace(random_demanded(seed), integer=3, margin=0.5, required=[0] if seed % 3 else [])
+        grid = map(np.array, itertools.product(np.arange(-3.0, 4.0), repeat=p.d))
+        best, w = max(((p.evaluate(w), w.tolist()) for w in grid if p.feasible(w)), default=(-math.inf, None))
+        claims.append(judged(p, best, w))
+    assert min(map(claims.count, ("optimal", "infeasible"))) >= 15
+    assert claims.count("optimal") + claims.count("infeasible") == len(claims)  # in the end there are single points
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_demands_on_a_larger_problem_are_proven(seed):
+    """The group has its rows at random; the demand asks for more of them at the top than the best weights have."""
+    free = larger_problem(seed, margin=1e-2)
+    group = np.random.default_rng(seed).integers(0, 2, size=free.n)
+    at_least = 1 + RerankProblem(free.X, group, "hits@5").evaluate(solve(free).weights)
+    p = dataclasses.replace(free, demands=[Demand("hits@5", at_least, group)])
+    certificate = checked(p, feasible_solution(p).weights)
+    assert certificate.value <= certificate.bound < solve(free).value
+    assert not proven_infeasible(p, max_boxes=1000)
+
+
+def opposed(margin):
+    """Labels, and a group that asks for opposite orders of many rows, on four features."""
+    rng = np.random.default_rng(34)
+    X = rng.normal(size=(30, 4))
+    y = (X @ rng.normal(size=4) + rng.normal(size=30) > 0.7).astype(int)
+    group = (rng.random(30) + 0.3 * X[:, 0] > 0.6).astype(int)
+    return RerankProblem(X, y, margin=margin, demands=[Demand("hits@6", 4, group)])
+
+
+@pytest.mark.parametrize(
+    ("make", "bound"),
+    [(opposed, 3.364), (lambda margin: larger_graded(0, rank="subrank", margin=margin), 25.06758)],
+    ids=["demand", "subranks"],
+)
+def test_orders_that_exclude_each_other_take_no_boxes_of_the_size_of_the_margin(make, bound):
+    counts = []
+    for margin in (1e-4, 1e-6, 1e-8):
+        p = make(margin)
+        certificate = certify(p, feasible_solution(p))
+        recorder = _recorder.Recorder(p, verify.Problem(certificate.content["problem"]))
+        partition = recorder.record(bound, 5000, 10**8, lambda: False)
+        certificate.content.update(claim="bound", proof={"bound": bound, "partition": partition})
+        assert certificate.verify().startswith("bound: ")
+        counts.append(certificate.boxes)
+        assert ":" in " ".join(partition)
+    assert max(counts) <= 1.3 * min(counts)
+
+
+def feasible_solution(p):
+    """The best of random weights that meet the demands."""
+    weights = np.random.default_rng(0).normal(size=(1000, p.d))
+    return solution(p, max((w / np.abs(w).max() for w in weights if p.feasible(w)), key=p.evaluate))
+
+
+def test_side_constraints_that_no_weights_satisfy_are_certified():
+    sides = [
+        LinearConstraints([[1.0, 0.0, 0.0]], [-2.0]),
+        LinearConstraints([[1.0, 1.0, 1.0], [-1.0, -1.0, 0.0], [0.0, 0.0, -1.0]], [1.0, -0.75, -0.5]),
+    ]
+    pairwise = PairwiseProblem(larger_problem(0).X, [(0, 1), (7, 3)], weights=[0.1, 2.0])
+    for constraints in sides:
+        for p in (larger_problem(0), larger_graded(0), pairwise):
+            assert proven_infeasible(dataclasses.replace(p, constraints=constraints))
+    p = dataclasses.replace(larger_problem(0), constraints=LinearConstraints([[1.0, 0.0, 0.0]], [-0.5]))
+    assert not proven_infeasible(p)
+    small = LinearConstraints(np.vstack([np.eye(3), -np.eye(3)]), np.full(6, 1e-3))
+    for required in ([], [1]):
+        p = dataclasses.replace(larger_problem(0), constraints=small, required=required)
+        assert proven_infeasible(p) == bool(required)
+
+
+def test_rounding_of_demands_spoils_nothing():
+    # w·δ meets the margin up to rounding at many corners of boxes, and demands ask for what weights of a grid just have
+    boxes = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        unit = [0.1, 1e-9, 1e8 / 3, 1e150, 1e-160][seed % 5]
+        X, labels = rng.integers(0, 6, size=(8, 3)) * unit, rng.integers(0, 4, size=8) * 0.1
+        y, qid = [1, 0, 1, 0, 0, 1, 0, 1], [None, np.arange(8) % 2][seed % 2]
+        margin = [1.0, 0.3, 2.0, 0.5][seed % 4] * unit
+        options = {"C": [0.0, 0.01][seed % 2], "margin": margin, "qid": qid}
+        name = ["dcg", "mrr", "power(p=0.5)"][seed % 3]
+        grid = rng.integers(-8, 9, size=(50, 3)) / 8.0
+        free = RerankProblem(X, y, demands=[Demand(name, 0.0, labels)], **options)
+        reached = [free.demanded[0].value(w) for w in grid]
+        p = RerankProblem(X, y, demands=[Demand(name, max(reached), labels)], **options)
+        feasible = [w for w in grid if p.feasible(w)]
+        assert len(feasible) == reached.count(max(reached))
+        certificate = checked(p, max(feasible, key=p.evaluate), max_boxes=2000)
+        assert max(map(p.evaluate, feasible)) <= certificate.bound
+        boxes += certificate.boxes
+        more = min(max(reached) * (1 + 3e-9), free.demanded[0].problem.trivial_bound)
+        if more > max(reached):
+            proven_infeasible(RerankProblem(X, y, demands=[Demand(name, more, labels)], **options), max_boxes=2000)
+    assert boxes > 2000
+
+
+def test_no_card_is_certified_to_be_infeasible():
+    p = CardProblem([[1, 0], [0, 1], [1, 1]], [1, 0, 1])
+    with pytest.raises(ValueError, match="solution must have feasible weights"):
+        certify(p, none(p))
+
+
+def test_demands_that_are_met_by_w_0_alone_are_not_called_infeasible():
+    p = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0], C=2.0)
+    assert p.demanded == ()
+    for at_least, infeasible in ((0.0, False), (1e-300, True)):
+        asked = [Demand("hits@1", at_least, [1, 0, 0]), Demand("hits@1", at_least, [0, 0, 1])]
+        assert proven_infeasible(dataclasses.replace(p, demands=asked)) == infeasible
 
 
 # --- bounds of other weights -----------------------------------------------------------------------------------
@@ -434,16 +616,23 @@ def test_the_solvers_bound_is_tried_and_quoted():
 
 def test_the_checker_makes_as_many_checks_as_were_counted(monkeypatch):
     made = 0
-    part = verify.Box.part
+    part, ordered = verify.Box.part, verify.Box.ordered
 
     def counted(box, j, low, high, *rest, **options):
         nonlocal made
         made += len(box.open) * ((low != box.low[j]) + (high != box.high[j]))
         return part(box, j, low, high, *rest, **options)
 
+    def counted_order(box, i, k):
+        nonlocal made
+        made += len(box.open)
+        return ordered(box, i, k)
+
     monkeypatch.setattr(verify.Box, "part", counted)
-    for p in (larger_problem(2), larger_problem(2, C=0.02), larger_graded(1)):
-        w = local_search(p, restarts=30, time_limit=60.0).weights
+    monkeypatch.setattr(verify.Box, "ordered", counted_order)
+    demanding = larger_problem(2, demands=[Demand("hits@5", 4, np.arange(20) % 2)], margin=0.01)
+    for p in (larger_problem(2), larger_problem(2, C=0.02), larger_graded(1), demanding):
+        w = feasible_solution(p).weights if p.demands else local_search(p, restarts=30, time_limit=60.0).weights
         made = 0
         whole = checked(p, w)
         needed = made
@@ -508,6 +697,10 @@ WRONG = {
     "a weight per observation": lambda a: {"weight": np.ones(40, dtype=np.int64)},
     "no limit of the last pair": lambda a: {"required": a["required"][1:]},
     "no size of the last pair": lambda a: {"size": a["size"][1:]},
+    "no line of the last pair": lambda a: {"line": a["line"][1:]},
+    "no order of the last pair": lambda a: {"ascends": a["ascends"][1:]},
+    "a line below -1": lambda a: {"line": a["line"] - 2},
+    "more lines than pairs": lambda a: {"line": a["line"] + 100_000},
     "pairs that count more than the list is long": lambda a: {"weight": 100 * a["weight"]},
     "a table that ends too early": lambda a: {"contribution": a["contribution"][:-1]},
     "a table before the first": lambda a: {"table": a["table"] - 1},
@@ -516,6 +709,12 @@ WRONG = {
     "more layers": lambda a: {"lists": a["lists"] + [0, 0, 1, 0, 0]},
     "other layers": lambda a: {"lists": a["lists"] + [0, 0, 0, 0, 1]},
     "a list without its layers": lambda a: {"lists": a["lists"][:, :4]},
+    "an objective without its lists": lambda a: {"objectives": a["objectives"] - [1, 0]},
+    "an objective with more lists": lambda a: {"objectives": a["objectives"] + [1, 0]},
+    "an objective with fewer counters": lambda a: {"objectives": a["objectives"] - [0, 1]},
+    "an objective too many": lambda a: {"objectives": np.concatenate([a["objectives"]] * 2)},
+    "no objective": lambda a: {"objectives": a["objectives"][:0]},
+    "objectives of one number": lambda a: {"objectives": a["objectives"][:, :1]},
     "side constraints of other weights": lambda a: {"A": np.zeros((1, 2)), "b": np.zeros(1)},
     "no zeros": lambda a: {"zeros": a["zeros"][1:]},
 }
@@ -538,7 +737,7 @@ def test_arrays_may_have_strides_and_other_types():
         if isinstance(values, np.ndarray) and name != "contribution"
     }
     d = len(arrays["columns"])
-    limits = np.full(d + 1, arrays["contribution"].max())
+    limits = np.full((1, d + 1), arrays["contribution"].max())
     words = []
     for given in (arrays, arrays | wide):
         partition = Partition(**given)
@@ -553,8 +752,9 @@ def test_arrays_may_have_strides_and_other_types():
     for wrong in (np.ones(d - 1), np.ones(d + 1)):
         with pytest.raises(ValueError, match="one interval per feature"):
             partition.begin(-wrong, np.ones(d), limits, 10, 10)
-    with pytest.raises(ValueError, match="one limit per number of weights"):
-        partition.begin(-np.ones(d), np.ones(d), limits[1:], 10, 10)
+    for wrong in (limits[:, 1:], limits[1:]):
+        with pytest.raises(ValueError, match="one limit per objective and number of weights"):
+            partition.begin(-np.ones(d), np.ones(d), wrong, 10, 10)
 
 
 # --- real lists ------------------------------------------------------------------------------------------------
@@ -601,6 +801,12 @@ SIDES = LinearConstraints([[1.0, 0.1, -1.0 / 3.0]], [0.1])
         larger_graded(
             0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalise=True, rank="subrank", constraints=SIDES
         ),
+        larger_problem(0, demands=[Demand("auc", 0.1), Demand("hits@9", 1.5, np.arange(20) % 3 / 2.0)]),
+        larger_graded(
+            0,
+            rank="subrank",
+            demands=[Demand("recall@3", 0.1), Demand("dcg", 0.1, normalise=True), Demand("precision@5", 0.1)],
+        ),
     ],
 )
 @pytest.mark.parametrize("max_boxes", [0, 5000])
@@ -629,6 +835,10 @@ def test_files_come_back_as_they_were_written(problem, max_boxes, tmp_path):
         assert (p.statistic, p.rank) == (problem.statistic, problem.rank)
     else:
         assert (p.y.tolist(), p.statistic, p.rank) == (problem.y.tolist(), problem.statistic, problem.rank)
+    for one, other in zip(p.demanded, problem.demanded, strict=True):
+        assert one.demand.at_least == other.demand.at_least
+        for w in np.random.default_rng(0).normal(size=(20, p.d)):
+            assert one.value(w) == pytest.approx(other.value(w), rel=1e-13)
     assert certify(p, solution(p, again.weights), max_boxes=0).sha256 == certificate.sha256
 
 

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from ltr import verify
 from ltr.exact.certificate import Certificate, certify
+from ltr.exact.demand import DEMAND_TOLERANCE, Demand
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
@@ -30,10 +31,12 @@ from ltr.statistics import RankStatistic
 from tests.reference import (
     STATISTICS,
     cell_optimum,
+    cell_optimum_demanded,
     cell_optimum_graded,
     cell_optimum_pairs,
     exact_scores,
     optimum_of,
+    random_demanded,
     random_graded,
     random_instance,
     random_pairwise,
@@ -49,6 +52,10 @@ PROGRAM = Path(verify.__file__).parent
 def solution(problem, w, bound=None):
     bound = problem.trivial_bound if bound is None else bound
     return Solution(np.asarray(w, dtype=float), problem.evaluate(w), bound, Status.HEURISTIC, 0.0, "test")
+
+
+def none(problem):
+    return Solution(np.zeros(problem.d), -math.inf, -math.inf, Status.INFEASIBLE, 0.0, "test")
 
 
 def rehash(content):
@@ -84,8 +91,16 @@ def by_hand(partition, bound=0.3, value=0.3, claim=None, weights=(0.5,), **probl
     }
     if "gains" in problem:
         del content["problem"]["y"]
+    if claim == "infeasible":
+        content |= {"value": None, "claimed_bound": None, "weights": None}
+        content["proof"]["bound"] = None
     rehash(content)
     return content
+
+
+def asked(y, at_least=1.0, **fields):
+    """A demand: a row of the group y at the top, or another statistic."""
+    return {"kind": "rerank", "statistic": "hits@1", "a": [0.0, 0.0, 1.0], "y": y, "at_least": at_least, **fields}
 
 
 HALF = {"A": [[1.0]], "b": [0.5]}  # w_0 <= 1/2: weights may not be scaled up, the root is the cube [-1, 1]
@@ -94,6 +109,14 @@ UP = {"A": [[-1.0]], "b": [0.0]}  # w_0 >= 0
 GRADED = {"kind": "graded", "statistic": "wrs", "C": 0.25, "gains": [1.0, 0.0, 3.0], "qid": [0, 0, 0]}
 # the gains 1 and 0 are list 7, the gain 3 is list -2, alone: 1 * 2 + 3 * 1 for w < 0
 LISTS = {**GRADED, "qid": [7, 7, -2], "a": [1.0, 1.0, 2.0], "weights": [-0.5]}
+DEMANDED = {**GRADED, "weights": [-0.5], "demands": [asked([1, 0, 0])]}
+BOTH_ENDS = asked(None, 4.0, kind="graded", statistic="wrs", a=[1.0, 2.0, 3.0], gains=[1.0, 0.0, 1.0])
+ONE_LIST, OTHER_LIST = (
+    asked(None, kind="graded", gains=gains, a=[1.0, 0.0, 1.0]) for gains in ([1.0, 0, 0], [0.0, 1, 0])
+)
+for one in (BOTH_ENDS, ONE_LIST, OTHER_LIST):
+    del one["y"]
+BOTH = [asked([1, 0, 0]), asked([0, 0, 1])]
 RIGHT = [
     # the faces are single points, of value 1/2 - 0.2
     (by_hand([".", "."]), "optimal"),
@@ -128,6 +151,30 @@ RIGHT = [
     (by_hand([".", "."], 6.0, 6.0, weights=[0.0], **{**GRADED, "gains": [1.0, 1.0, 1.0]}), "optimal"),
     (by_hand([".", "."], 4.75, 4.75, **LISTS), "optimal"),
     (by_hand([".", "."], 1.75, 1.75, **{**LISTS, "gains": [1.0, 0.0, 0.0]}), "optimal"),
+    # the first row at the top asks for w < 0, of value 3 * 1 + 1 * 3 - 0.25, which rules out the face w_0 = 1
+    (by_hand([".", "."], 5.75, 5.75, **DEMANDED), "optimal"),
+    (by_hand([".", "."], 9.75, 5.75, claim="bound", **DEMANDED), "bound"),
+    (by_hand(None, value=5.75, **DEMANDED), "value"),
+    (by_hand([".", "."], 5.75, 5.75, **{**DEMANDED, "rank": "subrank"}), "optimal"),
+    (by_hand(["0z . . ."], 5.75, 5.75, constraints=HALF, **DEMANDED), "optimal"),
+    # a demand on ranks from the top, 3 * 1 + 2 * 0 + 1 * 1 for w < 0, and 1 * 1 + 2 * 0 + 3 * 1 as well
+    (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "demands": [BOTH_ENDS]}), "optimal"),
+    # it is met at a billionth of what is asked below it
+    (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "demands": [{**BOTH_ENDS, "at_least": 4 + 3.9e-9}]}), "optimal"),
+    # two lists: the demand on the first asks for w < 0, where the second, alone, has its 1 as well
+    (by_hand([".", "."], 4.75, 4.75, **{**LISTS, "demands": [ONE_LIST]}), "optimal"),
+    (by_hand([".", "."], 3.75, 3.75, **{**LISTS, "weights": [0.5], "demands": [OTHER_LIST]}), "optimal"),
+    # no weights have the first and the last row at the top: w_0 = -1 has not the last, w_0 = 1 not the first
+    (by_hand([".", "."], claim="infeasible", demands=BOTH), "infeasible"),
+    (by_hand(["0 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
+    (by_hand(["0z . . ."], claim="infeasible", demands=BOTH, constraints=HALF, rank="subrank"), "infeasible"),
+    # the first row is not before the last one, or the last one is not before the first one
+    (by_hand(["0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
+    (by_hand(["0 2:0 . . 0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
+    # w_0 >= 0 leaves w = 0 and w_0 = 1; at w = 0 nobody of the group is at the top
+    (by_hand([".", "."], claim="infeasible", demands=BOTH[:1], constraints=UP), "infeasible"),
+    # side constraints alone: w_0 <= -2
+    (by_hand([".", "."], claim="infeasible", constraints={"A": [[1.0]], "b": [-2.0]}), "infeasible"),
 ]
 WRONG = [
     (by_hand(["0 . ."], constraints=HALF), r"proof.partition\[0\] \(the cube\), word 2: closes the box \[-1, 0\]"),
@@ -154,7 +201,66 @@ WRONG = [
     (by_hand(["0 . ."], 9.75, 9.75, constraints=HALF, **GRADED), r"word 3: closes the box \[0, 1\], .* may be 10$"),
     (by_hand([".", "."], 4.0, 3.75, **{**LISTS, "weights": [0.5]}), r"\[0\] \(w_0 = -1\), .*, where .* may be 4.75$"),
     *((by_hand(["0z . . ."[:at]], constraints=HALF), "word [1-4]: ") for at in range(8)),
+    (
+        by_hand([".", "."], 9.75, 9.75, **{**DEMANDED, "weights": [0.5]}),
+        r"weights: have 0 in problem.demands\[0\], which",
+    ),
+    (
+        by_hand(None, value=6.0, **{**DEMANDED, "weights": [0.0]}),
+        r"weights: have 0 in problem.demands\[0\], .* asks for 1",
+    ),
+    (
+        by_hand([".", "."], 5.5, 5.5, **{**DEMANDED, "C": 0.5, "demands": [BOTH_ENDS]}),
+        r"\[1\] \(w_0 = 1\), word 1: .* the value may be 9.5 and problem.demands\[0\] may be 4$",
+    ),
+    (
+        by_hand([".", "."], 9.75, 9.75, **{**GRADED, "demands": [{**BOTH_ENDS, "at_least": 4 + 4.1e-9}]}),
+        r"weights: have 4 in problem.demands\[0\], which asks for 4.0000000041",
+    ),
+    (by_hand([".", "."], claim="infeasible", demands=BOTH[:1]), r"\(w_0 = -1\), .* problem.demands\[0\] may be 1$"),
+    (
+        by_hand(["."], claim="infeasible", demands=BOTH, constraints=HALF),
+        r"demands\[0\] may be 1 and .*\[1\] may be 1$",
+    ),
+    (by_hand([".", "."], claim="infeasible", demands=[asked([1, 0, 0], 0.0)]), "claim: .* w = 0 is feasible"),
+    (by_hand([".", "."], claim="infeasible"), "claim: must not be 'infeasible', w = 0 is feasible"),
+    (
+        by_hand(["."], claim="infeasible", constraints=HALF),
+        r"\(the cube\), .*, where side constraints may be satisfied$",
+    ),
+    (
+        by_hand([".", "."], claim="infeasible", constraints=UP, demands=BOTH[1:]),
+        r"\(w_0 = 1\), .*demands\[0\] may be 1$",
+    ),
+    (
+        by_hand(["0:1 . ."], claim="infeasible", demands=BOTH, constraints=HALF),
+        r"word 3: closes the box \[-1, 1\], 1 not before 0, where problem.demands\[0\] may be 1 and",
+    ),
+    # a positive before one negative or another: nobody asks for the opposite order
+    (
+        by_hand(["1:0 . 1:2 . ."], 0.5, claim="bound", constraints=HALF),
+        r"word 5: closes the box \[-1, 1\], 0 not before 1, 2 not before 1, wh",
+    ),
+    *((by_hand([word, "."]), "word 1: must name two observations with different") for word in ("0:0", "3:0", "0:3")),
+    (
+        by_hand(["0:2 . .", "."], 0.8, 0.8, X=[[0.0], [1.0], [0.0]]),
+        "word 1: must name two observations with different features, got",
+    ),
+    (by_hand(["0:2 .", "."]), "word 2: is the last, but 1 boxes are not closed"),
+    (by_hand(["."], claim="infeasible", demands=BOTH), "proof.partition: must hold 2 entries, got 1"),
+    (
+        {**by_hand([".", "."], claim="infeasible", demands=BOTH), "proof": None},
+        "proof: must not be null where the claim",
+    ),
+    ({**by_hand([".", "."], claim="infeasible", demands=BOTH), "value": 0.0}, "value: must be null where the claim is"),
+    ({**by_hand([".", "."], claim="infeasible", demands=BOTH), "weights": [0.0]}, "weights: must be null where the"),
+    (
+        {**by_hand([".", "."], claim="infeasible", demands=BOTH), "claim": "value"},
+        "weights: must not be null where the",
+    ),
+    ({**by_hand([".", "."]), "value": None}, "value: must not be null where the claim is 'optimal'"),
     *((by_hand([word, "."]), "word 1: is not known") for word in ("", "1", "z", "0Z", "00", "-0", "..", "٠", ".\n")),
+    *((by_hand([word, "."]), "word 1: is not known") for word in ("0:", ":0", "0:1z", "00:1", "0:-1", "0:1:2", "٠:1")),
 ]
 
 
@@ -197,6 +303,7 @@ def test_weights_may_exceed_side_constraints_by_rounding_only():
     with pytest.raises(verify.CertificateError, match="weights: exceed a side constraint by 2"):
         verify.check(by_hand(None, weights=[0.5 + 2e-9], constraints=HALF))
     assert Fraction(SIDE_TOLERANCE) == verify.FEASIBLE
+    assert Fraction(DEMAND_TOLERANCE) == verify.DEMAND_TOLERANCE
 
 
 def test_boxes_are_closed_by_constraints_beyond_the_tolerance_only():
@@ -405,12 +512,40 @@ def test_what_is_known_of_lost_pairs_bounds_the_value():
                 counts = [0] * exact.counters
                 for counter, weight in lost[:known]:
                     counts[counter] += weight
-                total = exact.total(counts)
+                total = exact.objective.total(counts)
                 if before is None:
-                    assert exact.objective(total, np.count_nonzero(w)) == exact.value(w.tolist())
+                    assert exact.objective.objective(total, np.count_nonzero(w)) == exact.value(w.tolist())
                 else:
                     assert total >= before
                 before = total
+
+
+def test_pairs_that_a_box_counts_as_lost_are_lost_in_all_of_it():
+    """Whatever cuts led to it; what it counts does not depend on whether pairs are kept."""
+    looked = 0
+    for seed in range(60):
+        p, rng = random_demanded(seed), np.random.default_rng(seed)
+        exact = verify.Problem(p.content())
+        box = verify.Box(exact, [-verify.ONE] * p.d, [verify.ONE] * p.d)
+        for _ in range(6):
+            i, k = rng.integers(exact.n, size=2).tolist()
+            j = int(rng.integers(p.d))
+            middle = (box.low[j] + box.high[j]) // 2
+            if rng.random() < 0.5:
+                box.count(keep=True)
+            box = box.ordered(i, k) if rng.random() < 0.4 else box.part(j, *sorted((middle, box.high[j])))
+        lost = box.count()
+        assert lost == verify.Box(exact, box.low, box.high, box.apart, box.behind).count()
+        ends = np.array([box.low, box.high], dtype=float) / verify.ONE
+        for w in ends[0] + rng.integers(0, 3, size=(30, p.d)) / 2.0 * (ends[1] - ends[0]):
+            scores = exact_scores([[Fraction(v, exact.unit) for v in row] for row in exact.X], w)
+            if all(scores[i] <= scores[k] for i, k in box.behind):
+                at_w = [0] * exact.counters
+                for counter, weight in lost_pairs(exact, w):
+                    at_w[counter] += weight
+                assert all(known <= own for known, own in zip(lost, at_w, strict=True))
+                looked += bool(box.behind)
+    assert looked >= 100
 
 
 def test_the_hash_is_that_of_the_lines_described():
@@ -419,6 +554,9 @@ def test_the_hash_is_that_of_the_lines_described():
     lines = "0x1.0000000000000p+0 7 0x0.0p+0\n0x0.0p+0 7 0x1.0000000000000p+0\n"
     lines += "0x1.8000000000000p+1 -2 0x1.0000000000000p+1\n"
     assert by_hand(None, **LISTS)["problem"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
+    lines += "0 1 1\n0x1.0000000000000p+0 0x0.0p+0 0x1.0000000000000p+0\n"
+    content = by_hand(None, **LISTS, demands=[asked([0, 1, 1]), BOTH_ENDS])
+    assert content["problem"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
     pairs = {"kind": "pairwise", "X": [[0.5], [-1.0]], "pairs": [[1, 0]], "pair_weights": [2.0]}
     lines = "0x1.0000000000000p-1\n-0x1.0000000000000p+0\n1 0 0x1.0000000000000p+1\n"
     assert verify.data_digest(pairs) == hashlib.sha256(lines.encode()).hexdigest()
@@ -430,7 +568,7 @@ def test_of_opposite_preferences_only_one_direction_counts():
         [[0.0], [1.0], [3.0], [1.0]], [(1, 0), (1, 2), (3, 0), (1, 3)], weights=[1, 2, 0.5, 8], margin=0.5
     )
     exact = verify.Problem(certify(p, solution(p, [-1.0])).content["problem"])
-    assert Fraction(exact.total([0] * exact.counters), exact.value_unit) == 2 + 8
+    assert Fraction(exact.objective.total([0] * exact.counters), exact.objective.value_unit) == 2 + 8
     assert [exact.value([w]) for w in (-1.0, 0.0, 1.0)] == [2, 0, Fraction(3, 2)]
 
 
@@ -468,6 +606,28 @@ def graded():
     p = RerankProblem(X, labels, qid=qid, C=0.05, constraints=constraints)
     _, w = cell_optimum_graded(p, A=constraints.A)
     return certify(p, solution(p, w)).content
+
+
+@pytest.fixture(scope="module")
+def demanded():
+    """The same lists, with two demands that cost something: on the same labels, and on a group."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 9, size=(9, 2)) / 8.0
+    labels, qid = [3, 0, 1, 0, 2, 1, 0, 2, 1], [2, 1, 1, 2, 1, 2, 1, 2, 1]
+    demands = [Demand("hits@2", 3, [0, 0, 1, 1, 0, 1, 1, 0, 1]), Demand("dcg", 0.8, normalise=True)]
+    p = RerankProblem(X, labels, qid=qid, C=0.05, demands=demands)
+    _, w = cell_optimum_demanded(p)
+    return certify(p, solution(p, w)).content
+
+
+@pytest.fixture(scope="module")
+def infeasible():
+    """A proof that no two weights meet two demands on labels of one list."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 9, size=(9, 2)) / 8.0
+    labels = [1, 0, 1, 0, 0, 1, 0, 0, 1]
+    p = RerankProblem(X, labels, demands=[Demand("auc", 0.6), Demand("auc", 0.45, [0, 1, 0, 1, 1, 0, 1, 1, 0])])
+    return certify(p, none(p)).content
 
 
 def put(*path):
@@ -596,7 +756,7 @@ DAMAGE = [
     ("number for a text", put("proof", "partition", 0, 0), r"proof.partition\[0\]: must be of type str, got 0"),
     ("text for a list", put("proof", "partition", ".."), "proof.partition: must be of type list, got '..'"),
     ("list for an object", put("problem", []), r"problem: must be of type dict, got \[\]"),
-    ("null", put("weights", None), "weights: must be of type list, got None"),
+    ("null", put("weights", None), "weights: must not be null where the claim is 'optimal'"),
     ("integer beyond float64", put("value", 2**53 + 1), "value: must be a finite float64, got 9007199254740993"),
     ("integer beyond all floats", put("value", 10**400), "value: must be a finite float64"),
 ]  # fmt: skip
@@ -615,6 +775,7 @@ PAIRWISE_DAMAGE = [
     (put("problem", "pairs", [[1]] * 7), r"problem.pairs\[0\]: must join two observations, got \[1\]"),
     (put("problem", "pairs", []), "problem.pairs: must hold a pair"),
     (put("problem", "rank", "resolved"), "problem: 'rank' is not known"),
+    (put("problem", "demands", []), "problem: 'demands' is not known"),
 ]
 
 
@@ -669,12 +830,84 @@ GRADED_DAMAGE = [
 ]  # fmt: skip
 
 
+MET = r"weights: have [0-9.]+ in problem.demands\[{0}\], which asks for "
+DEMAND_DAMAGE = [
+    ("asks for more", put("problem", "demands", 0, "at_least", 4.0), MET.format(0) + r"4\.0"),
+    ("asks for slightly more", put("problem", "demands", 0, "at_least", 3 * (1 + 2e-9)), MET.format(0) + "3.00000000"),
+    ("asks for more of the other", put("problem", "demands", 1, "at_least", 0.9), MET.format(1) + r"0\.9"),
+    ("asks for less", put("problem", "demands", 0, "at_least", 2.0), r"word \d+: closes the box .* may be .* and"),
+    ("asks for nothing", put("problem", "demands", 0, "at_least", -1.0), r"word \d+: closes the box"),
+    ("asks for nan", put("problem", "demands", 0, "at_least", math.nan), r"demands\[0\].at_least: must be a finite"),
+    ("asks for infinity", put("problem", "demands", 0, "at_least", math.inf), r"at_least: must be a finite"),
+    ("asks for null", put("problem", "demands", 0, "at_least", None), r"demands\[0\].at_least: must be of type float"),
+    ("asks for no number", drop("problem", "demands", 0, "at_least"), r"demands\[0\]: 'at_least' is missing"),
+    ("demands gone", drop("problem", "demands"), "problem.sha256: the data have"),
+    ("demands gone, hashed", hashed(drop("problem", "demands")), r"word \d+: closes the box"),
+    ("demands null", put("problem", "demands", None), "problem.demands: must be of type list, got None"),
+    ("demand gone, hashed", hashed(drop("problem", "demands", 0)), r"word \d+: closes the box"),
+    ("a group of others", put("problem", "demands", 0, "gains", 0, 1.0), "problem.sha256: the data have"),
+    ("a group of others, hashed", hashed(put("problem", "demands", 0, "gains", 0, 1.0)), MET.format(0) + "|closes the"),
+    ("a smaller group, hashed", hashed(put("problem", "demands", 0, "gains", 6, 0.0)), MET.format(0) + "|closes the"),
+    ("no group", hashed(put("problem", "demands", 0, "gains", [0.0] * 9)), r"\[0\].gains: must hold a number > 0"),
+    ("gain below 0", put("problem", "demands", 0, "gains", 2, -1.0), r"\[0\].gains\[2\]: must be >= 0, got -1.0"),
+    ("gain gone", drop("problem", "demands", 0, "gains", 0), r"demands\[0\].gains: must hold 9 entries, got 8"),
+    ("labels", put("problem", "demands", 0, "y", [1] * 9), r"problem.demands\[0\]: 'y' is not known"),
+    ("statistic", put("problem", "demands", 0, "statistic", "dcg"), r"problem.demands\[0\].a\[0\]: must be 0.386"),
+    ("cutoff", put("problem", "demands", 0, "statistic", "hits@3"), r"problem.demands\[0\].a\[\d\]: must be 1.0 for"),
+    ("a share", put("problem", "demands", 0, "statistic", "recall@2"), r"demands\[0\].statistic: must be hits@N in a"),
+    ("unknown statistic", put("problem", "demands", 1, "statistic", "ndcg"), r"\[1\].statistic: is not known: 'nd"),
+    ("rank weight", put("problem", "demands", 1, "a", 6, lambda a: a * (1 + 1e-12)), r"demands\[1\].a\[6\]: must be"),
+    ("rank weight gone", drop("problem", "demands", 1, "a", 0), r"problem.demands\[1\].a: must hold 9 entries, got 8"),
+    ("kind", put("problem", "demands", 0, "kind", "pairwise"), r"\[0\].kind: must be one of rerank, graded, got"),
+    (
+        "labels of one list",
+        put("problem", "demands", 0, lambda one: asked([*map(int, one["gains"])], 3.0, a=one["a"])),
+        r"problem.demands\[0\].kind: must be graded, as there are 2 lists, got 'rerank'",
+    ),
+    ("rank", put("problem", "demands", 0, "rank", "resolved"), r"problem.demands\[0\]: 'rank' is not known"),
+    ("weights", put("weights", [1.0, 0.0]), MET.format(0) + r"3\.0"),
+    ("value", put("value", lambda v: v + 1e-6), "value: is"),
+    ("bound", put("proof", "bound", lambda v: v - 1e-6), "proof.bound: must be at least the value"),
+    ("lower values and bounds", lambda c: [put(*at, lambda v: v - 1e-6)(c) for at in BOUNDS], "value: is"),
+    ("margin", put("problem", "margin", 0.5), "weights: have|" + VALUE),
+    ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
+    ("truncated", words(CUT, lambda text: text[:-1]), r"\[3\] \(w_1 = 1\), word \d+: is the last, but 1 boxes"),
+    ("claim", put("claim", "infeasible"), "weights: must be null where the claim is 'infeasible'"),
+    (
+        "no weights claimed",
+        lambda c: [put("claim", "infeasible")(c), *(put(*at, None)(c) for at in (*BOUNDS, ("weights",)))],
+        r"word \d+: closes the box .*, where problem.demands\[0\] may be 3 and problem.demands\[1\] may be 0.8",
+    ),
+]  # fmt: skip
+INFEASIBLE_DAMAGE = [
+    ("asks for less", put("problem", "demands", 0, "at_least", 0.4), r"word \d+: closes the box .* problem.dem"),
+    ("asks for less of the other", put("problem", "demands", 1, "at_least", 0.3), r"word \d+: closes the box"),
+    ("asks for nothing", lambda c: [put("problem", "demands", j, "at_least", 0)(c) for j in (0, 1)], "claim: .* w = "),
+    ("demand gone, hashed", hashed(drop("problem", "demands", 0)), r"word \d+: closes the box .* problem.demands\[0\]"),
+    ("demands gone, hashed", hashed(drop("problem", "demands")), "claim: must not be 'infeasible', w = 0 is feasible"),
+    ("a larger group, hashed", hashed(put("problem", "demands", 1, "y", [1] * 8 + [0])), r"word \d+: closes the box"),
+    ("one class", put("problem", "demands", 1, "y", [1] * 9), r"problem.demands\[1\].y: must hold both labels"),
+    ("label 2", put("problem", "demands", 1, "y", 0, 2), r"problem.demands\[1\].y\[0\]: must be 0 or 1, got 2"),
+    ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
+    ("cut closed", words(CUT, lambda text: ["."]), r"\(w_1 = 1\), word 1: closes the box"),
+    ("root missing", drop("proof", "partition", 0), "proof.partition: must hold 4 entries, got 3"),
+    ("proof gone", put("proof", None), "proof: must not be null where the claim is 'infeasible'"),
+    ("bound", put("proof", "bound", 1.0), "proof.bound: must be null where the claim is 'infeasible'"),
+    ("value", put("value", 1.0), "value: must be null where the claim is 'infeasible'"),
+    ("weights", put("weights", [1.0, 0.0]), "weights: must be null where the claim is 'infeasible'"),
+    ("claim", put("claim", "optimal"), "weights: must not be null where the claim is 'optimal'"),
+    ("its statistic", put("problem", "statistic", "mrr"), r"problem.a\[0\]: must be 0.1111111111111111 for 'mrr'"),
+]  # fmt: skip
 DAMAGED = {"ranked": DAMAGE, "preferred": PAIRWISE_DAMAGE, "graded": GRADED_DAMAGE}
+DAMAGED |= {"demanded": DEMAND_DAMAGE, "infeasible": INFEASIBLE_DAMAGE}
 
 
-def test_what_is_damaged_here_is_right_before(ranked, preferred, graded):
-    for content in (ranked, preferred, graded):
+def test_what_is_damaged_here_is_right_before(ranked, preferred, graded, demanded, infeasible):
+    for content in (ranked, preferred, graded, demanded):
         assert verify.check(verify.parse(json.dumps(content)))[0] == "optimal"
+    claim, words = verify.check(verify.parse(json.dumps(infeasible)))
+    assert claim == "infeasible"
+    assert "demand rerank auc at least 0.6, demand rerank auc at least 0.45; data: " in words
 
 
 @pytest.mark.parametrize(
@@ -718,8 +951,11 @@ def mutable(which):
         (random_instance(6), [1.0, -0.5, 0.25], 1000, "bound"),
         (random_instance(9), None, 0, "value"),
         (random_graded(20), None, 1000, "optimal"),
+        (random_demanded(13), None, 1000, "optimal"),
+        (random_demanded(2), None, 1000, "infeasible"),
     ][which]
-    content = certify(p, solution(p, optimum_of(p)[1] if w is None else w), max_boxes=boxes).content
+    found = none(p) if claim == "infeasible" else solution(p, optimum_of(p)[1] if w is None else w)
+    content = certify(p, found, max_boxes=boxes).content
     assert content["claim"] == claim
     return json.dumps(content)
 
@@ -727,7 +963,7 @@ def mutable(which):
 @settings(max_examples=examples(40, slow=800), deadline=None)
 @given(st.data())
 def test_a_file_with_one_character_changed_is_rejected_or_true(data):
-    text = mutable(data.draw(st.integers(0, 3)))
+    text = mutable(data.draw(st.integers(0, 5)))
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(st.sampled_from('0123456789.-+eE zZ,:"[]{}aw\n')) + text[at + 1 :]
     try:
@@ -737,11 +973,14 @@ def test_a_file_with_one_character_changed_is_rejected_or_true(data):
         return
     certificate = Certificate(content)
     p = certificate.problem
+    if claim == "infeasible":
+        assert optimum_of(p)[0] == -math.inf
+        return
     assert p.evaluate(certificate.weights) == pytest.approx(certificate.value, rel=1e-11, abs=1e-11)
     assert certificate.value <= certificate.bound
     if claim != "value":
         others = np.random.default_rng(at).integers(-2, 3, size=(20, p.d)) / 2.0
-        assert max(p.evaluate(w) for w in [optimum_of(p)[1], *others]) <= certificate.bound
+        assert max(p.evaluate(w) for w in [optimum_of(p)[1], *others] if p.feasible(w)) <= certificate.bound
 
 
 JUNK = [
@@ -787,6 +1026,18 @@ def problems():
     yield "graded", dataclasses.replace(lists, rank="resolved")
     yield "graded, subrank", dataclasses.replace(lists, rank="subrank", C=0.05)
     yield "pairwise", edges
+    group = np.arange(ranked.n) % 3 == 0
+    asked = [Demand("hits@2", 1, group), Demand("auc", 0.25, 1 - ranked.gains)]
+    yield "demanded", dataclasses.replace(ranked, rank="resolved", demands=asked, C=0.01)
+    yield "demanded, whole", dataclasses.replace(ranked, demands=asked[:1], integer=3, required=[0], max_nonzeros=1)
+    asked = [Demand("dcg", 0.5, normalise=True), Demand("hits@1", 1, np.arange(lists.n) % 2)]
+    yield "graded, demanded", dataclasses.replace(lists, demands=asked)
+    yield (
+        "graded, demanded, cut off",
+        dataclasses.replace(lists, demands=asked[1:], constraints=LinearConstraints(np.ones((1, lists.d)), [0.5])),
+    )
+    asked = [Demand("auc", 0.6), Demand("auc", 0.6, 1 - ranked.gains)]
+    yield "infeasible", dataclasses.replace(ranked, demands=asked)
     for name, p in (("ranked", ranked), ("graded", lists), ("pairwise", edges)):
         yield f"{name}, one weight", dataclasses.replace(p, max_nonzeros=1)
         yield (
@@ -810,6 +1061,8 @@ def certificates_of(name):
     p = PROBLEMS[name]
     grid = np.random.default_rng(0).integers(-2, 3, size=(200, p.d)) / (1.0 if p.integer else 2.0)
     grid[::2] *= np.arange(p.d) == np.arange(100)[:, None] % p.d  # one weight
+    if name == "infeasible":
+        return [json.dumps(certify(p, none(p)).content)] * 3
     best = max((w for w in [*grid, np.zeros(p.d)] if p.feasible(w)), key=p.evaluate)
     return [json.dumps(certify(p, solution(p, best), max_boxes=boxes).content) for boxes in (300, 20, 0)]
 
@@ -827,7 +1080,7 @@ def nudged(value, rng):
         text = value.split(" ")
         at = rng.integers(len(text))
         return " ".join(
-            [*text[:at], *rng.choice(["", ".", "0", "1z", ". .", "0 . ."], rng.integers(3)), *text[at + 1 :]]
+            [*text[:at], *rng.choice(["", ".", "0", "1z", "0:1", ". .", "0 . ."], rng.integers(3)), *text[at + 1 :]]
         )
     if isinstance(value, bool) or not isinstance(value, int | float):
         return copy.deepcopy(JUNK[rng.integers(len(JUNK))])
@@ -876,8 +1129,16 @@ def is_true(content, claim, rng):
     ]
     if max(numbers) > 1e300:  # the library refuses numbers whose sums overflow
         return
+    exact = verify.Problem(content["problem"])
+    if any(one.objective(one.perfect, 0) < one.least for one in exact.demands):  # and what no order meets
+        assert claim == "infeasible"
+        return
     p = certificate.problem
     w = certificate.weights
+    if claim == "infeasible":
+        assert not any(p.feasible(v) for v in rng.integers(-2, 3, size=(100, p.d)) / 2.0)
+        assert not p.demanded or optimum_of(p)[0] == -math.inf
+        return
     size = max(abs(p.trivial_bound), abs(certificate.value))
     assert p.feasible(w)
     assert abs(p.evaluate(w) - certificate.value) <= 1e-11 * size
@@ -906,7 +1167,7 @@ def test_changed_files_are_rejected_or_true(name):
                 rehash(content)
         said = verdict(content)
         assert "\n" not in said
-        if said.startswith(("optimal: ", "bound: ", "value: the weights have")):
+        if said.startswith(("optimal: ", "bound: ", "value: the weights have", "infeasible: ")):
             accepted += 1
             is_true(content, said.partition(":")[0], rng)
     assert 5 <= accepted <= count / 2
@@ -917,6 +1178,11 @@ def test_claims_of_more_are_rejected(name):
     for text in certificates_of(name):
         content = json.loads(text)
         assert verify.check(content)[0] == content["claim"]
+        if name == "infeasible":
+            for claim in ("optimal", "bound", "value"):
+                with pytest.raises(verify.CertificateError, match=r"^weights: must not be null"):
+                    verify.parse(json.dumps({**content, "claim": claim}))
+            continue
         for more in (1e-9, 1e-3, 1.0):
             higher = json.loads(text)
             higher["value"] += more
@@ -1218,6 +1484,8 @@ VERDICTS = {
     "resolved": f"problem: rerank, {RULES}; data: {{n}} observations, {{d}} features, sha256 {{sha256}}",
     "ranked, one weight": f"problem: rerank, {RULES}, max_nonzeros 1; data: ",
     "graded, cut off": f"problem: graded, {RULES}, 1 side constraint; data: {{n}} observations in {{lists}} list",
+    "demanded": "C {C}, demand rerank hits@2 at least 1.0, demand rerank auc at least 0.25; data: ",
+    "infeasible": f"problem: rerank, {RULES}, demand rerank auc at least 0.6, demand rerank auc at least 0.6; data: ",
     "pairwise": "problem: pairwise, {pairs} pairs, margin 0.0001, C {C}; data: {n} observations, {d} feature",
 }
 

@@ -526,9 +526,11 @@ class RerankProblem(Problem):
         """Return a demand with its problem, which has the lists and the margin of this one."""
         if not isinstance(demand, Demand):
             raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
-        of = {"y": self.y, "gain": self.gain} if demand.labels is None else {"y": demand.labels, "gain": "linear"}
         options: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
         options["normalise"] = demand.normalise
+        of: dict[str, Any] = {"y": self.y, "gain": self.gain}
+        if demand.labels is not None:
+            of = {"y": demand.labels, "gain": "linear" if demand.statistic.kind.share_of else np.copy}
         try:
             problem = RerankProblem(self.X, statistic=demand.statistic, **of, **options)
         except ValueError as error:

@@ -1,7 +1,8 @@
 // Record a partition of weight space that proves a bound, for `ltr.exact.certificate`.
 //
 // `ltr.verify` defines partitions and shows why they prove a bound. Boxes of weights are visited depth first; those
-// whose objective stays below the bound are closed, the others cut, and what is done is recorded.
+// whose objective stays below the bound are closed, as are those where a demand is not met, the others cut, and what is
+// done is recorded. There may be demands alone, to prove that no weights meet them.
 //
 // *Exact arithmetic closes whatever is closed here.* Interval bounds are multiples of 2^-49 in [-1, 1], or whole
 // numbers, so they and their midpoints are exact. Everything that is rounded errs on the safe side:
@@ -17,7 +18,10 @@
 //   terms in the first order, and half the smallest subnormal number per product. Twice the tolerance of `ltr.verify`
 //   is far more.
 // * Sums of rank weights are integers: each weight times a power of 2, rounded up; their total stays below 2^62. The
-//   largest sums that the bound allows are computed in fractions and rounded down.
+//   largest sums that the bound allows are computed in fractions and rounded down. The sum from which a demand is met
+//   is rounded up, and a box is closed below it.
+//
+// A cut by the order of two observations moves no interval bounds, but counts as one in t.
 //
 // Pairs won in a box are not examined again in its parts. A pair that counts as won because of rounding weakens a bound
 // but cannot make it wrong.
@@ -39,6 +43,7 @@ namespace {
 constexpr std::size_t kSample = 500;    // about how many open pairs a cut is chosen from
 constexpr double kNarrowest = 0x1p-49;  // intervals of this width are not cut further
 constexpr std::size_t kDepth = 51;      // cuts of a coordinate on a path, at most: 50 halvings and one at zero
+constexpr std::size_t kByOrder = 64;    // room on a path for cuts by the order of two observations
 constexpr std::size_t kChunk = 256;     // pairs whose interval bounds are moved at once
 constexpr std::int32_t kClosed = -1;    // word of a box that is closed; others are values of `Box::cut`
 
@@ -51,9 +56,13 @@ enum class Reason {
 // Pairs as in `ltr.verify.Problem`, one entry per pair.
 struct Pairs {
   std::vector<std::int32_t> above, below, counter;
-  std::vector<std::int64_t> weight;  // as an integer
-  std::vector<double> required;      // w·δ from which the pair is won, rounded down
-  std::vector<double> size;          // sum of |x_ij| + |x_kj|, times the largest size of a weight
+  std::vector<std::int64_t> weight;   // as an integer
+  std::vector<double> required;       // w·δ from which the pair is won, rounded down
+  std::vector<double> size;           // sum of |x_ij| + |x_kj|, times the largest size of a weight
+  std::vector<std::int32_t> line;     // number of its two observations where other pairs ask for their opposite order,
+                                      // else -1; observations with equal features are the same here
+  std::vector<std::uint8_t> ascends;  // which of the two orders it asks for
+  std::size_t lines = 0;
 };
 
 // A list of observations that are ranked against each other.
@@ -69,12 +78,19 @@ struct Layer {
   std::size_t table;  // where its statistic table starts
 };
 
+// What is to be maximised, or a demand.
+struct Objective {
+  std::size_t begin, end;       // its lists; none where pairs have weights of their own
+  std::size_t first, counters;  // its counters
+};
+
 // A problem as the recorder reads it.
 struct Problem {
   Matrix<const double> columns;  // features, one row per feature, (d, n)
   Pairs pairs;
-  double tiny;                             // room for underflow
-  std::vector<List> lists;                 // none where pairs have weights of their own
+  double tiny;  // room for underflow
+  std::vector<Objective> objectives;
+  std::vector<List> lists;                 // of all objectives
   std::vector<Layer> layers;               // of all lists
   std::vector<std::int64_t> contribution;  // statistic tables of the layers in sequence, or the total weight of each
                                            // counter; integers
@@ -85,7 +101,8 @@ struct Problem {
                                            // if C = 0 and `max_nonzeros` is not set
   std::span<const std::uint8_t> required;  // columns whose weights are at least `least` in size
   double least;
-  bool whole;  // whether weights are whole numbers
+  std::size_t most;  // how many weights to which it matters that they are 0 may differ from it
+  bool whole;        // whether weights are whole numbers
   std::size_t counters;
 };
 
@@ -138,16 +155,17 @@ class Totals {
 
   std::size_t room() const { return every_.size() + lower_.size() + lost_.size() + lost_to_lower_.size(); }
 
-  std::int64_t largest(std::span<const std::int64_t> counts) {
+  std::int64_t largest(const Objective& objective, std::span<const std::int64_t> counts) {
     std::int64_t total = 0;
-    if (problem_.lists.empty()) {
+    if (objective.begin == objective.end) {
       const auto& whole = problem_.contribution;
-      for (std::size_t c = 0; c < counts.size(); c += 2) {
+      for (std::size_t c = objective.first; c < objective.first + objective.counters; c += 2) {
         total += std::max(whole[c] - counts[c], whole[c + 1] - counts[c + 1]);
       }
       return total;
     }
-    for (const List& list : problem_.lists) {
+    for (std::size_t own = objective.begin; own < objective.end; ++own) {
+      const List& list = problem_.lists[own];
       std::fill_n(lower_.begin(), list.ranked, 0);
       std::fill_n(every_.begin(), list.ranked, 0);
       for (std::size_t t = 0; t <= list.layers; ++t) {
@@ -191,7 +209,8 @@ class Totals {
 
 // A box on the path from the root to the one under examination.
 struct Box {
-  std::size_t cut = 0;                         // coordinate at which it is cut, or d + coordinate for a cut at zero
+  std::size_t cut = 0;                         // coordinate at which it is cut, d + coordinate for a cut at zero, or
+                                               // 2d + pair for a cut by the order of two observations
   int part = 0;                                // its next part
   std::size_t begin = 0, middle = 0, end = 0;  // its open pairs are ``begin : middle`` of the entries; ``middle : end``
                                                // are those that are lost in it and were open in its parent
@@ -205,14 +224,16 @@ class Path {
       : problem_(problem),
         totals_(problem),
         d_(low.size()),
+        few_(std::clamp<std::size_t>(d_, 3, 5) - 2),
         limits_(limits.begin(), limits.end()),
         most_words_(boxes),
         checks_(checks),
-        box_(kDepth * d_ + 4),
+        box_(kDepth * d_ + kByOrder + 4),
         low_(box_.size() * d_),
         high_(low_.size()),
         apart_(low_.size()),
         counts_(problem.counters),
+        orders_(problem.pairs.lines),
         score_(d_),
         weight_(d_) {
     std::copy(low.begin(), low.end(), low_.begin());
@@ -230,7 +251,7 @@ class Path {
     while (true) {
       const std::size_t t = depth_;
       Box& box = box_[t];
-      const int parts = t == 0 ? 1 : box.cut < d_ ? 2 : 3;
+      const int parts = t == 0 ? 1 : box.cut >= d_ && box.cut < 2 * d_ ? 3 : 2;
       if (box.part == parts) {
         if (t == 0) return Reason::done;
         restore(t);
@@ -277,7 +298,7 @@ class Path {
     std::copy_n(apart(t), d_, apart(t + 1));
     const std::size_t cut = box_[t].cut;
     const int part = box_[t].part++;
-    if (t == 0) return;
+    if (t == 0 || cut >= 2 * d_) return;
     const double next = problem_.whole ? 1.0 : 0.0;  // from a weight to the next
     if (cut < d_) {
       const double middle = 0.5 * (low(t)[cut] + high(t)[cut]), below = problem_.whole ? std::floor(middle) : middle;
@@ -293,6 +314,7 @@ class Path {
   // Split the open pairs of row t into those open in row t + 1 and those lost there, and count the latter.
   void examine(std::size_t t) {
     const Pairs& pairs = problem_.pairs;
+    if (box_[t].cut >= 2 * d_) return examine_order(t);
     const std::size_t j = box_[t].cut % d_;
     const double rise = low(t + 1)[j] - low(t)[j], fall = high(t + 1)[j] - high(t)[j];
     const double factor = static_cast<double>(t + d_ + 16) * 0x1p-52;
@@ -324,12 +346,38 @@ class Path {
         at += static_cast<std::size_t>(open_[k]);
       }
     }
+    enter(t + 1, first, at, back, end);
+  }
+
+  // Split the open pairs of row t, which is cut by the order of two observations: those that ask for the order of the
+  // pair by which it is cut are lost in the first part, those that ask for the other one in the second.
+  void examine_order(std::size_t t) {
+    const Pairs& pairs = problem_.pairs;
+    const std::size_t by = box_[t].cut - 2 * d_;
+    const bool second = box_[t].part == 2;
+    const std::size_t first = box_[t].end, end = first + box_[t].middle - box_[t].begin;
+    std::size_t at = first, back = end;
+    for (std::size_t source = box_[t].begin; source < box_[t].middle; ++source) {
+      const std::size_t pair = index(pair_[source]);
+      if (pairs.line[pair] == pairs.line[by] && (pairs.ascends[pair] != pairs.ascends[by]) == second) {
+        pair_[--back] = pair_[source];
+        continue;
+      }
+      pair_[at] = pair_[source];
+      largest_[at] = largest_[source];
+      smallest_[at++] = smallest_[source];
+    }
+    enter(t + 1, first, at, back, end);
+  }
+
+  // Make row t of the entries ``first : middle``, its open pairs, and ``back : end``, those lost in it; count the
+  // latter.
+  void enter(std::size_t t, std::size_t first, std::size_t middle, std::size_t back, std::size_t end) {
     for (std::size_t source = back; source < end; ++source) count(pair_[source], 1);
-    // close the gap left by the pairs won
-    box_[t + 1].begin = first;
-    box_[t + 1].middle = at;
-    for (std::size_t source = back; source < end; ++source) pair_[at++] = pair_[source];
-    box_[t + 1].end = at;
+    box_[t].begin = first;
+    box_[t].middle = middle;
+    for (std::size_t source = back; source < end; ++source) pair_[middle++] = pair_[source];  // where pairs were won
+    box_[t].end = middle;
   }
 
   // Take the pairs lost in row t out of the counts.
@@ -341,7 +389,8 @@ class Path {
     counts_[index(problem_.pairs.counter[index(pair)])] += times * problem_.pairs.weight[index(pair)];
   }
 
-  // Return whether no feasible weights of row t have an objective above the bound.
+  // Return whether no feasible weights of row t have an objective above the bound, because none of them meet the
+  // demands or for another reason.
   bool closed(std::size_t t) {
     std::size_t nonzero = 0;
     for (std::size_t j = 0; j < d_; ++j) {
@@ -349,7 +398,8 @@ class Path {
       nonzero += problem_.zeros[j] && (low(t)[j] > 0.0 || high(t)[j] < 0.0 || apart(t)[j] || needed);
       if (needed && -problem_.least < low(t)[j] && high(t)[j] < problem_.least) return true;
     }
-    if (totals_.largest(counts_) <= limits_[nonzero]) return true;
+    nonzero_ = nonzero;
+    if (nonzero > problem_.most || low_enough()) return true;
     for (std::size_t row = 0; row < problem_.b.size(); ++row) {
       double least = 0.0, size = std::abs(problem_.b[row]);
       for (std::size_t j = 0; j < d_; ++j) {
@@ -362,10 +412,57 @@ class Path {
     return false;
   }
 
+  // Return whether the lost pairs that are counted close the box examined last.
+  bool low_enough() {
+    for (std::size_t o = 0; o < problem_.objectives.size(); ++o) {
+      if (totals_.largest(problem_.objectives[o], counts_) <= limits_[o * (d_ + 1) + nonzero_]) return true;
+    }
+    return false;
+  }
+
+  // Return an open pair of row t by whose order to cut it; -1 for none.
+  //
+  // Near the weights with w·δ = 0 pairs that ask for opposite orders of two observations are both open in all boxes but
+  // those of the size of the margin, which are too many. So boxes are cut by the order of two observations where such
+  // pairs are open of few observations, and the box would be closed if they were all lost.
+  std::int32_t choose_order(std::size_t t) {
+    const Pairs& pairs = problem_.pairs;
+    if (pairs.lines == 0) return -1;
+    touched_.clear();
+    std::size_t both = 0;
+    for (std::size_t at = box_[t].begin; at < box_[t].middle; ++at) {
+      const std::size_t pair = index(pair_[at]);
+      if (pairs.line[pair] < 0) continue;
+      std::uint8_t& orders = orders_[index(pairs.line[pair])];
+      if (orders == 0) touched_.push_back(pairs.line[pair]);
+      const auto more = static_cast<std::uint8_t>(orders | (pairs.ascends[pair] ? 2 : 1));
+      both += more == 3 && orders != 3;
+      orders = more;
+    }
+    std::int32_t found = -1;
+    if (both > 0 && both <= few_) {
+      std::int32_t pair = -1;
+      const auto count_both = [&](std::int64_t times) {
+        for (std::size_t at = box_[t].begin; at < box_[t].middle; ++at) {
+          const std::int32_t line = pairs.line[index(pair_[at])];
+          if (line < 0 || orders_[index(line)] != 3) continue;
+          pair = pair_[at];
+          count(pair, times);
+        }
+      };
+      count_both(1);
+      if (low_enough()) found = pair;
+      count_both(-1);
+    }
+    for (const std::int32_t line : touched_) orders_[index(line)] = 0;
+    return found;
+  }
+
   // Return the cut of row t: the coordinate that moves open pairs and side constraints most; -1 if none does.
   //
   // Where zeros matter the first cut of a coordinate is at zero.
   std::int32_t choose(std::size_t t) {
+    if (const std::int32_t pair = choose_order(t); pair >= 0) return static_cast<std::int32_t>(2 * d_) + pair;
     std::fill(score_.begin(), score_.end(), 0.0);
     std::fill(weight_.begin(), weight_.end(), 0.0);
     const std::size_t stride = 1 + (box_[t].middle - box_[t].begin) / kSample;
@@ -409,7 +506,10 @@ class Path {
   const Problem& problem_;
   Totals totals_;
   std::size_t d_;
-  std::vector<std::int64_t> limits_;  // largest total that the bound allows where 0, 1, ..., d weights are not 0
+  std::size_t few_;  // of how many pairs of observations both orders may be open where a box is cut by one. In general
+                     // no more than d - 2 planes w·δ = 0 share a line of a root, and a point takes few cuts
+  std::vector<std::int64_t> limits_;  // per objective: largest total that closes a box where 0, 1, ..., d weights are
+                                      // not 0
   std::size_t most_words_;
   std::int64_t checks_;    // left: the verifier makes one for each pair that is open in a box and each interval bound
                            // that moves in a part of it
@@ -418,6 +518,9 @@ class Path {
   std::vector<double> low_, high_;          // interval bounds of each row
   std::vector<std::uint8_t> apart_;         // coordinates known not to be 0 although 0 is a bound of their interval
   std::vector<std::int64_t> counts_;        // lost pairs
+  std::size_t nonzero_ = 0;                 // weights known not to be 0 in the box examined last
+  std::vector<std::uint8_t> orders_;        // of each line: 1 and 2 for the orders that open pairs ask for
+  std::vector<std::int32_t> touched_;       // lines with such pairs
   std::vector<std::int32_t> pair_;          // entries: open and lost pairs on the path,
   std::vector<double> largest_, smallest_;  // and the largest and smallest w·δ of open ones in the box
   std::vector<std::int32_t> words_;
@@ -435,10 +538,12 @@ std::size_t checked_index(std::int64_t i, std::size_t size, const char* rule) {
 class Partition {
  public:
   Partition(const Rows<double>& columns, const Rows<std::int64_t>& pairs, const Vector<std::int64_t>& weight,
-            const Vector<double>& required, const Vector<double>& size, double tiny, std::int64_t counters,
-            const Rows<std::int64_t>& lists, const Vector<std::int64_t>& members, const Vector<std::int64_t>& table,
-            const Vector<std::int64_t>& contribution, const Rows<double>& A, const Vector<double>& b, double loose,
-            const Vector<std::uint8_t>& zeros, const Vector<std::uint8_t>& required_columns, double least, bool whole)
+            const Vector<double>& required, const Vector<double>& size, const Vector<std::int32_t>& line,
+            const Vector<std::uint8_t>& ascends, double tiny, std::int64_t counters,
+            const Rows<std::int64_t>& objectives, const Rows<std::int64_t>& lists, const Vector<std::int64_t>& members,
+            const Vector<std::int64_t>& table, const Vector<std::int64_t>& contribution, const Rows<double>& A,
+            const Vector<double>& b, double loose, const Vector<std::uint8_t>& zeros,
+            const Vector<std::uint8_t>& required_columns, double least, std::size_t most, bool whole)
       : columns_(columns.data(), columns.data() + columns.size()),
         A_(A.data(), A.data() + A.size()),
         b_(b.data(), b.data() + b.size()),
@@ -448,6 +553,7 @@ class Partition {
     require(d > 0 && zeros.shape(0) == d && required_.size() == d, "one entry per feature");
     require(pairs.shape(1) == 3 && count < (std::size_t{1} << 31), "pairs");
     require(weight.shape(0) == count && required.shape(0) == count && size.shape(0) == count, "one entry per pair");
+    require(line.shape(0) == count && ascends.shape(0) == count, "one entry per pair");
     require(A.shape(0) == b.shape(0) && (b.shape(0) == 0 || A.shape(1) == d), "one row per side constraint");
     require(counters >= 0 && counters < (std::int64_t{1} << 31), "counters");
     problem_.columns = {columns_.data(), d, n};
@@ -458,6 +564,7 @@ class Partition {
     problem_.zeros = zeros_;
     problem_.required = required_;
     problem_.least = least;
+    problem_.most = most;
     problem_.whole = whole;
     problem_.counters = static_cast<std::size_t>(counters);
     problem_.contribution.assign(contribution.data(), contribution.data() + contribution.size());
@@ -475,17 +582,24 @@ class Partition {
     problem_.pairs.weight.assign(weight.data(), weight.data() + count);
     problem_.pairs.required.assign(required.data(), required.data() + count);
     problem_.pairs.size.assign(size.data(), size.data() + count);
+    problem_.pairs.line.assign(line.data(), line.data() + count);
+    problem_.pairs.ascends.assign(ascends.data(), ascends.data() + count);
+    for (const std::int32_t own : problem_.pairs.line) {
+      require(own >= -1 && own < static_cast<std::int64_t>(count), "lines of pairs");
+      problem_.pairs.lines = std::max(problem_.pairs.lines, static_cast<std::size_t>(own + 1));
+    }
+    add_objectives(objectives, lists.shape(0));
     add_lists(lists, members, table);
   }
 
-  std::int64_t total_of_all_lost() const { return Totals(problem_).largest(all_lost_); }
-
-  void begin(const Vector<double>& low, const Vector<double>& high, const Vector<std::int64_t>& limits,
-             std::size_t boxes, std::int64_t checks) {
+  void begin(const Vector<double>& low, const Vector<double>& high, const Rows<std::int64_t>& limits, std::size_t boxes,
+             std::int64_t checks) {
     const std::size_t d = problem_.columns.rows;
     require(low.shape(0) == d && high.shape(0) == d, "one interval per feature");
-    require(limits.shape(0) == d + 1, "one limit per number of weights");
-    path_ = std::make_unique<Path>(problem_, view(low), view(high), view(limits), boxes, checks);
+    require(limits.shape(0) == problem_.objectives.size() && limits.shape(1) == d + 1,
+            "one limit per objective and number of weights");
+    const std::span<const std::int64_t> each(limits.data(), limits.size());
+    path_ = std::make_unique<Path>(problem_, view(low), view(high), each, boxes, checks);
   }
 
   int advance(std::int64_t work) {
@@ -498,12 +612,32 @@ class Partition {
   std::int64_t checks() const { return path_ ? path_->checks() : 0; }
 
  private:
+  // Add the objectives, given the number of lists and of counters of each.
+  void add_objectives(const Rows<std::int64_t>& objectives, std::size_t lists) {
+    std::size_t list = 0, counter = 0;
+    for (std::size_t o = 0; o < objectives.shape(0); ++o) {
+      require(objectives.shape(1) == 2, "objectives");
+      const Objective objective{
+          .begin = list,
+          .end = list + checked_index(objectives(o, 0), lists - list + 1, "lists of objectives"),
+          .first = counter,
+          .counters = checked_index(objectives(o, 1), problem_.counters - counter + 1, "counters of objectives")};
+      if (objective.begin == objective.end) {
+        const bool fits = counter % 2 == 0 && objective.counters % 2 == 0;
+        require(fits && counter + objective.counters <= problem_.contribution.size(), "one weight per counter");
+      }
+      list = objective.end;
+      counter += objective.counters;
+      problem_.objectives.push_back(objective);
+    }
+    require(list == lists && counter == problem_.counters, "objectives of lists and counters");
+  }
+
   // Add the lists, after checking that no counts of lost pairs lead beyond a table.
   void add_lists(const Rows<std::int64_t>& lists, const Vector<std::int64_t>& members,
                  const Vector<std::int64_t>& table) {
     const std::size_t entries = problem_.contribution.size(), counters = problem_.counters;
     require(members.shape(0) == table.shape(0), "one entry per layer");
-    if (lists.shape(0) == 0) require(counters % 2 == 0 && entries == counters, "one weight per counter");
     for (std::size_t t = 0; t < members.shape(0); ++t) {
       problem_.layers.push_back({checked_index(members(t), counters + 1, "members of layers"),
                                  checked_index(table(t), entries, "statistic tables")});
@@ -549,21 +683,22 @@ void bind_recorder(nb::module_& module) {
   nb::class_<Partition>(module, "Partition", "A partition that is being recorded, see `ltr.exact.certificate`.")
       .def(
           nb::init<const Rows<double>&, const Rows<std::int64_t>&, const Vector<std::int64_t>&, const Vector<double>&,
-                   const Vector<double>&, double, std::int64_t, const Rows<std::int64_t>&, const Vector<std::int64_t>&,
+                   const Vector<double>&, const Vector<std::int32_t>&, const Vector<std::uint8_t>&, double,
+                   std::int64_t, const Rows<std::int64_t>&, const Rows<std::int64_t>&, const Vector<std::int64_t>&,
                    const Vector<std::int64_t>&, const Vector<std::int64_t>&, const Rows<double>&, const Vector<double>&,
-                   double, const Vector<std::uint8_t>&, const Vector<std::uint8_t>&, double, bool>(),
+                   double, const Vector<std::uint8_t>&, const Vector<std::uint8_t>&, double, std::size_t, bool>(),
           nb::arg("columns"), nb::arg("pairs"), nb::arg("weight"), nb::arg("required"), nb::arg("size"),
-          nb::arg("tiny"), nb::arg("counters"), nb::arg("lists"), nb::arg("members"), nb::arg("table"),
-          nb::arg("contribution"), nb::arg("A"), nb::arg("b"), nb::arg("loose"), nb::arg("zeros"),
-          nb::arg("required_columns"), nb::arg("least"), nb::arg("whole"))
-      .def("total_of_all_lost", &Partition::total_of_all_lost, "Return the largest total where all pairs are lost.")
+          nb::arg("line"), nb::arg("ascends"), nb::arg("tiny"), nb::arg("counters"), nb::arg("objectives"),
+          nb::arg("lists"), nb::arg("members"), nb::arg("table"), nb::arg("contribution"), nb::arg("A"), nb::arg("b"),
+          nb::arg("loose"), nb::arg("zeros"), nb::arg("required_columns"), nb::arg("least"), nb::arg("most"),
+          nb::arg("whole"))
       .def("begin", &Partition::begin, nb::arg("low"), nb::arg("high"), nb::arg("limits"), nb::arg("boxes"),
            nb::arg("checks"), "Begin with a root, given by its interval bounds.")
       .def("advance", &Partition::advance, nb::arg("work"),
            "Examine about this many pairs; return 0 when done, 1 if there is more to do, 2 if a limit was reached.")
       .def("words", &Partition::words,
-           "Return what was done with each box: -1 if it was closed, else the coordinate at which it was cut, or d + "
-           "coordinate for a cut at zero.")
+           "Return what was done with each box: -1 if it was closed, else the coordinate at which it was cut, d + "
+           "coordinate for a cut at zero, or 2d + pair for a cut by the order of its two observations.")
       .def("checks", &Partition::checks, "Return the number of checks left.");
 }
 

@@ -31,6 +31,11 @@ of gain_i * a[n - c_i] over all i of all lists, where c_i counts within the list
 A file of the kind "rerank" is about one list, with the gains y, 0 and 1; of this sum s, m the sum of y, the statistic
 is (s - m (m + 1) / 2) / (m (n - m)) for "auc", s / N for "precision@N", and s / m for "recall@N".
 
+These two kinds may have "demands" on other statistics of the same observations and lists. Each states a kind, a
+statistic, its weights a_1, ..., and labels y or gains, as a problem does, and a number "at_least". Weights meet it
+where its statistic, with the margin of the problem and the rank "resolved", is at least at_least - 1e-9 |at_least|,
+and the maximum is over weights that meet all demands. In several lists a demand is of the kind "graded".
+
 A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
 and ones, X, a text for each row; where it states a "unit", a power of ten, the text has whole numbers, X times the
 unit. At most max_nonzeros points are other than 0, in which required columns are, at most one of a group (a number
@@ -57,27 +62,30 @@ place p = 0, 1, ...
 1e-9 being the float64 of that name. All that follows is about these weights.
 
 **Roots.** Where b <= 0 or there are no constraints, feasible weights other than 0 can be scaled up to max |w_j| = 1:
-they stay feasible, win what they won, and keep their zeros. (For a row, scaling multiplies both sums by s >= 1, and
-s (b_r + 1e-9 |b_r|) is at most b_r + 1e-9 |b_r| where that is not above 0.) Losing fewer pairs never lowers the
-statistic: a is nondecreasing, and a sum S_t needs the numbers G only, or for "subrank" the numbers c, of lost pairs. So
-the value of w = 0, unless a column is required, and 2d roots are all that matters, the faces w_0 = -1, w_0 = 1,
-w_1 = -1, ... of the cube. Otherwise the cube is the only root. Whole numbers can be scaled up by whole numbers s until
-max |w_j| > B / 2. With m the least whole number above B / 2 the roots are -B <= w_0 <= -m, m <= w_0 <= B,
--B <= w_1 <= -m, ...; the weights with smaller numbers than that of a root are from 1 - m to m - 1 in it.
+they stay feasible, win what they won, and keep their zeros. (For a row, scaling multiplies both sums by s >= 1, and s
+(b_r + 1e-9 |b_r|) is at most b_r + 1e-9 |b_r| where that is not above 0.) Losing fewer pairs never lowers a statistic,
+that of a demand or the one to be maximised: a is nondecreasing, and a sum S_t needs the numbers G only, or for
+"subrank" the numbers c, of lost pairs. So the value of w = 0, if it is feasible, and 2d roots are all that matters, the
+faces w_0 = -1, w_0 = 1, w_1 = -1, ... of the cube. Otherwise the cube is the only root. Whole numbers can be scaled up
+by whole numbers s until max |w_j| > B / 2. With m the least whole number above B / 2 the roots are -B <= w_0 <= -m, m
+<= w_0 <= B, -B <= w_1 <= -m, ...; the weights with smaller numbers than that of a root are from 1 - m to m - 1 in it.
 
 **Partition.** One text for each root cuts it into boxes, in preorder: "." closes a box; "j" halves it at the middle of
-its interval of w_j, lower half first; "jz" cuts it into the parts w_j < 0, w_j = 0 and w_j > 0. The parts of a box
-cover it, so the closed boxes cover the root. The parts with w_j < 0 and w_j > 0 keep 0 as an end of their interval, and
-the knowledge that w_j is not 0: their pairs are judged on a slightly larger set, which is safe. Of whole numbers from l
-to h the lower half is those up to (l + h) / 2, rounded down, and the upper half the others; the parts of "jz" are
-w_j <= -1, w_j = 0 and w_j >= 1.
+its interval of w_j, lower half first; "jz" cuts it into the parts w_j < 0, w_j = 0 and w_j > 0; "i:k" cuts it into
+w·x_i <= w·x_k and w·x_i >= w·x_k, for two observations with different features. The parts of a box cover it, so the
+closed boxes cover the root. The parts with w_j < 0 and w_j > 0 keep 0 as an end of their interval, and the knowledge
+that w_j is not 0: their pairs are judged on a slightly larger set, which is safe. Of whole numbers from l to h the
+lower half is those up to (l + h) / 2, rounded down, and the upper half the others; the parts of "jz" are w_j <= -1, w_j
+= 0 and w_j >= 1.
 
 **Closed boxes.** A box is rightly closed where a row of A w <= b fails on all of it, where the weight of a required
 column is too small on all of it, where more than max_nonzeros weights are known not to be 0, those of required columns
-among them, or where its value is bounded by the bound to be proven. A row fails on all of it where it does with every
-A_rj w_j at its least, as y - 1e-9 |y| grows with y. In the box with centre c and half-widths r, w·δ
-is at most c·δ + r·|δ|; where that is below margin * s the pair is lost everywhere. These lost pairs and the weights
-known not to be 0 bound the value, for:
+among them, where its value is bounded by the bound to be proven, or where the statistic of a demand is bounded by a
+number below that from which the demand is met. A row fails on all of it where it does with every A_rj w_j at its least,
+as y - 1e-9 |y| grows with y. In the box with centre c and half-widths r, w·δ is at most c·δ + r·|δ|; where that is
+below margin * s the pair is lost everywhere. A part w·x_i <= w·x_k loses all pairs of an observation with the features
+of i and one with those of k, as margin * s > 0. These lost pairs and the weights known not to be 0 bound the value, and
+the lost pairs of a demand bound its statistic, for:
 
 * Let b_i of the lost pairs of i be known, g_i of them with h_k < t. Then b_i <= c_i, as for "resolved" the k of a lost
   pair comes before i, and g_i <= G_i. Sorting keeps ``<=`` between lists, and a is nondecreasing, so
@@ -106,7 +114,9 @@ those divided by it.
 
 **What a file shows**, and has to state as its claim: "optimal", the bound is proven and is the value of the weights up
 to 1e-12 of the statistic's size; "bound", it is proven and larger; "value", there is no partition, the weights have
-their value, and the bound of the solver (claimed_bound) is just quoted.
+their value, and the bound of the solver (claimed_bound) is just quoted; "infeasible", no weights satisfy all
+constraints and demands, as w = 0 does not and each box of the partition is closed for another reason than its value.
+Weights, value and bounds are null then.
 """
 
 from __future__ import annotations
@@ -135,8 +145,10 @@ from .file import (
     show,
     sized,
 )
+from .objectives import DEMAND_TOLERANCE, Demand, Objective
 
 __all__ = [
+    "DEMAND_TOLERANCE",
     "FEASIBLE",
     "FORMAT",
     "ONE",
@@ -145,7 +157,9 @@ __all__ = [
     "Box",
     "Cards",
     "CertificateError",
+    "Demand",
     "LimitError",
+    "Objective",
     "Problem",
     "check",
     "data_digest",
@@ -161,22 +175,32 @@ MAX_SIZE = 256  # largest size of a file in MiB: Python needs up to twenty times
 ROUNDING = Fraction(1e-12)  # tolerance of the value and of "optimal", relative to the statistic's size
 
 
-def problem_of(content: dict[str, Json]) -> Problem | Cards:
-    """Return the problem of a file, checked."""
-    made, owner = (Cards, "problem has") if content["kind"] == "card" else (Problem, "data have")
-    problem, sha256 = made(content), data_digest(content)
-    require(content["sha256"] == sha256, "problem.sha256", f"the {owner} {sha256}")
+def problem_of(content: dict[str, Json], progress: Progress | None = None) -> Problem | Cards:
+    """Return the problem of a file, checked, given its whole content."""
+    stated, infeasible = content["problem"], content["claim"] == "infeasible"
+    progress = progress or Progress()
+    if stated["kind"] == "card":
+        require(not infeasible, "claim", "must not be 'infeasible' for a card")
+        problem: Problem | Cards = Cards(stated, progress)
+    else:
+        problem = Problem(stated, progress, infeasible=infeasible)
+    owner, sha256 = "problem has" if stated["kind"] == "card" else "data have", data_digest(stated)
+    require(stated["sha256"] == sha256, "problem.sha256", f"the {owner} {sha256}")
     return problem
 
 
 def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[str, str]:
     """Return what the content of a file (from `parse`) shows, as its claim and in words.
 
-    The claim is "optimal"; "bound" if a bound above the value is proven; or "value" if none is proven.
+    The claim is "optimal"; "bound" if a bound above the value is proven; "value" if none is proven; or "infeasible".
     `CertificateError` says what is wrong.
     """
-    problem, weights, stated = problem_of(content["problem"]), content["weights"], content["value"]
-    problem.progress = progress or problem.progress
+    problem, weights, stated = problem_of(content, progress), content["weights"], content["value"]
+    if content["claim"] == "infeasible":
+        assert isinstance(problem, Problem)
+        means = problem.prove(None, content["proof"]["partition"])
+        words = f"no weights satisfy all constraints and demands, proven by {means}"
+        return "infeasible", f"infeasible: {words}; {statement(content['problem'])}"
     sized(weights, problem.d, "weights")
     problem.check_weights(weights)
     over, value = problem.excess(weights), problem.value(weights)
@@ -217,6 +241,9 @@ def statement(problem: dict[str, Json]) -> str:
         words.append(f"weights whole numbers from -{integer} to {integer}")
     if sides:
         words.append(counted(len(sides["A"]), "side constraint"))
+    for demand in problem.get("demands", []):
+        statistic = "".join(demand["statistic"].split())
+        words.append(f"demand {demand['kind']} {statistic} at least {demand['at_least']!r}")
     if problem["kind"] == "graded":
         lists = " in " + counted(len(set(problem["qid"])), "list")
     n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "feature")

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import math
 import operator
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -17,22 +17,25 @@ from .file import (
     Json,
     LimitError,
     Pair,
-    Stated,
-    check_statistic,
+    Progress,
     distinct,
     each,
     integers,
     require,
     show,
+    size_and_price,
     sized,
 )
+from .objectives import Demand, Objective
 
+Limits = list[tuple[Objective, list[int]]]  # objectives, and the sums of contributions that close a box, see `limits`
 ONE = 1 << 60  # the weight 1: ends of intervals are integers in this unit
 REQUIRED = Fraction(0.01)  # least size of the weight of a required column where weights are no whole numbers
 MOST_POINTS = 100  # largest B of whole numbers
 FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
 ROOM = 8_000_000  # open pairs that all boxes together may store, at about 170 bytes each
 MOST_ROOTS = 4000  # columns whose roots are kept, each with the ends of its intervals
+ORDER = re.compile(r"(0|[1-9][0-9]{0,17}):(0|[1-9][0-9]{0,17})")  # the word that cuts a box by an order
 COUNTERS = 8  # counters that take as much memory as one open pair
 
 
@@ -46,24 +49,19 @@ def dot(u: list[int], v: list[int]) -> int:
     return sum(a * b for a, b in zip(u, v, strict=True))
 
 
-class Problem(Stated):
+class Problem:
     """The problem of a file, checked, its numbers as integers.
 
     Attributes:
-        d: number of features.
+        n, d: numbers of observations and features.
         X, unit: features times unit.
         columns: the same, one list per feature.
-        grades: h_i of each observation; none for the kind "pairwise".
-        steps: the largest s of a pair.
-        counters: number of counters of lost pairs.
-        lists: (first, everyone, ranked, layers, a) of each list with a gain > 0: all its observations; those with a
-            gain > 0, numbered from 0, the largest gain first; of its layers t = 1, ... the number of members, which are
-            the first ones, and v_t - v_(t-1); and a_n, ..., a_1. The pairs of number q with the k of grade h have the
-            counter first + len(ranked) * h + q.
-        lines: the weights of all pairs of each counter, for the kind "pairwise", where 2l counts the pairs of line l in
-            one direction, 2l + 1 those in the other, both by weight.
-        perfect: the sum of contributions if no pair is lost.
-        edges: the pairs of the kind "pairwise", see `pairs`.
+        same: the first observation with the features of each.
+        objective: what is to be maximised, the price of weights among it.
+        demands: the statistics of which weights must reach a least value.
+        counted_objectives: those whose lost pairs are counted, as boxes may be closed by them: all, or the demands
+            alone where it is to be shown that no weights are feasible.
+        counters: number of their counters of lost pairs.
         sides: (row of A, entry of b), both times one power of 2.
         scalable: whether the faces of the cube are the roots.
         counted: the columns that are not free.
@@ -73,8 +71,9 @@ class Problem(Stated):
         most: number of their weights that may differ from 0.
     """
 
-    def __init__(self, content: dict[str, Json]) -> None:
-        super().__init__(content)
+    def __init__(self, content: dict[str, Json], progress: Progress | None = None, *, infeasible: bool = False) -> None:
+        self.progress = progress or Progress()
+        self.n, C = size_and_price(content)
         X, self.margin = content["X"], Fraction(content["margin"])
         require(self.margin > 0, "problem.margin", f"must be > 0, got {content['margin']}")
         n, d = self.n, self.d = self.n, len(X[0])
@@ -95,9 +94,17 @@ class Problem(Stated):
         flat, self.unit = integers([v for row in X for v in row])
         self.X = [flat[at : at + d] for at in range(0, n * d, d)]
         self.columns = [flat[j::d] for j in range(d)]
-        self.grades, self.steps, self.perfect, self.resolved = list[int](), 1, 0, content.get("rank") == "resolved"
-        self.lists, self.lines, self.edges, self.counters = list[Json](), list[int](), list[Pair](), 0
-        (self.read_pairs if content["kind"] == "pairwise" else self.read_lists)(content)
+        first: dict[tuple[int, ...], int] = {}
+        self.same = [first.setdefault(tuple(row), i) for i, row in enumerate(self.X)]
+        self.objective, self.demands = Objective(n, C, self.progress), list[Demand]()
+        self.counted_objectives = list[Objective]()
+        if not infeasible:
+            self.counted_objectives.append(self.objective)
+        if content["kind"] == "pairwise":
+            self.objective.read_pairs(content, self.X)
+        else:
+            self.read_lists(content)
+        self.counters = sum(one.counters for one in self.counted_objectives)
         A, b = (content["constraints"] or {"A": [], "b": []}).values()
         sized(b, len(A), "problem.constraints.b")
         require(bool(A) or content["constraints"] is None, "problem.constraints.A", "must have a row")
@@ -107,114 +114,44 @@ class Problem(Stated):
         self.scalable = all(limit <= 0 for limit in b)
 
     def read_lists(self, content: dict[str, Json]) -> None:
-        """Read the lists of the kinds "rerank" and "graded"."""
-        n, rank, gains = self.n, content["rank"], self.gains(content)
+        """Read the objective and the demands of the kinds "rerank" and "graded"."""
+        n, rank = self.n, content["rank"]
         require(rank in ("resolved", "subrank"), "problem.rank", f"must be 'resolved' or 'subrank', got {rank!r:.40}")
         qid = content.get("qid", [0] * n)
         sized(qid, n, "problem.qid")
         each(qid, (-(2**63) <= one < 2**63 for one in qid), "problem.qid", "fit into 64 bits")
         lists = itertools.groupby(sorted(range(n), key=qid.__getitem__), key=qid.__getitem__)
         members = [list(everyone) for _, everyone in lists]
-        name = check_statistic(content["statistic"], content["a"], [len(everyone) for everyone in members])
-        (whole, unit), (a, self.value_unit) = integers(gains), integers(content["a"])
-        self.value_unit *= unit
-        self.grades = [0] * n
-        weights = iter(a)
-        for everyone in members:
-            self.add_list(everyone, whole, list(itertools.islice(weights, len(everyone))))
-        if "y" in content:
-            self.state_share(name, content["statistic"], sum(whole))
-        else:
-            known = name not in ("precision", "recall")
-            require(
-                known, "problem.statistic", "must be hits@N in a file of this kind, gains hold what it is a share of"
-            )
-
-    def add_list(self, everyone: list[int], gains: list[int], a: list[int]) -> None:
-        """Add a list of these observations, with gains and a_1, ..., a_n times their units."""
-        ranked = sorted((i for i in everyone if gains[i]), key=lambda i: -gains[i])
-        layers, value = list[tuple[int, int]](), 0
-        for q in range(len(ranked) - 1, -1, -1):  # from the smallest gain up
-            if gains[ranked[q]] > value:
-                layers.append((q + 1, gains[ranked[q]] - value))
-                value = gains[ranked[q]]
-            self.grades[ranked[q]] = len(layers)
-        if layers:
-            self.lists.append((self.counters, everyone, ranked, layers, a[::-1]))
-            self.counters += len(ranked) * (len(layers) + 1)
-            self.perfect += sum(gains[i] * v for i, v in zip(ranked, reversed(a), strict=False))
-            self.steps = max(self.steps, len(layers))
-
-    def read_pairs(self, content: dict[str, Json]) -> None:
-        """Read the lines and pairs of the kind "pairwise"."""
-        pairs, weights = content["pairs"], content["pair_weights"]
-        require(bool(pairs), "problem.pairs", "must hold a pair")
-        sized(weights, len(pairs), "problem.pair_weights")
-        joins = (len(pair) == 2 and pair[0] != pair[1] and all(0 <= end < self.n for end in pair) for pair in pairs)
-        each(pairs, joins, "problem.pairs", "join two observations")
-        each(weights, (weight > 0 for weight in weights), "problem.pair_weights", "be > 0")
-        whole, self.value_unit = integers(weights)
-        lines: dict[tuple[int, ...], int] = {}
-        for (above, below), weight in zip(pairs, whole, strict=True):
-            delta = tuple(map(operator.sub, self.X[above], self.X[below]))
-            ray, back = (tuple(sign * v // (math.gcd(*delta) or 1) for v in delta) for sign in (1, -1))
-            line = lines.setdefault(max(ray, back), len(lines))
-            self.edges.append((above, below, 1, 2 * line + (ray < back), weight))
-        self.counters = 2 * len(lines)
-        self.lines = [0] * self.counters
-        for *_, counter, weight in self.edges:
-            self.lines[counter] += weight
-        self.perfect = sum(whole)
+        self.objective.read_lists(content, members, rank)
+        for at, demand in enumerate(content.get("demands", [])):
+            first = sum(one.counters for one in self.counted_objectives)
+            self.demands.append(Demand(demand, members, self.progress, f"problem.demands[{at}]", first))
+            self.counted_objectives.append(self.demands[-1])
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield all pairs, (i, k, s, counter, weight); the weight is 1 except for the kind "pairwise"."""
-        yield from self.edges
-        for first, everyone, ranked, _, _ in self.lists:
-            for q, i in enumerate(ranked):
-                self.progress.tick(steps=len(everyone))
-                for k in everyone:
-                    s = self.grades[i] - self.grades[k] if self.resolved else int(i != k)
-                    if s > 0:
-                        yield i, k, s, first + len(ranked) * self.grades[k] + q, 1
-
-    def total(self, lost: list[int]) -> int:
-        """Return the largest sum of contributions if each counter has at least this many lost pairs."""
-        self.progress.tick(steps=len(lost))
-        if self.lines:
-            won = [weight - gone for weight, gone in zip(self.lines, lost, strict=True)]
-            return sum(map(max, won[::2], won[1::2]))
-        total = 0
-        for first, _, ranked, layers, a in self.lists:
-            m = len(ranked)
-            columns = [lost[at : at + m] for at in range(first, first + m * (len(layers) + 1), m)]
-            every, lower = [sum(row) for row in zip(*columns, strict=True)], [0] * m
-            for (members, step), column in zip(layers, columns[:-1], strict=True):
-                lower = [g + c for g, c in zip(lower, column, strict=True)]
-                b, g = sorted(every[:members]), sorted(lower[:members])
-                total += step * sum(a[max(b[p], p + g[p])] for p in range(members))
-        return total
+        """Yield the pairs of all objectives that are counted, (i, k, s, counter, weight)."""
+        for one in self.counted_objectives:
+            yield from one.pairs()
 
     def size(self) -> Fraction:
-        """Return the statistic if no pair is lost."""
-        return self.objective(self.perfect, 0)
+        """Return the statistic to be maximised if no pair is lost."""
+        return self.objective.objective(self.objective.perfect, 0)
 
-    def value(self, weights: list[float]) -> Fraction:
-        """Return the objective at these weights by the statistic's definition: from sorted scores, not from pairs."""
+    def value(self, weights: list[float], of: Objective | None = None) -> Fraction:
+        """Return the objective, or another one, at these weights."""
         w, unit = integers(weights)
-        scores, need = [dot(w, row) for row in self.X], self.margin * self.unit * unit
-        total = sum(weight for i, k, _, _, weight in self.edges if scores[i] - scores[k] >= need)
-        for _, everyone, ranked, layers, a in self.lists:
-            if self.resolved:
-                margin, parts = need.as_integer_ratio()
-                keys = {i: (scores[i] * parts - margin * self.grades[i], self.grades[i]) for i in everyone}
-                places = {i: c for c, i in enumerate(sorted(everyone, key=keys.__getitem__, reverse=True))}
-            else:
-                ascending, least = sorted(scores[i] for i in everyone), math.ceil(need)
-                # the others with a score above scores[i] - need; i itself is among those counted
-                places = {i: len(a) - 1 - bisect.bisect_right(ascending, scores[i] - least) for i in ranked}
-            gains = [0, *itertools.accumulate(step for _, step in layers)]
-            total += sum(gains[self.grades[i]] * a[places[i]] for i in ranked)
-        return self.objective(total, self.nonzero(weights))
+        scores, one = [dot(w, row) for row in self.X], of or self.objective
+        return one.objective(one.attained(scores, self.margin * self.unit * unit), self.nonzero(weights))
+
+    def unmet(self, weights: list[float]) -> list[tuple[Demand, Fraction]]:
+        """Return the demands that these weights do not meet, and the values they have."""
+        values = [(demand, self.value(weights, demand)) for demand in self.demands]
+        return [(demand, value) for demand, value in values if value < demand.least]
+
+    def admits_zero(self) -> bool:
+        """Return whether w = 0 is feasible."""
+        zero = [0.0] * self.d
+        return not self.required and self.excess(zero) <= FEASIBLE and not self.unmet(zero)
 
     def nonzero(self, weights: list[float]) -> int:
         """Return the number of weights other than 0 that count."""
@@ -230,9 +167,14 @@ class Problem(Stated):
             require(right, f"weights[{j}]", f"must be at least {least} in size, got {weights[j]!r}")
         nonzero = self.nonzero(weights)
         require(nonzero <= self.most, "weights", f"at most {self.most} may differ from 0, got {nonzero}")
+        for demand, value in self.unmet(weights):
+            raise CertificateError(f"weights: have {show(value)} in {demand.place}, which asks for {demand.asked!r}")
 
-    def prove(self, bound: Fraction, partition: list[str]) -> str:
-        """Check that no feasible weights have an objective above the bound, and return by what that is proven."""
+    def prove(self, bound: Fraction | None, partition: list[str]) -> str:
+        """Check that no feasible weights have an objective above the bound, or that none exist where it is None.
+
+        Returns by what that is proven.
+        """
         return f"{check_partition(self, bound, partition)} boxes"
 
     def excess(self, weights: list[float]) -> Fraction:
@@ -251,6 +193,8 @@ class Box:
     Attributes:
         low, high: ends of the intervals.
         apart: coordinates known not to be 0, although 0 may be an end of their interval.
+        behind: (i, k) with w·x_i <= w·x_k in all of the box, where i and k are the first observations with their
+            features.
         open: pairs neither lost nor won everywhere in the box: (the largest w·δ, the smallest, i, k, counter, weight),
             both minus margin * s; None if they are not kept.
         lost: counters of the pairs lost everywhere in the box; None if they are not kept.
@@ -264,22 +208,33 @@ class Box:
         low: list[int],
         high: list[int],
         apart: frozenset[int] = frozenset(),
+        behind: frozenset[tuple[int, int]] = frozenset(),
         source: Box | None = None,
         held: int = 0,
     ) -> None:
-        self.problem, self.low, self.high, self.apart, self.source, self.held = problem, low, high, apart, source, held
+        self.problem, self.low, self.high, self.apart, self.behind = problem, low, high, apart, behind
+        self.source, self.held = source, held
         self.open: list[Pair] | None = None
         self.lost: list[int] | None = None
 
     def part(self, j: int, low: int, high: int, apart: bool = False) -> Box:
         """Return the part with low <= w_j <= high, and w_j not 0 where `apart`."""
-        self.problem.progress.tick(steps=self.problem.d)
         lows, highs, known = self.low.copy(), self.high.copy(), self.apart | {j} if apart else self.apart
         lows[j], highs[j] = low, high
+        return self.inside(lows, highs, known, self.behind)
+
+    def ordered(self, i: int, k: int) -> Box:
+        """Return the part with w·x_i <= w·x_k."""
+        same = self.problem.same
+        return self.inside(self.low, self.high, self.apart, self.behind | {(same[i], same[k])})
+
+    def inside(self, low: list[int], high: list[int], apart: frozenset[int], behind: frozenset[tuple[int, int]]) -> Box:
+        """Return a part, which finds its pairs in this box if they are kept."""
+        self.problem.progress.tick(steps=self.problem.d)
         if self.open is None:
-            return Box(self.problem, lows, highs, known, self.source, self.held)
+            return Box(self.problem, low, high, apart, behind, self.source, self.held)
         held = self.held + len(self.open) + self.problem.counters // COUNTERS
-        return Box(self.problem, lows, highs, known, self, held)
+        return Box(self.problem, low, high, apart, behind, self, held)
 
     def count(self, keep: bool = False) -> list[int]:
         """Count the pairs lost everywhere in the box; `keep` keeps the open ones for its parts, if there is room.
@@ -298,7 +253,12 @@ class Box:
         """Return open pairs (unless they need not be kept) and counters, from those of a box around this one."""
         assert source.open is not None
         assert source.lost is not None
-        pairs, lost = source.open, source.lost.copy()
+        pairs, lost, same = source.open, source.lost.copy(), self.problem.same
+        if behind := self.behind - source.behind:
+            self.problem.progress.tick(steps=len(pairs))
+            for *_, i, k, counter, weight in pairs:
+                lost[counter] += weight * ((same[i], same[k]) in behind)
+            pairs = [pair for pair in pairs if (same[pair[2]], same[pair[3]]) not in behind]
         ends = ((self.low, source.low), (self.high, source.high))
         moves = [(j, own[j] - old[j]) for j in range(self.problem.d) for own, old in ends if own[j] != old[j]]
         for at, (j, shift) in enumerate(moves, 1):
@@ -323,19 +283,19 @@ class Box:
     def among_all(self, most: int) -> tuple[list[Pair], list[int]]:
         """Return at most `most` + 1 open pairs, and counters, from all pairs of the problem."""
         problem, ends = self.problem, list(zip(self.low, self.high, strict=True))
-        problem.progress.tick(steps=len(problem.edges))
         # twice w·δ is from c·δ - r·|δ| to c·δ + r·|δ|
         centre, radius = [low + high for low, high in ends], [high - low for low, high in ends]
         middles = [dot(centre, row) for row in problem.X]
         wide = [j for j in range(problem.d) if radius[j]]
         scaled = [[radius[j] * row[j] for j in wide] for row in problem.X]
         margin = problem.margin * problem.unit * ONE
-        needs = [math.ceil(s * margin) for s in range(problem.steps + 1)]
-        pairs, lost = list[Pair](), [0] * problem.counters
+        steps = max([one.steps for one in problem.counted_objectives], default=0)
+        needs = [math.ceil(s * margin) for s in range(steps + 1)]
+        pairs, lost, same, behind = list[Pair](), [0] * problem.counters, problem.same, self.behind
         for i, k, s, counter, weight in problem.pairs():
             middle, reach = middles[i] - middles[k], sum(map(abs, map(operator.sub, scaled[i], scaled[k])))
             largest = (middle + reach) // 2 - needs[s]
-            if largest < 0:
+            if largest < 0 or (behind and (same[i], same[k]) in behind):
                 lost[counter] += weight
             elif len(pairs) <= most:
                 smallest = (middle - reach) // 2 - needs[s]
@@ -344,8 +304,8 @@ class Box:
         return pairs, lost
 
     def __str__(self) -> str:
-        ends = zip(self.low, self.high, strict=True)
-        return " x ".join(f"[{low / ONE:.9g}, {high / ONE:.9g}]" for low, high in ends)
+        ends, order = zip(self.low, self.high, strict=True), [f"{i} not before {k}" for i, k in sorted(self.behind)]
+        return ", ".join([" x ".join(f"[{low / ONE:.9g}, {high / ONE:.9g}]" for low, high in ends), *order])
 
 
 def root_cuts(problem: Problem) -> list[tuple[str, list[tuple[int, int, int]]]]:
@@ -378,29 +338,40 @@ def roots(problem: Problem, keep: bool = True) -> list[tuple[str, Box]]:
     return found
 
 
-def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> int:
-    """Check that no feasible weights have an objective above the bound, and return the number of boxes."""
+def closes(limits: Limits, nonzero: int, lost: list[int] | None = None) -> bool:
+    """Return whether limits close a box with that many weights other than 0 and these lost pairs, or whatever pairs."""
+    return any((one.perfect if lost is None else one.total(lost)) <= limit[nonzero] for one, limit in limits)
+
+
+def check_partition(problem: Problem, bound: Fraction | None, partition: list[str]) -> int:
+    """Check that no feasible weights have an objective above the bound, or that none exist where it is None.
+
+    Returns the number of boxes.
+    """
     if problem.scalable and problem.d > MOST_ROOTS:
         raise LimitError(f"its roots, two for each column, are those of {problem.d} columns, more than {MOST_ROOTS}")
-    limits = [problem.allows(bound, nonzero) for nonzero in range(problem.d + 1)]
-    if problem.scalable and not problem.required and all(limit == 0 for _, limit in problem.sides):
+    limits = [(one, one.limits(bound, problem.d)) for one in problem.counted_objectives]
+    if problem.scalable and problem.admits_zero():
+        if bound is None:
+            raise CertificateError("claim: must not be 'infeasible', w = 0 is feasible")
         zero = problem.value([0.0] * problem.d)
         require(zero <= bound, "proof.bound", f"is below {show(zero)}, the value of w = 0")
     sized(partition, 2 * problem.d if problem.scalable else 1, "proof.partition")
     problem.progress.boxes = sum(text.count(" ") + 1 for text in partition)
-    if problem.perfect > limits[0] and problem.counters > ROOM * COUNTERS:
+    keep = not closes(limits, 0)
+    if keep and problem.counters > ROOM * COUNTERS:
         raise LimitError(f"its boxes need {problem.counters} counters of lost pairs, more than {ROOM * COUNTERS}")
     cuts = {f"{j}{z}": (j, z) for j in range(problem.d) for z in ("", "z")}
-    for at, (name, box) in enumerate(roots(problem, keep=problem.perfect > limits[0])):
+    for at, (name, box) in enumerate(roots(problem, keep=keep)):
         check_root(problem, limits, partition[at].split(" "), cuts, box, f"proof.partition[{at}] ({name})")
     return problem.progress.boxes
 
 
 def check_root(
-    problem: Problem, limits: list[int], words: list[str], cuts: dict[str, tuple[int, str]], root: Box, place: str
+    problem: Problem, limits: Limits, words: list[str], cuts: dict[str, tuple[int, str]], root: Box, place: str
 ) -> None:
     """Check the partition of one root; `cuts` are the words that cut a box, with coordinate and "z"."""
-    boxes = [root]
+    boxes, keep = [root], not closes(limits, 0)
     for at, word in enumerate(words):
         here = f"{place}, word {at + 1}"
         require(bool(boxes), here, "comes after the end, all boxes are closed")
@@ -408,6 +379,14 @@ def check_root(
         problem.progress.tick(1, problem.d * (1 + len(problem.sides)))
         if word == ".":
             check_closed(problem, limits, box, here)
+            continue
+        if order := ORDER.fullmatch(word):
+            i, k = int(order[1]), int(order[2])
+            possible = max(i, k) < problem.n and problem.same[i] != problem.same[k]
+            require(possible, here, f"must name two observations with different features, got {word!r:.40}")
+            if keep:
+                box.count(keep=True)
+            boxes += [box.ordered(k, i), box.ordered(i, k)]
             continue
         require(word in cuts, here, f"is not known: {word!r:.20}")
         j, z = cuts[word]
@@ -420,18 +399,18 @@ def check_root(
             above, below = middle + ONE, middle - ONE if z else middle
             possible = low < 0 < high if z else low < high
         require(possible, here, f"cannot cut w_{j} of the box {box}")
-        if problem.perfect > limits[0]:
+        if keep:
             box.count(keep=True)
         ends = [(above, high), (0, 0), (low, below)] if z else [(above, high), (low, below)]
         boxes += [box.part(j, *end, apart=bool(z) and end != (0, 0)) for end in ends]
     require(not boxes, f"{place}, word {len(words)}", f"is the last, but {len(boxes)} boxes are not closed")
 
 
-def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> None:
-    """Check that no feasible weights of a box have an objective above the bound."""
+def check_closed(problem: Problem, limits: Limits, box: Box, place: str) -> None:
+    """Check that no feasible weights of a box have an objective above the bound, if there is one."""
     known = {j for j in problem.counted if box.low[j] > 0 or box.high[j] < 0} | box.apart | {*problem.required}
     nonzero = len(known.intersection(problem.counted))
-    if nonzero > problem.most or problem.perfect <= limits[nonzero]:
+    if nonzero > problem.most or closes(limits, nonzero):
         return
     if any(-problem.least * ONE < box.low[j] and box.high[j] < problem.least * ONE for j in problem.required):
         return
@@ -439,7 +418,13 @@ def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> N
         least = [v * (low if v > 0 else high) for v, low, high in zip(row, box.low, box.high, strict=True)]
         if excess(least, limit * ONE) > FEASIBLE:
             return
-    total = problem.total(box.count())
-    if total > limits[nonzero]:
-        reached = show(problem.objective(total, nonzero))
-        raise CertificateError(f"{place}: closes the box {box}, where the value may be {reached}")
+    lost = box.count()
+    if not closes(limits, nonzero, lost):
+        raise CertificateError(f"{place}: closes the box {box}, where {reached(problem, lost, nonzero)}")
+
+
+def reached(problem: Problem, lost: list[int], nonzero: int) -> str:
+    """Return in words which values lost pairs allow."""
+    totals = [(one, one.objective(one.total(lost), nonzero)) for one in problem.counted_objectives]
+    values = [f"{'the value' if one is problem.objective else one.place} may be {show(most)}" for one, most in totals]
+    return " and ".join(values) or "side constraints may be satisfied"

@@ -15,6 +15,7 @@ from .file import (
     Json,
     LimitError,
     Pair,
+    Progress,
     Stated,
     check_statistic,
     distinct,
@@ -22,6 +23,7 @@ from .file import (
     integers,
     require,
     show,
+    size_and_price,
     sized,
 )
 
@@ -45,8 +47,8 @@ class Cards(Stated):
         sums: a_n + ... + a_(n - p + 1) for p = 0, ..., n, times a unit.
     """
 
-    def __init__(self, content: dict[str, Json]) -> None:
-        super().__init__(content)
+    def __init__(self, content: dict[str, Json], progress: Progress | None = None) -> None:
+        super().__init__(*size_and_price(content), progress or Progress())
         n, X, ties, one = self.n, content["X"], content["ties"], content.get("unit", 1)
         require(one in UNITS, "problem.unit", f"must be a power of ten up to {UNITS[-1]}, got {one!r:.40}")
         table = [row.split(" ") if "unit" in content else list(row) for row in X]
@@ -66,7 +68,7 @@ class Cards(Stated):
             allowed = (least <= v <= largest for v in values)
             each(values, allowed, f"problem.{name}", f"be from {least} to {largest}")
         distinct(self.needed, d, "problem.required")
-        gains, name = self.gains(content), check_statistic(content["statistic"], content["a"], [n])
+        gains, name = self.gains(content), check_statistic(content["statistic"], content["a"], [n], self.place)
         (self.row_gains, unit), (whole, self.value_unit) = integers(gains), integers(content["a"])
         self.value_unit *= unit << 64
         self.sums = [0, *itertools.accumulate(v << 64 for v in reversed(whole))]

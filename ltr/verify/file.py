@@ -18,19 +18,24 @@ Pair = tuple[int, ...]
 FORMAT, VERSION = "ltr certificate", 1
 PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
 PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
-OPTIONAL = ("free", "required", "integer", "unit")
-RANKED = {"rank": str, "statistic": str, "a": [float]}
+OPTIONAL = ("free", "required", "integer", "unit", "demands")
+STATISTIC = {"kind": str, "statistic": str, "a": [float]}
+DEMANDS = {
+    "rerank": {**STATISTIC, "y": [int], "at_least": float},
+    "graded": {**STATISTIC, "gains": [float], "at_least": float},
+}
+RANKED = {**PROBLEM, **STATISTIC, "rank": str, "demands": [DEMANDS]}
 KINDS = {
-    "rerank": {"kind": str, **PROBLEM, **RANKED, "y": [int]},
-    "graded": {"kind": str, **PROBLEM, **RANKED, "gains": [float], "qid": [int]},
+    "rerank": {**RANKED, "y": [int]},
+    "graded": {**RANKED, "gains": [float], "qid": [int]},
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
     "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, "max_nonzeros": int}
     | {"signs": [int], "groups": [int], "required": [int], "gains": [float], "X": [str], "sha256": str}
     | {"unit": int},
 }
 # a type, [type of each entry], {name: type of the field}, or (type or null,)
-FILE = {"format": str, "version": int, "claim": str, "value": float, "claimed_bound": float, "weights": [float]}
-FILE |= {"problem": KINDS, "proof": ({"bound": float, "partition": [str]},)}
+FILE = {"format": str, "version": int, "claim": str, "value": (float,), "claimed_bound": (float,)}
+FILE |= {"weights": ([float],), "problem": KINDS, "proof": ({"bound": (float,), "partition": [str]},)}
 MAX_STEPS = 2000  # largest number of steps in millions: of some, Python takes a few million per second
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 
@@ -98,7 +103,9 @@ def parse(text: str) -> dict[str, Json]:
         content = json.loads(text, object_pairs_hook=unique)
         require(isinstance(content, dict) and content.get("format") == FORMAT, "format", f"must be {FORMAT!r}")
         require(content.get("version") == VERSION, "version", f"must be {VERSION}, got {content.get('version')!r:.40}")
-        return typed(content, FILE, "")
+        content = typed(content, FILE, "")
+        check_nulls(content)
+        return content
     except CertificateError:
         raise
     except json.JSONDecodeError as error:
@@ -107,6 +114,16 @@ def parse(text: str) -> dict[str, Json]:
         raise ValueError("it contains an integer with more digits than Python reads") from None
     except RecursionError:
         raise ValueError("its brackets are nested too deeply") from None
+
+
+def check_nulls(content: dict[str, Json]) -> None:
+    """Check that a file has weights, their value and bounds, or none of these and a proof that no weights exist."""
+    none, proof = content["claim"] == "infeasible", content["proof"]
+    rule = f"must {'' if none else 'not '}be null where the claim is {content['claim']!r:.40}"
+    for name in ("weights", "value", "claimed_bound"):
+        require((content[name] is None) == none, name, rule)
+    require(proof is not None or not none, "proof", "must not be null where the claim is 'infeasible'")
+    require(proof is None or (proof["bound"] is None) == none, "proof.bound", rule)
 
 
 def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -122,10 +139,10 @@ def typed(value: Json, kind: Json, place: str) -> Json:
     """Return the value if it is of this kind; lists of lists are rectangular, integers become floats where needed."""
     if isinstance(kind, tuple):
         return None if value is None else typed(value, kind[0], place)
-    if kind is KINDS and isinstance(value, dict):
-        found = value.get("kind")
-        require(found in list(KINDS), f"{place}.kind", f"must be one of {', '.join(KINDS)}, got {found!r:.40}")
-        kind = KINDS[found]
+    if (kind is KINDS or kind is DEMANDS) and isinstance(value, dict):
+        found, kinds = value.get("kind"), dict[Json, Json](kind)
+        require(found in list(kinds), f"{place}.kind", f"must be one of {', '.join(kinds)}, got {found!r:.40}")
+        kind = kinds[found]
     if isinstance(kind, dict) and isinstance(value, dict):
         for field in (*kind, *value):
             known, given = field in kind, field in value or field in OPTIONAL
@@ -224,9 +241,9 @@ def finite(a: list[float], n: int) -> list[float]:
     return a
 
 
-def check_statistic(text: str, a: list[float], lengths: list[int]) -> str:
+def check_statistic(text: str, a: list[float], lengths: list[int], place: str) -> str:
     """Check that `a` has the weights of a statistic for one list after the other, and return the statistic's name."""
-    sized(a, sum(lengths), "problem.a")
+    sized(a, sum(lengths), f"{place}.a")
     first, rule = 0, "is not known"
     try:
         name, weights = parse_statistic(text)
@@ -234,14 +251,14 @@ def check_statistic(text: str, a: list[float], lengths: list[int]) -> str:
             rule = f"is not known for {n} observations"
             for at, computed in enumerate(weights(n), first):
                 near = abs(a[at] - computed) <= ULPS * 2.0**-52 * computed
-                require(near, f"problem.a[{at}]", f"must be {computed!r} for {text!r:.40}, got {a[at]!r}")
+                require(near, f"{place}.a[{at}]", f"must be {computed!r} for {text!r:.40}, got {a[at]!r}")
                 least = a[at - 1] if at > first else 0.0
-                require(a[at] >= least, f"problem.a[{at}]", f"must not fall, got {a[at]!r}")
+                require(a[at] >= least, f"{place}.a[{at}]", f"must not fall, got {a[at]!r}")
             first += n
     except CertificateError:
         raise
     except ValueError as error:
-        raise CertificateError(f"problem.statistic: {rule}: {text!r:.40}, {error}") from None
+        raise CertificateError(f"{place}.statistic: {rule}: {text!r:.40}, {error}") from None
     return name
 
 
@@ -249,9 +266,9 @@ def data_digest(problem: dict[str, Json]) -> str:
     """Return the SHA-256 of the data as ASCII lines, each ended by a line feed.
 
     One line per observation: its label (kind "rerank") or its gain and list (kind "graded"), then its features as
-    `float.hex` writes them, separated by single spaces; for the kind "pairwise" then one line per pair: above, below,
-    weight. For the kind "card", whose digest covers the whole problem, the words of each other field, by name, and the
-    rows of X.
+    `float.hex` writes them, separated by single spaces. Then one line per demand, its labels or gains, and for the kind
+    "pairwise" one line per pair: above, below, weight. For the kind "card", whose digest covers the whole problem, the
+    words of each other field, by name, and the rows of X.
     """
     digest = hashlib.sha256()
     for line in data_lines(problem):
@@ -274,6 +291,8 @@ def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
             yield [float(problem["gains"][i]).hex(), str(problem["qid"][i]), *features]
         else:
             yield features
+    for demand in problem.get("demands", []):
+        yield [str(v) for v in demand["y"]] if "y" in demand else [float(v).hex() for v in demand["gains"]]
     if problem["kind"] == "pairwise":
         for (above, below), weight in zip(problem["pairs"], problem["pair_weights"], strict=True):
             yield [str(above), str(below), float(weight).hex()]
@@ -285,27 +304,34 @@ def integers(values: list[float]) -> tuple[list[int], int]:
     return [p * (unit // q) for p, q in (v.as_integer_ratio() for v in values)], unit
 
 
+def size_and_price(content: dict[str, Json]) -> tuple[int, Fraction]:
+    """Return the number of observations and the price of a weight, checked."""
+    X, C = content["X"], content["C"]
+    require(bool(X and X[0]), "problem.X", "must have a row and a column")
+    require(C >= 0, "problem.C", f"must be >= 0, got {C}")
+    return len(X), Fraction(C)
+
+
 class Stated:
-    """What the problem of a file has, of whatever kind.
+    """What a file states of a statistic of its observations, of whatever kind.
 
     Attributes:
         n: number of observations.
+        C: price of each weight that is not 0.
+        place: where the file states it.
+        progress: notified of each box or set of columns, and of each observation whose pairs are visited.
         value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.
         scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
-        progress: notified of each box or set of columns, and of each observation whose pairs are visited.
     """
 
-    def __init__(self, content: dict[str, Json]) -> None:
-        X, C = content["X"], content["C"]
-        require(bool(X and X[0]), "problem.X", "must have a row and a column")
-        require(C >= 0, "problem.C", f"must be >= 0, got {C}")
-        self.n, self.C, self.progress = len(X), Fraction(C), Progress()
+    def __init__(self, n: int, C: Fraction, progress: Progress, place: str = "problem") -> None:
+        self.n, self.C, self.place, self.progress = n, C, place, progress
         self.scale, self.shift, self.value_unit = Fraction(1), Fraction(0), 1
 
     def gains(self, content: dict[str, Json]) -> list[float]:
         """Return the gains or labels, checked."""
         name, rule = ("y", "0 or 1") if "y" in content else ("gains", ">= 0")
-        gains, place = content[name], f"problem.{name}"
+        gains, place = content[name], f"{self.place}.{name}"
         sized(gains, self.n, place)
         each(gains, (gain in (0, 1) if name == "y" else gain >= 0 for gain in gains), place, f"be {rule}")
         require(name != "y" or 0 < sum(gains) < self.n, place, "must hold both labels")
@@ -321,12 +347,16 @@ class Stated:
             self.scale = Fraction(1, positives if name == "recall" else int(text.partition("@")[2]))
 
     def objective(self, total: int | Fraction, nonzero: int) -> Fraction:
-        """Return the objective of a sum of contributions and a number of non-zero weights."""
+        """Return the statistic of a sum of contributions, minus the price of a number of non-zero weights."""
         return self.scale * Fraction(total) / self.value_unit + self.shift - self.C * nonzero
+
+    def contributions(self, value: Fraction, nonzero: int) -> Fraction:
+        """Return the sum of contributions whose objective is a given value."""
+        return (value + self.C * nonzero - self.shift) / self.scale * self.value_unit
 
     def allows(self, bound: Fraction, nonzero: int) -> int:
         """Return the largest sum of contributions whose objective is not above a bound."""
-        return math.floor((bound + self.C * nonzero - self.shift) / self.scale * self.value_unit)
+        return math.floor(self.contributions(bound, nonzero))
 
 
 def counted(number: int, word: str) -> str:

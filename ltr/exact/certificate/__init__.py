@@ -1,13 +1,12 @@
 """Certificates: weights and a proof that no others are better, as a file that a small program checks.
 
 `certify` records the problem, the weights of a solution, and a partition of weight space into boxes in each of which
-the objective stays below a bound. `ltr.verify` defines the meaning of such a file and checks it in exact arithmetic; it
-shares no code with the solvers and needs nothing but Python.
+the objective stays below a bound or a demand is not met. `ltr.verify` defines the meaning of such a file and checks it
+in exact arithmetic; it shares no code with the solvers and needs nothing but Python.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
@@ -26,9 +25,10 @@ from ltr.checks import as_float, is_whole
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count
 from ltr.exact.constraints import LinearConstraints
+from ltr.exact.demand import Demand
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
-from ltr.exact.solution import Solution
+from ltr.exact.solution import Solution, Status
 from ltr.files import write_atomic
 from ltr.statistics import RankStatistic
 
@@ -42,6 +42,8 @@ _HALVINGS = 12  # times that the bounds tried halve the distance from the trivia
 
 class Certificate:
     """The content of a certificate file: a problem, weights, their value, and a proven or claimed bound.
+
+    Where it proves that no weights are feasible, it has none, and the value and the bounds are -inf.
 
     Attributes:
         content: the content of the file, with the fields that `ltr.verify` defines.
@@ -61,28 +63,30 @@ class Certificate:
 
     @property
     def claim(self) -> str:
-        """What the file shows: ``"optimal"``, ``"bound"`` (proven, but above the value) or ``"value"`` (no proof)."""
+        """What the file shows: ``"optimal"``, ``"bound"`` (a larger one), ``"value"`` (no proof), ``"infeasible"``."""
         return str(self.content["claim"])
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> NDArray[np.float64] | None:
         """The weights, (d,); those of a card are its points divided by the largest number of points."""
+        if self.content["weights"] is None:
+            return None
         most = self.content["problem"]["points"] if self.content["problem"]["kind"] == "card" else 1
         return np.array(self.content["weights"], dtype=np.float64) / most
 
     @property
     def value(self) -> float:
         """The objective at the weights."""
-        return float(self.content["value"])
+        return _number(self.content["value"])
 
     @property
     def claimed_bound(self) -> float:
         """The bound stated by the solver."""
-        return float(self.content["claimed_bound"])
+        return _number(self.content["claimed_bound"])
 
     @property
     def partition(self) -> tuple[str, ...] | None:
-        """The partition that proves the bound, one text per root; None without a proof."""
+        """The partition that proves the bound, or that no weights are feasible, one text per root; None without."""
         proof = self.content["proof"]
         return None if proof is None else tuple(proof["partition"])
 
@@ -90,7 +94,7 @@ class Certificate:
     def bound(self) -> float:
         """The bound that the partition proves, or the claimed one without a proof."""
         proof = self.content["proof"]
-        return self.claimed_bound if proof is None else float(proof["bound"])
+        return self.claimed_bound if proof is None else _number(proof["bound"])
 
     @property
     def boxes(self) -> int:
@@ -122,13 +126,16 @@ class Certificate:
         }
         if content["kind"] == "pairwise":
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
-        options |= {"statistic": content["statistic"], "rank": content["rank"], "qid": content.get("qid")}
+        options |= {"rank": content["rank"], "qid": content.get("qid")}
+        lists = len({*content.get("qid", [0])})
+        options["demands"] = [
+            Demand(_statistic(demand, lists), demand["at_least"], demand.get("y", demand.get("gains")))
+            for demand in content.get("demands", [])
+        ]
+        options["statistic"] = _statistic(content, lists)
         if content["kind"] == "rerank":
             return RerankProblem(content["X"], content["y"], gain="linear", **options)
-        problem = RerankProblem(content["X"], content["gains"], gain=np.copy, **options)
-        if problem.binary and content["statistic"] == "auc":
-            return dataclasses.replace(problem, statistic=RankStatistic("wrs"))  # auc is the sum of ranks there
-        return problem
+        return RerankProblem(content["X"], content["gains"], gain=np.copy, **options)
 
     def verify(self) -> str:
         """Check everything in exact arithmetic, as ``ltr verify`` does, and return the verdict in words.
@@ -152,7 +159,7 @@ class Certificate:
         """
         try:
             content = verify.parse(Path(path).read_text(encoding="utf-8"))
-            verify.problem_of(content["problem"])
+            verify.problem_of(content)
         except verify.CertificateError as error:
             raise verify.CertificateError(f"{path}: {error}") from None
         except ValueError as error:
@@ -173,14 +180,16 @@ def certify(
 
     The first bound tried is the value itself, up to rounding, whatever the solver claims. Where that takes too many
     boxes, `certify` tries the claimed bound and others between the value and the trivial bound. Where these fail too,
-    the certificate has no proof: it shows the value and quotes the solver's bound as a claim. Pairs of opposite
-    differences that matter at the optimum (Subranks of tied positives, features that are small whole numbers) are hard:
+    the certificate has no proof: it shows the value and quotes the solver's bound as a claim. Pairs of four
+    observations with opposite differences that matter at the optimum (features that are small whole numbers) are hard:
     boxes along w·δ = 0 must shrink to the size of the margin, which takes too many of them in three dimensions. No
     proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
 
     The certificate of a card (`CardProblem`) has no boxes and takes no time: the checker searches all sets of columns
     itself, some 30,000 per second of yes/no columns, and far fewer of numbers. It states the solver's bound, or none
     where there are too many sets.
+
+    A solution with the status infeasible gets a certificate that no weights satisfy the side constraints and demands.
 
     Args:
         problem: a `RerankProblem`, `PairwiseProblem` or `CardProblem`.
@@ -194,7 +203,8 @@ def certify(
     Raises:
         TypeError: the problem is of another type.
         ValueError: max_boxes or max_checks is below 0, time_limit is not above 0, or the solution has no feasible
-            weights or belongs to another problem; or a registered statistic has lists of several lengths.
+            weights or belongs to another problem; or it says that there are none, which was not proven within the
+            limits; or a registered statistic has lists of several lengths.
 
     Examples:
         >>> from ltr.exact.solve import solve
@@ -210,36 +220,48 @@ def certify(
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
     content = problem.content()
     if isinstance(problem, RerankProblem):
-        content["statistic"] = _known_name(content["statistic"], [len(members) for members in problem.lists])
+        for stated in (content, *content.get("demands", [])):
+            stated["statistic"] = _known_name(stated["statistic"], [len(members) for members in problem.lists])
     if isinstance(problem, CardProblem):
         content["statistic"] = _known_name(content["statistic"], [problem.n])
     described = {**content, "sha256": verify.data_digest(content)}
     if isinstance(problem, CardProblem):
         return _certify_card(problem, solution, described)
+    deadline = time.monotonic() + time_limit
+
+    def record(recorder: Recorder, bound: float | None) -> list[str] | None:
+        return recorder.record(bound, max_boxes, max_checks, over)
+
+    def over() -> bool:
+        return time.monotonic() > deadline or (should_stop is not None and bool(should_stop()))
+
+    if solution.status is Status.INFEASIBLE:
+        exact = verify.Problem(described, infeasible=True)
+        partition = record(Recorder(problem, exact), None) if pair_count(exact) <= MOST_PAIRS else None
+        if partition is None:
+            raise ValueError(
+                "solution says that no weights are feasible, which was not proven within max_boxes, max_checks and "
+                "time_limit: raise them"
+            )
+        return _certificate(described, "infeasible", proof={"bound": None, "partition": partition})
     exact = verify.Problem(described)
     weights = problem.in_box(solution.weights)
-    if not (math.isfinite(solution.value) and problem.feasible(weights)):
+    written = weights.tolist()
+    if not (math.isfinite(solution.value) and problem.feasible(weights) and not exact.unmet(written)):
         raise ValueError("solution must have feasible weights")
-    value, attained = _values(problem, exact, weights, weights.tolist(), solution.value)
+    value, attained = _values(problem, exact, weights, written, solution.value)
     size = max(abs(exact.size()), abs(attained))
-    zero = [0.0] * exact.d
-    zero_allowed = exact.excess(zero) == 0 and not exact.required
-    best = max(attained, Fraction(value), exact.value(zero) if zero_allowed else attained)
+    best = max(attained, Fraction(value), exact.value([0.0] * exact.d) if exact.admits_zero() else attained)
     least = _up(best + Fraction(_ROUNDING) * size)  # no bound below it holds
     claimed = max(float(solution.bound), value)
     proof, claim = None, "value"
     if pair_count(exact) <= MOST_PAIRS:
         recorder = Recorder(problem, exact)
-        deadline = time.monotonic() + time_limit
-
-        def over() -> bool:
-            return time.monotonic() > deadline or (should_stop is not None and bool(should_stop()))
-
         bounds = _bounds(least, claimed, problem.trivial_bound)
-        proof = _lowest(bounds, lambda bound: recorder.record(bound, max_boxes, max_checks, over), over)
+        proof = _lowest(bounds, lambda bound: record(recorder, bound), over)
     if proof is not None:
         claim = "optimal" if Fraction(proof["bound"]) - attained <= verify.ROUNDING * size else "bound"
-    return _certificate(described, claim, value, claimed, weights.tolist(), proof)
+    return _certificate(described, claim, value, claimed, written, proof)
 
 
 def _certify_card(problem: CardProblem, solution: Solution, described: Content) -> Certificate:
@@ -265,7 +287,12 @@ def _certify_card(problem: CardProblem, solution: Solution, described: Content) 
 
 
 def _certificate(
-    described: Content, claim: str, value: float, claimed: float, weights: list[float], proof: Content | None
+    described: Content,
+    claim: str,
+    value: float | None = None,
+    claimed: float | None = None,
+    weights: list[float] | None = None,
+    proof: Content | None = None,
 ) -> Certificate:
     return Certificate(
         {
@@ -309,6 +336,18 @@ def _known_name(name: str, lengths: list[int]) -> str:
             raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {name}") from None
         return str(RankStatistic.from_weights(RankStatistic.parse(name).weights(lengths[0])))
     return name
+
+
+def _statistic(stated: Content, lists: int) -> str:
+    """Return the statistic that a file states, where auc is the sum of ranks unless it is of the kind "rerank"."""
+    text = str(stated["statistic"])
+    labels = lists == 1 and stated["kind"] == "graded" and {*stated["gains"]} == {0.0, 1.0}
+    return "wrs" if labels and RankStatistic.parse(text).name == "auc" else text
+
+
+def _number(number: float | None) -> float:
+    """Return a number of a file, or -inf where it has none."""
+    return -math.inf if number is None else float(number)
 
 
 def _bounds(least: float, claimed: float, trivial: float) -> list[float]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.exact.constraints import SIDE_TOLERANCE
@@ -34,59 +35,71 @@ class Recorder:
 
     def __init__(self, problem: Problem, exact: verify.Problem) -> None:
         self._problem, self._exact = problem, exact
-        sides = problem.constraints
+        sides, objectives = problem.constraints, exact.counted_objectives
         numbers = itertools.chain.from_iterable(pair[:4] for pair in exact.pairs())
         above, below, steps, counter = np.fromiter(numbers, dtype=np.int64).reshape(-1, 4).T
-        most = exact.perfect
-        self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a total, besides exact.value_unit
-        rows, layers = [], list[tuple[int, list[int]]]()  # one row per list; members and table of each layer
-        for first, _, ranked, own, a in exact.lists:
-            # first counter, numbers of observations with a gain > 0, of layers and of observations, first layer
-            rows.append((first, len(ranked), len(own), len(a), len(layers)))
-            layers += [(members, [step * v for v in a]) for members, step in own]
-        if exact.lines:
-            weight = self._whole([pair[4] for pair in exact.edges])
-            contribution = np.zeros(exact.counters, dtype=np.int64)
-            np.add.at(contribution, counter, weight)
-        else:
-            weight, contribution = np.ones_like(counter), self._whole([v for _, table in layers for v in table])
+        # of a total of each objective, besides its value_unit
+        self._units = [Fraction(2) ** (_BITS - 1 - one.perfect.bit_length()) for one in objectives]
+        rows, members = [], list[int]()  # one row per list; members of each layer
+        weight, table = np.ones_like(counter), list[int]()  # where the statistic table of each layer starts
+        contribution = list[int]()
+        for one, unit in zip(objectives, self._units, strict=True):
+            for first, _, ranked, own, a in one.lists:
+                # first counter, numbers of observations with a gain > 0, of layers and of observations, first layer
+                rows.append((first, len(ranked), len(own), len(a), len(members)))
+                for count, step in own:
+                    members.append(count)
+                    table.append(len(contribution))
+                    contribution += [math.ceil(step * v * unit) for v in a]
+            if one.lines:  # there are no other objectives
+                weight = np.array([math.ceil(pair[4] * unit) for pair in one.edges], dtype=np.int64)
+                total = np.zeros(one.counters, dtype=np.int64)
+                np.add.at(total, counter, weight)
+                contribution = total.tolist()
         required = np.array([_down(s * exact.margin) for s in range(1 + steps.max(initial=0))])
         size = np.abs(problem.X).sum(axis=1)
-        self._homogeneous = sides is None or bool(np.all(sides.b == 0))
+        priced = any(one.C for one in objectives)
+        self._above, self._below = above, below
+        line, ascends = self._lines()
         self._partition = Partition(
             columns=problem.X.T,
             pairs=np.column_stack([above, below, counter]),
             weight=weight,
             required=required[steps],  # w·δ from which each pair is won, rounded down
             size=(size[above] + size[below]) * problem.reach,
+            line=line,
+            ascends=ascends,
             tiny=_TINY * 128 * problem.d,  # room for underflow
             counters=exact.counters,
+            objectives=np.array([(len(one.lists), one.counters) for one in objectives], dtype=np.int64).reshape(-1, 2),
             lists=np.array(rows, dtype=np.int64).reshape(-1, 5),
-            members=np.array([members for members, _ in layers], dtype=np.int64),
-            table=np.cumsum([0, *(len(table) for _, table in layers)])[:-1],
-            contribution=contribution,
+            members=np.array(members, dtype=np.int64),
+            table=np.array(table, dtype=np.int64),
+            contribution=np.array(contribution, dtype=np.int64),
             A=np.zeros((0, problem.d)) if sides is None else sides.A,
             b=np.zeros(0) if sides is None else sides.b,
             loose=2 * SIDE_TOLERANCE,
-            zeros=problem.counted & (problem.C > 0 or exact.most < len(exact.counted)),
+            zeros=problem.counted & (priced or exact.most < len(exact.counted)),
             required_columns=np.isin(np.arange(problem.d), problem.required).astype(np.uint8),
             least=problem.least_required,
+            most=exact.most,
             whole=problem.integer is not None,
         )
 
-    def record(self, bound: float, max_boxes: int, max_checks: int, over: Callable[[], bool]) -> list[str] | None:
+    def record(
+        self, bound: float | None, max_boxes: int, max_checks: int, over: Callable[[], bool]
+    ) -> list[str] | None:
         """Return the texts of a partition that proves a bound, one per root; None if the limits do not suffice.
 
-        The limits are numbers of boxes and of checks of pairs that the verifier has to make. `over`, called several
-        times per second, ends the recording too.
+        Without a bound it proves that no weights are feasible. The limits are numbers of boxes and of checks of pairs
+        that the verifier has to make. `over`, called several times per second, ends the recording too.
         """
-        limits, d = self._limits(bound), self._problem.d
-        zero_allowed = self._exact.scalable and self._homogeneous and not self._problem.required
-        if zero_allowed and self._partition.total_of_all_lost() > limits[0]:
-            return None  # w = 0 is in no root
+        limits, d, exact = self._limits(bound), self._problem.d, self._exact
+        if exact.admits_zero() and (bound is None or exact.value([0.0] * d) > bound):
+            return None  # w = 0 may be in no root
         names = [*map(str, range(d)), *(f"{j}z" for j in range(d)), "."]  # -1 is the last
         texts: list[str] = []
-        for _, intervals in verify.root_cuts(self._exact):
+        for _, intervals in verify.root_cuts(exact):
             low, high = np.full(d, -self._problem.reach), np.full(d, self._problem.reach)
             for j, *ends in intervals:
                 low[j], high[j] = (end / verify.ONE for end in ends)
@@ -100,27 +113,48 @@ class Recorder:
                 return None
             words = self._partition.words()
             max_boxes, max_checks = max_boxes - len(words), self._partition.checks()
-            texts.append(" ".join([names[word] for word in words]))
+            texts.append(" ".join([names[word] if word < 2 * d else self._order(word - 2 * d) for word in words]))
         return texts
 
-    def _whole(self, values: list[int]) -> IntArray:
-        """Return parts of a total as integers, rounded up."""
-        return np.array([math.ceil(value * self._unit) for value in values], dtype=np.int64)
+    def _order(self, pair: int) -> str:
+        """Return the word that cuts a box by the order of two observations."""
+        return f"{self._above[pair]}:{self._below[pair]}"
 
-    def _limits(self, bound: float) -> IntArray:
-        """Return the largest total that the bound allows where 0, 1, ..., d weights are not 0, (d + 1,)."""
-        exact = self._exact
-        sums = [(Fraction(bound) + exact.C * k - exact.shift) / exact.scale for k in range(exact.d + 1)]
-        limits = [math.floor(total * exact.value_unit * self._unit) for total in sums]
-        limits[exact.most + 1 :] = [2**_BITS] * (exact.d - exact.most)  # more weights than may differ from 0
-        return np.array([max(-1, min(limit, 2**_BITS)) for limit in limits], dtype=np.int64)
+    def _lines(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Return a number for the two observations of each pair of which others ask for the opposite order, else -1.
+
+        Observations with equal features are the same here. The second array says which order the pair asks for. Pairs
+        with weights are left alone: of those of opposite directions only one is counted.
+        """
+        same = np.unique(self._problem.X, axis=0, return_inverse=True)[1].reshape(-1)
+        one, other = same[self._above], same[self._below]
+        ascends = (one < other).astype(np.uint8)
+        keys, line = np.unique(np.minimum(one, other) * len(same) + np.maximum(one, other), return_inverse=True)
+        both = np.bincount(line, ascends, len(keys)) % np.maximum(np.bincount(line, minlength=len(keys)), 1) != 0
+        numbers = np.where(both, np.cumsum(both) - 1, -1)[line.reshape(-1)]
+        if any(one.lines for one in self._exact.counted_objectives):
+            numbers[:] = -1
+        return numbers.astype(np.int32), ascends
+
+    def _limits(self, bound: float | None) -> IntArray:
+        """Return the largest total that closes a box where 0, 1, ..., d weights are not 0, (objectives, d + 1)."""
+        exact, d = None if bound is None else Fraction(bound), self._problem.d
+        limits = [
+            [max(-1, min(math.floor(total * unit), 2**_BITS)) for total in one.limits(exact, d)]
+            for one, unit in zip(self._exact.counted_objectives, self._units, strict=True)
+        ]
+        return np.array(limits, dtype=np.int64).reshape(-1, d + 1)
 
 
 def pair_count(exact: verify.Problem) -> int:
     """Return the number of pairs of a problem without enumerating them."""
-    count = len(exact.edges)
-    for _, everyone, ranked, layers, _ in exact.lists:
-        if exact.resolved:  # each member of a layer that is in no higher one, and those that are not in the layer
+    return sum(map(_pairs_of, exact.counted_objectives))
+
+
+def _pairs_of(objective: verify.Objective) -> int:
+    count = len(objective.edges)
+    for _, everyone, ranked, layers, _ in objective.lists:
+        if objective.resolved:  # each member of a layer that is in no higher one, and those that are not in the layer
             members = [*(first for first, _ in layers), 0]
             count += sum((m - higher) * (len(everyone) - m) for m, higher in itertools.pairwise(members))
         else:
