@@ -486,7 +486,7 @@ def test_a_config_comes_back_from_its_text(tmp_path):
 def test_a_run_under_a_demand_on_a_dropped_column(tmp_path, capsys, queries):
     text = "share(sex = F) @5 >= 0.5" if queries else DEMAND
     top_k = f"top_k = {20 if queries else 100}"
-    path = written(tmp_path, top_k, f"demands = [{json.dumps(text)}]", queries=queries)
+    path = written(tmp_path, top_k, "certificate = true", f"demands = [{json.dumps(text)}]", queries=queries)
     assert main(["run", str(path), "-q"]) == 0
     out = capsys.readouterr().out
     results = json.loads((tmp_path / "runs/people/results.json").read_text())
@@ -504,6 +504,9 @@ def test_a_run_under_a_demand_on_a_dropped_column(tmp_path, capsys, queries):
     assert "Demand share(sex = F)" in (tmp_path / "runs/people/page.html").read_text()
     assert main(["report", str(tmp_path / "runs/people"), "-o", str(tmp_path / "report")]) == 0
     assert "costs" in (tmp_path / "report/report.md").read_text()
+    capsys.readouterr()
+    assert main(["verify", str(tmp_path / "runs/people/exact/certificate.json")]) == 0
+    assert f"hits@{5 if queries else 20} at least" in capsys.readouterr().out
     # the same command computes nothing again, and predictions need no column of the demand
     assert main(["run", str(path), "-q"]) == 0
     pd.read_csv(tmp_path / "people.csv").drop(columns="sex").to_csv(tmp_path / "new.csv", index=False)
