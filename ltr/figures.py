@@ -225,3 +225,28 @@ def intervals_figure(
         axes.set_title(shortened(title, 80), fontsize=TITLE, loc="left")
         axes.legend(fontsize=SMALL, loc="upper right", frameon=False)
     return figure
+
+
+def front_figure(names: tuple[str, str], points: Sequence[tuple[float, float, float]]) -> Figure:
+    """Draw the front of two statistics: the values of its points, and bounds where they are not proven.
+
+    Args:
+        names: names of the first statistic, drawn upwards, and of the second.
+        points: second value, first value and bound of the first, for each point.
+    """
+    second, first, bound = np.array(points, dtype=np.float64).reshape(-1, 3).T
+    with fonts():
+        figure = canvas(3.4)
+        axes = figure.subplots()
+        axes.step(second, first, where="pre", color=INCUMBENT, linewidth=1.5)
+        axes.scatter(second, first, s=18, color=INCUMBENT, zorder=3, label="reached")
+        apart = bound > first + 1e-9 * np.abs(first)
+        if apart.any():
+            axes.vlines(second[apart], first[apart], bound[apart], color=BOUND, linewidth=1, label="at most")
+        axes.set_xlabel(shortened(names[1], 60), fontsize=SMALL)
+        axes.set_ylabel(shortened(names[0], 40), fontsize=SMALL)
+        axes.tick_params(labelsize=SMALL)
+        axes.grid(color=FAINT)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=SMALL)
+    return figure

@@ -3,9 +3,9 @@
 The table is generated: graded labels 0 to 4, about 100 rows a query, float32 features, of which half have heavy tails.
 Every measurement runs in a process of its own. Memory is the peak of that process by the operating system, from which
 that of its imports is subtracted; the table gives both as multiples of the features as float32. Each measurement of
-ours stands beside a plain form of the same work: pandas for parquet, scikit-learn for sparse text, a training loop in
-torch with the same scaling, network and loss. (Imports are those of the work: it is done with a few rows first.) Where
-two processes share the work, the figures are those of the one that needs more.
+ours stands beside a plain form of the same work: pandas for parquet and CSV, scikit-learn for sparse text, a training
+loop in torch with the same scaling, network and loss. (Imports are those of the work: it is done with a few rows
+first.) Where two processes share the work, the figures are those of the one that needs more.
 
     python scripts/bench_size.py                                             # a small table, to try it
     python scripts/bench_size.py --rows 1000000 --docs docs/scaling.md
@@ -44,7 +44,7 @@ _HIDDEN, _DROPOUT, _LISTS = (256, 128), 0.3, 16  # the defaults of the network
 
 
 def generate(folder: Path, rows: int, columns: int) -> None:
-    """Write the table as ``X.npy`` with ``y.npy`` and ``qid.npy``, as parquet, and its first rows as sparse text."""
+    """Write the table as arrays (``X.npy``, ``y.npy``, ``qid.npy``), as parquet, and its first rows as text and CSV."""
     folder.mkdir(exist_ok=True)
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -59,7 +59,9 @@ def generate(folder: Path, rows: int, columns: int) -> None:
     with (
         pq.ParquetWriter(folder / "table.parquet", schema, compression="snappy") as table,
         (folder / "table.svm").open("w", encoding="ascii") as text,
+        (folder / "table.csv").open("w", encoding="ascii") as csv,
     ):
+        csv.write(",".join([*names, "y", "query"]) + "\n")
         for begin in range(0, rows, _PIECE):
             here = slice(begin, min(begin + _PIECE, rows))
             normal = rng.normal(size=(here.stop - begin, columns))
@@ -69,8 +71,11 @@ def generate(folder: Path, rows: int, columns: int) -> None:
             arrays = [pa.array(np.ascontiguousarray(column)) for column in X[here].T]
             table.write_table(pa.Table.from_arrays([*arrays, pa.array(y[here]), pa.array(qid[here])], schema=schema))
             for row, label, query in zip(X[here][: max(0, _TEXT_ROWS - begin)], y[here], qid[here], strict=False):
-                values = " ".join(f"{j}:{value:.6g}" for j, value in enumerate(row.tolist(), start=1))
-                text.write(f"{label} qid:{query} {values}\n")
+                values = [f"{value:.6g}" for value in row.tolist()]
+                text.write(
+                    f"{label} qid:{query} {' '.join(f'{j}:{value}' for j, value in enumerate(values, start=1))}\n"
+                )
+                csv.write(f"{','.join(values)},{label},{query}\n")
     np.save(folder / "y.npy", y)
     np.save(folder / "qid.npy", qid)
 
@@ -170,21 +175,21 @@ def two_stages(folder: Path) -> float:
     return time.perf_counter() - start
 
 
-def read_plainly(folder: Path) -> float:
-    """Read the parquet file with pandas and make a matrix of it."""
+def read_plainly(folder: Path, suffix: str = "parquet") -> float:
+    """Read the parquet file, or the CSV file, with pandas and make a matrix of it."""
     import pandas as pd
 
-    start = time.perf_counter()
-    frame = pd.read_parquet(folder / "table.parquet")
+    start, path = time.perf_counter(), folder / f"table.{suffix}"
+    frame = pd.read_parquet(path) if suffix == "parquet" else pd.read_csv(path)
     frame.pop("y"), frame.pop("query")
     np.ascontiguousarray(frame.to_numpy())
     return time.perf_counter() - start
 
 
-def read_parquet(folder: Path) -> float:
-    """Read the parquet file."""
+def read_whole(folder: Path, suffix: str = "parquet") -> float:
+    """Read the parquet file, or the CSV file."""
     start = time.perf_counter()
-    read_table(folder / "table.parquet", label="y", query="query")
+    read_table(folder / f"table.{suffix}", label="y", query="query")
     return time.perf_counter() - start
 
 
@@ -205,7 +210,8 @@ def read_text(folder: Path) -> float:
 
 
 _WORK: dict[str, tuple[str, Sequence[tuple[str, Callable[[Path], float]]]]] = {
-    "parquet": ("read parquet", [("ltr", read_parquet), ("pandas", read_plainly)]),
+    "parquet": ("read parquet", [("ltr", read_whole), ("pandas", read_plainly)]),
+    "csv": ("read CSV", [("ltr", lambda at: read_whole(at, "csv")), ("pandas", lambda at: read_plainly(at, "csv"))]),
     "text": ("read sparse text", [("ltr", read_text), ("scikit-learn", read_text_plainly)]),
     "train": ("train a network, one epoch", [("ltr", train), ("torch", train_plainly)]),
     "quantiles": ("the same, scaled by quantiles", [("ltr", train_quantiles)]),
@@ -255,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         common = {"folder": folder, "rows": options.rows, "columns": options.columns, "threads": options.threads}
         apart(__file__, common | {"what": "generate"})
         for what in options.only:
-            rows = min(options.rows, _TEXT_ROWS) if what == "text" else options.rows
+            rows = min(options.rows, _TEXT_ROWS) if what in ("csv", "text") else options.rows
             size = 4 * rows * options.columns / 2**20
             for form, _ in _WORK[what][1]:
                 request, launcher = common | {"what": what, "form": form}, _TWO if form == "2 processes" else []

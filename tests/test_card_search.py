@@ -98,7 +98,7 @@ def problem_of(X, y, statistic, options):
 
 def all_cards(X, y, statistic, options):
     """All allowed points, (cards, d), and their values: by comparing every two rows, without blocks or sorting."""
-    n, d = X.shape
+    d = X.shape[1]
     points, signs, groups = options["points"], options["signs"], options["groups"]
     cards = np.array(list(itertools.product(range(-points, points + 1), repeat=d)))
     used = cards != 0
@@ -108,7 +108,14 @@ def all_cards(X, y, statistic, options):
         allowed &= used[:, groups == group].sum(axis=1) <= 1
     allowed &= used[:, options["required"]].all(axis=1)
     cards = cards[allowed]
-    gains = 2.0**y - 1 if options["gain"] == "exp2" else y.astype(float)
+    values = statistics_of(cards, X, y, statistic, options["gain"], options["ties"])
+    return cards, values - options["C"] * (cards != 0).sum(axis=1)
+
+
+def statistics_of(cards, X, y, statistic, gain, ties):
+    """The statistic of each of the cards, (cards,)."""
+    n = len(y)
+    gains = 2.0**y - 1 if gain == "exp2" else y.astype(float)
     if statistic in ("hits@3", "precision@2", "recall@4"):
         gains = (y > 0) / (np.count_nonzero(y) if statistic == "recall@4" else 1.0)
     a = rank_weights(statistic, n)
@@ -116,7 +123,7 @@ def all_cards(X, y, statistic, options):
     above = (totals[:, None, :] > totals[:, :, None]).sum(axis=2)  # rows above each row
     tied = totals[:, None, :] == totals[:, :, None]
     places = np.arange(n)
-    if options["ties"] == "average":  # the mean of the weights of the places of the tied rows
+    if ties == "average":  # the mean of the weights of the places of the tied rows
         inside = (places >= above[..., None]) & (places < (above + tied.sum(axis=2))[..., None])
         values = (gains * (inside * a).sum(axis=2) / tied.sum(axis=2)).sum(axis=1)
     else:  # rows of the upper level come last, in any order
@@ -127,7 +134,7 @@ def all_cards(X, y, statistic, options):
     if statistic == "auc":
         m = y.sum()
         values = (values - m * (m + 1) / 2) / (m * (n - m))
-    return cards, values - options["C"] * (cards != 0).sum(axis=1)
+    return values
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -259,15 +266,17 @@ def kernel_arguments(**changed):
     plain = {
         "X": np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8),
         "level": np.array([0, 1, 1], dtype=np.int32),
-        "gains": np.array([0.0, 1.0]),
-        "rank_weights": np.array([1.0, 0.5, 0.25]),
+        "gains": np.array([[0.0, 1.0]]),
+        "rank_weights": np.array([[1.0, 0.5, 0.25]]),
+        "perfect": np.array([1.5]),
+        "least": np.array([]),
+        "met": None,
         "signs": np.array([3, 3], dtype=np.uint8),
         "groups": np.array([-1, -1], dtype=np.int32),
         "required": np.array([0, 0], dtype=np.uint8),
         "most": 2,
         "ties_lost": False,
         "price": 0.0,
-        "perfect": 1.5,
     }
     return plain | changed
 
@@ -287,7 +296,7 @@ def test_arrays_of_other_types_and_strides_are_copied():
     frozen.flags.writeable = False
     for X in (wide[:, ::2], np.asfortranarray(frozen), frozen, frozen.astype(np.int64)):
         assert best_of(X=X) == expected
-    assert best_of(rank_weights=np.array([0.25, 0.5, 1.0])[::-1], level=np.array([0, 1, 1])) == expected
+    assert best_of(rank_weights=np.array([[0.25, 0.5, 1.0]])[:, ::-1], level=np.array([0, 1, 1])) == expected
 
 
 @pytest.mark.parametrize(
@@ -299,13 +308,14 @@ def test_arrays_of_other_types_and_strides_are_copied():
         {"X": np.zeros((0, 2), dtype=np.uint8)},
         {"level": np.array([0, 1, 2], dtype=np.int32)},
         {"level": np.array([0, 1, -1], dtype=np.int32)},
-        {"gains": np.array([1.0, 0.0])},
-        {"gains": np.array([0.0, np.nan])},
-        {"gains": np.array([-1.0, 1.0])},
-        {"gains": np.array([0.0, 1.0, 2.0]), "ties_lost": True},
-        {"rank_weights": np.array([0.25, 0.5, 1.0])},
-        {"rank_weights": np.array([1.0, 0.5, np.nan])},
-        {"rank_weights": np.array([1.0, 0.5])},
+        {"gains": np.array([0.0, 1.0])},
+        {"gains": np.array([[0.0, np.nan]])},
+        {"gains": np.array([[-1.0, 1.0]])},
+        {"gains": np.array([[0.0, 1.0, 2.0]]), "ties_lost": True},
+        {"gains": np.array([[0.0, 1.0], [1.0, 0.0]])},
+        {"rank_weights": np.array([[0.25, 0.5, 1.0]])},
+        {"rank_weights": np.array([[1.0, 0.5, np.nan]])},
+        {"rank_weights": np.array([[1.0, 0.5]])},
         {"signs": np.array([3, 4], dtype=np.uint8)},
         {"groups": np.array([0], dtype=np.int32)},
         {"required": np.array([0, 2], dtype=np.uint8)},
@@ -313,7 +323,9 @@ def test_arrays_of_other_types_and_strides_are_copied():
         {"most": 101},
         {"price": -1.0},
         {"price": np.inf},
-        {"perfect": np.nan},
+        {"perfect": np.array([np.nan])},
+        {"perfect": np.array([1.5, 1.5])},
+        {"least": np.array([1.0])},
     ],
     ids=str,
 )

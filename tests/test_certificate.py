@@ -469,7 +469,7 @@ def test_rounding_of_demands_spoils_nothing():
     assert boxes > 2000
 
 
-def test_no_card_is_certified_to_be_infeasible():
+def test_a_problem_of_cards_that_some_card_solves_is_not_certified_to_be_infeasible():
     p = CardProblem([[1, 0], [0, 1], [1, 1]], [1, 0, 1])
     with pytest.raises(ValueError, match="solution must have feasible weights"):
         certify(p, none(p))

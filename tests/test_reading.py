@@ -7,6 +7,7 @@ import random
 import re
 from decimal import Decimal
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from ltr.cards import Card, CardRanker
 from ltr.data import (
     DataError,
     QueryShards,
+    Reading,
     Roles,
     TableError,
     TablePreparation,
@@ -25,10 +27,12 @@ from ltr.data import (
     read_raw_table,
     read_svmlight,
     read_table,
+    table_text,
 )
-from ltr.data.columns import Column
+from ltr.data.columns import Column, matrix_of
 from ltr.data.encoding import encodings_in
 from ltr.data.kinds import kind_of
+from ltr.data.table_files import read_file
 from tests.tiers import examples
 from trainers.cards import parts_of_card
 from trainers.cli import main
@@ -736,3 +740,63 @@ def test_query_shards_need_what_they_need():
         QueryShards([0.5, 1.0])
     with pytest.raises(ValueError, match="epoch"):
         QueryShards([1, 1, 2]).set_epoch(-1)
+
+
+FIELDS = [
+    "1",
+    "2",
+    "-3",
+    "0.5",
+    "-0.25",
+    "1e3",
+    "9007199254740993",
+    "",
+    "NA",
+    "?",
+    " 7 ",
+    "x",
+    "1,5",
+    '"a;b"',
+    '"l\nm"',
+    '5"',
+    '""',
+]
+
+
+@pytest.mark.parametrize("piece", [1, 9, 40])
+@settings(max_examples=examples(60, 1000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_text_file_in_pieces_is_the_file(tmp_path, piece, data):
+    column = st.sampled_from([FIELDS[:3], FIELDS[:6], FIELDS[:10], FIELDS])
+    kinds = [data.draw(column) for _ in range(3)]
+    rows = [[data.draw(st.sampled_from(kind)) for kind in kinds] for _ in range(data.draw(st.integers(0, 12)))]
+    rows = [
+        row[: data.draw(st.sampled_from([3] * 9 + [2]))] + data.draw(st.sampled_from([[]] * 9 + [["9"]]))
+        for row in rows
+    ]
+    end = data.draw(st.sampled_from(["\n", "\r\n", "\n\n", "\r"]))
+    (tmp_path / "t.csv").write_text(end.join(map(";".join, [["a", "b", "id"], *rows])) + end, newline="")
+    options = data.draw(st.sampled_from([{}, {"ids": "id"}, {"as_text": True}, {"numbers": ["a", "b"]}]))
+
+    def read(size):
+        with mock.patch.object(table_text, "_PIECE", size), mock.patch.object(table_text, "_SAMPLE", 2):
+            try:
+                file = read_file(tmp_path / "t.csv", Reading(missing=("?",)), **options)
+            except DataError as error:
+                return str(error)
+        cells = {name: Column(name, values) for name, values in file.columns.items()}
+        numbers = {name: None if one.numbers is None else repr(one.numbers.tolist()) for name, one in cells.items()}
+        return numbers, {name: one.texts.tolist() for name, one in cells.items()}, file.notes, file.problems, file.short
+
+    assert read(piece) == read(1 << 22)
+
+
+def test_decimals_of_a_long_text_file_are_one_matrix(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_text, "_PIECE", 100)
+    frame = pd.DataFrame(np.arange(600.0).reshape(200, 3) / 2, columns=list("abc")).assign(n=range(200), y=[0, 1] * 100)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = read_table(tmp_path / "t.csv", label="y")
+    assert (frame[list("abcn")].to_numpy() == data.X).all()
+    columns = read_file(tmp_path / "t.csv", is_feature="abc".__contains__).columns
+    stored = [Column(name, columns[name]).stored for name in "abc"]
+    assert np.shares_memory(matrix_of(stored), stored[0])

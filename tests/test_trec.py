@@ -2,15 +2,17 @@
 
 import json
 import os
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from ltr.data import DataError
 from ltr.data.trec import judged_lists, read_qrels, read_run, write_qrels, write_run
 from ltr.metrics import bpref, err, evaluate, ndcg, parse_measure, recall
-from ltr.native import read_columns
+from ltr.native import first_lines, read_columns
 from trainers.cli import main
 from trainers.evaluation import evaluate_run
 from trainers.files import RunError
@@ -41,12 +43,16 @@ def random_files(folder, seed=0, queries=12):
     return folder / "run", folder / "qrels"
 
 
+def evaluated(run, qrels, *measures, complete=False, level=1):
+    return evaluate_run(judged_lists(run, qrels, complete=complete), *measures, level=level)
+
+
 @pytest.mark.parametrize("complete", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_values_are_those_of_trec_eval(tmp_path, seed, complete):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     run, qrels = random_files(tmp_path, seed)
-    found = evaluate_run(run, qrels, NAMES, complete=complete)
+    found = evaluated(run, qrels, NAMES, complete=complete)
     as_dict = [
         {
             query: dict(zip(part["document"], part[value].tolist(), strict=True))
@@ -78,7 +84,7 @@ def test_names_and_values_of_ir_measures(tmp_path):
     run, qrels = random_files(tmp_path)
     names = ["nDCG@10", "P@5", "AP", "AP@10", "RR", "R@20", "Rprec", "Success@10", "Bpref", "NumRet", "NumRel"]
     names += ["NumRet(rel=1)"]
-    found = evaluate_run(run, qrels, names)
+    found = evaluated(run, qrels, names)
     measures = [ir_measures.parse_measure(name) for name in names]
     theirs = ir_measures.calc_aggregate(
         measures, list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(run)))
@@ -125,13 +131,13 @@ def test_the_level_of_relevance(tmp_path):
     frame = read_qrels(qrels)
     write_qrels(tmp_path / "two", frame["query"], frame["document"], np.where(frame["label"] == 1, 0, frame["label"]))
     low, high = (
-        evaluate_run(run, tmp_path / "two", ["map", "bpref"]),
-        evaluate_run(run, qrels, ["map", "bpref"], level=2),
+        evaluated(run, tmp_path / "two", ["map", "bpref"]),
+        evaluated(run, qrels, ["map", "bpref"], level=2),
     )
     for name in low.values:
         np.testing.assert_array_equal(low.values[name], high.values[name])
     np.testing.assert_array_equal(
-        evaluate_run(run, qrels, ["ndcg"], level=2).values["ndcg"], evaluate_run(run, qrels, ["ndcg"]).values["ndcg"]
+        evaluated(run, qrels, ["ndcg"], level=2).values["ndcg"], evaluated(run, qrels, ["ndcg"]).values["ndcg"]
     )
 
 
@@ -179,7 +185,7 @@ def test_files_that_cannot_be_used(tmp_path, run, qrels, message):
     (tmp_path / "run").write_text(run)
     (tmp_path / "qrels").write_text(qrels)
     with pytest.raises(DataError) as caught:
-        evaluate_run(tmp_path / "run", tmp_path / "qrels")
+        evaluated(tmp_path / "run", tmp_path / "qrels")
     assert message in str(caught.value)
 
 
@@ -187,7 +193,7 @@ def test_grades_beyond_those_of_err(tmp_path):
     write_run(tmp_path / "run", ["q"], ["a"], [1.0])
     write_qrels(tmp_path / "qrels", ["q"], ["a"], [5])
     with pytest.raises(RunError, match=r"labels must be at most 4 for err, got 5: .* err\(max=5\)"):
-        evaluate_run(tmp_path / "run", tmp_path / "qrels", ["ERR@10"])
+        evaluated(tmp_path / "run", tmp_path / "qrels", ["ERR@10"])
 
 
 def test_runs_survive_the_file(tmp_path):
@@ -239,26 +245,60 @@ def test_names_are_bytes(tmp_path):
         {"#1": dict(zip(few[1]["document"], few[1]["label"].tolist(), strict=True))}, {"map"}
     )
     expected = theirs.evaluate({"#1": dict(zip(few[0]["document"], few[0]["score"].tolist(), strict=True))})
-    assert evaluate_run(*few, ["map"]).total("map") == pytest.approx(expected["#1"]["map"], abs=1e-12)
+    assert evaluated(*few, ["map"]).total("map") == pytest.approx(expected["#1"]["map"], abs=1e-12)
 
 
 def test_columns_of_lines_need_room_for_every_entry():
     text = np.frombuffer(b"a b c\n\nb b dd", dtype=np.uint8)
 
-    def columns(room, runs=2, fields=3, value=1):
+    def columns(room, runs=2, fields=3, value=1, lines=2):
         first, third, values = np.zeros((3, room), dtype=np.uint8)
         counts = np.zeros(runs, dtype=np.int64)
-        found = read_columns(text, fields, value, first, counts, third, values)
+        found = read_columns(text, fields, value, first, counts, third, values, np.zeros(lines))
         return found, [
             x[:size].tobytes() for x, size in zip((first, third, values), np.array(found)[[0, 2, 3]], strict=True)
         ]
 
     assert columns(14) == ((4, 2, 5, 4, 0), [b"a\nb\n", b"c\ndd\n", b"b\nb\n"])
-    assert columns(14, runs=1)[0] == (2, 1, 2, 2, 3)  # the third line has no room
+    assert columns(14, runs=1)[0] == columns(14, lines=1)[0] == (2, 1, 2, 2, 3)  # the third line has no room
     assert columns(14, fields=4)[0][-1] == 1
     for bad in ({"room": 13}, {"room": 14, "fields": 2}, {"room": 14, "value": 3}):
         with pytest.raises(ValueError, match=r"room for all entries|fields of a line"):
             columns(**bad)
+
+
+@pytest.mark.parametrize("text", ["1", "-0.0", "+1.5", "1e-5", ".5", "5.", "1E400", "1e-400", "0.1000000000000000055"])
+def test_scores_are_those_of_python(tmp_path, text):
+    (tmp_path / "run").write_text(f"q Q0 a 1 {text} t\nq Q0 b 2 {text}x t\n")
+    with pytest.raises(DataError, match=re.escape(f"got '{text}' in line 1" if text == "1E400" else f"'{text}x' in")):
+        read_run(tmp_path / "run")
+    (tmp_path / "run").write_text(f"q Q0 a 1 {text.replace('400', '40')} t\n")
+    assert str(read_run(tmp_path / "run")["score"][0]) == str(float(text.replace("400", "40")))
+
+
+def test_first_lines_are_those_of_a_dictionary():
+    rng = np.random.default_rng(0)
+    groups, lines = rng.integers(-1, 5, 3000), [b"x" * size for size in rng.integers(0, 40, 3000)]
+    first, seen = np.empty(3000, dtype=np.int64), {}
+    expected = [seen.setdefault(pair, at) for at, pair in enumerate(zip(groups.tolist(), lines, strict=True))]
+    text = np.frombuffer(b"\n".join([*lines, b""]), dtype=np.uint8)
+    assert first_lines(groups, text, first) == 3000
+    assert first.tolist() == expected
+    assert first_lines(groups[:9], text, first[:9]) == 10  # more lines than groups
+    with pytest.raises(ValueError, match="a number for each line"):
+        first_lines(groups, text, first[1:])
+
+
+def test_frames_are_judged_as_files_are(tmp_path):
+    run, qrels = random_files(tmp_path)
+    frames, one = [read_run(run), read_qrels(qrels)], judged_lists(run, qrels, complete=True)
+    other = judged_lists(*frames, complete=True)
+    for name, values in vars(one).items():
+        np.testing.assert_array_equal(values, getattr(other, name))
+    with pytest.raises(DataError, match=r"frame: a query must have a document once, got '.*' again in row 81"):
+        judged_lists(pd.concat([frames[0][:81], frames[0][3:4]]), frames[1])
+    with pytest.raises(DataError, match="names of documents must have no line feed"):
+        judged_lists(frames[0].replace(frames[0]["document"][0], "a\nb"), frames[1])
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path, capsysbinary):
@@ -278,7 +318,7 @@ def test_scores_are_compared_in_double_precision(tmp_path):
     # trec_eval compares them as floats: 0.5 here would be 1 there, by the name
     write_run(tmp_path / "run", ["q", "q"], ["a", "b"], [1.00000002, 1.00000001])
     write_qrels(tmp_path / "qrels", ["q", "q"], ["a", "b"], [0, 1])
-    assert evaluate_run(tmp_path / "run", tmp_path / "qrels", ["map"]).total("map") == 0.5
+    assert evaluated(tmp_path / "run", tmp_path / "qrels", ["map"]).total("map") == 0.5
 
 
 def test_items_outside_a_list_count_where_relevant_items_are_counted():

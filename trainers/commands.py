@@ -21,7 +21,7 @@ from trainers.stopping import complain, folded, is_first
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ltr.data import Roles, Table
+    from ltr.data import JudgedLists, Roles, Table
     from trainers.config import Config
     from trainers.csv_text import CsvText
     from trainers.preview import Preview
@@ -176,11 +176,11 @@ def check_export(arguments: argparse.Namespace) -> RunFolder:
     return found
 
 
-def check_eval(arguments: argparse.Namespace) -> tuple[Any, Any]:
-    """Return the rows of a run and its judgements."""
-    from ltr.data import read_qrels, read_run
+def check_eval(arguments: argparse.Namespace) -> JudgedLists:
+    """Return the documents of a run and its judgements."""
+    from ltr.data import judged_lists
 
-    return read_run(arguments.run), read_qrels(arguments.qrels)
+    return judged_lists(arguments.run, arguments.qrels, complete=arguments.complete)
 
 
 def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults | RunFolder]:
@@ -626,8 +626,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
     from trainers.evaluation import DEFAULT, evaluate_run
 
     names = arguments.measure or DEFAULT
-    run, qrels = arguments.given
-    found = evaluate_run(run, qrels, names, complete=arguments.complete, level=arguments.level)
+    found = evaluate_run(arguments.given, names, level=arguments.level)
     if "ndcg" in names:
         complain("ndcg has the gain 2^label - 1; trec_eval's ndcg, with the label as its gain, is 'ndcg(gain=linear)'")
     write = found.json if arguments.json else found.text

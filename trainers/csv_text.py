@@ -72,14 +72,15 @@ def csv_text(
 
     head = io.StringIO()
     csv.writer(head, lineterminator="\n").writerow(shown(name, name) for name in names)
-    content = bytearray(head.getvalue().encode())
+    content = io.BytesIO()  # which gives its content without a copy
+    content.write(head.getvalue().encode())
     for at in range(0, len(order), _ROWS):
         rows, text = order[at : at + _ROWS], io.StringIO()
         part = [[shown(name, cell) for cell in _cells(column, rows)] for name, column in named]
         csv.writer(text, lineterminator="\n").writerows(zip(*part, strict=True))
-        content += text.getvalue().encode()
+        content.write(text.getvalue().encode())
     found = [name for name in names if name in formulas]
-    return CsvText(bytes(content), tuple(found))
+    return CsvText(content.getvalue(), tuple(found))
 
 
 def _cells(column: Sequence[Any] | pd.Series, rows: Sequence[int]) -> list[Any]:
@@ -97,6 +98,6 @@ def _is_formula(text: str) -> bool:
         >>> [_is_formula(text) for text in ("=1+1", "@SUM(A1)", "-cmd", "\t=1", "-1.5", "+3e-2", "-1.234,5", "a=b", "")]
         [True, True, True, True, False, False, False, False, False]
     """
-    begins = text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) and text.strip("=+-@") != ""
-    number = is_number(text) or ((amount := amount_of(text)) is not None and amount.unit in ("", "%"))
-    return begins and not number
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) or text.strip("=+-@") == "":
+        return False
+    return not is_number(text) and ((amount := amount_of(text)) is None or amount.unit not in ("", "%"))

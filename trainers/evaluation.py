@@ -5,22 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from ltr.data.trec import judged_lists, read_qrels, read_run
-from ltr.metrics import evaluate, parse_measure
-from ltr.metrics.measures import Measure
+from ltr.data import JudgedLists
+from ltr.metrics import Measure, evaluate, parse_measure
 from trainers.files import RunError
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from ltr.metrics import Measure
 
 DEFAULT = (
     *("num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank"),
@@ -67,27 +59,17 @@ class RunValues:
         return json.dumps(content, indent=2) + "\n"
 
 
-def evaluate_run(
-    run: str | Path | pd.DataFrame,
-    qrels: str | Path | pd.DataFrame,
-    measures: Sequence[str] = DEFAULT,
-    *,
-    complete: bool = False,
-    level: int = 1,
-) -> RunValues:
+def evaluate_run(lists: JudgedLists, measures: Sequence[str] = DEFAULT, *, level: int = 1) -> RunValues:
     """Return the values of measures for a run.
 
     A query without a relevant document has the value 0, as in trec_eval.
 
     Args:
-        run: file of the run, or its rows as `ltr.data.read_run` returns them.
-        qrels: file of the judgements, or its rows as `ltr.data.read_qrels` returns them.
+        lists: the documents of the run and its judgements, see `ltr.data.judged_lists`.
         measures: names of measures, as `ltr.metrics.parse_measure` reads them.
-        complete: whether queries without a line in the run count, with 0.
         level: the least label of a relevant document, for measures that take documents as relevant or not.
 
     Raises:
-        DataError: a file that cannot be used.
         RunError: a name that names no measure, or labels that a measure does not take.
     """
     named: dict[str, Measure] = {}
@@ -96,9 +78,6 @@ def evaluate_run(
             named[name] = parse_measure(name)
         except ValueError as error:
             raise RunError(f"-m: {error}") from None
-    found_run = read_run(Path(run)) if isinstance(run, str | Path) else run
-    judged = read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else qrels
-    lists = judged_lists(found_run, judged, complete=complete)
     labels = torch.from_numpy(lists.labels)
     # values come in the order in which the queries first appear
     first = np.zeros(len(lists.queries), dtype=np.int64)

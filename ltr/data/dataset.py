@@ -254,11 +254,11 @@ def checked_queries(
         if len(missing) > 0:
             raise DataError(f"{where}: {what} must not be missing, got none in row {missing[0] + 1}")
     if given.dtype.kind == "O":
-        values = given.tolist()
-        if all(isinstance(value, str) for value in values):
-            given = np.array(values, dtype=str)
-        elif all(isinstance(value, Integral) and not isinstance(value, bool) for value in values):
-            given = np.array(values)
+        if all(isinstance(value, str) for value in given):
+            number, ids = pd.factorize(given)
+            return number.astype(np.int64), np.array(ids.tolist(), dtype=str)
+        if all(isinstance(value, Integral) and not isinstance(value, bool) for value in given):
+            given = np.array(given.tolist())
     if given.dtype.kind not in "iuUT":
         raise DataError(f"{where}: {what} must be integers of 64 bits or texts, got an array of {given.dtype}")
     ids, first, inverse = np.unique(given, return_index=True, return_inverse=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from ltr.data.dataset import DataError, checked_names
 from ltr.data.problems import TableError
 from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text, title_problem
 from ltr.files import PARQUET, SizeError, check_size, missing_file, parquet_files, read_arrays
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IntArray = NDArray[np.int64]
 Columns = Mapping[str, Any]
@@ -51,8 +55,9 @@ def read_file(
         texts: columns whose fields stay texts, even where all are numbers.
         numbers: the columns of a text file whose fields are numbers with a decimal point; all others stay texts. By
             default those of which the file leaves no doubt.
-        is_feature: whether a column of a parquet file becomes a feature; any may by default. Where all features are
-            floating point numbers, `ltr.data.columns.matrix_of` then has nothing to copy.
+        is_feature: whether a column of a parquet file or a text file becomes a feature; any may by default. Where all
+            features of a parquet file are floating point numbers, and all of a long text file are numbers,
+            `ltr.data.columns.matrix_of` then has nothing to copy.
         rows: the rows of parquet files to read, perhaps none; all by default.
 
     Raises:
@@ -65,9 +70,10 @@ def read_file(
     if separator is not None and (suffix not in TEXT_SUFFIXES or len(separator) != 1):
         raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
     if suffix in TEXT_SUFFIXES:
-        found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers)
+        found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers, is_feature=is_feature)
     elif suffix in PARQUET:
         found = TableFile(_read_parquet(files, is_feature, rows))
+        sys.modules["pyarrow"].default_memory_pool().release_unused()  # in which it decoded pages
     elif suffix == ".xlsx":
         found = TableFile(_read_excel(file))
     elif suffix in BINARY_SUFFIXES:
@@ -150,7 +156,7 @@ def _typed(column: Column) -> Any:  # noqa: ANN401 (Series or array)
     return column.cells if numbers is None else numbers
 
 
-def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, list[str]]:
+def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, pd.Series[str]]:
     r"""Return the fields of a text table by column, unchanged, one for each row of the table.
 
     Args:
@@ -158,7 +164,8 @@ def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) ->
         separator: one character between the fields.
 
     Returns:
-        The columns in the file's order, with empty fields as ``""``; no columns if the file is not a text table.
+        The columns in the file's order, with empty fields as ``""``; no columns if the file is not a text table. Series
+        take less memory than lists of so many texts.
 
     Raises:
         DataError: as for `read_table`.
@@ -168,13 +175,12 @@ def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) ->
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "machines.csv")
         ...     _ = path.write_text("id,hours\n007,1.50\n \n008,\n")
-        ...     read_texts(path)
+        ...     {name: texts.tolist() for name, texts in read_texts(path).items()}
         {'id': ['007', '008'], 'hours': ['1.50', '']}
     """
     if Path(path).suffix.lower() not in TEXT_SUFFIXES:
         return {}
-    columns = read_file(path, Reading(separator), as_text=True).columns
-    return {name: column.tolist() for name, column in columns.items()}
+    return read_file(path, Reading(separator), as_text=True).columns
 
 
 def is_number(text: str) -> bool:

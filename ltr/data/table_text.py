@@ -9,10 +9,12 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
 
 from ltr.data.dataset import DataError
 from ltr.data.forms import amount_of, have_three_decimals, is_settled
@@ -25,6 +27,7 @@ TEXT_SUFFIXES = {".csv": None, ".txt": None, ".dat": None, ".tsv": "\t", ".tab":
 """Suffixes of text tables, with the separator where the suffix says it."""
 _SEPARATORS = (",", ";", "\t", "|")
 _SHOWN = 5  # lines of the wrong length that a message names
+_PIECE = 1 << 22  # characters that are parsed at a time
 _SAMPLE = 1000  # rows that tell which columns are numbers in one way only
 
 
@@ -74,6 +77,7 @@ def read_text(
     ids: str | None,
     texts: Collection[str],
     numbers: Collection[str] | None,
+    is_feature: Callable[[str], bool] | None = None,
 ) -> TableFile:
     """Read a text table; the arguments are those of `ltr.data.table_files.read_file`."""
     import pandas as pd
@@ -108,7 +112,7 @@ def read_text(
             stream.seek(begin)
         options |= {"dtype": {name: str for name in names if name not in numbers and (as_text or name != ids)}}
         try:
-            frame = _parse(stream, options)
+            cells = _cells(stream, options, is_feature)
         except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
             wrong: list[Problem] = []
             if "EOF inside string" not in str(error):
@@ -116,19 +120,20 @@ def read_text(
             if not wrong:
                 raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
             problems += wrong
-            frame = _parse(mended, options)
+            cells = _cells(mended, options, is_feature)
     if not as_text and ids in names:
-        frame[ids] = frame[ids].replace("", None)
-    row_numbers = _row_numbers(frame, names)
+        number, different = pd.factorize(cells[ids].replace("", None))  # an id is stored once for all of its rows
+        cells[ids] = pd.Series(np.array([*different, None], dtype=object)[number], dtype=object)
+    row_numbers = _row_numbers(cells, names)
     if "" in names and not row_numbers:
         problems.append(_unnamed(1))
-    columns = {name: frame[name] for name in names if name or as_text}
+    columns = {name: cells[name] for name in names if name or as_text}
     if separator == "," and guessed:
         columns = {
             name: column if name == ids or name in texts else _printed(column) for name, column in columns.items()
         }
     notes += ("the first column, without a name, holds row numbers: left out",) if row_numbers else ()
-    short = _short(file, encoding, separator, names, above) if not as_text and frame[names[-1]].isna().any() else {}
+    short = _short(file, encoding, separator, names, above) if not as_text and cells[names[-1]].isna().any() else {}
     return TableFile(columns, notes, tuple(problems), short)
 
 
@@ -153,7 +158,65 @@ def _printed(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.to_numeric(column) if len(texts) and have_three_decimals(texts.unique().tolist()) else column
 
 
-def _parse(stream: TextIO, options: Mapping[str, Any]) -> pd.DataFrame:
+def _cells(stream: TextIO, options: Mapping[str, Any], is_feature: Callable[[str], bool] | None) -> dict[str, Any]:
+    """Return the columns of the rows that follow.
+
+    Many rows are parsed piece by piece, because pandas takes several times the memory of their cells; features that are
+    numbers are then the columns of one matrix of float64.
+    """
+    import pandas as pd
+
+    begin, texts = stream.tell(), {*options["dtype"], *options.get("converters", ())}
+    matrix = np.empty((0, 0))
+    features: list[str] = []
+    kept: list[pd.DataFrame] = []
+    for piece in _pieces(stream):
+        try:
+            frame = _parse(io.BytesIO(piece.encode()), options)
+        except (pd.errors.ParserWarning, pd.errors.ParserError):
+            break  # for the message that the whole file gives
+        numbers = [name for name in frame if name not in texts]
+        if not kept:
+            features = [name for name in numbers if name and (is_feature is None or is_feature(name))]
+            features = [name for name in features if _exact(frame[name])]
+            if len(piece) < _PIECE:
+                break
+            matrix = np.empty((0, len(features)))
+        if any(frame[name].dtype.kind not in "if" for name in numbers) or not all(_exact(frame[f]) for f in features):
+            break  # what is no number further down makes texts of the cells above
+        matrix.resize((len(matrix) + len(frame), len(features)), refcheck=False)
+        matrix[-len(frame) :] = frame[features].to_numpy(dtype=np.float64)
+        kept.append(frame.drop(columns=features))
+    else:
+        if kept:
+            apart = pd.concat(kept, ignore_index=True)
+            place = {name: at for at, name in enumerate(features)}
+            return {
+                name: pd.Series(matrix[:, place[name]], copy=False) if name in place else apart[name]
+                for name in options["names"]
+            }
+    stream.seek(begin)
+    return dict(_parse(stream, options))
+
+
+def _pieces(stream: TextIO) -> Iterator[str]:
+    """Yield the rest of a stream in pieces of whole rows."""
+    while text := stream.read(_PIECE):
+        lines = [text, stream.readline()]
+        odd = sum(line.count('"') for line in lines) % 2  # a quoted field goes on in the next line
+        while odd and (more := stream.readline()):
+            lines.append(more)
+            odd = (odd + more.count('"')) % 2
+        if not (piece := "".join(lines)).isspace():
+            yield piece
+
+
+def _exact(column: pd.Series[Any]) -> bool:
+    """Return whether a column of numbers stays the same as float64."""
+    return column.dtype.kind == "f" or (column.dtype.kind == "i" and bool(column.abs().max() <= 2**53))
+
+
+def _parse(stream: TextIO | io.BytesIO, options: Mapping[str, Any]) -> pd.DataFrame:
     import pandas as pd
 
     with warnings.catch_warnings():
@@ -252,11 +315,11 @@ def _unnamed(at: int) -> Problem:
     return Problem(f"every column needs a name, got '' for column {at}", (Remedy("name it in the first line"),))
 
 
-def _row_numbers(frame: pd.DataFrame, names: Sequence[str]) -> bool:
+def _row_numbers(columns: Mapping[str, Any], names: Sequence[str]) -> bool:
     """Return whether the first column has no name and numbers the rows from 0 or 1, as pandas writes its index."""
     if names[0] != "" or len(names) == 1:
         return False
-    cells = list(map(str, frame[""].tolist()))
+    cells = list(map(str, columns[""].tolist()))
     return any(cells == list(map(str, range(first, first + len(cells)))) for first in (0, 1))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.dataset import DataError
 from ltr.files import missing_file
-from ltr.native import read_columns
+from ltr.native import first_lines, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
         DataError: a missing or empty file, a line that has not its six fields, a score that is no number, or a
             document that a query has twice.
     """
-    return _read(path, _RUN, "score")
+    return _frame(_read(path, _RUN, "score"), "score")
 
 
 def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
         DataError: a missing or empty file, a line that has not its four fields, a label that is no integer from
             -2**53 to 2**53, or a document that a query has twice.
     """
-    return _read(path, _QRELS, "label")
+    return _frame(_read(path, _QRELS, "label"), "label")
 
 
 def write_run(
@@ -96,11 +96,10 @@ def write_run(
         raise DataError(f"{path}: query, document and score must be of one length, got {sizes}")
     if not np.isfinite(scores).all():
         raise DataError(f"{path}: scores must be finite, got {scores[~np.isfinite(scores)][0]}")
-    number = _places(queries)
-    first = np.full(len(queries) + 1, len(queries))
-    np.minimum.at(first, number, np.arange(len(queries)))
+    place = {query: at for at, query in enumerate(dict.fromkeys(queries))}
+    number = np.array([place[query] for query in queries], dtype=np.int64)
     lines, rank, last = [], 0, -1
-    for at in _order(first[number], scores, documents):
+    for at in _order(number, scores, _bytes("\n".join(documents))):
         rank = rank + 1 if number[at] == last else 1
         last = number[at]
         lines.append(f"{queries[at]} Q0 {documents[at]} {rank} {float(scores[at])!r} {tag}\n")
@@ -148,49 +147,96 @@ class JudgedLists:
     judged: NDArray[np.bool_]
 
 
-def judged_lists(run: pd.DataFrame, qrels: pd.DataFrame, *, complete: bool = False) -> JudgedLists:
+def judged_lists(
+    run: str | os.PathLike[str] | pd.DataFrame, qrels: str | os.PathLike[str] | pd.DataFrame, *, complete: bool = False
+) -> JudgedLists:
     """Bring a run and its judgements together.
 
     Queries without judgements are left out, as in trec_eval.
 
     Args:
-        run: the frame of `read_run`.
-        qrels: the frame of `read_qrels`.
+        run: its file, or the frame of `read_run`.
+        qrels: their file, or the frame of `read_qrels`.
         complete: whether to keep the queries that have judgements but no line in the run, as trec_eval's ``-c`` does.
 
     Raises:
-        DataError: no query is left.
+        DataError: a file that cannot be used, as for `read_run` and `read_qrels`; no query is left; in a frame, a
+            document that a query has twice, or whose name has a line feed.
     """
-    known = set(qrels["query"]) if complete else set(run["query"]) & set(qrels["query"])
+    listed, given = _lines(run, _RUN, "score"), _lines(qrels, _QRELS, "label")
+    known = set(given.queries) if complete else set(listed.queries) & set(given.queries)
     if not known:
         raise DataError("run and qrels must have a query in common, got none")
+    every = {name: at for at, name in enumerate(dict.fromkeys([*listed.queries, *given.queries]))}
+    of_run, of_qrels = listed.numbers(every), given.numbers(every)
+    count, rows = len(of_qrels), len(of_run)
+    first = _first_lines(np.concatenate([of_qrels, of_run]), given.documents + b"\n" + listed.documents)
+    given.check_once(first[:count])
+    listed.check_once(first[count:])
+    rank = np.empty(rows)
+    rank[_order(of_run, listed.values, listed.documents)] = np.arange(rows)
     queries = sorted(known, key=_bytes)
-    documents = {name: at for at, name in enumerate(set(qrels["document"]))}
     place = {name: at for at, name in enumerate(queries)}
-    of_run, of_qrels = (_looked_up(place, frame["query"]) for frame in (run, qrels))
-    kept, asked = np.flatnonzero(of_run >= 0), np.flatnonzero(of_qrels >= 0)
-    of_run, of_qrels = of_run[kept], of_qrels[asked]
-    # a pair of query and document as one number, that of a document without judgement below all others
-    pairs = of_qrels * len(documents) + _looked_up(documents, qrels["document"])[asked]
-    document = _looked_up(documents, run["document"])[kept]
-    wanted = np.where(document >= 0, of_run * len(documents) + document, -1)
-    given = np.argsort(pairs)
-    at = given[np.searchsorted(pairs, wanted, sorter=given).clip(max=len(pairs) - 1)]
-    found = pairs[at] == wanted
-    missed = np.ones(len(pairs), dtype=np.bool_)
+    places = np.fromiter(map(place.get, every, itertools.repeat(-1)), np.int64)
+    of_run, of_qrels = places[of_run], places[of_qrels]
+    kept, missed = of_run >= 0, of_qrels >= 0
+    at = first[count:][kept]
+    found = at < count
     missed[at[found]] = False
-    label = qrels["label"].to_numpy(dtype=np.int64)[asked]
-    labels = np.concatenate([np.where(found, label[at], -1), label[missed]])
-    scores = -np.arange(len(labels), dtype=np.float64)  # of those outside the run, in any order
-    names = run["document"].to_numpy(dtype=object)[kept]
-    scores[_order(of_run, run["score"].to_numpy()[kept], names)] = -np.arange(len(kept), dtype=np.float64)
-    number = np.concatenate([of_run, of_qrels[missed]])
-    return JudgedLists(queries, number, scores, np.maximum(labels, 0), np.arange(len(labels)) >= len(kept), labels >= 0)
+    labels = np.concatenate([np.where(found, given.values[at * found], -1), given.values[missed]])
+    # those outside the run in any order
+    scores = -np.concatenate([rank[kept], rows + np.arange(len(labels) - len(at))])
+    number = np.concatenate([of_run[kept], of_qrels[missed]])
+    return JudgedLists(queries, number, scores, np.maximum(labels, 0), np.arange(len(labels)) >= len(at), labels >= 0)
 
 
-def _order(
-    number: NDArray[np.int64], scores: NDArray[np.float64], documents: Sequence[str] | NDArray[np.object_]
-) -> NDArray[np.int64]:
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """The lines of a run or of qrels: the query of each block of lines, and the document and the value of each line."""
+
+    file: Path | None
+    queries: Sequence[str]
+    counts: NDArray[np.int64]  # lines of each block
+    documents: bytes  # with line feeds in between
+    values: NDArray[Any]
+
+    def numbers(self, place: Mapping[str, int]) -> NDArray[np.int64]:
+        """Return the place of each line's query."""
+        return np.fromiter(map(place.__getitem__, self.queries), np.int64).repeat(self.counts)
+
+    def check_once(self, first: NDArray[np.int64]) -> None:
+        """Raise DataError where a query has a document twice, given the number that equal lines have in common."""
+        if np.bincount(first).max() == 1:
+            return
+        again = np.delete(np.arange(len(first)), np.unique(first, return_index=True)[1])
+        at = int(again[0])
+        query = self.queries[int(np.searchsorted(self.counts.cumsum(), at, side="right"))]
+        document = _decoded(self.documents.split(b"\n")[at])
+        where = f"in row {at}" if self.file is None else f"in line {_line(self.file, at)}"
+        source = "frame" if self.file is None else self.file
+        raise DataError(f"{source}: a query must have a document once, got {document!r} of {query!r} again {where}")
+
+
+def _lines(given: str | os.PathLike[str] | pd.DataFrame, fields: tuple[str, ...], value: str) -> _Lines:
+    """Return the lines of a file or of its frame."""
+    if isinstance(given, str | os.PathLike):
+        return _read(given, fields, value)
+    documents = _bytes("\n".join(given["document"]))
+    if documents.count(b"\n") != len(given) - 1:
+        raise DataError("frame: names of documents must have no line feed")
+    ones = np.ones(len(given), dtype=np.int64)
+    return _Lines(None, given["query"].tolist(), ones, documents, given[value].to_numpy())
+
+
+def _first_lines(groups: NDArray[np.int64], text: bytes) -> NDArray[np.int64]:
+    """Return the number of the first line of the same group that is the same as a line, for each line of a text."""
+    first = np.empty(len(groups), dtype=np.int64)
+    count = first_lines(groups, np.frombuffer(text + b"\n", dtype=np.uint8), first)
+    assert count == len(groups)
+    return first
+
+
+def _order(number: NDArray[np.int64], scores: NDArray[np.float64], documents: bytes) -> NDArray[np.int64]:
     """Return the order of documents: by the number of their query, then score and name, both descending."""
     order = np.arange(len(number))
     if not ((number[1:] > number[:-1]) | ((number[1:] == number[:-1]) & (scores[1:] <= scores[:-1]))).all():
@@ -199,20 +245,15 @@ def _order(
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     if not len(tied):
         return order
-    rows = order[tied]
-    place = _places([documents[row] for row in rows])
+    rows, names = order[tied], documents.split(b"\n")
+    place = _places([names[row] for row in rows.tolist()])
     order[tied] = rows[np.lexsort((-place, -scores[rows], number[rows]))]
     return order
 
 
-def _looked_up(place: dict[str, int], names: pd.Series) -> NDArray[np.int64]:
-    """Return the place of each name, -1 for one that has none."""
-    return np.fromiter(map(place.get, names.tolist(), itertools.repeat(-1)), np.int64, len(names))
-
-
-def _places(names: Sequence[str]) -> NDArray[np.int64]:
-    """Return the place of each name among the different ones, which are sorted by their bytes."""
-    place = {name: at for at, name in enumerate(sorted(set(names), key=_bytes))}
+def _places(names: Sequence[bytes]) -> NDArray[np.int64]:
+    """Return the place of each name among the different ones, sorted."""
+    place = {name: at for at, name in enumerate(sorted(set(names)))}
     return np.array([place[name] for name in names], dtype=np.int64)
 
 
@@ -222,7 +263,7 @@ def _bytes(text: str) -> bytes:
 
 def _no_label(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which numbers are no labels of qrels."""
-    return (values != np.floor(values)) | (values > _LARGEST_LABEL) | (values < -_LARGEST_LABEL)
+    return ~((values == np.floor(values)) & (np.abs(values) <= _LARGEST_LABEL))
 
 
 def _names(path: str | os.PathLike[str], what: str, values: Iterable[object]) -> list[str]:
@@ -238,68 +279,59 @@ def _names(path: str | os.PathLike[str], what: str, values: Iterable[object]) ->
     return names
 
 
-def _read(path: str | os.PathLike[str], fields: tuple[str, ...], value: str) -> pd.DataFrame:
-    """Return the columns query, document and value of a file."""
-    import pandas as pd
-
+def _read(path: str | os.PathLike[str], fields: tuple[str, ...], value: str) -> _Lines:
+    """Return the query, the document and the value of each line of a file."""
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {missing_file(file)}")
     text = np.frombuffer(file.read_bytes().removeprefix(_bytes(_BYTE_ORDER_MARK)), dtype=np.uint8)
     first, third, values = np.empty((3, len(text) + 1), dtype=np.uint8)
     counts = np.empty(int(np.count_nonzero(text == ord("\n"))) + 1, dtype=np.int64)
-    *sizes, bad = read_columns(text, len(fields), fields.index(value), first, counts, third, values)
+    found = np.empty(len(counts))
+    *sizes, bad = read_columns(text, len(fields), fields.index(value), first, counts, third, values, found)
     if bad:
         got = _decoded(text.tobytes().split(b"\n")[bad - 1].strip())
         raise DataError(f"{path}: line {bad} must read `{' '.join(fields)}`, got {got!r:.80}")
     if not sizes[1]:
         raise DataError(f"{path}: the file has no lines")
-    groups, documents = (
-        _decoded(x[: size - 1].tobytes()).split("\n") for x, size in ((first, sizes[0]), (third, sizes[2]))
-    )
-    texts = values[: sizes[3] - 1].tobytes()
-    found = _numbers(texts, whole=value == "label")
-    if not np.isfinite(found).all():
-        at = int(np.flatnonzero(~np.isfinite(found))[0])
-        rule = "an integer from -2**53 to 2**53" if value == "label" else "a number"
-        got = _decoded(texts.split(b"\n")[at])
-        raise DataError(f"{path}: {value} must be {rule}, got {got!r:.80} in line {_line(file, at)}")
+    counts = counts[: sizes[1]]
+    texts, found, whole = values[: sizes[3] - 1].tobytes(), found[: counts.sum()], value == "label"
+    at = np.flatnonzero(_no_label(found) | (np.abs(found) == _LARGEST_LABEL) if whole else ~np.isfinite(found))
+    if len(at):
+        words = texts.split(b"\n")
+        found[at] = [_number(words[row], whole=whole) for row in at.tolist()]
+        if len(at := at[np.isnan(found[at])]):
+            rule = "an integer from -2**53 to 2**53" if whole else "a number"
+            got = _decoded(words[at[0]])
+            raise DataError(f"{path}: {value} must be {rule}, got {got!r:.80} in line {_line(file, int(at[0]))}")
+    queries = _decoded(first[: sizes[0] - 1].tobytes()).split("\n")
+    numbers = found.astype(np.int64) if whole else found
+    return _Lines(file, queries, counts, third[: sizes[2] - 1].tobytes(), numbers)
+
+
+def _frame(lines: _Lines, value: str) -> pd.DataFrame:
+    """Return the columns query, document and value of some lines."""
+    import pandas as pd
+
+    every = {name: at for at, name in enumerate(dict.fromkeys(lines.queries))}
+    lines.check_once(_first_lines(lines.numbers(every), lines.documents))
     # as objects: strings of Arrow refuse surrogates
-    queries = np.array(groups, dtype=object).repeat(counts[: sizes[1]])
-    frame = pd.DataFrame({"query": queries, "document": documents}, dtype=object)
-    frame[value] = found.astype(np.int64 if value == "label" else np.float64)
-    seen: dict[str, list[list[str]]] = {}
-    begin = 0
-    for query, count in zip(groups, counts.tolist(), strict=False):
-        seen.setdefault(query, []).append(documents[begin : (begin := begin + count)])
-    if any(len(set().union(*parts)) < sum(map(len, parts)) for parts in seen.values()):
-        at = int(np.flatnonzero(frame.duplicated(["query", "document"]))[0])
-        raise DataError(
-            f"{path}: a query must have a document once, got {documents[at]!r} of {queries[at]!r} again in line "
-            f"{_line(file, at)}"
-        )
+    queries = np.array(lines.queries, dtype=object).repeat(lines.counts)
+    frame = pd.DataFrame({"query": queries, "document": _decoded(lines.documents).split("\n")}, dtype=object)
+    frame[value] = lines.values
     return frame
 
 
-def _numbers(lines: bytes, *, whole: bool) -> NDArray[np.float64]:
-    """Return the numbers that lines stand for, NaN for one that is none, or no label where they must be whole."""
-    values = lines.split(b"\n")
-
-    def number(value: bytes) -> float:
-        try:
-            return math.nan if b"_" in value else float(value)  # Python allows it between digits
-        except ValueError:
-            return math.nan
-
+def _number(text: bytes, *, whole: bool) -> float:
+    """Return the number that a text stands for, NaN for none, or no label where it must be whole."""
     try:
-        found = np.fromiter(map(number if b"_" in lines else float, values), np.float64, len(values))
+        found = math.nan if b"_" in text else float(text)  # Python allows it between digits
     except ValueError:
-        found = np.fromiter(map(number, values), np.float64, len(values))
-    if whole:
-        found[_no_label(found)] = np.nan
-        for at in np.flatnonzero(np.abs(found) == _LARGEST_LABEL).tolist():  # perhaps after rounding
-            if abs(Decimal(values[at].decode())) != _LARGEST_LABEL:
-                found[at] = np.nan
+        return math.nan
+    if not math.isfinite(found) or (
+        whole and (_no_label(np.array(found)) or abs(Decimal(text.decode())) > _LARGEST_LABEL)
+    ):
+        return math.nan
     return found
 
 

@@ -1,7 +1,8 @@
 """Exact reranking: problems, solvers, certificates, and the paper's mixed-integer formulations.
 
 `solve` takes a `RerankProblem` or a `PairwiseProblem` and returns a `Solution` with weights, value and bound; `certify`
-turns it into a certificate, a file that ``ltr verify`` checks.
+turns it into a certificate, a file that ``ltr verify`` checks. A problem may have demands on other statistics of the
+same rows; `front` finds what they cost, and `rank_ranges` where each row stands whichever good scorer is used.
 """
 
 import importlib
@@ -17,6 +18,8 @@ from ltr.exact.state import Ending, Limits, SolveState
 
 if TYPE_CHECKING:
     from ltr.exact.certificate import Certificate, certify
+    from ltr.exact.fronts import Front, front
+    from ltr.exact.ranges import RankRanges, rank_ranges
     from ltr.exact.scip import build_model, write_model
 
 __all__ = [
@@ -24,11 +27,13 @@ __all__ = [
     "Certificate",
     "Demand",
     "Ending",
+    "Front",
     "Limits",
     "LinearConstraints",
     "PairwiseProblem",
     "Problem",
     "Progress",
+    "RankRanges",
     "RerankProblem",
     "Solution",
     "SolveState",
@@ -37,7 +42,9 @@ __all__ = [
     "TracePoint",
     "build_model",
     "certify",
+    "front",
     "multipartite_pairs",
+    "rank_ranges",
     "relative_gap",
     "solve",
     "write_model",
@@ -46,8 +53,12 @@ __all__ = [
 
 _LATE = {  # SCIP takes a second to load, the checker of certificates a tenth of one
     "Certificate": "ltr.exact.certificate",
+    "Front": "ltr.exact.fronts",
+    "RankRanges": "ltr.exact.ranges",
     "build_model": "ltr.exact.scip",
     "certify": "ltr.exact.certificate",
+    "front": "ltr.exact.fronts",
+    "rank_ranges": "ltr.exact.ranges",
     "write_model": "ltr.exact.scip",
 }
 

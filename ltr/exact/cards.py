@@ -12,6 +12,8 @@ weights. The search is compiled (`ltr/native/cards.cpp` explains it): it looks a
 the order of its patterns, and searches the points of the few sets that remain. Sets with a column of other numbers
 follow, by the search of `ltr.exact.points`.
 
+With demands on other statistics, the search finds the best of the cards that meet them, or proves that none does.
+
 Totals are exact: numbers are read as the decimals that they are printed as, so that 0.1 + 0.2 ties with 0.3.
 
 In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most``.
@@ -19,11 +21,14 @@ In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most`
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -31,8 +36,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers, as_sequence, is_whole, one_of
 from ltr.exact.constraints import set_fields
+from ltr.exact.demand import Demand
 from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
-from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features
+from ltr.exact.problem import Demanded, FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.native import CardSearch as _Search
@@ -48,7 +54,70 @@ MOST_QUESTIONS = 6
 _MOST_ORDERS = 100_000  # largest number of ways to give points to the columns of a card, up to their signs
 _EQUAL = 1e-12  # difference of equal values due to rounding, relative to the statistic's size
 _TOLERANCE = 2e-13  # that of the compiled search of yes/no columns
+NONE_MEETS = "no card meets the demands"
 _DECIMALS = 12  # most decimals of a number
+
+
+class _CardRanking(RerankProblem):
+    """A rank statistic of cards: weights are points, totals are exact, and rows with equal totals tie."""
+
+    ties: Ties
+    points: int
+    unit: int
+
+    def __init__(self, *arguments: Any, ties: Ties, points: int, unit: int, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **options)
+        if ties == "lost" and len(np.unique(self.gains)) > 2:
+            raise ValueError("ties must be 'average' for labels of more than two values, got 'lost'")
+        if np.any(np.diff(self.rank_weights(self.n)) < 0):
+            raise ValueError(f"statistic must not fall from rank to rank, got {self.statistic}")
+        set_fields(self, ties=ties, points=points, unit=unit)
+
+    def statistic_value(self, w: ArrayLike) -> float:
+        """Return the statistic of the card at w."""
+        sums = self._sums
+        terms = []
+        for tied, place, end in self._tied(w):
+            if self.ties == "average":
+                terms.append(tied.sum() / len(tied) * (sums[end] - sums[place]))
+            else:
+                upper = end - int(np.count_nonzero(tied == tied[-1]))
+                terms += [tied[0] * (sums[upper] - sums[place]), tied[-1] * (sums[end] - sums[upper])]
+        return math.fsum(terms) + self.shift
+
+    def exact_statistic(self, w: ArrayLike) -> Fraction:
+        """Return the statistic of the card at w without rounding."""
+        sums, total = self._exact_sums, Fraction(0)
+        for tied, place, end in self._tied(w):
+            gains = list(map(Fraction, tied.tolist()))
+            if self.ties == "average":
+                total += sum(gains) * (sums[end] - sums[place]) / len(gains)
+            else:
+                each = zip(gains, itertools.pairwise(sums[place : end + 1]), strict=True)
+                total += sum(gain * (after - before) for gain, (before, after) in each)
+        scale, shift = self._exact_affine
+        return scale * total + shift
+
+    @cached_property
+    def _sums(self) -> FloatArray:
+        sums = np.cumsum(self.rank_weights(self.n)[::-1].astype(np.longdouble)).astype(np.float64)
+        return np.concatenate([[0.0], sums])
+
+    @cached_property
+    def _exact_sums(self) -> list[Fraction]:
+        weights = self.statistic.weights(self.n)[::-1].tolist()
+        return list(itertools.accumulate(map(Fraction, weights), initial=Fraction(0)))
+
+    def _tied(self, w: ArrayLike) -> Iterator[tuple[FloatArray, int, int]]:
+        """Yield the gains, ascending, of the rows with each total, and their places, from one to before another."""
+        points = np.rint(self.in_box(w) * self.points).astype(np.int64)
+        used = np.flatnonzero(points)
+        totals = np.rint(self.X[:, used] * self.unit).astype(np.int64) @ points[used]
+        order = np.lexsort((self.gains, -totals))
+        gains, place = self.gains[order], 0
+        for end in [*(1 + np.flatnonzero(np.diff(totals[order]))).tolist(), self.n]:
+            yield gains[place:end], place, end
+            place = end
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -70,6 +139,9 @@ class CardProblem(Problem):
             thresholds of one feature; None for no groups.
         required: columns that every card must have.
         gain: how graded labels become gains, as for `RerankProblem`.
+        demands: rank statistics of the same rows, of these or other labels, that a card must bring to a least value.
+            Rows with equal totals count as `ties` states: in the mean of their orders, or in the worst one for the
+            labels that ask.
 
     Attributes:
         unit: power of ten that makes all numbers of X whole; 1 for yes/no columns.
@@ -85,6 +157,10 @@ class CardProblem(Problem):
         >>> problem = CardProblem([[0.1, 1], [0.3, 0], [0.2, 0]], [1, 0, 1], points=3)
         >>> problem.evaluate(np.array([3, 0]) / 3), problem.unit
         (0.0, 10)
+        >>> asked = Demand("precision@2", at_least=0.5, labels=[0, 0, 0, 1])
+        >>> problem = CardProblem(X, [1, 1, 0, 0], "auc", points=3, demands=[asked])
+        >>> problem.feasible(np.array([3, 2]) / 3), problem.feasible(np.array([-3, 2]) / 3)
+        (False, True)
     """
 
     X: FloatArray
@@ -98,12 +174,14 @@ class CardProblem(Problem):
     groups: IntArray
     required: tuple[int, ...]
     gain: Gain
+    demands: tuple[Demand, ...]
     gains: FloatArray = field(init=False)
+    demanded: tuple[Demanded, ...] = field(init=False, repr=False)
     unit: int = field(init=False)
     margin: float = field(init=False)
     constraints: None = field(init=False)
     free: tuple[int, ...] = field(init=False)
-    _ranking: RerankProblem = field(init=False, repr=False)
+    _ranking: _CardRanking = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -119,13 +197,10 @@ class CardProblem(Problem):
         groups: ArrayLike | None = None,
         required: Sequence[int] = (),
         gain: Gain = "exp2",
+        demands: Sequence[Demand] = (),
     ) -> None:
         features = finite_features(X)
-        ranking = RerankProblem(features, y, statistic, C=C, gain=gain)  # checks labels, statistic and price
-        n, d = features.shape
-        weights = ranking.rank_weights(n)
-        if np.any(np.diff(weights) < 0):
-            raise ValueError(f"statistic must not fall from rank to rank, got {ranking.statistic}")
+        d = features.shape[1]
         if not is_whole(points) or not 1 <= points <= 100:
             raise ValueError(f"points must be an integer from 1 to 100, got {points!r}")
         if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= MOST_QUESTIONS:
@@ -135,8 +210,8 @@ class CardProblem(Problem):
             raise ValueError(f"max_nonzeros must be at most {most} for points = {points}, got {max_nonzeros}")
         unit = _unit_of(features, points * max_nonzeros)
         one_of("ties", ties, get_args(Ties))
-        if ties == "lost" and len(np.unique(ranking.gains)) > 2:
-            raise ValueError("ties must be 'average' for labels of more than two values, got 'lost'")
+        of_cards: dict[str, Any] = {"ties": ties, "points": int(points), "unit": unit}
+        ranking = _CardRanking(features, y, statistic, C=C, gain=gain, **of_cards)
         own_signs = _whole("signs", np.zeros(d) if signs is None else signs, d, -1, 1)
         own_groups = _whole("groups", np.full(d, -1) if groups is None else groups, d, -1, 2**31 - 1)
         columns = as_sequence("required", required, "column numbers")
@@ -151,6 +226,7 @@ class CardProblem(Problem):
         set_fields(self, max_nonzeros=int(max_nonzeros), ties=ties, signs=own_signs, groups=own_groups, gain=gain)
         set_fields(self, required=tuple(sorted(map(int, columns))), gains=ranking.gains, _ranking=ranking)
         set_fields(self, margin=ranking.margin, constraints=None, free=(), unit=unit)
+        self._set_demands(demands, lambda **options: _CardRanking(features, **options, **of_cards))
 
     @property
     def binary(self) -> bool:
@@ -202,26 +278,12 @@ class CardProblem(Problem):
             and bool(np.all(points[used] * self.signs[used] >= 0))
             and len(np.unique(of)) == len(of)
             and set(self.required) <= set(used.tolist())
+            and all(demanded.met(points / self.points) for demanded in self.demanded)
         )
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return the statistic of the card at w, without the price of its questions."""
-        points = self.points_of(self.in_box(w))
-        used = np.flatnonzero(points)
-        totals = np.rint(self.X[:, used] * self.unit).astype(np.int64) @ points[used]
-        sums = np.concatenate([[0.0], np.cumsum(self.rank_weights)])
-        least, terms, place = self.gains.min(), [], 0
-        for total in np.unique(totals)[::-1]:
-            gains = self.gains[totals == total]
-            end = place + len(gains)
-            if self.ties == "average":
-                terms.append(gains.sum() * (sums[end] - sums[place]) / len(gains))
-            else:
-                upper = np.count_nonzero(gains > least)
-                terms.append(least * (sums[end] - sums[place]))
-                terms.append((self.gains.max() - least) * (sums[end] - sums[end - upper]))
-            place = end
-        return math.fsum(terms) + self.shift
+        return self._ranking.statistic_value(w)
 
     def appearances(self) -> tuple[IntArray, IntArray]:
         """Count the pairs in which each row is the upper one and the lower one, (n,) each."""
@@ -241,6 +303,7 @@ class CardProblem(Problem):
             "statistic": str(self.statistic),
             "a": self.statistic.weights(self.n).tolist(),
             "gains": self.gains.tolist(),
+            **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
             **self._answers(),
         }
 
@@ -279,17 +342,8 @@ class CardProblem(Problem):
         if self._search() is None and self.feasible(none) and self.evaluate(none) >= threshold:
             found.append((self.evaluate(none), self.points_of(none)))
         for work, of in self._collecting(threshold - self.shift, most, threads):
-            stop = np.zeros(1, np.uint8)
-            with ThreadPoolExecutor(1) as pool:
-                done = pool.submit(work, stop)
-                try:
-                    left = None if time_limit is None else max(0.0, began + time_limit - time.monotonic())
-                    late = wait([done], left).not_done
-                finally:
-                    stop[0] = 1  # Ctrl-C ends it as well
-            if late and not done.result():
+            if not within_time(work, None if time_limit is None else began + time_limit):
                 raise TimeoutError(f"not all cards of at least {threshold:g} are found within {time_limit:g} seconds")
-            done.result()
             cards, full = of()
             found += [(value + self.shift, self._points(columns, points)) for value, columns, points in cards]
             if full or len(found) > most:
@@ -326,29 +380,47 @@ class CardProblem(Problem):
         yes_no = ~self.numeric
         if not yes_no[list(self.required)].all() or not yes_no.any():
             return None
-        gains, level = np.unique(self.gains, return_inverse=True)
+        rankings = [self._ranking, *(demanded.problem for demanded in self._decisive)]
+        gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
         required = np.zeros(self.d, dtype=np.uint8)
         required[list(self.required)] = 1
         return _Search(
             X=self.X[:, yes_no].astype(np.uint8),
-            level=level.astype(np.int32),
+            level=level.reshape(-1).astype(np.int32),
             gains=gains,
-            rank_weights=np.ascontiguousarray(self.rank_weights),
+            rank_weights=np.array([ranking.rank_weights(self.n)[::-1] for ranking in rankings]),
+            perfect=np.array([ranking.trivial_bound - ranking.shift for ranking in rankings]),
+            least=self._least,
+            met=partial(self._met, np.flatnonzero(yes_no)),
             signs=np.array([2, 3, 1], dtype=np.uint8)[self.signs[yes_no] + 1],
             groups=self.groups[yes_no].astype(np.int32),
             required=required[yes_no],
             most=self.points,
             ties_lost=self.ties == "lost",
             price=self.C,
-            perfect=self.trivial_bound - self.shift,
         )
+
+    @property
+    def _decisive(self) -> list[Demanded]:
+        """The demands that some order of the rows does not meet: no statistic is below 0."""
+        return [demanded for demanded in self.demanded if demanded.demand.least > 0]
+
+    @property
+    def _least(self) -> FloatArray:
+        """The least values of the statistics of demands without their constant part."""
+        return np.array([float(each.demand.least - Fraction(each.problem.shift)) for each in self._decisive])
+
+    def _met(self, numbers: IntArray, columns: Sequence[int], points: Sequence[int]) -> bool:
+        """Whether points meet the demands, decided exactly; the columns are counted among those of these numbers."""
+        w = self._points(numbers[list(columns)].tolist(), points) / self.points
+        return all(demanded.met(w) for demanded in self._decisive)
 
     def _point_search(self) -> Any:  # noqa: ANN401 (compiled)
         """Return the compiled search of sets with columns of other numbers."""
         signed = np.flatnonzero(self.signs)
         A = np.zeros((len(signed), self.d))
         A[np.arange(len(signed)), signed] = -self.signs[signed]
-        lost = self.ties == "lost"
+        lost, rankings = self.ties == "lost", [demanded.problem for demanded in self._decisive]
         return PointSearch(
             X=np.ascontiguousarray(self.whole_numbers.T.astype(np.float64)),
             gains=self.gains,
@@ -356,6 +428,11 @@ class CardProblem(Problem):
             handicaps=0.5 * (self.gains > self.gains.min()) if lost else np.zeros(self.n),
             starts=np.array([0, self.n]),
             rank_weights=self.rank_weights,
+            demands=[
+                (each.gains, each.rank_weights(self.n)[::-1], least, _TOLERANCE * (each.trivial_bound - each.shift))
+                for each, least in zip(rankings, self._least.tolist(), strict=True)
+            ],
+            met=partial(self._met, np.arange(self.d)),
             A=A,
             b=np.zeros(len(signed)),
             loose=0.0,
@@ -374,7 +451,7 @@ class CardProblem(Problem):
             of = np.sort(np.where(self.groups[some] < 0, -1 - some, self.groups[some]), axis=1)
             apart = np.all(np.diff(of, axis=1) != 0, axis=1)
             sets.append(some[apart & np.any(self.numeric[some], axis=1)])
-        return PointSets.of(self._ranking, sets, self.C, tick)
+        return PointSets.of(self._ranking, sets, self.C, tick, self._decisive)
 
 
 @dataclass(frozen=True)
@@ -399,6 +476,8 @@ class CardSearch:
         threads = self.threads or available_threads()
         if (search := problem._search()) is not None:
             self._search_questions(state, problem, search, threads)
+        if not problem.numeric.any() and state.value == -math.inf:
+            return Ending(Status.INFEASIBLE, NONE_MEETS)
         if not problem.numeric.any() or state.gap <= state.limits.gap:
             return Ending(Status.OPTIMAL)
         number = count_sets(problem.d, problem.max_nonzeros, len(problem.required))
@@ -406,7 +485,8 @@ class CardSearch:
             return Ending(Status.HEURISTIC, f"{number} sets of columns are too many: only yes/no columns were searched")
         ending = run(state, problem._point_search(), problem._point_sets(state.check), threads, problem.shift)
         assert ending is not None  # exact totals leave nothing undecided
-        return ending
+        infeasible = ending.status is Status.INFEASIBLE and problem.demanded
+        return Ending(ending.status, NONE_MEETS) if infeasible else ending
 
     def _search_questions(self, state: SolveState, problem: CardProblem, search: Any, threads: int) -> None:  # noqa: ANN401
         """Search the cards of yes/no columns, with the bound of all cards where there are no others."""
@@ -439,6 +519,18 @@ def _take_best(state: SolveState, problem: CardProblem, search: Any, yes_no: Int
         state.weights, state.value = weights, value
     if len(yes_no) == problem.d:
         state.prove(search.bound + problem.shift)
+
+
+def within_time(work: Callable[[NDArray[np.uint8]], Any], end: float | None) -> Any:  # noqa: ANN401 (what the work returns)
+    """Return what compiled work returns; it is stopped at a time, or by Ctrl-C."""
+    stop = np.zeros(1, np.uint8)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work, stop)
+        try:
+            wait([done], None if end is None else max(0.0, end - time.monotonic()))
+        finally:
+            stop[0] = 1
+    return done.result()
 
 
 def _numbered(cards: Sequence[Any], columns: IntArray) -> list[Any]:

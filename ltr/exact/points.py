@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.constraints import SIDE_TOLERANCE
-from ltr.exact.problem import FloatArray, IntArray, RerankProblem
+from ltr.exact.problem import Demanded, FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.space import TOLERANCE
@@ -51,15 +51,20 @@ class PointSets(NamedTuple):
         sets: Sequence[IntArray],
         price: float,
         tick: Callable[[], None] = lambda: None,
+        demanded: Sequence[Demanded] = (),
     ) -> PointSets:
-        """Return the sets with their bounds.
+        """Return the sets with their bounds, but for those whose bounds show that they cannot meet a demand.
 
         Args:
             ranking: the problem whose objective is bounded.
             sets: the sets of each size, (sets, columns).
             price: price of each column.
             tick: called now and then; an exception that it raises ends the work.
+            demanded: demands.
         """
+        for demand, asked in demanded:
+            least = float(demand.least) - TOLERANCE * asked.trivial_bound
+            sets = [some[bounds_of(asked, some, tick) >= least] for some in sets]
         largest = max((some.shape[1] for some in sets), default=1)
         padded = [np.pad(some, ((0, 0), (0, largest - some.shape[1])), constant_values=-1) for some in sets]
         bounds = [bounds_of(ranking, some, tick) - price * some.shape[1] for some in sets]

@@ -365,6 +365,31 @@ class Problem:
         set_fields(self, C=float(C), margin=float(margin), constraints=constraints, max_nonzeros=max_nonzeros)
         set_fields(self, free=columns)
 
+    def _set_demands(self, demands: Sequence[Demand], problem_of: Callable[..., RerankProblem]) -> None:
+        """Check and set the demands, each with the problem of its labels, gain, statistic and `normalise`."""
+        asked = as_sequence("demands", demands, "Demand(statistic, at_least)")
+        made = tuple(self._demanded(at, demand, problem_of) for at, demand in enumerate(asked))
+        set_fields(self, demands=asked, demanded=made)
+
+    def _demanded(self, at: int, demand: Demand, problem_of: Callable[..., RerankProblem]) -> Demanded:
+        if not isinstance(demand, Demand):
+            raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
+        of = self._labelled(demand.statistic, demand.labels)
+        try:
+            problem = problem_of(**of, statistic=demand.statistic, normalise=demand.normalise)
+        except ValueError as error:
+            raise ValueError(f"demands[{at}], {demand}: {error}") from None
+        set_fields(problem, X=self.X)
+        if problem.trivial_bound < demand.least:
+            most = f"{problem.trivial_bound:.12g}, the value of a perfect order"
+            raise ValueError(f"demands[{at}], {demand}: at_least must be at most {most}, got {demand.at_least!r}")
+        return Demanded(demand, problem)
+
+    def _labelled(self, statistic: RankStatistic, labels: ArrayLike | None) -> dict[str, Any]:
+        """Return labels and gain for another statistic: labels that are gains as they are, or those of the problem."""
+        of = {"y": labels, "gain": "linear" if statistic.kind.share_of else np.copy}
+        return {name: getattr(self, name) for name in of} if labels is None else of
+
     def _columns(self, name: str, given: Sequence[int]) -> tuple[int, ...]:
         """Return column numbers in ascending order, once they are checked."""
         columns = as_sequence(name, given, "column numbers")
@@ -519,27 +544,31 @@ class RerankProblem(Problem):
             check_best_value(self._perfect)
             set_fields(self, gains=self._normalised())
         self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
-        asked = as_sequence("demands", demands, "Demand(statistic, at_least)")
-        set_fields(self, demands=asked, demanded=tuple(self._demanded(at, demand) for at, demand in enumerate(asked)))
+        same: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
+        self._set_demands(demands, lambda **options: RerankProblem(self.X, **options, **same))
 
-    def _demanded(self, at: int, demand: Demand) -> Demanded:
-        """Return a demand with its problem, which has the lists and the margin of this one."""
-        if not isinstance(demand, Demand):
-            raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
-        options: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
-        options["normalise"] = demand.normalise
-        of: dict[str, Any] = {"y": self.y, "gain": self.gain}
-        if demand.labels is not None:
-            of = {"y": demand.labels, "gain": "linear" if demand.statistic.kind.share_of else np.copy}
-        try:
-            problem = RerankProblem(self.X, statistic=demand.statistic, **of, **options)
-        except ValueError as error:
-            raise ValueError(f"demands[{at}], {demand}: {error}") from None
-        set_fields(problem, X=self.X)
-        if problem.trivial_bound < demand.least:
-            most = f"{problem.trivial_bound:.12g}, the value of a perfect order"
-            raise ValueError(f"demands[{at}], {demand}: at_least must be at most {most}, got {demand.at_least!r}")
-        return Demanded(demand, problem)
+    def other(
+        self,
+        statistic: RankStatistic | str,
+        labels: ArrayLike | None = None,
+        *,
+        normalise: bool = False,
+        least: float | None = None,
+    ) -> RerankProblem:
+        """Return the problem of another statistic of the same rows, under all that is asked of weights here, without C.
+
+        Args:
+            statistic: a `RankStatistic` or its name.
+            labels: labels of the rows, numbers >= 0 that are gains as they are, (n,); None for those of the problem.
+            normalise: as for `RerankProblem`.
+            least: value of this problem's statistic that the weights must reach; None for no such demand.
+        """
+        names = ("margin", "qid", "integer", "constraints", "max_nonzeros", "free", "required")
+        options = {name: getattr(self, name) for name in names} | self._labelled(RankStatistic.parse(statistic), labels)
+        problem = RerankProblem(self.X, statistic=statistic, normalise=normalise, **options)
+        asked = () if least is None else (Demanded(Demand(self.statistic, least, normalise=self.normalise), self),)
+        set_fields(problem, X=self.X, demanded=(*self.demanded, *asked))
+        return problem
 
     def _shares_of_positives(self) -> FloatArray:
         """Return the gains of hits divided by the number of positives of their list."""
@@ -632,6 +661,13 @@ class RerankProblem(Problem):
             return self.statistic.affine(len(self.positives), len(self.negatives))
         return 1.0, 0.0
 
+    @property
+    def _exact_affine(self) -> tuple[Fraction, Fraction]:
+        """The same without rounding; the scale is one over a number of rows or pairs."""
+        scale, shift = self._affine
+        exact = Fraction(-len(self.positives) - 1, 2 * len(self.negatives)) if shift else Fraction(0)
+        return Fraction(1, round(1 / scale)), exact
+
     def rank_weights(self, length: int) -> FloatArray:
         """Return the rank weights of a list of this length, bottom of the list first."""
         return self.statistic.weights(length) * self._affine[0]
@@ -690,8 +726,8 @@ class RerankProblem(Problem):
         terms = (
             Fraction(gain) * Fraction(a) for gain, a in zip(gains.tolist(), weights.tolist(), strict=True) if a > 0
         )
-        scale, shift = self._affine
-        return Fraction(scale) * sum(terms, Fraction(0)) + Fraction(shift)
+        scale, shift = self._exact_affine
+        return scale * sum(terms, Fraction(0)) + shift
 
     # --- for solvers and certificates --------------------------------------------------------------------------
 

@@ -489,12 +489,13 @@ class Fit:
     def _new_optimizer(self) -> torch.optim.Optimizer:
         if self.options.optimizer == "adam":
             if self.options.weight_decay == 0:
-                return torch.optim.Adam(self._objective.parameters, lr=self.options.learning_rate)
+                return torch.optim.Adam(self._objective.parameters, lr=self.options.learning_rate, fused=True)
             decayed = {id(p) for p in self._objective.penalised}
             kept = [p for p in self._objective.parameters if id(p) not in decayed]
             groups: list[dict[str, Any]] = [{"params": self._objective.penalised}]
             groups.append({"params": kept, "weight_decay": 0.0})
-            return torch.optim.AdamW(groups, lr=self.options.learning_rate, weight_decay=self.options.weight_decay)
+            decay = self.options.weight_decay
+            return torch.optim.AdamW(groups, lr=self.options.learning_rate, weight_decay=decay, fused=True)
         # one iteration per call: max_eval must leave room for the line search (its default does not), and no absolute
         # tolerance of torch's may end a fit whose objective is small
         return _Lbfgs(

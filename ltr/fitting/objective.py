@@ -23,6 +23,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from ltr.checks import PIECE
 from ltr.fitting.observations import Labelled, Rows, lists_in_blocks, rows_of_lists
 from ltr.fitting.scoring import RowDropout, draws_by_torch, score_rows, scores_lists, seed_random
 from ltr.fitting.smoothing import Smoothing
@@ -155,7 +156,7 @@ class Objective:
         point = self._point()
         if self._scored is None or not torch.equal(self._scored[0], point):
             with torch.no_grad():
-                scores, _ = self._score(None, None)
+                scores, _ = self._score(None, None, min(self._chunk, PIECE))
             self._team.add(scores)
             self._scored = point, scores
         return self._scored[1]
@@ -170,7 +171,7 @@ class Objective:
     ) -> tuple[Tensor, Tensor, list[Tensor], Tensor]:
         """Return the objective, the loss, the gradient of the objective, and the scores."""
         with torch.set_grad_enabled(self._keep_graphs):
-            scores, graphs = self._score(rows, seed)
+            scores, graphs = self._score(rows, seed, self._chunk)
         shared = self.labelled.is_shared(loss)
         if rows is None or not shared:
             self._team.add(scores)
@@ -179,7 +180,7 @@ class Objective:
         sums = scores.new_zeros(sum(sizes) + 1)  # the last one is the loss
         if shared or self._team.rank == 0:
             sums[-1] = value
-        for at, chunk in enumerate(self._own_chunks(rows, seed)):
+        for at, chunk in enumerate(self._own_chunks(rows, seed, self._chunk)):
             own = graphs[at] if self._keep_graphs else self._score_chunk(chunk, rows, seed)
             if own.requires_grad:
                 grads = torch.autograd.grad(own, self.parameters, slopes[chunk.places], allow_unused=True)
@@ -194,15 +195,15 @@ class Objective:
         ]
         return self._with_penalty(value), value, gradient, scores
 
-    def _score(self, rows: IntArray | None, seed: tuple[int, ...] | None) -> tuple[Tensor, list[Tensor]]:
+    def _score(self, rows: IntArray | None, seed: tuple[int, ...] | None, size: int) -> tuple[Tensor, list[Tensor]]:
         """Return this process's scores of some rows, or of all, 0 for rows of others, and its graphs if they are kept.
 
-        The graphs are those of its chunks.
+        The graphs are those of its chunks of so many rows.
         """
         count = self.rows if rows is None else len(rows)
         scores = torch.zeros(count, dtype=self.parameters[0].dtype, device=self._device)
         graphs = []
-        for chunk in self._own_chunks(rows, seed):
+        for chunk in self._own_chunks(rows, seed, size):
             own = self._score_chunk(chunk, rows, seed)
             scores[chunk.places] = own.detach()
             if torch.is_grad_enabled():  # small tensors that are kept among large ones would scatter free memory
@@ -229,7 +230,7 @@ class Objective:
             scores = score_rows(self.scorer, features, ids, dropout)
         return scores.to(features.dtype)
 
-    def _own_chunks(self, rows: IntArray | None, seed: tuple[int, ...] | None) -> Iterator[_Chunk]:
+    def _own_chunks(self, rows: IntArray | None, seed: tuple[int, ...] | None, size: int) -> Iterator[_Chunk]:
         """Yield this process's part of the chunks of all rows or of some; those of a scorer of lists are whole lists.
 
         With a seed each is a part of a chunk that has rows of all processes, because the seed is that of a chunk.
@@ -241,17 +242,17 @@ class Objective:
             ids = self.labelled.ids
             ids = np.zeros(count, dtype=np.int64) if ids is None else ids if rows is None else ids[rows]
             groups = rows_of_lists(ids[begin:end]) if begin < end else []
-            chunks = (begin + members for members, _ in (lists_in_blocks(groups, self._chunk) if groups else []))
+            chunks = (begin + members for members, _ in (lists_in_blocks(groups, size) if groups else []))
         else:
-            chunks = (slice(at, min(at + self._chunk, end)) for at in range(begin, end, self._chunk))
+            chunks = (slice(at, min(at + size, end)) for at in range(begin, end, size))
         for chunk in chunks:
             places = np.arange(chunk.start, chunk.stop) if isinstance(chunk, slice) else chunk
-            first, size = int(places[0]), len(places)
+            first, length = int(places[0]), len(places)
             inside = np.flatnonzero(X.owned(places if rows is None else rows[places]))
-            if len(inside) == size:
-                yield _Chunk(chunk, (first, size), slice(0, size))
+            if len(inside) == length:
+                yield _Chunk(chunk, (first, length), slice(0, length))
             elif len(inside):
-                yield _Chunk(places[inside], (first, size), inside)
+                yield _Chunk(places[inside], (first, length), inside)
 
     def _with_penalty(self, value: Tensor) -> Tensor:
         penalty = sum(((p.detach() ** 2).sum() for p in self.penalised), value.new_zeros(()))

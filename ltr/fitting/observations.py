@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.checks import PIECE, as_array, as_matrix, as_numbers, pieces
-from ltr.data.dataset import checked_weights, differ_in_lists, labels_agree
+from ltr.data.dataset import checked_weights, labels_agree
 from ltr.fitting.scoring import scores_lists
 from ltr.fitting.smoothing import HuberHinge
 from ltr.fitting.team import Team
@@ -216,9 +216,9 @@ class Labelled:
 def check_whole_lists(X: Rows, ids: IntArray | None) -> None:
     """Raise ValueError in all processes if one of them has some rows of a list and another one has others."""
     if ids is not None and X.team.size > 1:
-        own = X.owned(np.arange(len(ids)))
+        own, others = ids[X.begin : X.end], np.delete(ids, slice(X.begin, X.end))
         with X.team.checking():
-            if differ_in_lists(own.astype(np.float64), ids):
+            if len(np.intersect1d(own, others)):
                 raise ValueError(
                     "the rows of a list must all be in one process, got some in this one and others elsewhere: sort "
                     "the table by its query, and give every process whole queries"

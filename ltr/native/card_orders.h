@@ -42,15 +42,33 @@ inline std::vector<Weights> positive_weights(int m, int most) {
   return all;
 }
 
+// Return the sets of patterns of m columns with equal totals, from the largest total down.
+inline std::vector<Patterns> tiers_of(const Weights& w, int m) {
+  std::map<int, Patterns, std::greater<>> by_total;
+  for (int p = 0; p < 1 << m; ++p) {
+    int total = 0;
+    for (int j = 0; j < m; ++j) total += (p >> j & 1) * w[static_cast<std::size_t>(j)];
+    by_total[total] |= Patterns{1} << p;
+  }
+  std::vector<Patterns> tiers;
+  for (const auto& [total, equal] : by_total) tiers.push_back(equal);
+  return tiers;
+}
+
+// Positive weights, one for each order of the patterns, those with the smallest sum first.
+struct WeightsOfOrders {
+  std::vector<Weights> weights;
+  std::vector<std::vector<Patterns>> tiers;  // the order by each of the weights
+};
+
 // The orders of blocks by positive weights from 1 to `most`, as a tree.
-struct Orders {
+struct Orders : WeightsOfOrders {
   struct Node {
     Patterns equal = 0;         // patterns with this total
     int child = -1, next = -1;  // first child, next sibling
     int weights = -1;           // of a leaf: number of its entry in `weights`
   };
   std::vector<Node> nodes{1};
-  std::vector<Weights> weights;
 
   Orders(int m, int most) {
     for (const auto& w : positive_weights(m, most)) add(w, m);  // the first weights of an order stand for it
@@ -58,14 +76,9 @@ struct Orders {
 
  private:
   void add(const Weights& w, int m) {
-    std::map<int, Patterns, std::greater<>> by_total;
-    for (int p = 0; p < 1 << m; ++p) {
-      int total = 0;
-      for (int j = 0; j < m; ++j) total += (p >> j & 1) * w[static_cast<std::size_t>(j)];
-      by_total[total] |= Patterns{1} << p;
-    }
+    const std::vector<Patterns> order = tiers_of(w, m);
     std::size_t at = 0;
-    for (const auto& [total, equal] : by_total) {
+    for (const Patterns equal : order) {
       int* link = &nodes[at].child;
       while (*link >= 0 && nodes[static_cast<std::size_t>(*link)].equal != equal) {
         link = &nodes[static_cast<std::size_t>(*link)].next;
@@ -81,6 +94,7 @@ struct Orders {
     if (nodes[at].weights < 0) {
       nodes[at].weights = static_cast<int>(weights.size());
       weights.push_back(w);
+      tiers.push_back(order);
     }
   }
 };

@@ -25,7 +25,7 @@ namespace ltr {
 
 constexpr std::size_t kDifferences = 364;  // (3^kLargest - 1) / 2
 
-struct SignTree {
+struct SignTree : WeightsOfOrders {
   struct Node {
     int first = 0, last = 0;    // its entries in `known`
     int child = -1, next = -1;  // first child, next sibling
@@ -36,8 +36,7 @@ struct SignTree {
     std::uint16_t difference;  // that p - q has
   };
   std::vector<Node> nodes;
-  std::vector<std::uint16_t> known;  // 3 * difference + sign + 1
-  std::vector<Weights> weights;
+  std::vector<std::uint16_t> known;                            // 3 * difference + sign + 1
   std::vector<Pair> pairs;                                     // all pairs of patterns
   std::vector<std::array<std::int8_t, kLargest>> differences;  // the first number other than 0 is 1
   std::vector<std::vector<std::int16_t>> renamed;  // for each mask and difference: 1 + the difference with the columns
@@ -74,7 +73,9 @@ struct SignTree {
         for (std::size_t j = 0; j < kLargest; ++j) sum += d[j] * w[j];
         signs.push_back(static_cast<std::int8_t>((sum > 0) - (sum < 0)));
       }
-      if (seen.try_emplace(std::move(signs), static_cast<int>(weights.size())).second) weights.push_back(w);
+      if (!seen.try_emplace(std::move(signs), static_cast<int>(weights.size())).second) continue;
+      weights.push_back(w);
+      tiers.push_back(tiers_of(w, m));
     }
     std::vector<const std::vector<std::int8_t>*> signs(weights.size());
     for (const auto& [of, at] : seen) signs[static_cast<std::size_t>(at)] = &of;
@@ -140,6 +141,7 @@ struct PairCosts {
   double least = 0.0;                                  // cost if each difference has the sign that costs least
   std::array<std::array<double, 3>, kDifferences> of;  // what each sign of each difference costs beyond that
 
+  PairCosts() = default;
   // `low` and `high` are the gains of the two levels where ties are lost.
   PairCosts(const SignTree& tree, int m, const Block* blocks, double low, double high, bool ties_lost) {
     std::array<double, kPatterns> lower{};  // rows of the lower level

@@ -26,11 +26,21 @@
 //
 // Where the rank weights fall by the same amount from place to place, as for AUC, `card_pairs.h` has stronger bounds.
 //
+// *Demands.* Other statistics of the same order, with the same ties, may have least values. They have the same bounds,
+// so a support, the cards of it with given signs, or a node is left out where the bound of one is below its least
+// value. Where all statistics have pairs, the tree is that of `SignTree`. Otherwise it is that of `Orders`, in which
+// all have bounds.
+//
+// *Places.* Rows of one pattern stand at the same places, so the places of all rows on a card are those of 2^m
+// patterns. A support keeps the best and the worst place of each pattern over its good cards, and gives them to its
+// rows at the end.
+//
 // *Rounding.* Values and bounds are sums of at most 2^m products and errors of some 1e-14 of their size; a support or a
 // node is left out only if its bound is below the best value by `kTolerance` of the statistic's size. Cards whose
 // values differ by less than that count as equal; of these, one with fewer questions is taken (so a card of m questions
 // has to exceed those of fewer by as much), then one with fewer points in total, then the first in order of columns and
 // points. So the answer does not depend on the number of threads.
+// Whether a card whose value is that close to a least value meets the demand is decided by the caller.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -46,6 +56,7 @@
 #include "arrays.h"
 #include "card_orders.h"
 #include "card_pairs.h"
+#include "card_statistics.h"
 #include "module.h"
 
 namespace ltr {
@@ -54,6 +65,7 @@ namespace {
 constexpr double kTolerance = 2e-13;
 constexpr std::size_t kSurvivors = 4'000'000;  // supports in memory at a time
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t kUnseen = std::numeric_limits<std::uint64_t>::max();
 
 struct Card {
   double value = -kInfinity;  // with the price
@@ -74,6 +86,22 @@ struct Card {
     if (columns != other.columns) return columns < other.columns;
     return points > other.points;
   }
+};
+
+// The best place of a row, or for the worst place the number of rows below it, and a card with that.
+struct Extreme {
+  std::int64_t place = std::numeric_limits<std::int64_t>::max();
+  Card card;
+
+  void improve(const Extreme& other) {
+    if (other.place < place || (other.place == place && other.card.before(card))) *this = other;
+  }
+};
+
+// The best place of a pattern on the cards of a support, together with the number of an order, and the mask of a card.
+struct Seen {
+  std::uint64_t key = kUnseen;
+  int mask = 0;
 };
 
 struct Support {
@@ -101,55 +129,52 @@ LTR_MULTIVERSION void count_common(const std::uint64_t* parts, int size, std::si
 
 class CardSearch {
  public:
-  CardSearch(Rows<std::uint8_t> X, Vector<std::int32_t> level, Vector<double> gains, Vector<double> rank_weights,
-             Vector<std::uint8_t> signs, Vector<std::int32_t> groups, Vector<std::uint8_t> required, int most,
-             bool ties_lost, double price, double perfect)
+  // Args:
+  //   X: answers; level: of each row; signs, groups, required: of each column.
+  //   gains: of each level, a row for each statistic, that of the objective first; rank_weights: likewise, of each
+  //   place; perfect: the value of a perfect order for each; least: the value asked for of each but the first.
+  //   met: called with the columns and points of cards so close to a least value that rounding could decide.
+  CardSearch(Rows<std::uint8_t> X, Vector<std::int32_t> level, Rows<double> gains, Rows<double> rank_weights,
+             Vector<double> perfect, Vector<double> least, nb::object met, Vector<std::uint8_t> signs,
+             Vector<std::int32_t> groups, Vector<std::uint8_t> required, int most, bool ties_lost, double price)
       : n_(X.shape(0)),
         columns_(X.shape(1)),
+        levels_(gains.shape(1)),
         most_(most),
-        ties_lost_(ties_lost),
         price_(price),
-        perfect_(perfect),
-        gains_(gains.data(), gains.data() + gains.shape(0)),
+        met_(std::move(met)),
         signs_(signs.data(), signs.data() + signs.shape(0)),
         groups_(groups.data(), groups.data() + groups.shape(0)),
         required_(required.data(), required.data() + required.shape(0)) {
-    require(level.shape(0) == n_ && rank_weights.shape(0) == n_, "one level and one rank weight per row");
+    require(level.shape(0) == n_ && rank_weights.shape(1) == n_, "one level and one rank weight per row");
     require(signs_.size() == columns_ && groups_.size() == columns_ && required_.size() == columns_, "one per column");
     require(most >= 1 && most <= 100 && columns_ <= 60'000 && n_ >= 1, "sizes");
-    require(!gains_.empty() && gains_.size() <= (ties_lost ? 2 : n_), "number of levels");
-    require(std::isfinite(price) && price >= 0.0 && std::isfinite(perfect), "price and perfect value");
-    for (std::size_t l = 0; l < gains_.size(); ++l) {
-      require(std::isfinite(gains_[l]) && gains_[l] >= 0.0 && (l == 0 || gains_[l] > gains_[l - 1]), "ascending gains");
+    require(levels_ >= 1 && levels_ <= n_, "number of levels");
+    require(std::isfinite(price) && price >= 0.0, "price");
+    const std::size_t statistics = gains.shape(0);
+    require(statistics >= 1 && rank_weights.shape(0) == statistics && perfect.shape(0) == statistics &&
+                least.shape(0) + 1 == statistics,
+            "one of each statistic");
+    for (std::size_t s = 0; s < statistics; ++s) {
+      statistics_.emplace_back(view(gains)[s], view(rank_weights)[s], perfect(s), s > 0 ? least(s - 1) : -kInfinity,
+                               ties_lost);
     }
     for (const std::uint8_t of : signs_) require(of <= 3, "signs");
     for (const std::uint8_t of : required_) require(of <= 1, "required");
-    for (const std::int32_t of : view(level)) require(of >= 0 && of < static_cast<int>(gains_.size()), "levels");
-    sums_.assign(n_ + 1, 0.0);
-    double lost = 0.0;  // what rounding takes from the sums (Kahan)
-    for (std::size_t r = 0; r < n_; ++r) {
-      const double weight = rank_weights(r);
-      require(std::isfinite(weight) && weight >= 0.0 && (r == 0 || weight <= rank_weights(r - 1)), "rank weights");
-      const double term = weight - lost;
-      sums_[r + 1] = sums_[r] + term;
-      lost = (sums_[r + 1] - sums_[r]) - term;
-    }
-    first_ = rank_weights(0);
-    slope_ = n_ > 1 ? (first_ - rank_weights(n_ - 1)) / static_cast<double>(n_ - 1) : 0.0;
-    for (std::size_t r = 0; r < n_; ++r) {
-      if (std::abs(first_ - slope_ * static_cast<double>(r) - rank_weights(r)) > 1e-15 * first_) slope_ = 0.0;
-    }
+    for (const std::int32_t of : view(level)) require(of >= 0 && of < static_cast<int>(levels_), "levels");
     // rows of a level follow each other, and each level begins with a new word
-    std::vector<std::size_t> next(gains_.size() + 1, 0);
+    std::vector<std::size_t> next(levels_ + 1, 0);
     for (const std::int32_t of : view(level)) ++next[static_cast<std::size_t>(of) + 1];
     for (std::size_t l = 1; l < next.size(); ++l) next[l] = (next[l - 1] + next[l] + 63) / 64 * 64;
     words_ = next.back() / 64;
     for (const std::size_t bit : next) start_.push_back(bit / 64);
     bits_.assign(columns_ * words_, 0);
     all_.assign(words_, 0);
+    row_at_.assign(words_ * 64, 0);
     for (std::size_t i = 0; i < n_; ++i) {
       const std::size_t bit = next[static_cast<std::size_t>(level(i))]++;
       all_[bit / 64] |= std::uint64_t{1} << bit % 64;
+      row_at_[bit] = i;
       for (std::size_t j = 0; j < columns_; ++j) {
         if (X(i, j) != 0) bits_[j * words_ + bit / 64] |= std::uint64_t{1} << bit % 64;
       }
@@ -167,25 +192,48 @@ class CardSearch {
     require(k >= 1 && k <= kLargest && threads >= 1, "columns and threads");
     const Stop asked(view(stop));
     const nb::gil_scoped_release release;
-    threshold_ = threshold;
-    most_cards_ = most_cards;
-    bound_ = perfect_;  // until it is known better
-    if (threshold < kInfinity) {
-      searched_ = 0;
-      found_.clear();
-      full_ = false;
+    placing_ = false;
+    return run(k, threads, asked, threshold, most_cards);
+  }
+
+  // Find the places of rows on all cards of at most k columns whose value is at least a threshold.
+  //
+  // Args:
+  //   k, threads, stop: see `search`; tracked: 1 for each row whose places are asked for.
+  //   best, worst: 1 + the rows above, and the rows not below, on the card where that is least and most; best_points,
+  //   worst_points: the points of these cards.
+  // Returns: the number of cards, of those that order the rows of the same columns alike one; -1 if stopped, 0 if none.
+  std::int64_t places(int k, int threads, Vector<std::uint8_t> stop, double threshold, Vector<std::uint8_t> tracked,
+                      OutVector<std::int64_t> best, OutVector<std::int64_t> worst, OutRows<std::int64_t> best_points,
+                      OutRows<std::int64_t> worst_points) {
+    require(k >= 1 && k <= kLargest && threads >= 1 && std::isfinite(threshold), "columns, threads and threshold");
+    require(tracked.shape(0) == n_ && best.shape(0) == n_ && worst.shape(0) == n_, "one per row");
+    for (const auto& points : {best_points, worst_points}) {
+      require(points.shape(0) == n_ && points.shape(1) == columns_, "points of each row");
     }
-    if (needed_ == 0 && searched_ == 0) offer(Card{.value = value_of_none()});
-    for (int m = std::max(searched_ + 1, 1); m <= k && m <= static_cast<int>(columns_); ++m) {
-      {
-        const std::lock_guard guard(lock_);
-        if (best_.value > -kInfinity) cutoff_ = best_.value + tolerance();
+    const Stop asked(view(stop));
+    const nb::gil_scoped_release release;
+    tracked_.assign(words_, 0);
+    for (std::size_t bit = 0; bit < row_at_.size(); ++bit) {
+      const std::uint64_t used = all_[bit / 64] >> bit % 64 & 1;
+      if (used != 0 && tracked(row_at_[bit]) != 0) tracked_[bit / 64] |= std::uint64_t{1} << bit % 64;
+    }
+    placing_ = true;
+    good_ = 0;
+    extremes_.assign(n_, {});
+    if (!run(k, threads, asked, threshold, 0)) return -1;
+    for (std::size_t i = 0; i < n_ && good_ > 0; ++i) {
+      if (tracked(i) == 0) continue;
+      best(i) = extremes_[i][0].place;
+      worst(i) = static_cast<std::int64_t>(n_) - extremes_[i][1].place;
+      for (std::size_t end = 0; end < 2; ++end) {
+        const Card& card = extremes_[i][end].card;
+        for (std::size_t j = 0; j < static_cast<std::size_t>(card.size); ++j) {
+          (end == 0 ? best_points : worst_points)(i, static_cast<std::size_t>(card.columns[j])) = card.points[j];
+        }
       }
-      if (!search_size(m, m == k, threads, asked)) return false;
-      searched_ = m;
     }
-    bound_ = -kInfinity;
-    return true;
+    return good_;
   }
 
   double bound() {
@@ -207,6 +255,28 @@ class CardSearch {
   }
 
  private:
+  bool run(int k, int threads, const Stop& asked, double threshold, std::size_t most_cards) {
+    threshold_ = threshold;
+    most_cards_ = most_cards;
+    bound_ = objective().perfect;  // until it is known better
+    if (threshold < kInfinity) {
+      searched_ = 0;
+      found_.clear();
+      full_ = false;
+    }
+    if (needed_ == 0 && searched_ == 0) take_none();
+    for (int m = std::max(searched_ + 1, 1); m <= k && m <= static_cast<int>(columns_); ++m) {
+      {
+        const std::lock_guard guard(lock_);
+        if (best_.value > -kInfinity) cutoff_ = best_.value + tolerance();
+      }
+      if (!search_size(m, m == k, threads, asked)) return false;
+      searched_ = m;
+    }
+    bound_ = -kInfinity;
+    return true;
+  }
+
   static nb::tuple described(const Card& card) {
     nb::list columns, points;
     for (int j = 0; j < card.size; ++j) {
@@ -216,60 +286,41 @@ class CardSearch {
     return nb::make_tuple(card.value, nb::tuple(columns), nb::tuple(points));
   }
 
-  double tolerance() const { return kTolerance * std::abs(perfect_); }
+  const CardStatistic& objective() const { return statistics_.front(); }
+  double tolerance() const { return kTolerance * std::abs(objective().perfect); }
 
   // Below which supports and nodes are left out.
-  double cutoff() const { return std::min(cutoff_.load(std::memory_order_relaxed), threshold_ - tolerance()); }
-
-  double between(double begin, double end) const {
-    return sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(begin)];
+  double cutoff() const {
+    return threshold_ < kInfinity ? threshold_ - tolerance() : cutoff_.load(std::memory_order_relaxed);
   }
 
-  // The objective contribution of rows with equal totals, from the place `begin` on.
-  double value_of(const Block& block, double begin) const {
-    if (block.count == 0.0) return 0.0;
-    if (!ties_lost_) return block.share() * between(begin, begin + block.count);
-    const double unit = gains_.back() - gains_[0];  // what the upper level gains beyond the lower one
-    const double upper = unit > 0.0 ? (block.gain - gains_[0] * block.count) / unit : 0.0;
-    const double end = begin + block.count;
-    return gains_[0] * between(begin, end) + unit * between(end - std::round(upper), end);
-  }
-
-  double value_of_none() const {
-    Block all;
-    for (std::size_t l = 0; l < gains_.size(); ++l) add_level(all, l, all_.data());
-    return value_of(all, 0.0);
-  }
-
-  void add_level(Block& block, std::size_t level, const std::uint64_t* bits) const {
-    std::int64_t count = 0;
-    for (std::size_t word = start_[level]; word < start_[level + 1]; ++word) count += std::popcount(bits[word]);
-    block.count += static_cast<double>(count);
-    block.gain += gains_[level] * static_cast<double>(count);
-  }
-
-  // Descending shares: the largest value of these blocks in any order.
-  double bound_of(Block* blocks, int size, double begin = 0.0) const {
-    std::array<std::pair<double, int>, kPatterns> order;
-    int used = 0;
-    for (int i = 0; i < size; ++i) {
-      if (blocks[i].count > 0.0) order[static_cast<std::size_t>(used++)] = {-blocks[i].share(), i};
+  // Count the rows of a part and their gains.
+  Block block_of(const CardStatistic& statistic, const std::uint64_t* part) const {
+    Block block;
+    for (std::size_t level = 0; level < levels_; ++level) {
+      std::int64_t count = 0;
+      for (std::size_t word = start_[level]; word < start_[level + 1]; ++word) count += std::popcount(part[word]);
+      block.count += static_cast<double>(count);
+      block.gain += statistic.gains[level] * static_cast<double>(count);
     }
-    std::sort(order.begin(), order.begin() + used);
-    double total = 0.0, place = begin;
-    for (int i = 0; i < used; ++i) {
-      const Block& block = blocks[order[static_cast<std::size_t>(i)].second];
-      total -= order[static_cast<std::size_t>(i)].first * between(place, place + block.count);
-      place += block.count;
-    }
-    return total;
+    return block;
+  }
+
+  // Whether the rank weights of all statistics fall by the same amount from place to place.
+  bool all_fall() const {
+    return std::all_of(statistics_.begin(), statistics_.end(), [](const auto& of) { return of.slope > 0.0; });
+  }
+
+  // Whether a card with this value of a demand's statistic meets the demand, up to rounding.
+  static bool reaches(const CardStatistic& demand, double value) {
+    return value >= demand.least - kTolerance * std::abs(demand.perfect);
   }
 
   // --- the supports of one size
 
   struct Parts {  // rows by their pattern of the first columns of a support
     std::vector<std::uint64_t> bits;
-    std::array<Block, kPatterns> blocks;
+    std::vector<Blocks> blocks;  // of each statistic
   };
 
   bool allowed(const std::array<std::uint16_t, kLargest>& columns, int size, std::size_t j) const {
@@ -295,8 +346,9 @@ class CardSearch {
   }
 
   // Fill the blocks of a support from the parts of its columns but the last, and their blocks.
-  void count(const std::uint64_t* parts, const Block* before, int size, std::size_t j, Block* blocks) const {
-    count_common(parts, size, words_, start_.data(), gains_.data(), gains_.size(), bits_.data() + j * words_,
+  void count(const CardStatistic& statistic, const std::uint64_t* parts, const Block* before, int size, std::size_t j,
+             Block* blocks) const {
+    count_common(parts, size, words_, start_.data(), statistic.gains.data(), levels_, bits_.data() + j * words_,
                  blocks + size);
     for (int p = 0; p < size; ++p) {
       const Block& with = blocks[p + size];
@@ -307,10 +359,12 @@ class CardSearch {
 
   void enumerate(int m, std::size_t first, const Stop& stop, std::vector<Support>& survivors) {
     std::vector<Parts> parts(static_cast<std::size_t>(m));
-    for (int i = 0; i < m; ++i) parts[static_cast<std::size_t>(i)].bits.resize(words_ << i);
+    for (int i = 0; i < m; ++i) {
+      parts[static_cast<std::size_t>(i)].bits.resize(words_ << i);
+      parts[static_cast<std::size_t>(i)].blocks.resize(statistics_.size());
+    }
     parts[0].bits = all_;
-    parts[0].blocks[0] = {};
-    for (std::size_t l = 0; l < gains_.size(); ++l) add_level(parts[0].blocks[0], l, all_.data());
+    for (std::size_t s = 0; s < statistics_.size(); ++s) parts[0].blocks[s][0] = block_of(statistics_[s], all_.data());
     Support support;
     extend(m, 0, first, first + 1, support, parts, stop, survivors);
   }
@@ -325,21 +379,40 @@ class CardSearch {
       if (size + 1 < m) {
         Parts& next = parts[static_cast<std::size_t>(size) + 1];
         split(now.bits.data(), 1 << size, j, next.bits.data());
-        count(now.bits.data(), now.blocks.data(), 1 << size, j, next.blocks.data());
+        for (std::size_t s = 0; s < statistics_.size(); ++s) {
+          count(statistics_[s], now.bits.data(), now.blocks[s].data(), 1 << size, j, next.blocks[s].data());
+        }
         extend(m, size + 1, j + 1, columns_, support, parts, stop, survivors);
         continue;
       }
       if (needed_ > 0 && !complete(support, m)) continue;
-      std::array<Block, kPatterns> blocks;
-      count(now.bits.data(), now.blocks.data(), 1 << size, j, blocks.data());
-      double bound = bound_of(blocks.data(), 1 << m) - price_ * m;
       supports_.fetch_add(1, std::memory_order_relaxed);
-      if (bound >= cutoff() && slope_ > 0.0) bound = std::min(bound, bound_of_pairs(support, m, blocks.data()));
+      // before there is a card, only the demands leave out supports
+      const bool last = cutoff() == -kInfinity;
+      double bound = last ? kInfinity : bound_of_support(0, support, m, now, j);
+      if (bound < cutoff()) continue;
+      bool open = true;
+      for (std::size_t s = 1; s < statistics_.size() && open; ++s) {
+        open = reaches(statistics_[s], bound_of_support(s, support, m, now, j));
+      }
+      if (!open) continue;
+      if (last) bound = bound_of_support(0, support, m, now, j);
       if (bound >= cutoff()) {
         support.bound = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
         survivors.push_back(support);
       }
     }
+  }
+
+  // A bound of a statistic for all cards of a support; `now` are the parts of its columns but the last, which is j.
+  double bound_of_support(std::size_t s, const Support& support, int m, const Parts& now, std::size_t j) const {
+    const CardStatistic& statistic = statistics_[s];
+    Blocks blocks;
+    count(statistic, now.bits.data(), now.blocks[s].data(), 1 << (m - 1), j, blocks.data());
+    const double price = s == 0 ? price_ * m : 0.0, bound = statistic.bound_of(blocks.data(), 1 << m) - price;
+    const bool open = s == 0 ? bound >= cutoff() : reaches(statistic, bound);
+    if (!open || statistic.slope == 0.0) return bound;
+    return std::min(bound, bound_of_pairs(statistic, support, m, blocks.data()) - price);
   }
 
   bool complete(const Support& support, int m) const {
@@ -350,15 +423,15 @@ class CardSearch {
 
   // Search the cards of m columns, `last` if no larger ones will be; return whether that was completed.
   bool search_size(int m, bool last, int threads, const Stop& stop) {
-    if (m < needed_ || perfect_ - price_ * m < cutoff()) return true;
+    if (m < needed_ || objective().perfect - price_ * m < cutoff()) return true;
     const auto size = static_cast<std::size_t>(m);
-    if (slope_ > 0.0) {
-      if (trees_.size() <= size) trees_.resize(size + 1);
-      if (trees_[size].empty()) trees_[size].emplace_back(m, most_);
-    } else {
-      if (orders_.size() <= size) orders_.resize(size + 1);
-      if (orders_[size].empty()) orders_[size].emplace_back(m, most_);
+    const auto falls = [](const CardStatistic& statistic) { return statistic.slope > 0.0; };
+    if (trees_.size() <= size) trees_.resize(size + 1);
+    if (orders_.size() <= size) orders_.resize(size + 1);
+    if (trees_[size].empty() && std::any_of(statistics_.begin(), statistics_.end(), falls)) {
+      trees_[size].emplace_back(m, most_);
     }
+    if (orders_[size].empty() && !all_fall()) orders_[size].emplace_back(m, most_);
     const auto chains = chains_of(m);
     if (threshold_ == kInfinity) climb(m, chains, stop);  // it meets cards more than once
     std::atomic<std::size_t> next{0};
@@ -384,7 +457,8 @@ class CardSearch {
       std::mutex lock;
       double open = -kInfinity;
       in_threads(threads, [&](std::size_t) {
-        Workspace work(words_);
+        Workspace work(words_, statistics_.size());
+        if (placing_) work.extremes.resize(n_);
         while (true) {
           const std::size_t index = at++;
           if (index >= survivors.size() || static_cast<double>(survivors[index].bound) < cutoff() || full_) break;
@@ -395,6 +469,7 @@ class CardSearch {
             break;
           }
         }
+        merge(work);
       });
       if (open > -kInfinity) {
         if (last && next >= columns_) bound_ = open;
@@ -407,7 +482,7 @@ class CardSearch {
   // Look for a good card of m columns before all are searched: add columns to the best card, then exchange them one
   // at a time while that helps.
   void climb(int m, const std::vector<std::vector<int>>& chains, const Stop& stop) {
-    Workspace work(words_);
+    Workspace work(words_, statistics_.size());
     std::vector<std::uint16_t> columns;
     columns.assign(best_.columns.begin(), best_.columns.begin() + best_.size);
     if (columns.empty()) {
@@ -464,12 +539,27 @@ class CardSearch {
   // --- the cards of one support
 
   struct Workspace {
-    explicit Workspace(std::size_t words) : one(words << kLargest), other(words << kLargest) {}
+    Workspace(std::size_t words, std::size_t statistics)
+        : one(words << kLargest),
+          other(words << kLargest),
+          blocks(statistics),
+          named(statistics),
+          by_share(statistics),
+          extra(statistics),
+          values((kPatterns + 1) * statistics) {}
     std::vector<std::uint64_t> one, other;
-    std::array<Block, kPatterns> blocks;         // by pattern
-    std::array<Block, kPatterns> named;          // by pattern with positive weights
-    std::array<int, kPatterns> by_share;         // patterns with positive weights, largest share first
-    std::array<double, 3 * kDifferences> extra;  // cost of each sign of each difference beyond the least
+    // of each statistic
+    std::vector<Blocks> blocks;                               // by pattern
+    std::vector<Blocks> named;                                // by pattern with positive weights
+    std::vector<std::array<int, kPatterns>> by_share;         // patterns with positive weights, largest share first
+    std::vector<std::array<double, 3 * kDifferences>> extra;  // cost of each sign of each difference
+    std::vector<PairCosts> costs;
+    std::vector<double> values;  // at each depth, of each statistic
+    // of places of rows
+    bool placed = false;    // whether a card of the support was found
+    std::int64_t good = 0;  // cards
+    std::array<std::array<Seen, 2>, kPatterns> seen;
+    std::vector<std::array<Extreme, 2>> extremes;  // of each row
   };
 
   bool examine(const Support& support, int m, const std::vector<std::vector<int>>& chains, const Stop& stop,
@@ -480,40 +570,87 @@ class CardSearch {
       split(work.one.data(), 1 << i, support.columns[static_cast<std::size_t>(i)], work.other.data());
       work.one.swap(work.other);
     }
-    for (int p = 0; p < 1 << m; ++p) {
-      work.blocks[static_cast<std::size_t>(p)] = {};
-      for (std::size_t l = 0; l < gains_.size(); ++l) {
-        add_level(work.blocks[static_cast<std::size_t>(p)], l, work.one.data() + static_cast<std::size_t>(p) * words_);
+    work.costs.clear();
+    for (std::size_t s = 0; s < statistics_.size(); ++s) {
+      for (std::size_t p = 0; p < std::size_t{1} << m; ++p) {
+        work.blocks[s][p] = block_of(statistics_[s], work.one.data() + p * words_);
+      }
+      if (statistics_[s].slope > 0.0) {
+        work.costs.push_back(costs_of(statistics_[s], m, work.blocks[s].data()));
+      } else {
+        work.costs.emplace_back();
       }
     }
-    if (slope_ > 0.0) return examine_pairs(support, m, stop, work);
-    const Orders& orders = orders_[static_cast<std::size_t>(m)].front();
     std::vector<std::pair<double, int>> masks;
     for (int mask = 0; mask < 1 << m; ++mask) {
       if (!possible(support, m, mask)) continue;
-      for (int p = 0; p < 1 << m; ++p) {
-        work.named[static_cast<std::size_t>(p)] = work.blocks[static_cast<std::size_t>(p ^ mask)];
+      const double bound = bound_of_mask(0, m, mask, chains, work) - price_ * m;
+      if (bound < cutoff()) continue;
+      bool open = true;
+      for (std::size_t s = 1; s < statistics_.size() && open; ++s) {
+        open = reaches(statistics_[s], bound_of_mask(s, m, mask, chains, work));
       }
-      const double bound = bound_of_chains(work.named, chains, 0, 0.0) - price_ * m;
-      if (bound >= cutoff()) masks.emplace_back(bound, mask);
+      if (open) masks.emplace_back(-bound, mask);
     }
-    std::sort(masks.begin(), masks.end(), std::greater<>());
+    std::sort(masks.begin(), masks.end());
     for (const auto& [bound, mask] : masks) {
-      if (bound < cutoff()) break;
-      for (int p = 0; p < 1 << m; ++p)
-        work.named[static_cast<std::size_t>(p)] = work.blocks[static_cast<std::size_t>(p ^ mask)];
-      std::iota(work.by_share.begin(), work.by_share.begin() + (1 << m), 0);
-      std::sort(work.by_share.begin(), work.by_share.begin() + (1 << m), [&](int a, int b) {
-        const Block &x = work.named[static_cast<std::size_t>(a)], &y = work.named[static_cast<std::size_t>(b)];
-        const double one = x.count > 0.0 ? x.share() : -1.0, other = y.count > 0.0 ? y.share() : -1.0;
-        return one != other ? one > other : a < b;
-      });
+      if (-bound < cutoff()) break;
+      for (std::size_t s = 0; s < statistics_.size(); ++s) name(s, m, mask, work);
       std::int64_t visited = 0;
-      descend(support, m, mask, orders, chains, 0, 0, 0.0, -price_ * m, work, visited);
+      if (all_fall()) {
+        const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
+        for (std::size_t s = 0; s < statistics_.size(); ++s) {
+          if (statistics_[s].slope == 0.0) continue;
+          for (std::size_t entry = 0; entry < 3 * tree.differences.size(); ++entry) {
+            work.extra[s][entry] = work.costs[s].of_sign(tree, mask, static_cast<int>(entry));
+          }
+          work.values[s] = work.costs[s].known(tree, mask);
+        }
+        go_down(support, m, mask, tree, tree.nodes.front(), 0, work, visited);
+      } else {
+        std::fill_n(work.values.begin(), statistics_.size(), 0.0);
+        descend(support, m, mask, orders_[static_cast<std::size_t>(m)].front(), chains, 0, 0, 0, 0.0, work, visited);
+      }
       nodes_.fetch_add(visited, std::memory_order_relaxed);
       if (stop.asked()) return false;
     }
+    if (work.placed) {
+      const auto size = static_cast<std::size_t>(m);
+      if (all_fall()) {
+        settle(support, m, trees_[size].front(), work);
+      } else {
+        settle(support, m, orders_[size].front(), work);
+      }
+    }
     return true;
+  }
+
+  // Rename the patterns for cards on which the columns of a mask count down.
+  void name(std::size_t s, int m, int mask, Workspace& work) const {
+    Blocks& named = work.named[s];
+    for (int p = 0; p < 1 << m; ++p)
+      named[static_cast<std::size_t>(p)] = work.blocks[s][static_cast<std::size_t>(p ^ mask)];
+    auto& by_share = work.by_share[s];
+    std::iota(by_share.begin(), by_share.begin() + (1 << m), 0);
+    std::sort(by_share.begin(), by_share.begin() + (1 << m), [&](int a, int b) {
+      const Block &x = named[static_cast<std::size_t>(a)], &y = named[static_cast<std::size_t>(b)];
+      const double one = x.count > 0.0 ? x.share() : -1.0, other = y.count > 0.0 ? y.share() : -1.0;
+      return one != other ? one > other : a < b;
+    });
+  }
+
+  // A bound of a statistic for the cards of a support on which the columns of a mask count down.
+  double bound_of_mask(std::size_t s, int m, int mask, const std::vector<std::vector<int>>& chains,
+                       const Workspace& work) const {
+    const CardStatistic& statistic = statistics_[s];
+    if (statistic.slope > 0.0) {
+      return value_of_cost(statistic, work.costs[s],
+                           work.costs[s].known(trees_[static_cast<std::size_t>(m)].front(), mask));
+    }
+    Blocks named;
+    for (int p = 0; p < 1 << m; ++p)
+      named[static_cast<std::size_t>(p)] = work.blocks[s][static_cast<std::size_t>(p ^ mask)];
+    return statistic.bound_of_chains(named, chains, 0, 0.0);
   }
 
   // Whether the columns of a mask may count down and the others up.
@@ -526,130 +663,210 @@ class CardSearch {
 
   // --- rank weights that fall by the same amount, see `card_pairs.h`
 
-  PairCosts costs_of(const SignTree& tree, int m, const Block* blocks) const {
-    return {tree, m, blocks, gains_.front(), gains_.back(), ties_lost_};
+  PairCosts costs_of(const CardStatistic& of, int m, const Block* blocks) const {
+    return {trees_[static_cast<std::size_t>(m)].front(), m, blocks, of.low, of.high, of.ties_lost};
   }
 
-  // The value of m columns whose pairs cost so much.
-  double value_of_cost(const PairCosts& costs, double cost, int m) const {
-    return first_ * costs.gain - slope_ * (costs.least + cost) - price_ * m;
+  // The value of a statistic whose pairs cost so much.
+  static double value_of_cost(const CardStatistic& statistic, const PairCosts& costs, double cost) {
+    return statistic.first * costs.gain - statistic.slope * (costs.least + cost);
   }
 
-  double bound_of_pairs(const Support& support, int m, const Block* blocks) const {
+  double bound_of_pairs(const CardStatistic& statistic, const Support& support, int m, const Block* blocks) const {
     const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
-    const PairCosts costs = costs_of(tree, m, blocks);
+    const PairCosts costs = costs_of(statistic, m, blocks);
     double least = kInfinity;
     for (int mask = 0; mask < 1 << m; ++mask) {
       if (possible(support, m, mask)) least = std::min(least, costs.known(tree, mask));
     }
-    return value_of_cost(costs, least, m);
+    return value_of_cost(statistic, costs, least);
   }
 
-  bool examine_pairs(const Support& support, int m, const Stop& stop, Workspace& work) {
-    const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
-    const PairCosts costs = costs_of(tree, m, work.blocks.data());
-    std::vector<std::pair<double, int>> masks;
-    for (int mask = 0; mask < 1 << m; ++mask) {
-      if (possible(support, m, mask)) masks.emplace_back(costs.known(tree, mask), mask);
-    }
-    std::sort(masks.begin(), masks.end());
-    for (const auto& [known, mask] : masks) {
-      if (value_of_cost(costs, known, m) < cutoff()) break;
-      for (std::size_t entry = 0; entry < 3 * tree.differences.size(); ++entry) {
-        work.extra[entry] = costs.of_sign(tree, mask, static_cast<int>(entry));
-      }
-      std::int64_t visited = 0;
-      go_down(support, m, mask, tree, tree.nodes.front(), known, costs, work, visited);
-      nodes_.fetch_add(visited, std::memory_order_relaxed);
-      if (stop.asked()) return false;
-    }
-    return true;
-  }
-
-  void go_down(const Support& support, int m, int mask, const SignTree& tree, const SignTree::Node& node, double cost,
-               const PairCosts& costs, const Workspace& work, std::int64_t& visited) {
+  // Visit a node of the signs at a depth, where `work.values` has the costs of the pairs whose signs are known.
+  void go_down(const Support& support, int m, int mask, const SignTree& tree, const SignTree::Node& node,
+               std::size_t depth, Workspace& work, std::int64_t& visited) {
+    const std::size_t statistics = statistics_.size();
+    const double* costs = work.values.data() + depth * statistics;
     if (node.weights >= 0) {
-      take(support, m, mask, tree.weights[static_cast<std::size_t>(node.weights)], value_of_cost(costs, cost, m));
+      const double value = value_of_cost(objective(), work.costs[0], costs[0]) - price_ * m;
+      take(support, m, mask, tree, static_cast<std::size_t>(node.weights), value, work);
       return;
     }
+    double* sums = work.values.data() + (depth + 1) * statistics;
     for (int at = node.child; at >= 0;) {
       const SignTree::Node& child = tree.nodes[static_cast<std::size_t>(at)];
       ++visited;
-      double sum = cost;
-      for (int i = child.first; i < child.last; ++i) sum += work.extra[tree.known[static_cast<std::size_t>(i)]];
-      if (value_of_cost(costs, sum, m) >= cutoff()) go_down(support, m, mask, tree, child, sum, costs, work, visited);
+      bool open = true;
+      for (std::size_t s = 0; s < statistics && open; ++s) {
+        if (statistics_[s].slope == 0.0) continue;
+        double sum = costs[s];
+        for (int i = child.first; i < child.last; ++i) sum += work.extra[s][tree.known[static_cast<std::size_t>(i)]];
+        sums[s] = sum;
+        const double bound = value_of_cost(statistics_[s], work.costs[s], sum);
+        open = s == 0 ? bound - price_ * m >= cutoff() : reaches(statistics_[s], bound);
+      }
+      if (open) go_down(support, m, mask, tree, child, depth + 1, work, visited);
       at = child.next;
     }
   }
 
   // --- any rank weights
 
-  // The largest value of the patterns that are not placed, from a place on, in an order in which all chains descend.
-  double bound_of_chains(const std::array<Block, kPatterns>& named, const std::vector<std::vector<int>>& chains,
-                         Patterns placed, double place) const {
-    std::array<Block, kPatterns> pooled;
-    int size = 0;
-    for (const auto& chain : chains) {
-      const int first = size;
-      for (const int p : chain) {
-        Block block = named[static_cast<std::size_t>(p)];
-        if (block.count == 0.0 || (placed >> p & 1) != 0) continue;
-        while (size > first && pooled[static_cast<std::size_t>(size - 1)].gain * block.count <=
-                                   block.gain * pooled[static_cast<std::size_t>(size - 1)].count) {
-          --size;
-          block.count += pooled[static_cast<std::size_t>(size)].count;
-          block.gain += pooled[static_cast<std::size_t>(size)].gain;
-        }
-        pooled[static_cast<std::size_t>(size++)] = block;
-      }
-    }
-    return bound_of(pooled.data(), size, place);
-  }
-
-  // Visit the children of a node of the orders; `placed` are the patterns above, `place` their rows, `value` theirs.
+  // Visit the children of a node of the orders at a depth; `placed` are the patterns above, `place` their rows, and
+  // `work.values` has their contributions.
   void descend(const Support& support, int m, int mask, const Orders& orders,
-               const std::vector<std::vector<int>>& chains, std::size_t at, Patterns placed, double place, double value,
-               Workspace& work, std::int64_t& visited) {
+               const std::vector<std::vector<int>>& chains, std::size_t at, std::size_t depth, Patterns placed,
+               double place, Workspace& work, std::int64_t& visited) {
+    const std::size_t statistics = statistics_.size();
+    const double* above = work.values.data() + depth * statistics;
+    double* reached = work.values.data() + (depth + 1) * statistics;
     for (int child = orders.nodes[at].child; child >= 0; child = orders.nodes[static_cast<std::size_t>(child)].next) {
       const Orders::Node& node = orders.nodes[static_cast<std::size_t>(child)];
-      ++visited;
-      Block block;
-      for (Patterns left = node.equal; left != 0; left &= left - 1) {
-        const Block& part = work.named[static_cast<std::size_t>(std::countr_zero(left))];
-        block.count += part.count;
-        block.gain += part.gain;
-      }
-      const double reached = value + value_of(block, place);
       const Patterns now = placed | node.equal;
-      if (node.weights >= 0) {
-        if (reached >= cutoff())
-          take(support, m, mask, orders.weights[static_cast<std::size_t>(node.weights)], reached);
-        continue;
+      double below = place;
+      bool open = true;
+      ++visited;
+      for (std::size_t s = 0; s < statistics && open; ++s) {
+        const Block block = CardStatistic::joined(node.equal, work.named[s]);
+        reached[s] = above[s] + statistics_[s].value_of(block, place);
+        below = place + block.count;
+        if (node.weights < 0) open = may_reach(s, m, chains, now, below, reached[s], work);
       }
-      double bound = reached, below = place + block.count;
-      for (int i = 0; i < 1 << m; ++i) {
-        const int p = work.by_share[static_cast<std::size_t>(i)];
-        const Block& part = work.named[static_cast<std::size_t>(p)];
-        if ((now >> p & 1) != 0 || part.count == 0.0) continue;
-        bound += part.share() * between(below, below + part.count);
-        below += part.count;
+      if (!open) continue;
+      if (node.weights < 0) {
+        descend(support, m, mask, orders, chains, static_cast<std::size_t>(child), depth + 1, now, below, work,
+                visited);
+      } else if (reached[0] - price_ * m >= cutoff()) {
+        take(support, m, mask, orders, static_cast<std::size_t>(node.weights), reached[0] - price_ * m, work);
       }
-      if (bound < cutoff()) continue;
-      const double below_here = place + block.count;
-      if (reached + bound_of_chains(work.named, chains, now, below_here) < cutoff()) continue;
-      descend(support, m, mask, orders, chains, static_cast<std::size_t>(child), now, below_here, reached, work,
-              visited);
     }
   }
 
-  void take(const Support& support, int m, int mask, const Weights& weights, double value) {
+  // Whether a statistic may be large enough below a node, where the patterns placed have reached a value.
+  bool may_reach(std::size_t s, int m, const std::vector<std::vector<int>>& chains, Patterns placed, double place,
+                 double reached, const Workspace& work) const {
+    const CardStatistic& statistic = statistics_[s];
+    const auto enough = [&](double bound) {
+      return s == 0 ? bound - price_ * m >= cutoff() : reaches(statistic, bound);
+    };
+    double bound = reached, below = place;
+    for (int i = 0; i < 1 << m; ++i) {
+      const int p = work.by_share[s][static_cast<std::size_t>(i)];
+      const Block& part = work.named[s][static_cast<std::size_t>(p)];
+      if ((placed >> p & 1) != 0 || part.count == 0.0) continue;
+      bound += part.share() * statistic.between(below, below + part.count);
+      below += part.count;
+    }
+    return enough(bound) && enough(reached + statistic.bound_of_chains(work.named[s], chains, placed, place));
+  }
+
+  // --- the cards that are found
+
+  // Take note of a card if it meets the demands.
+  void take(const Support& support, int m, int mask, const WeightsOfOrders& orders, std::size_t order, double value,
+            Workspace& work) {
+    bool certain = true;
+    for (std::size_t s = 1; s < statistics_.size(); ++s) {
+      if (!meets(statistics_[s], statistics_[s].value_in(orders.tiers[order], work.named[s]), certain)) return;
+    }
+    const auto card = [&] { return card_of(support, m, mask, orders.weights[order], value); };
+    if (!certain && !decide(card())) return;
+    if (placing_) {
+      place(mask, orders.tiers[order], order, work);
+    } else {
+      offer(card());
+    }
+  }
+
+  static Card card_of(const Support& support, int m, int mask, const Weights& weights, double value) {
     Card card{.value = value, .size = m};
     for (int i = 0; i < m; ++i) {
       const auto j = static_cast<std::size_t>(i);
       card.columns[j] = support.columns[j];
       card.points[j] = static_cast<std::int8_t>((mask >> i & 1) != 0 ? -weights[j] : weights[j]);
     }
-    offer(card);
+    return card;
+  }
+
+  // Offer the card without questions.
+  void take_none() {
+    bool certain = true;
+    for (std::size_t s = 1; s < statistics_.size(); ++s) {
+      if (!meets(statistics_[s], statistics_[s].value_of(block_of(statistics_[s], all_.data()), 0.0), certain)) return;
+    }
+    const Card none{.value = objective().value_of(block_of(objective(), all_.data()), 0.0)};
+    if (!certain && !decide(none)) return;
+    if (!placing_) {
+      offer(none);
+    } else if (none.value >= cutoff()) {
+      ++good_;
+      for (std::size_t i = 0; i < n_; ++i) extremes_[i] = {Extreme{1, none}, Extreme{0, none}};
+    }
+  }
+
+  // --- places of rows
+
+  // Take note of the places of the patterns on a card; where cards agree, the one with fewer points is kept.
+  void place(int mask, const std::vector<Patterns>& tiers, std::size_t order, Workspace& work) {
+    if (!work.placed) work.seen.fill({});
+    work.placed = true;
+    ++work.good;
+    std::uint64_t above = 0;
+    for (const Patterns equal : tiers) {
+      const auto rows = static_cast<std::uint64_t>(CardStatistic::joined(equal, work.named[0]).count);
+      const std::array<std::uint64_t, 2> keys{(above + 1) << 32 | order, (n_ - above - rows) << 32 | order};
+      above += rows;
+      for (Patterns left = rows > 0 ? equal : 0; left != 0; left &= left - 1) {
+        auto& seen = work.seen[static_cast<std::size_t>(std::countr_zero(left) ^ mask)];
+        for (std::size_t end = 0; end < 2; ++end) {
+          if (keys[end] < seen[end].key) seen[end] = {keys[end], mask};
+        }
+      }
+    }
+  }
+
+  // Give the rows of a support the places that its cards have given to its patterns.
+  void settle(const Support& support, int m, const WeightsOfOrders& orders, Workspace& work) const {
+    work.placed = false;
+    for (std::size_t p = 0; p < std::size_t{1} << m; ++p) {
+      const std::uint64_t* part = work.one.data() + p * words_;
+      std::array<Extreme, 2> found;
+      for (std::size_t end = 0; end < 2; ++end) {
+        const auto [key, mask] = work.seen[p][end];
+        if (key == kUnseen) continue;
+        found[end] = {static_cast<std::int64_t>(key >> 32),
+                      card_of(support, m, mask, orders.weights[key & 0xffffffffU], 0.0)};
+      }
+      for (std::size_t word = 0; word < words_; ++word) {
+        for (std::uint64_t left = part[word] & tracked_[word]; left != 0; left &= left - 1) {
+          auto& row = work.extremes[row_at_[word * 64 + static_cast<std::size_t>(std::countr_zero(left))]];
+          for (std::size_t end = 0; end < 2; ++end) row[end].improve(found[end]);
+        }
+      }
+    }
+  }
+
+  void merge(const Workspace& work) {
+    const std::lock_guard guard(lock_);
+    good_ += work.good;
+    for (std::size_t i = 0; i < work.extremes.size(); ++i) {
+      for (std::size_t end = 0; end < 2; ++end) extremes_[i][end].improve(work.extremes[i][end]);
+    }
+  }
+
+  // --- the answer
+
+  // Whether a card with this value of a demand's statistic meets the demand; if rounding decides, it is not certain.
+  static bool meets(const CardStatistic& demand, double value, bool& certain) {
+    certain = certain && value > demand.least + kTolerance * std::abs(demand.perfect);
+    return reaches(demand, value);
+  }
+
+  // Whether a card meets the demands, as the caller finds it.
+  bool decide(const Card& card) const {
+    const nb::gil_scoped_acquire acquire;
+    const nb::tuple found = described(card);
+    return nb::cast<bool>(met_(found[1], found[2]));
   }
 
   void offer(const Card& card) {
@@ -667,19 +884,22 @@ class CardSearch {
     }
   }
 
-  std::size_t n_, columns_, words_ = 0;
+  std::size_t n_, columns_, levels_, words_ = 0;
   int most_, needed_ = 0, searched_ = 0;
-  bool ties_lost_;
-  double price_, perfect_, threshold_ = kInfinity;
-  double first_ = 0.0, slope_ = 0.0;  // the first rank weight, and what each loses; 0 if that is not always the same
+  double price_, threshold_ = kInfinity;
   std::size_t most_cards_ = 0;
-  std::vector<double> gains_, sums_;
+  std::vector<CardStatistic> statistics_;  // that of the objective, and those of the demands
+  nb::object met_;
   std::vector<std::uint8_t> signs_;
   std::vector<std::int32_t> groups_;
   std::vector<std::uint8_t> required_;
   std::vector<std::size_t> start_;  // first word of each level
-  std::vector<std::uint64_t> bits_, all_;
-  std::vector<std::vector<Orders>> orders_;  // by number of columns, made when they are needed
+  std::vector<std::uint64_t> bits_, all_, tracked_;
+  std::vector<std::size_t> row_at_;  // each bit's row
+  bool placing_ = false;
+  std::int64_t good_ = 0;
+  std::vector<std::array<Extreme, 2>> extremes_;  // of each row
+  std::vector<std::vector<Orders>> orders_;       // by number of columns, made when they are needed
   std::vector<std::vector<SignTree>> trees_;
   std::mutex lock_;
   Card best_;
@@ -693,13 +913,17 @@ class CardSearch {
 
 void bind_cards(nb::module_& module) {
   nb::class_<CardSearch>(module, "CardSearch", "The search for scoring systems, see `ltr.exact.cards`.")
-      .def(nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Vector<double>, Vector<double>, Vector<std::uint8_t>,
-                    Vector<std::int32_t>, Vector<std::uint8_t>, int, bool, double, double>(),
-           nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("signs"),
-           nb::arg("groups"), nb::arg("required"), nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"),
-           nb::arg("perfect"))
+      .def(
+          nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Rows<double>, Rows<double>, Vector<double>, Vector<double>,
+                   nb::object, Vector<std::uint8_t>, Vector<std::int32_t>, Vector<std::uint8_t>, int, bool, double>(),
+          nb::kw_only(), nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("perfect"),
+          nb::arg("least"), nb::arg("met").none(), nb::arg("signs"), nb::arg("groups"), nb::arg("required"),
+          nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))
       .def("search", &CardSearch::search, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
            nb::arg("threshold") = kInfinity, nb::arg("most_cards") = 0)
+      .def("places", &CardSearch::places, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
+           nb::arg("threshold"), nb::arg("tracked"), nb::arg("best").noconvert(), nb::arg("worst").noconvert(),
+           nb::arg("best_points").noconvert(), nb::arg("worst_points").noconvert())
       .def_prop_ro("bound", &CardSearch::bound)
       .def_prop_ro("best", &CardSearch::best)
       .def_prop_ro("cards", &CardSearch::cards)

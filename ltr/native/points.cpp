@@ -16,6 +16,11 @@
 // `slack` / 2, rows whose keys differ by no more count as in their best order, and weights for which that matters are
 // only *undecided*: the caller evaluates those whose bound exceeds the best value. Sums are in long double.
 //
+// *Demands.* Where keys are exact, other statistics of one list may have least values. They order rows by their totals
+// alone, the keys without handicaps: with gains that are put apart as lost, a handicap is half a unit, so that the
+// total is the key rounded up. Rows with equal totals get their mean (`mean`) or their worst order, which a bound takes
+// for the mean. Weights whose value is within rounding of a least value are left to the caller (`met`).
+//
 // *Multiples.* Weights and their multiples order rows alike, and larger ones win at least as much against a margin.
 // One of each direction is enough, unless side constraints forbid multiples.
 #include <algorithm>
@@ -67,6 +72,13 @@ struct Found {
   }
 };
 
+// A statistic of the list that must reach a value.
+struct PointDemand {
+  std::vector<double> gains;      // of each row
+  std::vector<long double> sums;  // of the first so many rank weights
+  double least, room;             // the value, and what rounding may change
+};
+
 struct Level {
   std::vector<double> keys;         // of each row
   std::vector<std::int32_t> order;  // rows by their keys, list by list
@@ -93,14 +105,15 @@ struct Workspace {
 class PointSearch {
  public:
   PointSearch(Rows<double> X, Vector<double> gains, Vector<double> handicaps, Vector<std::int64_t> starts,
-              Vector<double> rank_weights, Rows<double> A, Vector<double> b, double loose, int reach, int multiples,
-              bool mean, bool exact, double price, double tolerance)
+              Vector<double> rank_weights, nb::list demands, nb::object met, Rows<double> A, Vector<double> b,
+              double loose, int reach, int multiples, bool mean, bool exact, double price, double tolerance)
       : d_(X.shape(0)),
         n_(X.shape(1)),
         X_(X.data(), X.data() + d_ * n_),
         gains_(gains.data(), gains.data() + gains.shape(0)),
         handicaps_(handicaps.data(), handicaps.data() + handicaps.shape(0)),
         weights_(rank_weights.data(), rank_weights.data() + rank_weights.shape(0)),
+        met_(std::move(met)),
         A_(A.data(), A.data() + A.shape(0) * A.shape(1)),
         b_(b.data(), b.data() + b.shape(0)),
         loose_(loose),
@@ -130,6 +143,22 @@ class PointSearch {
     }
     for (std::size_t i = 0; i < n_; ++i) {
       require(std::isfinite(gains_[i]) && gains_[i] >= 0.0 && std::isfinite(handicaps_[i]), "gains and handicaps");
+    }
+    require(demands.size() == 0 || (exact && starts_.size() == 2), "demands need exact keys of one list");
+    for (const nb::handle each : demands) {
+      const auto all = nb::cast<nb::tuple>(each);
+      const auto of = nb::cast<Vector<double>>(all[0]), weights = nb::cast<Vector<double>>(all[1]);
+      require(of.shape(0) == n_ && weights.shape(0) == n_, "one number per row");
+      PointDemand& demand = demands_.emplace_back();
+      demand.least = nb::cast<double>(all[2]);
+      demand.room = nb::cast<double>(all[3]);
+      demand.sums.push_back(0.0L);
+      for (std::size_t i = 0; i < n_; ++i) {
+        require(std::isfinite(of(i)) && of(i) >= 0.0, "gains");
+        require(std::isfinite(weights(i)) && (i == 0 || weights(i) <= weights(i - 1)), "rank weights");
+        demand.gains.push_back(of(i));
+        demand.sums.push_back(demand.sums.back() + weights(i));
+      }
     }
     for (std::size_t j = 0; j < d_; ++j) {
       double* column = X_.data() + j * n_;
@@ -311,8 +340,10 @@ class PointSearch {
       return true;
     }
     if (at > 0 && level.blocks > 0) {
-      if (bound_of(level, slack_of(size, space), space) - price_ * static_cast<double>(space.size) < least()) {
-        return true;
+      const double bound = bound_of(level, slack_of(size, space), gains_, sums_, mean_, space);
+      if (bound - price_ * static_cast<double>(space.size) < least()) return true;
+      for (const PointDemand& demand : demands_) {
+        if (bound_of(level, 0.0, demand.gains, demand.sums, true, space) < demand.least - demand.room) return true;
       }
     }
     if (stop.asked()) return false;
@@ -470,6 +501,12 @@ class PointSearch {
     }
     Found found{.value = static_cast<double>(total) - price_ * static_cast<double>(space.size), .size = space.size};
     if (found.value < least()) return;
+    bool doubtful = false;
+    for (const PointDemand& demand : demands_) {
+      const double value = value_of(demand, level, space);
+      if (value < demand.least - demand.room) return;
+      doubtful = doubtful || value <= demand.least + demand.room;
+    }
     std::array<std::size_t, kMostColumns> order{};
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(space.size),
@@ -479,6 +516,7 @@ class PointSearch {
       found.weights[i] = space.weights[order[i]];
     }
     certain = certain && side(space, -loose_);
+    if (doubtful && !decide(found)) return;
     const std::lock_guard guard(lock_);
     if (!certain) {
       if (undecided_.size() < kMostUndecided) {
@@ -502,8 +540,40 @@ class PointSearch {
     }
   }
 
-  // The largest value of the rows in an order in which those of a block stay as they are.
-  double bound_of(const Level& level, double slack, Workspace& space) const {
+  // The total of a row, in exact keys.
+  static double total_of(const Level& level, std::int32_t row) {
+    return std::ceil(level.keys[static_cast<std::size_t>(row)]);
+  }
+
+  // The value of a demand's statistic in the order of a level.
+  double value_of(const PointDemand& demand, const Level& level, Workspace& space) const {
+    long double value = 0.0L;
+    for (std::size_t p = 0, end; p < n_; p = end) {
+      space.run.clear();
+      for (end = p; end < n_ && total_of(level, level.order[end]) == total_of(level, level.order[p]); ++end) {
+        space.run.push_back(demand.gains[static_cast<std::size_t>(level.order[end])]);
+      }
+      if (mean_) {
+        const double sum = std::accumulate(space.run.begin(), space.run.end(), 0.0);
+        value += sum * (demand.sums[end] - demand.sums[p]) / static_cast<long double>(end - p);
+      } else {
+        std::sort(space.run.begin(), space.run.end());
+        for (std::size_t q = p; q < end; ++q) value += space.run[q - p] * (demand.sums[q + 1] - demand.sums[q]);
+      }
+    }
+    return static_cast<double>(value);
+  }
+
+  // Whether weights meet the demands, as the caller finds it.
+  bool decide(const Found& found) const {
+    const nb::gil_scoped_acquire acquire;
+    const nb::tuple card = described(found);
+    return nb::cast<bool>(met_(card[1], card[2]));
+  }
+
+  // The largest value of a statistic of the rows in an order in which those of a block stay as they are.
+  double bound_of(const Level& level, double slack, const std::vector<double>& gains,
+                  const std::vector<long double>& all_sums, bool mean, Workspace& space) const {
     const auto blocks = static_cast<std::size_t>(level.blocks);
     if (space.pools.size() < blocks) {
       space.pools.resize(blocks);
@@ -515,17 +585,18 @@ class PointSearch {
         space.pools[b].clear();
         space.last[b] = kInfinity;
       }
-      for (const std::int32_t at : in_best_order(level, l, slack, space)) {
+      for (const std::int32_t at : in_best_order(level, l, slack, mean, space)) {
         const auto row = static_cast<std::size_t>(at), b = static_cast<std::size_t>(level.block[row]);
         std::vector<Pool>& pools = space.pools[b];
-        if (mean_ && level.keys[row] == space.last[b]) {
-          pools.back().gain += gains_[row];
+        const double key = mean ? total_of(level, at) : level.keys[row];
+        if (mean && key == space.last[b]) {
+          pools.back().gain += gains[row];
           pools.back().rows += 1.0;
           continue;
         }
         pool(pools);  // the rows before are complete
-        pools.push_back({gains_[row], 1.0});
-        space.last[b] = level.keys[row];
+        pools.push_back({gains[row], 1.0});
+        space.last[b] = key;
       }
       space.all.clear();
       for (std::size_t b = 0; b < blocks; ++b) {
@@ -533,7 +604,7 @@ class PointSearch {
         space.all.insert(space.all.end(), space.pools[b].begin(), space.pools[b].end());
       }
       std::sort(space.all.begin(), space.all.end(), [](const Pool& a, const Pool& b) { return a.mean() > b.mean(); });
-      const long double* sums = sums_.data() + starts_[l] + l;
+      const long double* sums = all_sums.data() + starts_[l] + l;
       std::size_t place = 0;
       for (const Pool& one : space.all) {
         const std::size_t end = place + static_cast<std::size_t>(one.rows);
@@ -545,14 +616,14 @@ class PointSearch {
   }
 
   // The rows of a list by their keys; where their order is not known, larger gains first.
-  std::span<const std::int32_t> in_best_order(const Level& level, std::size_t list, double slack,
+  std::span<const std::int32_t> in_best_order(const Level& level, std::size_t list, double slack, bool mean,
                                               Workspace& space) const {
     const std::size_t first = starts_[list], last = starts_[list + 1];
     space.merged.assign(level.order.begin() + static_cast<std::ptrdiff_t>(first),
                         level.order.begin() + static_cast<std::ptrdiff_t>(last));
     std::vector<std::int32_t>& rows = space.merged;
     const auto key = [&](std::size_t p) { return level.keys[static_cast<std::size_t>(rows[p])]; };
-    for (std::size_t p = 0; !mean_ && p + 1 < rows.size();) {
+    for (std::size_t p = 0; !mean && p + 1 < rows.size();) {
       std::size_t end = p + 1;
       while (end < rows.size() && key(end - 1) - key(end) <= slack) ++end;
       if (end > p + 1) {
@@ -568,6 +639,8 @@ class PointSearch {
 
   std::size_t d_, n_;
   std::vector<double> X_, gains_, handicaps_, weights_;  // X_ by columns
+  std::vector<PointDemand> demands_;
+  nb::object met_;
   std::vector<double> A_, b_;
   double loose_;
   int reach_;
@@ -595,11 +668,12 @@ class PointSearch {
 
 void bind_points(nb::module_& module) {
   nb::class_<PointSearch>(module, "PointSearch", "The search of whole-number weights, see `ltr.exact.points`.")
-      .def(nb::init<Rows<double>, Vector<double>, Vector<double>, Vector<std::int64_t>, Vector<double>, Rows<double>,
-                    Vector<double>, double, int, int, bool, bool, double, double>(),
+      .def(nb::init<Rows<double>, Vector<double>, Vector<double>, Vector<std::int64_t>, Vector<double>, nb::list,
+                    nb::object, Rows<double>, Vector<double>, double, int, int, bool, bool, double, double>(),
            nb::kw_only(), nb::arg("X"), nb::arg("gains"), nb::arg("handicaps"), nb::arg("starts"),
-           nb::arg("rank_weights"), nb::arg("A"), nb::arg("b"), nb::arg("loose"), nb::arg("reach"),
-           nb::arg("multiples"), nb::arg("mean"), nb::arg("exact"), nb::arg("price"), nb::arg("tolerance"))
+           nb::arg("rank_weights"), nb::arg("demands") = nb::list(), nb::arg("met") = nb::none(), nb::arg("A"),
+           nb::arg("b"), nb::arg("loose"), nb::arg("reach"), nb::arg("multiples"), nb::arg("mean"), nb::arg("exact"),
+           nb::arg("price"), nb::arg("tolerance"))
       .def("search", &PointSearch::search, nb::arg("sets"), nb::arg("bounds"), nb::arg("value"), nb::arg("threads"),
            nb::arg("stop").noconvert(), nb::arg("threshold") = kInfinity, nb::arg("most") = 0)
       .def("rise", &PointSearch::raise, nb::arg("value"))

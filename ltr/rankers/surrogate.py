@@ -302,8 +302,9 @@ class SurrogateRanker(Demanding, Ranker):
         loss = parse_loss(self.loss)
         self._new_scorer(1)
         team = Team()
-        data = self._weighted_data(X, y, qid, sample_weight, group, time, team)
-        features, labels, groups, together, times, weights = data
+        features, labels, groups, together, times, weights = self._weighted_data(
+            X, y, qid, sample_weight, group, time, team
+        )
         if (
             weights is not None
             and isinstance(loss, LambdaLoss | SmoothStatisticLoss)

@@ -45,7 +45,8 @@ a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal to
     ties "average"     the mean over all their orders
     ties "lost"        the least over all their orders, the one with ascending gains
 
-and with gains 0 and 1 the statistic is that of the kind "rerank". The last section says how it is proven.
+and with gains 0 and 1 the statistic is that of the kind "rerank". A card may have "demands", too, on statistics of the
+same order with the same ties. The last section says how it is proven.
 
 **Layers.** As gain_i is the sum of v_t - v_(t-1) over t = 1, ..., h_i, the statistic is the sum over lists and t of
 (v_t - v_(t-1)) S_t, where S_t is the sum of a[n - c_i] over the *members* of the layer, the i with h_i >= t. For
@@ -109,7 +110,8 @@ Where one of the columns has other numbers, they are fixed one after the other, 
 that are not fixed form blocks, whose order the points that are fixed decide. In it neighbours, rows with equal totals
 first, are pooled until the means of their gains fall: every first so many of the pooled gains have at least the sum of
 as many gains of the block. So with these, whatever the places of the block's rows are, it contributes no less, and the
-pools of all blocks by falling means bound the value. Points with a common divisor are left out: they order rows like
+pools of all blocks by falling means bound the value. The statistics of demands are bounded likewise, and what cannot
+meet a demand is closed. Points with a common divisor are left out: they order rows like
 those divided by it.
 
 **What a file shows**, and has to state as its claim: "optimal", the bound is proven and is the value of the weights up
@@ -129,6 +131,7 @@ from fractions import Fraction
 from .boxes import FEASIBLE, ONE, Box, Problem, root_cuts, roots
 from .cards import Cards
 from .file import (
+    DEMAND_TOLERANCE,
     FORMAT,
     MAX_STEPS,
     VERSION,
@@ -145,7 +148,7 @@ from .file import (
     show,
     sized,
 )
-from .objectives import DEMAND_TOLERANCE, Demand, Objective
+from .objectives import Demand, Objective
 
 __all__ = [
     "DEMAND_TOLERANCE",
@@ -180,7 +183,6 @@ def problem_of(content: dict[str, Json], progress: Progress | None = None) -> Pr
     stated, infeasible = content["problem"], content["claim"] == "infeasible"
     progress = progress or Progress()
     if stated["kind"] == "card":
-        require(not infeasible, "claim", "must not be 'infeasible' for a card")
         problem: Problem | Cards = Cards(stated, progress)
     else:
         problem = Problem(stated, progress, infeasible=infeasible)
@@ -197,7 +199,6 @@ def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[s
     """
     problem, weights, stated = problem_of(content, progress), content["weights"], content["value"]
     if content["claim"] == "infeasible":
-        assert isinstance(problem, Problem)
         means = problem.prove(None, content["proof"]["partition"])
         words = f"no weights satisfy all constraints and demands, proven by {means}"
         return "infeasible", f"infeasible: {words}; {statement(content['problem'])}"
@@ -241,13 +242,17 @@ def statement(problem: dict[str, Json]) -> str:
         words.append(f"weights whole numbers from -{integer} to {integer}")
     if sides:
         words.append(counted(len(sides["A"]), "side constraint"))
-    for demand in problem.get("demands", []):
-        statistic = "".join(demand["statistic"].split())
-        words.append(f"demand {demand['kind']} {statistic} at least {demand['at_least']!r}")
+    words += demands_in_words(problem)
     if problem["kind"] == "graded":
         lists = " in " + counted(len(set(problem["qid"])), "list")
     n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "feature")
     return f"{', '.join(words)}; data: {n}{lists}, {d}, sha256 {problem['sha256']}"
+
+
+def demands_in_words(problem: dict[str, Json]) -> list[str]:
+    """Return a phrase for each demand."""
+    demands = [(demand, "".join(demand["statistic"].split())) for demand in problem.get("demands", [])]
+    return [f"demand {demand['kind']} {statistic} at least {demand['at_least']!r}" for demand, statistic in demands]
 
 
 def card_statement(problem: dict[str, Json]) -> str:
@@ -257,6 +262,7 @@ def card_statement(problem: dict[str, Json]) -> str:
     limits = {"sign": map(bool, problem["signs"]), "grouped column": (v >= 0 for v in problem["groups"])}
     limits["required column"] = (True for _ in problem["required"])
     words += [counted(number, word) for word, each in limits.items() if (number := sum(each))]
+    words += demands_in_words(problem)
     n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "column")
     return f"{', '.join(words)}; data: {n}, {d}, sha256 {problem['sha256']}"
 

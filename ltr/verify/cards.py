@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from .file import (
+    DEMAND_TOLERANCE,
     CertificateError,
     Json,
     LimitError,
@@ -36,64 +37,34 @@ MOST_ROWS = 30_000_000  # rows times sets with columns of other numbers, of whic
 UNITS = [10**decimals for decimals in range(13)]  # of the numbers of a card
 
 
-class Cards(Stated):
-    """The problem of a file of the kind "card", checked, its numbers as integers.
+class Ranked(Stated):
+    """A statistic of the order of the rows by their totals, checked, its numbers as integers.
 
     Attributes:
-        d: number of columns.
-        columns: the rows with a 1 in each column, as bits of an integer; row i is bit i. None for other columns.
-        numbers: the values of each column, times the unit.
+        lost: whether rows with equal totals contribute the least over their orders, not the mean.
         row_gains, levels: gain of each row, and (the rows with it, gain) for each gain > 0, ascending, times a unit.
         sums: a_n + ... + a_(n - p + 1) for p = 0, ..., n, times a unit.
+        limit: the largest sum of contributions that closes what is looked at.
     """
 
-    def __init__(self, content: dict[str, Json], progress: Progress | None = None) -> None:
-        super().__init__(*size_and_price(content), progress or Progress())
-        n, X, ties, one = self.n, content["X"], content["ties"], content.get("unit", 1)
-        require(one in UNITS, "problem.unit", f"must be a power of ten up to {UNITS[-1]}, got {one!r:.40}")
-        table = [row.split(" ") if "unit" in content else list(row) for row in X]
-        d = self.d = len(table[0])
-        for i, row in enumerate(table):
-            right = all(WHOLE.fullmatch(word) if "unit" in content else word in ("0", "1") for word in row)
-            words = "whole numbers of at most 18 digits" if "unit" in content else "0 and 1"
-            require(len(row) == d and right, f"problem.X[{i}]", f"must be {d} of {words}")
-        self.numbers = [list(map(int, column)) for column in zip(*table, strict=True)]
-        require(ties in ("average", "lost"), "problem.ties", f"must be 'average' or 'lost', got {ties!r:.40}")
-        self.lost, self.points, self.most = ties == "lost", content["points"], content["max_nonzeros"]
-        for name, value, largest in (("points", self.points, 100), ("max_nonzeros", self.most, 6)):
-            require(1 <= value <= largest, f"problem.{name}", f"must be from 1 to {largest}, got {value}")
-        self.signs, self.groups, self.needed = content["signs"], content["groups"], content["required"]
-        for name, values, least, largest in (("signs", self.signs, -1, 1), ("groups", self.groups, -1, 2**31 - 1)):
-            sized(values, d, f"problem.{name}")
-            allowed = (least <= v <= largest for v in values)
-            each(values, allowed, f"problem.{name}", f"be from {least} to {largest}")
-        distinct(self.needed, d, "problem.required")
-        gains, name = self.gains(content), check_statistic(content["statistic"], content["a"], [n], self.place)
+    def __init__(
+        self, content: dict[str, Json], n: int, C: Fraction, progress: Progress, lost: bool, place: str = "problem"
+    ) -> None:
+        super().__init__(n, C, progress, place)
+        gains, name = self.gains(content), check_statistic(content["statistic"], content["a"], [n], place)
         (self.row_gains, unit), (whole, self.value_unit) = integers(gains), integers(content["a"])
         self.value_unit *= unit << 64
         self.sums = [0, *itertools.accumulate(v << 64 for v in reversed(whole))]
-        self.columns = [
-            None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
-        ]
         values = self.row_gains
         levels = sorted({*values} - {0})
         self.levels = [(sum(1 << i for i, v in enumerate(values) if v == gain), gain) for gain in levels]
-        if {*gains} == {0, 1}:
+        self.lost, self.limit = lost, 0
+        if "y" in content or (content["kind"] == "card" and {*gains} == {0, 1}):
             self.state_share(name, content["statistic"], int(sum(gains)))
-
-    def size(self) -> Fraction:
-        """Return the statistic of a perfect order."""
-        return self.objective(self.worst(sorted(self.row_gains, reverse=True), 0), 0)
 
     def worst(self, gains: list[int], place: int) -> int:
         """Return the contribution of rows with these gains in this order from a place on."""
         return sum(gain * (self.sums[p + 1] - self.sums[p]) for p, gain in enumerate(gains, place))
-
-    def value(self, weights: list[float]) -> Fraction:
-        """Return the objective of the points, from the totals of all rows."""
-        used = [(int(w), self.numbers[j]) for j, w in enumerate(weights) if w]
-        totals = [sum(w * column[i] for w, column in used) for i in range(self.n)]
-        return self.objective(self.of_totals(totals), len(used))
 
     def of_totals(self, totals: list[int]) -> Fraction:
         """Return the sum of contributions of rows with these totals."""
@@ -108,104 +79,14 @@ class Cards(Stated):
             place = end
         return value
 
-    def excess(self, weights: list[float]) -> Fraction:
-        """Return 0: there are no side constraints."""
-        return Fraction(0)
-
-    def check_weights(self, weights: list[float]) -> None:
-        """Check that points are allowed."""
-        for j, w in enumerate(weights):
-            right = w == int(w) and abs(w) <= self.points and w * self.signs[j] >= 0
-            require(right, f"weights[{j}]", f"are no points of a card with points {self.points}, got {w!r}")
-        used = [j for j, w in enumerate(weights) if w]
-        require(self.allowed(used), "weights", f"are not allowed: columns {', '.join(map(str, used)) or 'none'}")
-
-    def allowed(self, columns: Collection[int]) -> bool:
-        """Whether a card may have exactly these columns."""
-        groups = [self.groups[j] for j in columns if self.groups[j] >= 0]
-        return len(columns) <= self.most and len({*groups}) == len(groups) and {*self.needed} <= {*columns}
-
-    def prove(self, bound: Fraction, partition: list[str]) -> str:
-        """Check that no allowed points have an objective above the bound, and return by what that is proven."""
-        sized(partition, 0, "proof.partition")
-        most = min(self.most, self.d)
-        if self.points**most > MOST_ORDERS:
-            ways = f"{self.points} points of {most} columns, {self.points}^{most} ways"
-            raise LimitError(f"it has {ways}, more than {MOST_ORDERS}")
-        sets, simple = (
-            sum(math.comb(d, m) for m in range(most + 1)) for d in (self.d, self.d - self.columns.count(None))
-        )
-        if sets > MOST_SETS:
-            raise LimitError(f"it has {sets} sets of columns, more than {MOST_SETS}")
-        if (rows := (sets - simple) * self.n) > MOST_ROWS:
-            words = "sets of columns with other numbers than 0 and 1, times rows"
-            raise LimitError(f"it has {rows} {words}, more than {MOST_ROWS}")
-        self.progress.boxes = sets
-        self.progress.unit = "set of columns"
-        for m in range(min(self.most, self.d) + 1):
-            self.limit = self.allows(bound, m)
-            self.orders = orders(m, self.points)
-            self.extend(m, (), [(1 << self.n) - 1])
-            for columns in itertools.combinations(range(self.d), m) if None in self.columns else ():
-                if any(self.columns[j] is None for j in columns):
-                    self.progress.tick(1, self.n)
-                    if self.allowed(columns):
-                        self.check_numbers(columns)
-        return f"{self.progress.checked} sets of columns"
-
-    def extend(self, m: int, columns: tuple[int, ...], parts: list[int]) -> None:
-        """Check all sets of m columns that begin with some columns, by which the rows are split into parts."""
-        if len(columns) == m:
-            self.progress.tick(1)
-            if self.allowed(columns):
-                self.check_columns(columns, parts)
-            return
-        for j in range(columns[-1] + 1 if columns else 0, self.d):
-            column = self.columns[j]
-            if column is None:
-                continue
-            self.progress.tick(steps=len(parts) * (1 + self.n // WORD))
-            ones = [part & column for part in parts]
-            self.extend(m, (*columns, j), [part ^ one for part, one in zip(parts, ones, strict=True)] + ones)
-
-    def check_columns(self, columns: tuple[int, ...], parts: list[int]) -> None:
-        """Check all cards of these columns; a part has the rows of a pattern, column columns[j] being its bit j."""
+    def shares(self, parts: list[int]) -> list[Pair]:
+        """Return the parts that have rows, by the means of their gains: (mean, rows, gain, pattern as a bit) each."""
         shares, wide = list[Pair](), 2 * self.n.bit_length() + 1
         for pattern, part in enumerate(parts):
             if count := part.bit_count():  # different shares differ by 1 / n^2 at least
                 gain = sum([(part & rows).bit_count() * gain for rows, gain in self.levels])
                 shares.append(((gain << wide) // count, count, gain, 1 << pattern))
-        shares.sort(reverse=True)
-        if self.rest(shares, 0, 0) <= self.limit:
-            return
-        for mask in range(len(parts)):
-            if all(self.signs[j] != (-1, 1)[mask >> at & 1] for at, j in enumerate(columns)):
-                self.check_orders(self.orders, columns, [parts[p ^ mask] for p in range(len(parts))], mask, shares)
-
-    def check_numbers(self, columns: tuple[int, ...]) -> None:
-        """Check all points of these columns, one of which has other numbers than 0 and 1."""
-        chosen = sorted(columns, key=lambda j: -len({*self.numbers[j]}))
-        # for each number of columns that are fixed, the values of the others
-        blocks = [list(zip(*(self.numbers[j] for j in chosen[at:]), strict=True)) for at in range(len(chosen))]
-        self.fix(chosen, blocks, (), [0] * self.n)
-
-    def fix(self, columns: list[int], blocks: list[Any], points: tuple[int, ...], totals: list[int]) -> None:
-        """Check all points of columns that begin with some, which give the rows these totals."""
-        at = len(points)
-        if at == len(columns):
-            if math.gcd(*points) == 1 and (value := self.of_totals(totals)) > self.limit:
-                names, better = ", ".join(map(str, sorted(columns))), show(self.objective(value, at))
-                raise CertificateError(f"proof.bound: points of the columns {names} have the value {better}")
-            return
-        column, sign = self.numbers[columns[at]], self.signs[columns[at]]
-        for direction in (-1, 1):
-            for size in range(1, self.points + 1) if direction != -sign else ():
-                now = [total + direction * size * v for total, v in zip(totals, column, strict=True)]
-                if at + 1 < len(columns) and self.of_blocks(blocks[at + 1], now) <= self.limit:
-                    if at == 0:
-                        break  # other sizes order the rows of a block alike
-                    continue
-                self.fix(columns, blocks, (*points, direction * size), now)
+        return sorted(shares, reverse=True)
 
     def of_blocks(self, blocks: list[Pair], totals: list[int]) -> int:
         """Return a bound of the contributions of rows whose order within each block is that of their totals."""
@@ -246,35 +127,231 @@ class Cards(Stated):
             place += count
         return value
 
+
+class Asked(Ranked):
+    """A statistic that must reach a least value, and its largest sum of contributions below that."""
+
+    def __init__(self, content: dict[str, Json], n: int, progress: Progress, lost: bool, place: str) -> None:
+        super().__init__(content, n, Fraction(0), progress, lost, place)
+        one = not lost or len({*self.row_gains}) < 3
+        require(one, f"{place}.gains", "must have two values where ties are lost")
+        asked = Fraction(content["at_least"])
+        self.least = self.contributions(asked - DEMAND_TOLERANCE * abs(asked), 0)
+        self.limit = math.ceil(self.least) - 1
+
+
+class Cards:
+    """The problem of a file of the kind "card", checked, its numbers as integers.
+
+    Attributes:
+        d: number of columns.
+        columns: the rows with a 1 in each column, as bits of an integer; row i is bit i. None for other columns.
+        numbers: the values of each column, times the unit.
+        ranked: what is to be maximised.
+        demands: the statistics that must reach a least value.
+    """
+
+    def __init__(self, content: dict[str, Json], progress: Progress | None = None) -> None:
+        self.progress = progress or Progress()
+        self.n, C = size_and_price(content)
+        X, ties, one = content["X"], content["ties"], content.get("unit", 1)
+        require(one in UNITS, "problem.unit", f"must be a power of ten up to {UNITS[-1]}, got {one!r:.40}")
+        table = [row.split(" ") if "unit" in content else list(row) for row in X]
+        d = self.d = len(table[0])
+        for i, row in enumerate(table):
+            right = all(WHOLE.fullmatch(word) if "unit" in content else word in ("0", "1") for word in row)
+            words = "whole numbers of at most 18 digits" if "unit" in content else "0 and 1"
+            require(len(row) == d and right, f"problem.X[{i}]", f"must be {d} of {words}")
+        self.numbers = [list(map(int, column)) for column in zip(*table, strict=True)]
+        require(ties in ("average", "lost"), "problem.ties", f"must be 'average' or 'lost', got {ties!r:.40}")
+        self.lost, self.points, self.most = ties == "lost", content["points"], content["max_nonzeros"]
+        for name, value, largest in (("points", self.points, 100), ("max_nonzeros", self.most, 6)):
+            require(1 <= value <= largest, f"problem.{name}", f"must be from 1 to {largest}, got {value}")
+        self.signs, self.groups, self.needed = content["signs"], content["groups"], content["required"]
+        for name, values, least, largest in (("signs", self.signs, -1, 1), ("groups", self.groups, -1, 2**31 - 1)):
+            sized(values, d, f"problem.{name}")
+            allowed = (least <= v <= largest for v in values)
+            each(values, allowed, f"problem.{name}", f"be from {least} to {largest}")
+        distinct(self.needed, d, "problem.required")
+        self.columns = [
+            None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
+        ]
+        self.ranked = Ranked(content, self.n, C, self.progress, self.lost)
+        self.demands = [
+            Asked(demand, self.n, self.progress, self.lost, f"problem.demands[{at}]")
+            for at, demand in enumerate(content.get("demands", []))
+        ]
+        self.statistics = [self.ranked, *self.demands]
+
+    def size(self) -> Fraction:
+        """Return the statistic of a perfect order."""
+        return self.ranked.objective(self.ranked.worst(sorted(self.ranked.row_gains, reverse=True), 0), 0)
+
+    def value(self, weights: list[float]) -> Fraction:
+        """Return the objective of the points, from the totals of all rows."""
+        used, totals = self.totals(weights)
+        return self.ranked.objective(self.ranked.of_totals(totals), used)
+
+    def totals(self, weights: list[float]) -> tuple[int, list[int]]:
+        """Return the number of points that are not 0, and the total of each row."""
+        used = [(int(w), self.numbers[j]) for j, w in enumerate(weights) if w]
+        return len(used), [sum(w * column[i] for w, column in used) for i in range(self.n)]
+
+    def totals_of(self, tiers: list[int]) -> list[int]:
+        """Return totals by which the rows stand in sets from the top, given the bits of each."""
+        return [next(-at for at, rows in enumerate(tiers) if rows >> i & 1) for i in range(self.n)]
+
+    def meets(self, totals: list[int]) -> bool:
+        """Whether an order of the rows meets all demands."""
+        return all(demand.of_totals(totals) >= demand.least for demand in self.demands)
+
+    def excess(self, weights: list[float]) -> Fraction:
+        """Return 0: there are no side constraints."""
+        return Fraction(0)
+
+    def check_weights(self, weights: list[float]) -> None:
+        """Check that points are allowed."""
+        for j, w in enumerate(weights):
+            right = w == int(w) and abs(w) <= self.points and w * self.signs[j] >= 0
+            require(right, f"weights[{j}]", f"are no points of a card with points {self.points}, got {w!r}")
+        used = [j for j, w in enumerate(weights) if w]
+        require(self.allowed(used), "weights", f"are not allowed: columns {', '.join(map(str, used)) or 'none'}")
+        _, totals = self.totals(weights)
+        for at, demand in enumerate(self.demands):
+            reached = demand.of_totals(totals)
+            require(
+                reached >= demand.least, "weights", f"do not meet demand {at}: {show(demand.objective(reached, 0))}"
+            )
+
+    def allowed(self, columns: Collection[int]) -> bool:
+        """Whether a card may have exactly these columns."""
+        groups = [self.groups[j] for j in columns if self.groups[j] >= 0]
+        return len(columns) <= self.most and len({*groups}) == len(groups) and {*self.needed} <= {*columns}
+
+    def prove(self, bound: Fraction | None, partition: list[str]) -> str:
+        """Check that no allowed points have an objective above the bound, and return by what that is proven.
+
+        Without a bound, check that there are no allowed points.
+        """
+        sized(partition, 0, "proof.partition")
+        most = min(self.most, self.d)
+        if self.points**most > MOST_ORDERS:
+            ways = f"{self.points} points of {most} columns, {self.points}^{most} ways"
+            raise LimitError(f"it has {ways}, more than {MOST_ORDERS}")
+        sets, simple = (
+            sum(math.comb(d, m) for m in range(most + 1)) for d in (self.d, self.d - self.columns.count(None))
+        )
+        if sets > MOST_SETS:
+            raise LimitError(f"it has {sets} sets of columns, more than {MOST_SETS}")
+        if (rows := (sets - simple) * self.n) > MOST_ROWS:
+            words = "sets of columns with other numbers than 0 and 1, times rows"
+            raise LimitError(f"it has {rows} {words}, more than {MOST_ROWS}")
+        self.progress.boxes = sets
+        self.progress.unit = "set of columns"
+        for m in range(min(self.most, self.d) + 1):
+            self.ranked.limit = -1 if bound is None else self.ranked.allows(bound, m)
+            self.orders = orders(m, self.points)
+            self.extend(m, (), [(1 << self.n) - 1])
+            for columns in itertools.combinations(range(self.d), m) if None in self.columns else ():
+                if any(self.columns[j] is None for j in columns):
+                    self.progress.tick(1, self.n)
+                    if self.allowed(columns):
+                        self.check_numbers(columns)
+        return f"{self.progress.checked} sets of columns"
+
+    def extend(self, m: int, columns: tuple[int, ...], parts: list[int]) -> None:
+        """Check all sets of m columns that begin with some columns, by which the rows are split into parts."""
+        if len(columns) == m:
+            self.progress.tick(1)
+            if self.allowed(columns):
+                self.check_columns(columns, parts)
+            return
+        for j in range(columns[-1] + 1 if columns else 0, self.d):
+            column = self.columns[j]
+            if column is None:
+                continue
+            self.progress.tick(steps=len(parts) * (1 + self.n // WORD))
+            ones = [part & column for part in parts]
+            self.extend(m, (*columns, j), [part ^ one for part, one in zip(parts, ones, strict=True)] + ones)
+
+    def check_columns(self, columns: tuple[int, ...], parts: list[int]) -> None:
+        """Check all cards of these columns; a part has the rows of a pattern, column columns[j] being its bit j."""
+        shares = [statistic.shares(parts) for statistic in self.statistics]
+        none = [0] * len(shares)
+        if self.closed(shares, none, 0, 0):
+            return
+        for mask in range(len(parts)):
+            if all(self.signs[j] != (-1, 1)[mask >> at & 1] for at, j in enumerate(columns)):
+                named = [parts[p ^ mask] for p in range(len(parts))]
+                self.check_orders(self.orders, columns, named, mask, shares, none, [])
+
+    def closed(self, shares: list[list[Pair]], reached: list[int], placed: int, place: int) -> bool:
+        """Whether a statistic cannot exceed its limit, given those of the patterns that are placed."""
+        every = zip(self.statistics, shares, reached, strict=True)
+        return any(value + statistic.rest(of, placed, place) <= statistic.limit for statistic, of, value in every)
+
+    def check_numbers(self, columns: tuple[int, ...]) -> None:
+        """Check all points of these columns, one of which has other numbers than 0 and 1."""
+        chosen = sorted(columns, key=lambda j: -len({*self.numbers[j]}))
+        # for each number of columns that are fixed, the values of the others
+        blocks = [list(zip(*(self.numbers[j] for j in chosen[at:]), strict=True)) for at in range(len(chosen))]
+        self.fix(chosen, blocks, (), [0] * self.n)
+
+    def fix(self, columns: list[int], blocks: list[Any], points: tuple[int, ...], totals: list[int]) -> None:
+        """Check all points of columns that begin with some, which give the rows these totals."""
+        at = len(points)
+        if at == len(columns):
+            better = math.gcd(*points) == 1 and (value := self.ranked.of_totals(totals)) > self.ranked.limit
+            if better and self.meets(totals):
+                names, attained = ", ".join(map(str, sorted(columns))), show(self.ranked.objective(value, at))
+                raise CertificateError(f"proof.bound: points of the columns {names} have the value {attained}")
+            return
+        column, sign = self.numbers[columns[at]], self.signs[columns[at]]
+        for direction in (-1, 1):
+            for size in range(1, self.points + 1) if direction != -sign else ():
+                now = [total + direction * size * v for total, v in zip(totals, column, strict=True)]
+                if at + 1 < len(columns) and any(
+                    statistic.of_blocks(blocks[at + 1], now) <= statistic.limit for statistic in self.statistics
+                ):
+                    if at == 0:
+                        break  # other sizes order the rows of a block alike
+                    continue
+                self.fix(columns, blocks, (*points, direction * size), now)
+
     def check_orders(
         self,
         tree: Orders,
         columns: tuple[int, ...],
         parts: list[int],
         mask: int,
-        shares: list[Pair],
+        shares: list[list[Pair]],
+        values: list[int],
+        tiers: list[int],
         placed: int = 0,
         place: int = 0,
-        value: int = 0,
     ) -> None:
-        """Check all orders below a node of the tree, where some patterns are placed and have a value.
+        """Check all orders below a node of the tree, where some patterns are placed and statistics have a value.
 
-        The parts are those of the renamed patterns, shares and placed are about the patterns themselves.
+        The parts are those of the renamed patterns, shares and placed are about the patterns themselves. The tiers
+        are the sets of rows that are placed, from the top.
         """
         for equal, below in tree.items():
-            self.progress.tick(steps=len(parts) + len(self.levels) * (1 + self.n // WORD))
+            steps = sum(len(parts) + len(statistic.levels) * (1 + self.n // WORD) for statistic in self.statistics)
+            self.progress.tick(steps=steps)
             rows, now = 0, placed
             for pattern in equal:
                 rows |= parts[pattern]
                 now |= 1 << (pattern ^ mask)
-            end, reached = place + rows.bit_count(), value + self.tied(rows, place)
-            if reached + self.rest(shares, now, end) <= self.limit:
+            every = zip(self.statistics, values, strict=True)
+            end, reached = place + rows.bit_count(), [value + one.tied(rows, place) for one, value in every]
+            if self.closed(shares, reached, now, end):
                 continue
-            if not below:
+            if below:
+                self.check_orders(below, columns, parts, mask, shares, reached, [*tiers, rows], now, end)
+            elif self.meets(self.totals_of([*tiers, rows])):
                 names = ", ".join(map(str, columns)) or "none"
-                better = show(self.objective(reached, len(columns)))
+                better = show(self.ranked.objective(reached[0], len(columns)))
                 raise CertificateError(f"proof.bound: a card of the columns {names} has the value {better}")
-            self.check_orders(below, columns, parts, mask, shares, now, end, reached)
 
 
 def orders(m: int, points: int) -> Orders:

@@ -31,12 +31,13 @@ KINDS = {
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
     "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, "max_nonzeros": int}
     | {"signs": [int], "groups": [int], "required": [int], "gains": [float], "X": [str], "sha256": str}
-    | {"unit": int},
+    | {"unit": int, "demands": [DEMANDS]},
 }
 # a type, [type of each entry], {name: type of the field}, or (type or null,)
 FILE = {"format": str, "version": int, "claim": str, "value": (float,), "claimed_bound": (float,)}
 FILE |= {"weights": ([float],), "problem": KINDS, "proof": ({"bound": (float,), "partition": [str]},)}
 MAX_STEPS = 2000  # largest number of steps in millions: of some, Python takes a few million per second
+DEMAND_TOLERANCE = Fraction(1e-9)  # how far a statistic may be below what is asked of it, as a share of that
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 
 
@@ -268,7 +269,7 @@ def data_digest(problem: dict[str, Json]) -> str:
     One line per observation: its label (kind "rerank") or its gain and list (kind "graded"), then its features as
     `float.hex` writes them, separated by single spaces. Then one line per demand, its labels or gains, and for the kind
     "pairwise" one line per pair: above, below, weight. For the kind "card", whose digest covers the whole problem, the
-    words of each other field, by name, and the rows of X.
+    words of each other field, by name, and the rows of X, then those of the fields of each demand.
     """
     digest = hashlib.sha256()
     for line in data_lines(problem):
@@ -279,9 +280,10 @@ def data_digest(problem: dict[str, Json]) -> str:
 def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
     """Yield the words of each line."""
     if problem["kind"] == "card":
-        for field in sorted(set(KINDS["card"]) & set(problem) - {"sha256"}):
-            value = problem[field] if isinstance(problem[field], list) else [problem[field]]
-            yield [field, *(v.hex() if isinstance(v, float) else str(v) for v in value)]
+        for stated in (problem, *problem.get("demands", [])):
+            for field in sorted(set(stated) - {"sha256", "demands"}):
+                value = stated[field] if isinstance(stated[field], list) else [stated[field]]
+                yield [field, *(v.hex() if isinstance(v, float) else str(v) for v in value)]
         return
     for i, row in enumerate(problem["X"]):
         features = [float(v).hex() for v in row]

@@ -12,9 +12,7 @@ import operator
 from collections.abc import Iterator
 from fractions import Fraction
 
-from .file import Json, Pair, Progress, Stated, check_statistic, each, integers, require, sized
-
-DEMAND_TOLERANCE = Fraction(1e-9)  # how far a statistic may be below what is asked of it, as a share of that
+from .file import DEMAND_TOLERANCE, Json, Pair, Progress, Stated, check_statistic, each, integers, require, sized
 
 
 class Objective(Stated):

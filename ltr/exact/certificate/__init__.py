@@ -115,6 +115,7 @@ class Certificate:
             X = [[int(v) / unit for v in (row.split() if "unit" in content else row)] for row in content["X"]]
             names = ("C", "points", "max_nonzeros", "ties", "signs", "groups", "required")
             options = {name: content[name] for name in names}
+            options["demands"] = _demands(content, 1)
             return CardProblem(X, content["gains"], content["statistic"], gain="linear", **options)
         sides = content["constraints"]
         options = {
@@ -128,10 +129,7 @@ class Certificate:
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
         options |= {"rank": content["rank"], "qid": content.get("qid")}
         lists = len({*content.get("qid", [0])})
-        options["demands"] = [
-            Demand(_statistic(demand, lists), demand["at_least"], demand.get("y", demand.get("gains")))
-            for demand in content.get("demands", [])
-        ]
+        options["demands"] = _demands(content, lists)
         options["statistic"] = _statistic(content, lists)
         if content["kind"] == "rerank":
             return RerankProblem(content["X"], content["y"], gain="linear", **options)
@@ -223,7 +221,8 @@ def certify(
         for stated in (content, *content.get("demands", [])):
             stated["statistic"] = _known_name(stated["statistic"], [len(members) for members in problem.lists])
     if isinstance(problem, CardProblem):
-        content["statistic"] = _known_name(content["statistic"], [problem.n])
+        for stated in (content, *content.get("demands", [])):
+            stated["statistic"] = _known_name(stated["statistic"], [problem.n])
     described = {**content, "sha256": verify.data_digest(content)}
     if isinstance(problem, CardProblem):
         return _certify_card(problem, solution, described)
@@ -266,6 +265,15 @@ def certify(
 
 def _certify_card(problem: CardProblem, solution: Solution, described: Content) -> Certificate:
     """Return the certificate of a card. The bound is that of the solver: the checker proves it on its own."""
+    yes_no = int(np.count_nonzero(~problem.numeric))
+    all_sets, simple = (sum(math.comb(d, m) for m in range(problem.max_nonzeros + 1)) for d in (problem.d, yes_no))
+    few = all_sets <= verify.cards.MOST_SETS and (all_sets - simple) * problem.n <= verify.cards.MOST_ROWS
+    if solution.status is Status.INFEASIBLE and not problem.feasible(np.zeros(problem.d)):
+        if not few:
+            raise ValueError(
+                f"solution says that no card is feasible, which {all_sets} sets of columns are too many to check"
+            )
+        return _certificate(described, "infeasible", proof={"bound": None, "partition": []})
     points = problem.points_of(solution.weights)
     weights = points / problem.points
     if not (math.isfinite(solution.value) and problem.feasible(solution.weights)):
@@ -275,9 +283,6 @@ def _certify_card(problem: CardProblem, solution: Solution, described: Content) 
     size = max(abs(exact.size()), abs(attained))
     of_solver = Fraction(float(solution.bound)) + _NEAREST * size  # a card may attain it, and it is the nearest float
     bound = _up(max(max(attained, Fraction(value)) + _CARD_ROUNDING * size, of_solver))
-    yes_no = int(np.count_nonzero(~problem.numeric))
-    all_sets, simple = (sum(math.comb(d, m) for m in range(problem.max_nonzeros + 1)) for d in (problem.d, yes_no))
-    few = all_sets <= verify.cards.MOST_SETS and (all_sets - simple) * problem.n <= verify.cards.MOST_ROWS
     claim, proof = "value", None
     if few:
         claim = "optimal" if Fraction(bound) - attained <= verify.ROUNDING * size else "bound"
@@ -336,6 +341,14 @@ def _known_name(name: str, lengths: list[int]) -> str:
             raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {name}") from None
         return str(RankStatistic.from_weights(RankStatistic.parse(name).weights(lengths[0])))
     return name
+
+
+def _demands(content: Content, lists: int) -> list[Demand]:
+    """Return the demands that a file states."""
+    return [
+        Demand(_statistic(demand, lists), demand["at_least"], demand.get("y", demand.get("gains")))
+        for demand in content.get("demands", [])
+    ]
 
 
 def _statistic(stated: Content, lists: int) -> str:

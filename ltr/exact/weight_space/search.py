@@ -104,7 +104,7 @@ def _most_used(state: SolveState) -> float:
 def prove(
     state: SolveState,
     threads: int,
-    coordinates: str | None = None,
+    coordinates: str | FloatArray | None = None,
     local_search: float = 0.0,
     *,
     relaxed: bool = True,
@@ -151,7 +151,7 @@ class Proof:
     Args:
         state: a solve in progress; the search starts from its best weights, if it has any.
         threads: number of threads; fewer where memory does not suffice.
-        coordinates: one of `SYSTEMS`; None for the adapted ones if they gain anything.
+        coordinates: one of `SYSTEMS`, or the T of ``w = T v``, (d, d); None for the adapted ones if they gain anything.
         local_search: share of the time in which one of the threads looks for better weights.
         relaxed: search the problem's relaxation (`Problem.relaxed`) first, if it has one.
 
@@ -163,7 +163,7 @@ class Proof:
         self,
         state: SolveState,
         threads: int,
-        coordinates: str | None = None,
+        coordinates: str | FloatArray | None = None,
         local_search: float = 0.0,
         *,
         relaxed: bool = True,
@@ -203,8 +203,10 @@ class Proof:
         self._leave_points()
         sets = Sets.of(problem, state.check)
         if sets is None:
-            found, forced = None, self._coordinates == "adapted"
-            if forced or (self._adaptable and problem.d >= _ADAPTED_FIRST):
+            found, forced = None, isinstance(self._coordinates, str) and self._coordinates == "adapted"
+            if isinstance(self._coordinates, np.ndarray):
+                found = self._coordinates, 0.0
+            elif forced or (self._adaptable and problem.d >= _ADAPTED_FIRST):
                 found = self._better_coordinates(np.eye(problem.d), -math.inf if forced else _LEAST_GAIN)
             self._search_in(space_of(problem, found and found[0], state.check))
             self.coordinates = "adapted" if found else "given"

@@ -485,19 +485,7 @@ def conflicting_pairs(
     """
     d, pairs = columns.shape[0] - 1, columns.shape[1]
     if begins is not None and len(begins) > 2:
-        found = [
-            conflicting_pairs(columns[:, a:b], slack[a:b], reach, above[a:b], below[a:b])
-            for a, b in itertools.pairwise(begins.tolist())
-        ]
-        one, other = _both_ways(above, below, begins)
-        norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
-        f = columns[:, one] / norm[one] + columns[:, other] / norm[other]
-        apart = np.full(len(one), _CONFLICT_EVERYWHERE)
-        offsets = [(own.columns, own.one + a, own.other + a, own.apart) for own, a in zip(found, begins, strict=False)]
-        parts = zip(*offsets, (f, one, other, apart), strict=True)
-        joined = (np.concatenate(part, axis=-1) for part in parts)
-        types = (np.float32, np.int32, np.int32, np.float32)
-        return ConflictingPairs(*(np.ascontiguousarray(p, dtype=t) for p, t in zip(joined, types, strict=True)))
+        return _of_objectives(columns, slack, reach, above, below, begins)
     if pairs < 2 or pairs > _MANY or (d > _WIDE and pairs > _FEW):
         return ConflictingPairs.empty(d + 1, 0)
     # a pair with a larger margin than that is lost anyway
@@ -514,6 +502,32 @@ def conflicting_pairs(
         other,
         # away from 0 by more than the rounding to single precision
         np.where(both_ways, _CONFLICT_EVERYWHERE, -1.001 * error).astype(np.float32),
+    )
+
+
+def _of_objectives(
+    columns: FloatArray,
+    slack: FloatArray,
+    reach: float,
+    above: NDArray[np.int32],
+    below: NDArray[np.int32],
+    begins: IntArray,
+) -> ConflictingPairs:
+    """Return the candidates of several objectives, see `conflicting_pairs`."""
+    d, parts = columns.shape[0] - 1, []
+    for a, b in itertools.pairwise(begins.tolist()):
+        own = conflicting_pairs(columns[:, a:b], slack[a:b], reach, above[a:b], below[a:b])
+        parts.append((own.columns, own.one + a, own.other + a, own.apart))
+    first, second = _both_ways(above, below, begins)
+    norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
+    f = columns[:, first] / norm[first] + columns[:, second] / norm[second]
+    parts.append((f, first, second, np.full(len(first), _CONFLICT_EVERYWHERE)))
+    f, one, other, apart = (np.concatenate(some, axis=-1) for some in zip(*parts, strict=True))
+    return ConflictingPairs(
+        np.ascontiguousarray(f, dtype=np.float32),
+        np.asarray(one, dtype=np.int32),
+        np.asarray(other, dtype=np.int32),
+        np.asarray(apart, dtype=np.float32),
     )
 
 

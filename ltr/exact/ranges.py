@@ -11,40 +11,36 @@ at its worst; rows that are closer than the margin, or equal in all columns, are
 statistics (`ltr.exact.demand`): the sum of ranks of r alone, or of all others, is maximised, subject to the demand
 that the scorer is good.
 
-**One cover for all rows.** Every row needs the good weights alone. So boxes that cover them are found first: those that
-are left of a weight-space search for weights with the least statistic, each refined a little further from round to
-round. On a box, r has at least as many rows above it as pairs that it loses on all of the box, so a box whose bound is
-no better than a place that some good weights reach has nothing to say about that side of r. What is left of the cover
-for it is searched by the weight-space search, longer from round to round; that search closes boxes in which r stands
-higher, or the scorer is good, but not both. Values are whole numbers, so a bound less than one place away is a proof.
-Where time is up, the bounds of the boxes that are left give an outer interval, which no good scorer leaves.
+All rows share what is found. Good weights are sampled around the best ones first, and whatever is found for one row is
+offered to all. Then the sides that are open, each row's best and worst place, are proven by turns, longer from round to
+round. Values are whole numbers, so a bound less than one place away is a proof. Where time is up, the bounds give an
+outer interval, which no good scorer leaves.
 
-Good weights are sampled around the best ones before, and whatever is found for one row is offered to all.
+**Cards.** The compiled search of cards (`ltr/native/cards.cpp`) visits every order of the rows by a good card. Rows
+with the same answers to the questions of a card share their places there, so that a card of k questions takes 2^k
+steps however many rows there are, and no list of good cards is kept. Cards tie by design, so all ties count: in the
+row's favour for its best place, against it for its worst.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import as_float
-from ltr.exact.constraints import set_fields
-from ltr.exact.demand import DEMAND_TOLERANCE, Demand
-from ltr.exact.problem import Demanded, FloatArray, IntArray, RerankProblem
-from ltr.exact.solution import Solution, Status
+from ltr.exact.cards import NONE_MEETS, CardProblem, within_time
+from ltr.exact.problem import FloatArray, IntArray, RerankProblem
+from ltr.exact.solution import Solution
 from ltr.exact.state import Limits, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to
-from ltr.exact.weight_space.pool import NarrowBoxes, WorkerPool
-from ltr.exact.weight_space.space import Boxes, space_of
-from ltr.native import SearchWorkspace, search_weight_space
+from ltr.exact.weight_space.search import out_of_reach, prove
 from ltr.threads import available_threads
 
 if TYPE_CHECKING:
@@ -52,11 +48,9 @@ if TYPE_CHECKING:
 
 _SAMPLES, _SHARE = 4_000, 0.1  # weights that are sampled, and share of the time for them
 _STEPS = (0.3, 0.1, 0.03, 0.01)  # lengths of their steps, relative to the largest weight
-_FIRST, _GROWTH = 2_000_000, 4.0  # pairs examined for a side of a row in the first round, and their growth
-_NODES, _NODE = 30, 128  # boxes that each box of the cover is searched by in a round; pairs that take as long as one
-_MOST_BOXES = 20_000  # of the cover
+_FIRST, _GROWTH = 0.25, 4.0  # seconds for a side of a row in the first round, and their growth
 _ADAPTED = 5  # features from which coordinates are adapted
-_ERROR = 1e-13  # relative rounding error of sums over features, with room to spare
+_PART = 0.05  # share of the time of a proof for better weights
 _WHOLE = 1e-6  # by which a rank may differ from a whole number through rounding
 
 
@@ -70,8 +64,11 @@ class RankRanges:
             than `best` or lower than `worst`.
         reached_best, reached_worst: the best and the worst place found, (n,).
         best_weights, worst_weights: good weights that bring each row there, (n, d).
-        ties: other rows of its list that are equal to each row in all columns, (n,): they share its places.
+        ties: other rows of its list that are equal to each row in all columns, (n,): they share its places. 0 for
+            cards, where `best` and `worst` count all ties.
         seconds: wall time.
+        cards: number of good cards, None for other scorers; those of the same columns that order all possible rows
+            alike count once.
     """
 
     least: float
@@ -83,6 +80,7 @@ class RankRanges:
     worst_weights: FloatArray = field(repr=False)
     ties: IntArray
     seconds: float
+    cards: int | None = None
 
     @property
     def exact(self) -> NDArray[np.bool_]:
@@ -103,7 +101,7 @@ class RankRanges:
         Examples:
             >>> problem = RerankProblem([[0.0, 0.0], [1.0, 0.5], [2.0, 3.0], [0.5, 1.0]], [0, 1, 1, 0])
             >>> rank_ranges(problem).summary(2)
-            '1 of the first 2 rows is there whichever good scorer is used, 1 is never there, 2 may or may not be'
+            '2 of the first 2 rows are there whichever good scorer is used, 2 are never there, 0 may or may not be'
         """
         inside, outside = int(self.always_within(first).sum()), int(self.never_within(first).sum())
         between = len(self.best) - inside - outside
@@ -136,7 +134,6 @@ class _Side:
         self._size = size  # rows of its list
         self.reached, self.weights = -math.inf, np.zeros(problem.d)  # in terms of the problem's value
         self.bound = problem.trivial_bound
-        self.left: list[Boxes] = []  # boxes that may have a better place
 
     @property
     def open(self) -> bool:
@@ -154,13 +151,9 @@ class _Side:
         rank = value if self.up else self._size * (self._size + 1) / 2 - value
         return self._size + 1 - (math.floor(rank + _WHOLE) if self.up else math.ceil(rank - _WHOLE))
 
-    def value(self, lost: IntArray) -> FloatArray:
-        """Return the largest value where at least some pairs are lost: those of r, or those of the others to r."""
-        return (self._size if self.up else self._size * (self._size + 1) / 2 - 1) - lost.astype(np.float64)
-
 
 def rank_ranges(
-    problem: RerankProblem,
+    problem: RerankProblem | CardProblem,
     within: float = 0.01,
     *,
     solution: Solution | None = None,
@@ -172,7 +165,8 @@ def rank_ranges(
     """Return the best and the worst place of every row over all scorers that are about as good as the best.
 
     Args:
-        problem: the lists. The price C is left out; all that is demanded of weights holds for good scorers too.
+        problem: the lists, or a problem of cards whose columns are zeros and ones. All that is demanded of weights
+            holds for good scorers too; the price C counts for cards only.
         within: share of the best value by which the statistic of a good scorer may be below it, from 0 to below 1.
         solution: a solution of the problem, whose value is taken for the best; None to solve it first.
         time_limit: seconds for everything.
@@ -187,14 +181,16 @@ def rank_ranges(
         >>> problem = RerankProblem([[0.0, 0.0], [1.0, 0.5], [2.0, 3.0], [0.5, 1.0]], [0, 1, 1, 0])
         >>> ranges = rank_ranges(problem, within=0.0)
         >>> ranges.best.tolist(), ranges.worst.tolist(), bool(ranges.exact.all())
-        ([4, 2, 1, 3], [4, 2, 1, 3], True)
+        ([3, 1, 1, 3], [4, 2, 2, 4], True)
     """
-    if not isinstance(problem, RerankProblem):
-        raise ValueError(f"problem must be a RerankProblem, got {type(problem).__name__}")
+    if not isinstance(problem, RerankProblem | CardProblem):
+        raise ValueError(f"problem must be a RerankProblem or a CardProblem, got {type(problem).__name__}")
     if not 0 <= as_float(within) < 1:
         raise ValueError(f"within must be a share from 0 to below 1, got {within!r}")
     began, threads = time.monotonic(), threads or available_threads()
     limits = Limits(time_limit=time_limit, seed=seed)
+    if isinstance(problem, CardProblem):
+        return _of_cards(problem, within, began + time_limit, threads)
     if solution is None:
         from ltr.exact.solve import solve
 
@@ -211,15 +207,14 @@ def rank_ranges(
     pool = _Pool(problem, sides)
     pool.take(solution.weights)
     _sample(problem, least, solution.weights, pool, seed, began + _SHARE * time_limit)
-    cover = _Cover(problem, least, solution.weights)
-    cover.refine(lambda: min(left(), began + 2 * _SHARE * time_limit - time.monotonic()) > 0)
-    cover.share_out(sides)
-    allowance, waiting = _FIRST, [side for side in sides if side.open]
+    T = adapted(problem, solution.weights, np.eye(problem.d)) if problem.d >= _ADAPTED and apply_to(problem) else None
+    seconds, waiting = _FIRST, [side for side in sides if side.open]
     while waiting and left() > 0:
         for side in waiting:
-            if left() > 0 and side.open:
-                cover.search(side, pool, allowance, threads, left)
-        allowance, waiting = _GROWTH * allowance, [side for side in waiting if side.open and side.left]
+            if side.open and (room := min(seconds, left())) > 0:
+                state = SolveState(side.problem, Limits(time_limit=room, seed=seed), should_stop=should_stop)
+                _prove(side, state, pool, threads, None if T is None else T[0])
+        seconds, waiting = _GROWTH * seconds, [side for side in waiting if side.open]
     return _ranges(problem, least, sides, time.monotonic() - began)
 
 
@@ -229,13 +224,9 @@ def _sides(problem: RerankProblem, row: int, least: float) -> Iterator[_Side]:
     others[row] = False
     if not others.any():
         return
-    names = ("margin", "qid", "constraints", "max_nonzeros", "free", "required", "integer")
-    options: dict[str, Any] = {name: getattr(problem, name) for name in names}
-    good = Demanded(Demand(problem.statistic, least, name="a good scorer"), problem)
     for up in (True, False):
         labels = (np.arange(problem.n) == row if up else others).astype(np.float64)
-        side = RerankProblem(problem.X, labels, "wrs", **options)
-        set_fields(side, X=problem.X, demanded=(*problem.demanded, good))
+        side = problem.other("wrs", labels, least=least)
         yield _Side(side, row, int(others.sum()) + 1, up=up)
 
 
@@ -288,98 +279,16 @@ def _sample(problem: RerankProblem, least: float, start: FloatArray, pool: _Pool
             pool.take(w)
 
 
-class _Cover:
-    """Boxes that cover the good weights, and the search of those that matter for a row."""
-
-    def __init__(self, problem: RerankProblem, least: float, best: FloatArray) -> None:
-        self._problem = problem
-        found = adapted(problem, best, np.eye(problem.d)) if apply_to(problem) and problem.d >= _ADAPTED else None
-        self._T = None if found is None else found[0]
-        self._good = space_of(dataclasses.replace(problem, C=0.0), self._T)
-        self._cutoff = self._good.integer(least * (1 - math.copysign(2 * DEMAND_TOLERANCE, least))) - 1
-        self._boxes = self._good.roots
-
-    def refine(self, go_on: Callable[[], bool]) -> None:
-        """Split the boxes of the cover and close those without good weights."""
-        space, spent = self._good.space, 0
-        work = SearchWorkspace(space.compiled)
-        allowance = _NODES * (len(space.positive) + _NODE) * space.columns.shape[0] // 8
-        while go_on() and 0 < len(self._boxes.bound) < _MOST_BOXES:
-            parts = []
-            for box in self._boxes.each():
-                low, high, used, bound, _ = box
-                if not go_on():
-                    parts.append(box)
-                    continue
-                left, narrow, *_, tally = search_weight_space(
-                    space.compiled, work, low, high, used, bound, self._cutoff, allowance, 1, False
-                )
-                spent += tally[3]
-                parts += [Boxes(*some, np.zeros(len(some[-1]), np.int64)) for some in (left, narrow)]
-            self._boxes = Boxes.joined(parts)
-
-    def share_out(self, sides: list[_Side]) -> None:
-        """Give each side the boxes of the cover that may have a better place than the one reached, and its bound."""
-        problem, boxes = self._problem, self._boxes
-        by_row: dict[int, list[_Side]] = {}
-        for side in sides:
-            by_row.setdefault(side.row, []).append(side)
-        for row, own in by_row.items():
-            if not any(side.open for side in own):
-                continue
-            others = np.flatnonzero(problem.qid == problem.qid[row])
-            others = others[others != row]
-            for side in own:
-                above, below = (np.full(len(others), row), others) if side.up else (others, np.full(len(others), row))
-                values = side.value(self._lost(above, below))
-                kept = np.flatnonzero(values > side.reached + 0.5)
-                side.left = [boxes.rows(kept)] if len(kept) else []
-                side.bound = min(side.bound, max(float(values.max(initial=-math.inf)), side.reached))
-
-    def _lost(self, above: IntArray, below: IntArray) -> IntArray:
-        """Return how many of some pairs are lost on all of each box, (boxes,)."""
-        T = np.eye(self._problem.d) if self._T is None else self._T
-        deltas = (self._problem.X[above] - self._problem.X[below]) @ T
-        size = (np.abs(self._problem.X[above]) + np.abs(self._problem.X[below])) @ np.abs(T)
-        low, high = self._boxes.low, self._boxes.high
-        middle, half = 0.5 * (low + high)[:, :-1], 0.5 * (high - low)[:, :-1]
-        largest = middle @ deltas.T + half @ np.abs(deltas).T
-        error = _ERROR * (np.abs(middle) + half + 1e-300) @ size.T
-        return np.count_nonzero(largest + error < self._problem.margin * low[:, -1:], axis=1)
-
-    def search(self, side: _Side, pool: _Pool, allowance: float, threads: int, left: Callable[[], float]) -> None:
-        """Search what is left for a side, up to an allowance of work, and take over what is found."""
-        state = SolveState(side.problem, Limits(time_limit=max(left(), 1e-3)))
-        state.offer(side.weights)
-        searchable = space_of(side.problem, self._T)
-        narrow = NarrowBoxes(state, side.problem)
-
-        def found(w: FloatArray) -> None:
-            largest = float(np.abs(w).max(initial=0.0))
-            state.offer(w if searchable.space.fixed or largest == 0 else w / largest)
-
-        def settle(box: Boxes) -> int:
-            return narrow.settle(searchable, box)
-
-        cutoff = lambda: searchable.integer(max(state.value, side.reached) + 0.5)  # noqa: E731
-        with WorkerPool(searchable, threads, found, settle) as workers, contextlib.suppress(Stopped):
-            workers.trusted = False
-
-            def check() -> None:
-                state.check()
-                workers.least_cutoff = cutoff()
-                if left() <= 0:
-                    raise Stopped(Status.TIME_LIMIT)
-
-            done = workers.close(Boxes.joined(side.left), cutoff(), check, allowance)
-            unresolved = searchable.objective(done.unresolved) if done.unresolved > cutoff() else -math.inf
-            bounds = [searchable.objective(int(box.bound.max())) for box in done.left]
-            side.left = done.left
-            side.bound = min(side.bound, max([max(state.value, side.reached), unresolved, *bounds]))
-        if state.value > side.reached:
-            pool.take(state.weights)
-            side.offer(state.weights)
-        side.bound = max(side.bound, side.reached)
+def _prove(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatArray | None) -> None:
+    """Search a side for some time, and take over its bound and what was found."""
+    state.offer(side.weights)
+    with contextlib.suppress(Stopped):
+        if out_of_reach(state) is None:
+            prove(state, threads, T, _PART, relaxed=False)
+    if state.value > side.reached:
+        pool.take(state.weights)
+        side.offer(state.weights)
+    side.bound = max(min(side.bound, state.bound), side.reached)
 
 
 def _ranges(problem: RerankProblem, least: float, sides: list[_Side], seconds: float) -> RankRanges:
@@ -403,4 +312,50 @@ def _ranges(problem: RerankProblem, least: float, sides: list[_Side], seconds: f
         worst_weights=weights[False],
         ties=count[same.ravel()] - 1,
         seconds=seconds,
+    )
+
+
+def _of_cards(problem: CardProblem, within: float, end: float, threads: int) -> RankRanges:
+    """Return the ranges of cards; where time is up, of the best card alone, with the whole list as outer intervals."""
+    if problem.numeric.any():
+        column = int(np.flatnonzero(problem.numeric)[0])
+        raise ValueError(f"problem must have columns of zeros and ones only, got other numbers in column {column}")
+    began, search = time.monotonic(), problem._search()
+    within_time(lambda stop: search.search(problem.max_nonzeros, threads, stop), end)
+    value, *card = search.best
+    if value == -math.inf:
+        raise ValueError(f"problem must have a card: {NONE_MEETS}")
+    value += problem.shift
+    least = value - within * abs(value)
+    _, first, of = np.unique(problem.X, axis=0, return_index=True, return_inverse=True)
+    tracked = np.zeros(problem.n, dtype=np.uint8)
+    tracked[first] = 1  # one of the rows with the same answers
+    places = np.zeros((2, problem.n), dtype=np.int64)
+    points = np.zeros((2, problem.n, problem.d), dtype=np.int64)
+
+    def work(stop: NDArray[np.uint8]) -> int:
+        given = (problem.max_nonzeros, threads, stop, least - problem.shift, tracked)
+        return int(problem._search().places(*given, *places, *points))
+
+    outer = places
+    if (cards := within_time(work, end)) < 0:
+        points[:, :, card[0]] = card[1]
+        totals = problem.X @ points[0, 0]
+        ordered = np.sort(totals)
+        places[0] = 1 + problem.n - np.searchsorted(ordered, totals, side="right")
+        places[1] = problem.n - np.searchsorted(ordered, totals, side="left")
+        outer, cards = np.repeat([[1], [problem.n]], problem.n, axis=1), 0
+    rows = first[of.reshape(-1)]
+    weights = points[:, rows] / problem.points
+    return RankRanges(
+        least=least,
+        best=outer[0, rows],
+        worst=outer[1, rows],
+        reached_best=places[0, rows],
+        reached_worst=places[1, rows],
+        best_weights=weights[0],
+        worst_weights=weights[1],
+        ties=np.zeros(problem.n, dtype=np.int64),
+        seconds=time.monotonic() - began,
+        cards=cards or None,
     )

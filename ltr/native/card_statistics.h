@@ -1,0 +1,127 @@
+// A rank statistic of the cards of a problem: that of the objective, or one that a demand asks a least value of.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "arrays.h"
+#include "card_orders.h"
+
+namespace ltr {
+
+using Blocks = std::array<Block, kPatterns>;  // by pattern
+
+struct CardStatistic {
+  std::vector<double> gains;        // of each level of rows
+  std::vector<double> sums;         // of the first so many rank weights
+  double low = 0.0, high = 0.0;     // gains of the two levels where ties are lost
+  double first = 0.0, slope = 0.0;  // the first rank weight, and what each loses; 0 if that is not always the same
+  double perfect;                   // value of a perfect order
+  double least;                     // value that a demand asks for, -infinity for the objective
+  bool ties_lost;
+
+  CardStatistic(std::span<const double> gains_of, std::span<const double> weights, double perfect_value,
+                double least_value, bool lost)
+      : gains(gains_of.begin(), gains_of.end()), perfect(perfect_value), least(least_value), ties_lost(lost) {
+    require(std::isfinite(perfect) && !std::isnan(least), "perfect and least values");
+    for (const double gain : gains) require(std::isfinite(gain) && gain >= 0.0, "gains");
+    low = *std::min_element(gains.begin(), gains.end());
+    high = *std::max_element(gains.begin(), gains.end());
+    for (const double gain : gains) require(!lost || gain == low || gain == high, "two gains where ties are lost");
+    sums.assign(weights.size() + 1, 0.0);
+    double error = 0.0;  // what rounding takes from the sums (Kahan)
+    for (std::size_t r = 0; r < weights.size(); ++r) {
+      require(std::isfinite(weights[r]) && weights[r] >= 0.0 && (r == 0 || weights[r] <= weights[r - 1]),
+              "rank weights");
+      const double term = weights[r] - error;
+      sums[r + 1] = sums[r] + term;
+      error = (sums[r + 1] - sums[r]) - term;
+    }
+    first = weights[0];
+    slope = weights.size() > 1 ? (first - weights.back()) / static_cast<double>(weights.size() - 1) : 0.0;
+    for (std::size_t r = 0; r < weights.size(); ++r) {
+      if (std::abs(first - slope * static_cast<double>(r) - weights[r]) > 1e-15 * first) slope = 0.0;
+    }
+  }
+
+  double between(double begin, double end) const {
+    return sums[static_cast<std::size_t>(end)] - sums[static_cast<std::size_t>(begin)];
+  }
+
+  // The contribution of rows with equal totals, from the place `begin` on.
+  double value_of(const Block& block, double begin) const {
+    if (block.count == 0.0) return 0.0;
+    if (!ties_lost) return block.share() * between(begin, begin + block.count);
+    const double unit = high - low;  // what the upper level gains beyond the lower one
+    const double upper = unit > 0.0 ? (block.gain - low * block.count) / unit : 0.0;
+    const double end = begin + block.count;
+    return low * between(begin, end) + unit * between(end - std::round(upper), end);
+  }
+
+  // The value of blocks in an order, the sets of those with equal totals from the top.
+  double value_in(const std::vector<Patterns>& order, const Blocks& blocks) const {
+    double value = 0.0, place = 0.0;
+    for (const Patterns equal : order) {
+      const Block block = joined(equal, blocks);
+      value += value_of(block, place);
+      place += block.count;
+    }
+    return value;
+  }
+
+  // Descending shares: the largest value of these blocks in any order, from the place `begin` on.
+  double bound_of(const Block* blocks, int size, double begin = 0.0) const {
+    std::array<std::pair<double, int>, kPatterns> order;
+    int used = 0;
+    for (int i = 0; i < size; ++i) {
+      if (blocks[i].count > 0.0) order[static_cast<std::size_t>(used++)] = {-blocks[i].share(), i};
+    }
+    std::sort(order.begin(), order.begin() + used);
+    double total = 0.0, place = begin;
+    for (int i = 0; i < used; ++i) {
+      const Block& block = blocks[order[static_cast<std::size_t>(i)].second];
+      total -= order[static_cast<std::size_t>(i)].first * between(place, place + block.count);
+      place += block.count;
+    }
+    return total;
+  }
+
+  // The largest value of the patterns that are not placed, from a place on, in an order in which all chains descend.
+  double bound_of_chains(const Blocks& named, const std::vector<std::vector<int>>& chains, Patterns placed,
+                         double place) const {
+    Blocks pooled;
+    int size = 0;
+    for (const auto& chain : chains) {
+      const int start = size;
+      for (const int p : chain) {
+        Block block = named[static_cast<std::size_t>(p)];
+        if (block.count == 0.0 || (placed >> p & 1) != 0) continue;
+        while (size > start && pooled[static_cast<std::size_t>(size - 1)].gain * block.count <=
+                                   block.gain * pooled[static_cast<std::size_t>(size - 1)].count) {
+          --size;
+          block.count += pooled[static_cast<std::size_t>(size)].count;
+          block.gain += pooled[static_cast<std::size_t>(size)].gain;
+        }
+        pooled[static_cast<std::size_t>(size++)] = block;
+      }
+    }
+    return bound_of(pooled.data(), size, place);
+  }
+
+  static Block joined(Patterns equal, const Blocks& blocks) {
+    Block block;
+    for (Patterns left = equal; left != 0; left &= left - 1) {
+      const Block& part = blocks[static_cast<std::size_t>(std::countr_zero(left))];
+      block.count += part.count;
+      block.gain += part.gain;
+    }
+    return block;
+  }
+};
+
+}  // namespace ltr
