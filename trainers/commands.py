@@ -101,7 +101,7 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     table: Path = arguments.table
     data = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight", "time")}
     answer = {name: getattr(arguments, name) for name in ("visits", "id", "new_values", "price")}
-    exact = {name: getattr(arguments, name) or None for name in DEMANDS}
+    exact = {name: getattr(arguments, name) or None for name in (*DEMANDS, "demands")}
     auto = {name: getattr(arguments, name) for name in ("today", "methods")}
     data |= {"drop": arguments.drop or None}
     answer["new"] = None if arguments.new is None else str(arguments.new.absolute())

@@ -182,6 +182,7 @@ def rank(
     forbidden: Sequence[str] = (),
     constraints: Sequence[str] = (),
     max_nonzeros: int | None = None,
+    demands: Sequence[str] = (),
     new_values: bool = False,
     price: bool | None = None,
     seed: int = 0,
@@ -211,6 +212,8 @@ def rank(
         constraints: linear constraints on weights, such as ``"age >= 2*bmi"``: only linear methods are then compared.
         max_nonzeros: most features to use. A text column has one for each of its values, of which `signs` and
             `required` name one, such as ``"mode = car"``; a missing value is a feature, too.
+        demands: demands on the list, such as ``"share(sex = F) @50 >= 0.4"`` (`ltr.list_demands`), which the list of
+            the labelled rows meets; they may name columns that are dropped.
         new_values: whether most rows to rank may have texts in a column that no labelled row had.
         price: whether to fit without these constraints, too, and state what they cost in hits; None does so up to
             2,000 labelled rows.
@@ -249,8 +252,8 @@ def rank(
         frames[NEW] = as_pandas(new, NEW)
     tree["answer"] = {key: value for key, value in answer.items() if value is not None}
     tree["baselines"] = {"auto": {key: value for key, value in auto.items() if value}}
-    demands = dict(zip(DEMANDS, given_demands, strict=True))
-    tree["exact"] = {key: value for key, value in demands.items() if value is not None}
+    exact = {**dict(zip(DEMANDS, given_demands, strict=True)), "demands": demands}
+    tree["exact"] = {key: value for key, value in exact.items() if value is not None}
     tree |= {"seed": seed, "name": "ranking" if frames else checked_name(Path(str(data)).stem)}
     config = parse_config(tree, source=source if source != "config" else "ltr.rank")
     if "path" not in frames:

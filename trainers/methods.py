@@ -24,6 +24,7 @@ from ltr.demands import Demands, read_demands
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
+from ltr.list_demands import read_list_demands
 from ltr.metrics.ranked import Ties
 from ltr.rankers import (
     AutoRanker,
@@ -46,7 +47,7 @@ from trainers.plan import Cell
 from trainers.records import pack_labels, thinned
 from trainers.task.data import FloatArray, Part, Split
 from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels, share_name
-from trainers.task.raw import not_asked, raw_columns
+from trainers.task.raw import demand_columns, not_asked, raw_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -342,6 +343,7 @@ def _fit_exact(
             train.qid,
             **units_of(train),
             **weights_of(train),
+            beside=demand_columns(task.split, read_list_demands(task.config.exact.demands))[0],
             base_is_fitted=bound is None,
             warm_starts=weights,
             on_progress=lambda point: watch.traced(point, ranker.problem_),
@@ -389,6 +391,8 @@ def _fit_exact(
         checks = [[check.demand, check.how] for check in check_demands(ranker)]
         first_k = record["first_k"]["base"]
         record["constraints"] = {"checks": checks, "base": task.statistics(of_base), "first_k": first_k}
+    if ranker.demands_ is not None:
+        record["demands"] = {**ranker.demands_.to_dict(), "new": task.demands_on_new_lists(scores.test)}
     if cell.recentre is not None and record["status"] != INTERRUPTED:
         started = time.perf_counter()
         moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
@@ -471,7 +475,7 @@ def binding_demands(config: Config, columns: Sequence[str]) -> Demands | None:
         columns: names of the features.
     """
     section = config.exact
-    demands = read_demands(len(columns), columns, **section.demands())
+    demands = read_demands(len(columns), columns, **section.column_demands())
     alone = section.top_k == "full" and not section.choose and section.base_score is False
     return demands if section.enabled and demands and not alone else None
 
@@ -511,7 +515,7 @@ def two_stage_ranker(
         exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", "reach", *LIMITS}
     )
     options["ties"] = options.pop("rank")
-    options |= read_demands(len(columns), columns, **section.demands()).parameters
+    options |= read_demands(len(columns), columns, **section.column_demands()).parameters
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem
         solver = METHODS["weight_space" if section.method == "auto" else section.method]

@@ -208,6 +208,8 @@ def parser_of_ltr() -> _Parser:
     rank("--constraints", action="extend", nargs="+", default=[], metavar="CONSTRAINT", help=linear)
     most = "most features to use; each value of a text column, and a missing value, is a feature"
     rank("--max-nonzeros", type=whole(1), metavar="N", help=most)
+    of_list = "demands on the list, as in 'share(sex = F) @50 >= 0.4'; columns left out by --drop are known to them"
+    rank("--demands", action="extend", nargs="+", default=[], metavar="DEMAND", help=of_list)
     price = "also fit without the constraints and state their cost in hits (default: for up to 2,000 labelled rows)"
     rank("--price", action=argparse.BooleanOptionalAction, help=price)
     rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")

@@ -29,6 +29,7 @@ from ltr.data.problems import Problem, listed, unknown
 from ltr.data.raw_table import table_of
 from ltr.data.table_files import read_file
 from ltr.demands import Demands, read_demands
+from ltr.list_demands import read_list_demands
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
@@ -128,7 +129,7 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
         raise TableError(table.where, [*kept, *problems], given=table.given)
     table, config = _without_ids(table, config)
-    if any(config.exact.demands().values()) and (
+    if any([*config.exact.column_demands().values(), config.exact.demands]) and (
         findings := findings_of_columns(config, table.feature_names(slice(None)), [table])
     ):
         raise ConfigError("ltr rank", findings)
@@ -317,26 +318,97 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
             fit_auto(ranker, part, pd.DataFrame(part.X, columns=names, copy=False), progress)
         except ValueError as error:
             raise RunError(f"{table.where}: {error}") from None
-        return ranker.prepare_with(preparation)
+        return ranker
 
-    demands = read_demands(len(names), names, **config.exact.demands())
-    ranker = fitted(demands, "comparing methods")
-    assert ranker.out_of_fold_ is not None
-    known = np.flatnonzero(~np.isnan(ranker.out_of_fold_[0]))  # with times, the first rows have no scores
-    if part.group is None and ranker.comparison_.similar is not None:
+    demands = read_demands(len(names), names, **config.exact.column_demands())
+    auto = fitted(demands, "comparing methods")
+    assert auto.out_of_fold_ is not None
+    known = np.flatnonzero(~np.isnan(auto.out_of_fold_[0]))  # with times, the first rows have no scores
+    if part.group is None and auto.comparison_.similar is not None:
         part = replace(part, group=similar_rows(part.X))
     tested = part.take(known)
-    evidence = evidence_of(config, tested, names, ranker.out_of_fold_[:, known], ranker.calibration_)
+    evidence = evidence_of(config, tested, names, auto.out_of_fold_[:, known], auto.calibration_)
     free, price = None, config.answer.price
+    ranker: Ranker = auto
+    outcome: list[str] = []
+    if config.exact.demands:
+        if display is not None:
+            display.begin("ranking under the demands", None)
+        ranker, scores, outcome = _under_demands(config, auto, part, table, names)
+        if ranker is not auto:
+            free = auto.prepare_with(preparation), evidence
+            evidence = evidence_of(config, tested, names, scores[None, known])
+    ranker.prepare_with(preparation)
     if demands and (len(part.y) <= _PRICED if price is None else price):
         without = fitted(None, "comparing methods without the constraints")
         assert without.out_of_fold_ is not None
+        without.prepare_with(preparation)
         free = without, evidence_of(config, tested, names, without.out_of_fold_[:, known], without.calibration_)
-    learned = learned_from(config, ranker, evidence, table, part)
+    learned = replace(learned_from(config, ranker, evidence, table, part), demands=tuple(outcome))
     if given.raw is not None:
         return ranking_of(config, ranker, evidence, learned, given.raw, free=free)
     raw = labelled("own", table, tested.rows, given.own)
     return ranking_of(config, ranker, evidence, learned, raw, tested.X, free=free)
+
+
+def _under_demands(
+    config: Config, auto: AutoRanker, part: Part, table: Table, names: Sequence[str]
+) -> tuple[Ranker, FloatArray, list[str]]:
+    """Return a ranker that meets the demands on the list of the labelled rows.
+
+    That is the best ranker without demands, where its list meets them, else one that puts the top of this list in
+    another order.
+
+    Args:
+        config: the config.
+        auto: the best ranker without demands.
+        part: the labelled rows.
+        table: their table.
+        names: names of the features.
+
+    Returns:
+        The ranker, its scores of the rows by fits that have not seen them, (n,), and in sentences what came of the
+        demands.
+
+    Raises:
+        RunError: no ranker meets them.
+    """
+    import pandas as pd
+
+    from ltr.rankers.choice import Rows as LabelledRows
+    from ltr.rankers.demanded import GivenDemands, on_new_lists, outcome_of
+    from ltr.rankers.two_stage import least_top
+    from trainers.methods import two_stage_ranker, units_of, weights_of
+    from trainers.run.results import demand_lines
+
+    asked = read_list_demands(config.exact.demands)
+    columns = {name: column.take(part.rows) for name, column in {**table.others, **table.columns}.items()}
+    given = GivenDemands.of_columns(asked, columns, config.statistics.gain)
+    y = part.y.astype(np.float64)
+    assert auto.out_of_fold_ is not None
+    scores = auto.out_of_fold_.mean(axis=0)
+    known = ~np.isnan(scores)
+    lists = None if part.qid is None else np.unique(part.qid[known], return_inverse=True)[1]
+    own = given.take(known)
+    on_list = own.of(y[known], lists)
+    ranker: Ranker = auto
+    outcome = outcome_of(on_list, scores[known], free=True)
+    if not all(one.met(scores[known]) for one in on_list):
+        needed = least_top(on_list, scores[known], lists)
+        if needed is not None and config.exact.top_k != "full":
+            config = _updated(config, "exact", top_k=max(int(config.exact.top_k), 2 * needed))
+        ranker = two_stage_ranker(config, auto, columns=names)
+        frame = pd.DataFrame(part.X, columns=list(names), copy=False)
+        try:
+            ranker.fit(frame, y, part.qid, **units_of(part), **weights_of(part), beside=columns, base_is_fitted=True)
+        except ValueError as error:
+            raise RunError(f"{table.where}: {error}") from None
+        outcome = ranker.demands_
+        rows = LabelledRows(part.X, y, part.qid, part.group, units_of(part)["time"], known=scores)
+        scores = ranker._cross_fitted(rows, given, config.seed)
+    assert outcome is not None
+    new = on_new_lists(own, y[known], lists, scores[known], config.seed)
+    return ranker, scores, list(demand_lines({**outcome.to_dict(), "new": new}))
 
 
 def _told(check: DemandCheck) -> str:
@@ -479,6 +551,19 @@ def _about_columns(X: Features, y: IntArray, names: Sequence[str]) -> list[str]:
     ]
 
 
+def _about_demands(config: Config, raw: RawRows, scores: FloatArray) -> Iterator[str]:
+    """Yield a warning for each demand on a group that a list does not meet."""
+    from ltr.rankers.demanded import GivenDemands
+
+    asked = [one for one in read_list_demands(config.exact.demands) if one.condition is not None]
+    asked = [one for one in asked if one.condition is not None and one.condition.column in raw.columns]
+    lists = None if raw.queries is None else np.unique(raw.queries, return_inverse=True)[1]
+    given = GivenDemands.of_columns(asked, raw.columns, config.statistics.gain)
+    for one in given.of(np.zeros(len(scores)), lists):
+        if not one.met(scores):
+            yield f"{one.what} is {one.value(scores):.3g} on this list: {one.text} is met on the labelled rows alone."
+
+
 def _about_repeats(table: Table) -> list[str]:
     if _FEW * (repeats := repeated_rows(table)) < len(table.y) or not repeats:
         return []
@@ -531,6 +616,7 @@ def ranking_of(
     rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
+    answer = replace(answer, warnings=(*answer.warnings, *_about_demands(config, raw, scores)))
     return Ranking(answer, ranker, evidence, config, (rows, scores, raw), free)
 
 

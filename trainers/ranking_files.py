@@ -124,7 +124,7 @@ def config_text(config: Config, folder: Path) -> str:
     tree = {"name": config.name, "seed": config.seed, "data": data, "answer": answer}
     if auto := config.baselines.auto.model_dump(exclude_defaults=True):
         tree["baselines"] = {"auto": auto}
-    if exact := config.exact.model_dump(exclude_defaults=True, include=set(DEMANDS)):
+    if exact := config.exact.model_dump(exclude_defaults=True, include={*DEMANDS, "demands"}):
         tree["exact"] = exact
     memory = (
         "" if config.data.path != FRAME else "# The table was a frame in memory: write it to a file and name that.\n"

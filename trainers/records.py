@@ -27,6 +27,11 @@ A record is a JSON object::
     constraints                 {"checks": [[constraint, how it holds], ...], "base": {"train", "test"}, "first_k"},
                                 where both stages are bound: statistics and first K rows of the base that was fitted
                                 under the constraints
+    demands                     {"reached": [{"demand", "what", "value", "met"}, ...], "price": {"statistic", "value",
+                                "bound", "free", "free_bound"}, "free", "new": [{"value", "low", "high"}, ...]}: demands
+                                on the training list, what they cost there, None where that was not computed, whether
+                                the ranker is that without demands, and what the test set has of each, with a 90 %
+                                interval; left out without demands
     choice                      the fields of `ltr.rankers.Choice`, where the exact stage chose whether to rerank
     message                     what else the user should know
     trace                       [[seconds, incumbent, bound, nodes], ...]

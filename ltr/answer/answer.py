@@ -62,6 +62,7 @@ class Learned:
         warnings: what to know before acting on a list.
         notes: how the table was read, and what was left out.
         constraints: constraints on columns that the ranking was shown to satisfy, in words.
+        demands: what came of demands on the list, in sentences without a full stop.
         tested: whether the rows put to the test are a test set, which no fit has seen.
     """
 
@@ -79,6 +80,7 @@ class Learned:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    demands: tuple[str, ...] = ()
     tested: bool = False
 
 
@@ -177,7 +179,7 @@ class Answer:
             learned, found = dict(values["learned"]), values["found"]
             cells = [Typical(**{**one, "features": tuple(one["features"])}) for one in learned["typical"]]
             learned |= {"typical": tuple(cells), "reliability": tuple(Bin(**one) for one in learned["reliability"])}
-            learned |= {name: tuple(learned[name]) for name in ("warnings", "notes", "constraints")}
+            learned |= {name: tuple(learned[name]) for name in ("warnings", "notes", "constraints", "demands")}
             values["learned"] = Learned(**learned)
             values["found"] = Found(**{name: _interval(value) for name, value in found.items()})
             values |= {name: _interval(values[name]) for name in ("expected", "today", "unconstrained")}

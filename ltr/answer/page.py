@@ -72,15 +72,22 @@ def _about(answer: Answer) -> str:
 
 
 def _constraints(answer: Answer) -> list[str]:
-    """Return that the constraints hold, and what they cost; nothing without any."""
+    """Return that the constraints hold, what they cost, and what came of demands; nothing without any."""
+    demands = [
+        f"{told[0].upper() if told.split()[0].isalpha() else told[0]}{told[1:]}." for told in answer.learned.demands
+    ]
+    if demands and (free := answer.unconstrained) is not None and not answer.learned.constraints:
+        demands.append(
+            f"Under the demands expect {_hits(answer.expected.value)}; without them {number(free.value)}{_range(free)}."
+        )
     if not (told := answer.learned.constraints):
-        return []
+        return [" ".join(demands)] if demands else []
     said = f"The fitted ranking was checked and satisfies the constraints: {'; '.join(told)}."
     if (free := answer.unconstrained) is not None:
         all_of_them = told[0].partition(" (")[0] if len(told) == 1 and told[0].startswith("at most ") else "them"
         with_them = f"With {all_of_them} expect {_hits(answer.expected.value)}"
         said += f" {with_them}; without constraints {number(free.value)}{_range(free)}."
-    return [said]
+    return [" ".join([said, *demands])]
 
 
 def _record(answer: Answer) -> list[str]:

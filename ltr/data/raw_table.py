@@ -92,6 +92,7 @@ class Table:
         roles: what the columns are for.
         given: what the lists of `roles` name, without columns that the table lacks.
         rows: numbers of its rows in the file, from 0; None where all are there.
+        others: the columns of the file that may not become features, by name.
     """
 
     where: str
@@ -107,6 +108,7 @@ class Table:
     roles: Roles = field(default_factory=Roles)
     given: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rows: NDArray[np.intp] | None = None
+    others: Mapping[str, Column] = field(default_factory=dict)
 
     def in_file(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the numbers in the file, from 0, of some rows of the table."""
@@ -306,15 +308,17 @@ def table_of(
         found += more
         notes += [kind.note for kind in kinds.values() if kind.note]
     candidates = {name: kinds[name].read(column) for name, column in candidates.items()}
+    others = {name: Column(name, columns[name], decimal=decimal) for name in columns if name not in candidates}
     lists = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
     given = {key: [name for name in names if name in columns] for key, names in lists.items()}
     if kept is not None:
-        candidates = {name: column.take(kept) for name, column in candidates.items()}
+        candidates, others = ({name: column.take(kept) for name, column in of.items()} for of in (candidates, others))
         queries, weights, groups = (None if one is None else one[kept] for one in (queries, weights, groups))
         times = None if times is None else times.take(kept)
     texts = {"notes": tuple(notes), "problems": tuple(found), "rows": kept}
     arrays = (queries, weights, groups, times)
-    return Table(where, candidates, dict(kinds), labels, *arrays, **texts, roles=roles, given=given)  # type: ignore[arg-type]
+    kinds = dict(kinds)
+    return Table(where, candidates, kinds, labels, *arrays, **texts, roles=roles, given=given, others=others)  # type: ignore[arg-type]
 
 
 def _numbers_of(queries: NDArray[Any]) -> NDArray[np.int64]:

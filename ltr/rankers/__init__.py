@@ -33,6 +33,7 @@ from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.calibration import Calibration, fit_calibration, predictive_interval
 from ltr.rankers.choice import Choice
 from ltr.rankers.demand_checks import DemandCheck, check_demands
+from ltr.rankers.demanded import DemandOutcome, DemandPrice, ReachedDemand
 from ltr.rankers.estimators import EstimatorRanker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
 from ltr.rankers.explanation import Explanation
@@ -47,12 +48,15 @@ __all__ = [
     "Choice",
     "Comparison",
     "DemandCheck",
+    "DemandOutcome",
+    "DemandPrice",
     "EstimatorRanker",
     "ExactRanker",
     "Explanation",
     "LogisticRegressionRanker",
     "RankBoostRanker",
     "Ranker",
+    "ReachedDemand",
     "ReproducibleSearch",
     "ScoreColumn",
     "SurrogateRanker",

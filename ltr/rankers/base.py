@@ -432,6 +432,10 @@ class Ranker(BaseEstimator):
 
         return features if self._names is None else pd.DataFrame(features, columns=self._names)
 
+    def _for_other_rows(self) -> Self:
+        """Return a ranker like this one, not yet fitted, without options that are about the rows of this fit."""
+        return clone(self)
+
     def _held_out_scores(
         self,
         table: Any,  # noqa: ANN401 (a frame of any library, or an array)
@@ -447,7 +451,7 @@ class Ranker(BaseEstimator):
         scores = np.empty(len(labels))
         for part in range(parts.max() + 1):
             seen, held = parts != part, parts == part
-            other = fit_to(clone(self), table, labels, lists, groups, weights, seen)
+            other = fit_to(self._for_other_rows(), table, labels, lists, groups, weights, seen)
             found, _ = other._placed(other._features(table), lists)
             scores[held] = PartScores.of(found, seen).on_the_scale_of(own)[held]
         return scores

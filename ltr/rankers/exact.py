@@ -29,9 +29,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ltr.checks import as_numbers, as_sequence, check_callable, doubles, one_of, pieces
+from ltr.data.columns import Column
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
 from ltr.demands import Demands
-from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
+from ltr.exact import Demand, Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
 from ltr.exact.constraints import check_constraints
@@ -42,9 +43,18 @@ from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.list_demands import ListDemand, OnTop, columns_of, read_list_demands
 from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.constrained import Demanding
+from ltr.rankers.demanded import (
+    DemandPrice,
+    GivenDemands,
+    not_met,
+    outcome_of,
+    refuse_settled,
+    solve_under,
+)
 from ltr.rankers.inputs import linear_scores
 from ltr.rankers.scorers import Decimals, LinearScorer, Standardize
 from ltr.ranks import GainName, weighted_labels
@@ -127,6 +137,9 @@ class ExactRanker(Demanding, Ranker):
         forbidden: columns whose weights are 0.
         constraints: linear constraints on the weights of the raw columns, or with `integer` on the points: texts such
             as ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
+        demands: demands on the ranked training lists: texts such as ``"share(sex = F) @50 >= 0.4"`` or ``"recall@100 >=
+            0.8"`` (`ltr.list_demands`), whose columns are those of X, where it is a frame, or of `beside`; or `Demand`
+            objects with labels of the rows of the fit.
         integer: B, from 1 to 100: weights are whole numbers of points from -B to B, of columns in round units; None
             for real weights.
         method: ``"reproducible"`` (`ReproducibleSearch`), or a method of `ltr.exact.solve` by name or as an object;
@@ -148,6 +161,8 @@ class ExactRanker(Demanding, Ranker):
         center_: mean of each raw feature over the training rows, (d,).
         base_weight_: weight of the base score, where a `TwoStageRanker` corrects one; else 0.
         base_center_: mean of the base score over the training rows, 0 without one.
+        demands_: the `DemandOutcome`: which demands are met on the training lists, and what they cost; None without
+            any, and after `load`.
         note_: empty, or why other weights than the solver's were chosen.
 
     Examples:
@@ -178,6 +193,7 @@ class ExactRanker(Demanding, Ranker):
     ties: RankName | Literal["average"] = "resolved"
     gain: GainName = "exp2"
     normalize: bool = False
+    demands: Sequence[str | Demand] = ()
     integer: int | None = None
     method: str | Solver = "reproducible"
     limits: Limits | None = None
@@ -191,6 +207,7 @@ class ExactRanker(Demanding, Ranker):
         qid: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        beside: Any = None,  # noqa: ANN401 (a frame of any library, or a mapping)
         warm_starts: Iterable[ArrayLike] = (),
         constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
@@ -204,16 +221,19 @@ class ExactRanker(Demanding, Ranker):
             sample_weight: weight of each row, (n,), >= 0: the gain of a row in the statistic is multiplied by it, so
                 that in the sum over lists a weight of a query counts the query so many times. Ranks count rows, so that
                 all rows of a list with label 0 must have the same weight, or 0 to be left out. ``"auc"`` takes none.
+            beside: further columns of the rows that `demands` may name: a frame, or a mapping of names to columns.
             warm_starts: weights on the raw features, (d,) each, to start from.
             constraints: side constraints ``A w <= b`` on the weights of the standardised features, or on the points,
                 beside the parameters.
             on_progress: called with each `TracePoint` of the search.
 
         Raises:
-            ValueError: an argument against its rule, or side constraints that no weights are known to satisfy.
+            ValueError: an argument against its rule, side constraints that no weights are known to satisfy, or demands
+                that no weights are known to meet.
         """
         self._check_parameters()
         features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
+        asked = self._given_demands(X, beside, sample_weight).of(labels, groups)
         labels = self._weighted_labels(labels, groups, weights)
         starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
@@ -221,10 +241,27 @@ class ExactRanker(Demanding, Ranker):
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
         if unused := self._why_unused(self._demands(), lists.varying):
             raise ValueError(f"required: {unused}")
-        self._find(lists, labels, groups, starts, constraints, on_progress)
+        tops = [one.of_top(np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)) for one in asked]
+        self._find(lists, labels, groups, starts, constraints, on_progress, asked=tops)
         if self.coef_ is None:
             raise ValueError("constraints: no weights are known to satisfy them")
+        self.demands_ = outcome_of(asked, self._scores(features), self._price)
         return self
+
+    def _for_other_rows(self) -> ExactRanker:
+        return super()._for_other_rows().set_params(demands=())
+
+    def _given_demands(self, X: Any, beside: Any, sample_weight: ArrayLike | None) -> GivenDemands:  # noqa: ANN401
+        """Return the demands with the columns that they name, once their words are checked."""
+        texts = [one for one in self.demands if not isinstance(one, Demand)]
+        columns = columns_of(X, self._names, beside) if texts else {}
+        for name, column in columns.items():
+            if len(column) != len(X):
+                raise ValueError(
+                    f"beside: column {name!r} must have one cell per row of X ({len(X)}), got {len(column)}"
+                )
+        given = GivenDemands.of_columns(self._list_demands(columns), columns, self.gain)
+        return given if sample_weight is None else given.take(np.asarray(sample_weight) > 0)
 
     @property
     def intercept_(self) -> float:
@@ -289,7 +326,8 @@ class ExactRanker(Demanding, Ranker):
 
     def _facts(self) -> dict[str, object]:
         found = {} if self.solution_ is None else self.solution_.facts
-        return {**super()._facts(), "statistic": str(self.statistic), **found, "note": self.note_}
+        demands = {} if self.demands_ is None else {"demands": str(self.demands_)}
+        return {**super()._facts(), "statistic": str(self.statistic), **found, **demands, "note": self.note_}
 
     @property
     def _deviations(self) -> FloatArray | None:
@@ -336,6 +374,8 @@ class ExactRanker(Demanding, Ranker):
         self.problem_: RerankProblem | CardProblem | None = None
         self.warm_starts_: list[FloatArray] = []
         self._lists: TopLists | None = None
+        self.demands_ = None
+        self._price: DemandPrice | None = None
 
     def _check_parameters(self) -> None:
         """Check every parameter whose rule does not depend on the data."""
@@ -347,6 +387,8 @@ class ExactRanker(Demanding, Ranker):
         if self.limits is not None and not isinstance(self.limits, Limits):
             raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
         check_integer(self.integer)
+        as_sequence("demands", self.demands, "texts such as 'share(sex = F) @50 >= 0.4' or Demand objects")
+        self._list_demands()
         if self.ties == "average":
             self._check_average()
         if self.recentre is not None:
@@ -354,16 +396,23 @@ class ExactRanker(Demanding, Ranker):
             if self.integer is not None:
                 raise ValueError(f"recentre must be None with integer: points stay whole, got {self.recentre!r}")
 
+    def _list_demands(self, columns: Mapping[str, Column] | None = None) -> list[ListDemand | Demand]:
+        """Return the demands, of which those in words are read; None for the columns checks the words alone."""
+        read = iter(read_list_demands([one for one in self.demands if not isinstance(one, Demand)], columns))
+        return [one if isinstance(one, Demand) else next(read) for one in self.demands]
+
     def _check_average(self) -> None:
         """Check what goes with the mean over orders of ties."""
         wrong = [
             (self.integer is None, "integer", self.integer),
             (len(tuple(self.constraints)) > 0, "constraints", self.constraints),
             (bool(self.normalize), "normalize", self.normalize),
+            (len(self.demands) > 0, "demands", self.demands),
             (self.method not in ("reproducible", "auto", "cards"), "method", self.method),
         ]
         rule = (
-            "'average' goes with whole numbers of points, without constraints, normalize and another method than auto"
+            "'average' goes with whole numbers of points, without constraints, demands, normalize and another method "
+            "than auto"
         )
         if found := ", ".join(f"{name}={value!r}" for broken, name, value in wrong if broken):
             raise ValueError(f"ties: {rule}, got {found}")
@@ -423,6 +472,7 @@ class ExactRanker(Demanding, Ranker):
         reach: float | None = None,
         search: Search = "proof",
         taken: int = 0,
+        asked: Sequence[OnTop] = (),
     ) -> None:
         """Solve the problem of these lists and set all attributes of a fit.
 
@@ -442,6 +492,10 @@ class ExactRanker(Demanding, Ranker):
             search: ``"proof"`` solves for the optimum and its bound; ``"quick"`` stops after a local search; ``"none"``
                 leaves out what central weights do not need.
             taken: number of other columns that count for `max_nonzeros`, below it unless no column varies.
+            asked: demands on the lists.
+
+        Raises:
+            ValueError: demands that no weights are known to meet, with the most that can be reached.
         """
         demands = self._demands()
         offset = len(lists.center) - self.n_features_in_  # 1 where the first column is a base score
@@ -453,7 +507,9 @@ class ExactRanker(Demanding, Ranker):
         self.coef_: Any = None
         self.base_weight_ = 0.0
         self.solution_ = self.problem_ = None
+        self.demands_, self._price = None, None
         self.warm_starts_ = []
+        refuse_settled(asked)
         if labels_agree(labels, groups) or not lists.varying.any():
             return
         most = None if self.max_nonzeros is None else self.max_nonzeros - taken
@@ -468,7 +524,8 @@ class ExactRanker(Demanding, Ranker):
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
         free = (0,) if based and lists.varying[0] else ()
         required = np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, demands.required)).tolist()
-        self.problem_ = self._problem(lists.Z, labels, groups, constraints, free, required, most)
+        asked = [one for one in asked if one.demand is not None]
+        self.problem_ = self._problem(lists.Z, labels, groups, constraints, free, required, most, asked)
         self.warm_starts_ = [lists.standardised(w) for w in starts]
         limits, sparse = self.limits or Limits(), self.C > 0 or self.max_nonzeros is not None
         if search != "none" or spread is None or sparse:
@@ -476,10 +533,19 @@ class ExactRanker(Demanding, Ranker):
             if search != "proof":
                 restarts = {} if search == "quick" else {"restarts": _INNER_RESTARTS}
                 method = ReproducibleSearch(**restarts, proof=False)
-            self.solution_ = solve(
-                self.problem_, method, limits, warm_starts=self.warm_starts_, on_progress=on_progress
-            )
+            starts_and_progress: dict[str, Any] = {"warm_starts": self.warm_starts_, "on_progress": on_progress}
+            if asked and search == "proof":
+                statistic = RankStatistic.parse(self.statistic)
+                self.solution_, price = solve_under(
+                    self.problem_, method, limits, str(statistic), **starts_and_progress
+                )
+                mean_of_aucs = statistic.kind.share_of_pairs and groups is not None
+                self._price = price.less(self.problem_.trivial_bound - 1) if mean_of_aucs else price
+            else:
+                self.solution_ = solve(self.problem_, method, limits, **starts_and_progress)
             if self.solution_.value == -math.inf:
+                if asked:
+                    raise not_met(self.problem_, method, limits, asked, self.solution_)
                 return
             self._choose_weights()
             self.note_ = "; ".join(filter(None, (unused, self.note_)))
@@ -488,10 +554,15 @@ class ExactRanker(Demanding, Ranker):
             start, fixed = np.eye(1, lists.Z.shape[1])[0], np.flatnonzero(np.append(0, used[1:]) == 0)
             # near the base every column in use has a weight, however small
             nearby = dataclasses.replace(self.problem_, required=())
+            central = None
             if nearby.feasible(start):
-                self._set_weights(central_weights(nearby, start, spread, fixed=fixed, seed=limits.seed))
+                central = central_weights(nearby, start, spread, fixed=fixed, seed=limits.seed)
+            if central is not None and nearby.feasible(central):
+                self._set_weights(central)
             elif search != "none":
-                self.note_ = "the base's own order violates the side constraints: the weights are the best, not central"
+                which = "side constraints" if not asked else "constraints or demands"
+                what = "the base's own order violates the" if central is None else "central weights violate the"
+                self.note_ = f"{what} {which}: the weights are the best, not central"
 
     def _find_card(
         self,
@@ -574,11 +645,13 @@ class ExactRanker(Demanding, Ranker):
         free: tuple[int, ...],
         required: list[int],
         most: int | None,
+        asked: Sequence[OnTop] = (),
     ) -> RerankProblem:
         """Return the problem of standardised features, at most so many of them used; those of `free` have no price."""
         statistic, margin = RankStatistic.parse(self.statistic), self.margin * (self.integer or 1)
         options: dict[str, Any] = {"C": self.C, "margin": margin, "rank": self.ties, "constraints": constraints}
         options |= {"required": required, "integer": self.integer}
+        options["demands"] = [one.demand for one in asked]
         if free and (self.C > 0 or most is not None):
             options["free"] = free
         if most is not None and Z.shape[1] > len(free):
@@ -602,6 +675,7 @@ class ExactRanker(Demanding, Ranker):
         own = solution.weights
         if self.recentre is not None:
             own = maximise_margin(problem, own, norm=self.recentre)
+            own = own if problem.feasible(own) else solution.weights  # demands compare other pairs
         candidates = [own, solution.weights, *(w for w in self.warm_starts_ if problem.feasible(w))]
         # a margin just wide enough to keep rounding from breaking ties
         plain = dataclasses.replace(problem, margin=min(problem.margin, 1e-9), constraints=None, required=())

@@ -18,6 +18,7 @@ Source: Rudin & Wang (2018), section 2.1.
 
 from __future__ import annotations
 
+import bisect
 import copy
 import dataclasses
 import functools
@@ -43,11 +44,13 @@ from ltr.data.similar import similar_rows
 from ltr.demands import Demands
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
+from ltr.list_demands import Asked
 from ltr.rankers.auto import AutoRanker
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing, fit_to
 from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Rows, Shared, compare, folds_of, places
 from ltr.rankers.constrained import Demanding, check_possible
 from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
+from ltr.rankers.demanded import DemandOutcome, GivenDemands, outcome_of, refuse_settled
 from ltr.rankers.estimators import (
     EstimatorRanker,
     fit_estimator,
@@ -101,7 +104,8 @@ class TwoStageRanker(Ranker):
             ``forbidden``, ``constraints``, ``max_nonzeros``) bind the whole list, so the base must satisfy them as
             well: see `_under_demands` for what is fitted under them, and `ltr.rankers.demand_checks` for what is
             accepted. With ``max_nonzeros`` the exact stage may use the base's columns only; beside a column of scores,
-            one column less than that.
+            one column less than that. Its ``demands`` are about whole lists, whose tops are ranked so that they are
+            met; the base order is kept only where it meets them.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
             (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
@@ -123,7 +127,10 @@ class TwoStageRanker(Ranker):
         solution_: the `Solution` of the exact stage; None where it had nothing to order, and after `load`.
         problem_: the problem that was solved; None likewise, and in copies and pickles.
         base_weight_: weight of the base score, 0 without `base_score` and `choose`.
-        choice_: the `Choice` with what to expect on new lists; None without `choose`.
+        choice_: the `Choice` with what to expect on new lists; None without `choose`, and where the base order does not
+            meet the demands, which leaves no choice.
+        demands_: the `DemandOutcome`: which demands are met on the training lists, by base scores that are out of fold
+            where those are known, and what they cost on the tops; None without any, and after `load`.
         note_: what the fit did other than usual; empty if nothing.
 
     Examples:
@@ -170,6 +177,7 @@ class TwoStageRanker(Ranker):
         group: ArrayLike | None = None,
         time: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        beside: Any = None,  # noqa: ANN401 (a frame of any library, or a mapping)
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
         constraints: LinearConstraints | None = None,
@@ -196,6 +204,7 @@ class TwoStageRanker(Ranker):
                 and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
                 row in the statistic is multiplied by its weight. All rows of a list with label 0 must have the same
                 weight, that of the query, or 0 to be left out. Weights that are all 1 change nothing.
+            beside: further columns of the rows that the demands of `exact` may name, as for `ExactRanker.fit`.
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Where it was
                 fitted to a frame and X is one, it gets its columns by name, in its own order. Scores out of fold, which
                 `base_score` and `choose` need, still come from clones that are fitted to parts of the rows. A
@@ -210,7 +219,8 @@ class TwoStageRanker(Ranker):
 
         Raises:
             ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
-                although `top_k` asks for the top of its order; constraints that a stage is not known to satisfy.
+                although `top_k` asks for the top of its order; constraints that a stage is not known to satisfy;
+                demands that no weights are known to meet.
         """
         self._check_alone()
         exact = self._checked_stage()
@@ -220,6 +230,8 @@ class TwoStageRanker(Ranker):
         exact._weighted_labels(labels, lists, weights)  # weights that do not go are refused before any fit
         training = Rows(features, labels, lists, groups, times, weights)
         exact._take_names(self)
+        given = exact._given_demands(X, beside, sample_weight)
+        given.of(labels, lists)  # demands that do not go with the rows are refused before any fit
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
         if exact.integer is None and (demands := self._demands()) is not None:
@@ -249,29 +261,71 @@ class TwoStageRanker(Ranker):
         if (own := linear_weights_of(self.base_, features.shape[1], self._names)) is not None:
             starts.insert(0, own)
         self.choice_: Choice | None = None
-        spread = self.spread
-        if self.choose:
-            similar = None
-            if groups is None and times is None and lists is None and (similar := similar_rows(features)) is not None:
-                training = dataclasses.replace(training, groups=similar)
+        self.demands_: DemandOutcome | None = None
+        spread, similar, fitted = self.spread, None, scores
+        alone = self.choose and groups is None and times is None and lists is None
+        if alone and (similar := similar_rows(features)) is not None:
+            training = dataclasses.replace(training, groups=similar)
+        if self.choose or self.base_score:
+            scores = self._out_of_fold(fitted, training, seed)
+        known = ~np.isnan(scores)
+        asked = given.take(known).of(labels[known], None if lists is None else lists[known])
+        chooses = self.choose and all(one.met(scores[known]) for one in asked)
+        if chooses:
             self.choice_ = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
             chosen = self.choice_.candidates.index(self.choice_.chosen)
             spread = (None, *SPREADS)[chosen]
             if similar is not None:
                 self.choice_ = dataclasses.replace(self.choice_, similar=int(similar.max()) + 1)
-        if self.choose or self.base_score:
-            scores = self._out_of_fold(scores, training, seed)
-        if not (known := ~np.isnan(scores)).all():
+        if not known.all():
             training, scores = training.take(known), scores[known]
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
-        search: Search = "quick" if self.choose else "proof"
+        search: Search = "quick" if chooses else "proof"
         used = used_columns(self.base_, features.shape[1], self._names)
-        self._fit_stage(exact, scores, training, starts, constraints, on_progress, spread, used=used, search=search)
+        self._fit_stage(
+            exact,
+            scores,
+            training,
+            starts,
+            constraints,
+            on_progress,
+            spread,
+            used=used,
+            search=search,
+            asked=() if chooses else asked,
+        )
+        free = not self._keep_to(asked, scores, training) and chooses
         if self.choice_ is not None:
             self._explain_choice()
+        if asked:
+            self.demands_ = outcome_of(asked, self._merged_of(scores, training), exact._price, free=free)
         if bound := self._demands(of_base=False):
             refuse_violated(self, bound, "exact: the ranker of two stages", _LARGER_TOP)
         return self
+
+    def _merged_of(self, scores: FloatArray, training: Rows) -> FloatArray:
+        """Return the merged scores of the rows of the fit by these base scores."""
+        return self._merged(scores, self._cuts(scores, training.lists), training.features, training.lists)
+
+    def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: Rows) -> bool:
+        """Keep the order of the base where it meets the demands and the chosen correction does not; return whether.
+
+        Raises:
+            ValueError: neither does.
+        """
+        unmet = [one for one in asked if not one.met(self._merged_of(scores, training))]
+        if not unmet:
+            return False
+        if missed := [f"{one.text} (by {one.value(scores):.4g})" for one in asked if not one.met(scores)]:
+            told = f"the base order does not meet {'; '.join(missed)}, and {self.note_}"
+            raise ValueError(f"demands: {told}. Rerank more rows (a larger top_k)")
+        exact, choice = self.exact_, self.choice_
+        exact.coef_ = None
+        told = "; ".join(one.text for one in unmet)
+        exact.note_ = f"the correction does not meet {told}, and the base order does: the base ranking is kept"
+        if choice is not None:
+            self.choice_ = dataclasses.replace(choice, chosen=BASE, expected=0.0, low=0.0, high=0.0, what=BASE)
+        return True
 
     def _demands(self, *, of_base: bool = True) -> Demands | None:
         """Return the demands that bind both stages; None without any, or `of_base` where the base orders no row."""
@@ -352,6 +406,15 @@ class TwoStageRanker(Ranker):
             raise ValueError(
                 f"exact: recentre must be None where weights are central ones{off}, got {exact.recentre!r}"
             )
+        settled = [
+            one for one in exact._list_demands() if self.top_k is not None and one.statistic.is_constant(self.top_k)
+        ]
+        if settled:
+            first = f"which rows are the first {settled[0].statistic.cutoff}"
+            raise ValueError(
+                f"exact: demands: {settled[0]}: {first} does not depend on the order of the top {self.top_k}: rerank "
+                f"more rows, as by top_k = {2 * (settled[0].statistic.cutoff or 0)}"
+            )
         if exact.integer is not None and (self.choose or self.base_score):
             raise ValueError(
                 "exact: integer goes with choose=False and base_score=False only, for points replace the base score: "
@@ -381,8 +444,9 @@ class TwoStageRanker(Ranker):
         *,
         used: NDArray[np.bool_] | None,
         search: Search = "proof",
+        asked: Sequence[Asked] = (),
     ) -> None:
-        """Cut the lists by the base scores of their rows and fit the exact stage to the tops.
+        """Cut the lists by the base scores of their rows and fit the exact stage to the tops under demands.
 
         Under `max_nonzeros` it may use only the columns `used` by the base, (d,); of a column of scores, which it
         cannot use, one column less than that.
@@ -399,6 +463,12 @@ class TwoStageRanker(Ranker):
         if self.choose or self.base_score:
             columns = np.column_stack([scores[top], columns])
         top_labels, top_lists = labels[top], None if lists is None else lists[top]
+        on_top = [one.of_top(scores, top) for one in asked]
+        needed = least_top(asked, scores, lists) if any(one.demand is None and not one.met for one in on_top) else None
+        if needed is not None:
+            each = "" if lists is None else " of each query"
+            refuse_settled(on_top, f"Rerank more rows (top_k): the first {needed}{each}, or better twice as many")
+        refuse_settled(on_top)
         tops = TopLists.of(columns, top_lists, round_units=exact.integer is not None)
         taken = 0
         if used is not None and (demands := self._demands()) is not None and demands.max_nonzeros is not None:
@@ -416,6 +486,7 @@ class TwoStageRanker(Ranker):
             reach=self.reach,
             search=search,
             taken=taken,
+            asked=on_top,
         )
         if exact.coef_ is None:
             nothing = "max_nonzeros leaves the exact stage no column"
@@ -639,6 +710,7 @@ class TwoStageRanker(Ranker):
             "choice": "" if self.choice_ is None else str(self.choice_),
             "statistic": str(self._exact_stage().statistic),
             **({} if self.solution_ is None else self.solution_.facts),
+            **({} if self.demands_ is None else {"demands": str(self.demands_)}),
             "note": "" if self.choice_ is not None else self.note_,
         }
 
@@ -851,6 +923,42 @@ class TwoStageRanker(Ranker):
             exact[held] = moved.on_the_scale_of(exact_own)[held]
         return self._lifted(base, self._cuts(base, lists), exact, lists)
 
+    def _cross_fitted(self, training: Rows, given: GivenDemands, seed: int) -> FloatArray:
+        """Return merged scores of the rows of the fit by exact stages that have not learned from them, (n,).
+
+        Each part of the rows gets the weights that the other parts lead to under the same demands, on the scale of this
+        ranker's; the base's order, where no weights are known to meet them there.
+
+        Args:
+            training: the rows, with the base's scores of them out of fold as `known`.
+            given: the demands on them.
+            seed: seed of the parts.
+        """
+        scores = np.asarray(training.known)
+        known, lists, every = ~np.isnan(scores), training.lists, np.ones(len(scores), dtype=np.bool_)
+        cuts = self._cuts(scores, lists)
+        own = self.exact_._scores_at(training.features, scores, known & (scores >= cuts))[known & (scores >= cuts)]
+        exact = PartScores.of(scores, known).on_the_scale_of(own)
+        used = used_columns(self.base_, training.features.shape[1], self._names)
+        for fold in folds_of(*training.units, seed * 1_000, 1):
+            seen = fold.train[known[fold.train]]
+            share, learnt = len(seen) / int(known.sum()) if lists is None else 1.0, training.take(seen)
+            part = copy.copy(self)
+            part.top_k = None if self.top_k is None else max(2, round(self.top_k * share))
+            stage = self._exact_stage()
+            try:
+                asked = given.take(seen).for_share(share).of(learnt.labels, learnt.lists)
+                options: dict[str, Any] = {"used": used, "search": "quick", "asked": asked}
+                part._fit_stage(stage, scores[seen], learnt, [], None, None, None, **options)
+            except ValueError:
+                continue
+            if stage.coef_ is not None:
+                found = stage._scores_at(training.features, scores, every)
+                top = np.zeros(len(scores), dtype=np.bool_)
+                top[seen] = scores[seen] >= part._cuts(scores[seen], learnt.lists)
+                exact[fold.held] = PartScores.of(found, top).on_the_scale_of(own)[fold.held]
+        return self._lifted(scores, cuts, exact, lists)
+
     def _like_this(self, share: float) -> TwoStageRanker:
         """Return a ranker, not yet fitted, of a share of the rows that corrects the base as this one was chosen to."""
         options = self.get_params(deep=False)
@@ -859,6 +967,9 @@ class TwoStageRanker(Ranker):
         if self.choice_ is not None:
             chosen = self.choice_.candidates.index(self.choice_.chosen)
             options |= {"choose": False, "base_score": True, "spread": (None, *SPREADS)[chosen]}
+        if (exact := self._exact_stage()).demands:  # which are about the rows of this fit
+            options["exact"] = exact.set_params(demands=())
+            options |= {"choose": False, "base_score": self.base_score or self.choose} if self.choice_ is None else {}
         if self.top_k is not None:
             options["top_k"] = max(2, round(self.top_k * share))
         return type(self)(**options)
@@ -940,8 +1051,23 @@ class TwoStageRanker(Ranker):
             self.base = self.base_
         self.exact_ = ExactRanker.from_state(fitted["exact"])
         self.threshold_ = fitted["threshold"]
+        self.demands_ = None
         choice = fitted["choice"]
         self.choice_ = None if choice is None else Choice.from_dict(choice)
+
+
+def least_top(asked: Sequence[Asked], scores: FloatArray, lists: IntArray | None) -> int | None:
+    """Return the least K for which some order of the first K rows meets each of the demands; None where none does."""
+
+    def enough(top_k: int) -> bool:
+        top = scores >= cut(scores, lists, top_k)
+        found = [one.of_top(scores, top) for one in asked]
+        return all(one.demand is not None or one.met for one in found)
+
+    longest = len(scores) if lists is None else int(np.bincount(lists).max())
+    sizes = range(2, longest + 1)
+    found = bisect.bisect_left(sizes, True, key=enough)
+    return sizes[found] if found < len(sizes) else None
 
 
 def _common(rows: Sequence[IntArray]) -> IntArray:

@@ -38,6 +38,7 @@ from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
 from ltr.files import has_text, missing_file, parquet_files
+from ltr.list_demands import read_list_demands
 from ltr.statistics import GainName, RankStatistic
 from ltr.training import (
     ADAM_ONLY,
@@ -86,6 +87,7 @@ EARLIER: dict[str, Any] = {
     "exact.required": [],
     "exact.forbidden": [],
     "exact.constraints": [],
+    "exact.demands": [],
     "exact.integer": None,
     "tracking.loggers": ["tensorboard"],
 }
@@ -248,6 +250,14 @@ def _with_sign(text: str) -> str:
     return text
 
 
+def _demand(text: str) -> str:
+    found: list[str] = []
+    read = read_list_demands([text], on_error=lambda at, rule, value: found.append(rule))
+    if found:
+        raise ValueError(found[0])
+    return str(read[0])
+
+
 def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
     for at, value in enumerate(values):
         if value in values[:at]:
@@ -262,6 +272,7 @@ Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
 Maximised = Annotated[Statistic, AfterValidator(_maximised)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
+ListDemands = Several[Annotated[StrictStr, AfterValidator(_demand)]]
 Signs = Annotated[
     tuple[Annotated[StrictStr, AfterValidator(_with_sign)], ...],
     BeforeValidator(_signed),
@@ -689,6 +700,10 @@ class ExactConfig(Section):
     required: Names = option((), "columns that base and exact stage must use")
     forbidden: Names = option((), "columns that neither stage may use")
     constraints: Names = option((), 'linear constraints on the weights of the columns: ["age >= 2*bmi"]')
+    demands: ListDemands = option(
+        (),
+        'demands on the training list, also of dropped columns: ["share(sex = F) @50 >= 0.4", "recall@100 >= 0.8"]',
+    )
     integer: StrictInt | None = option(
         None, "B: weights are whole numbers from -B to B, of columns in round units", ge=1, le=MOST_POINTS
     )
@@ -717,7 +732,7 @@ class ExactConfig(Section):
         """The column of scores that is the base, None where a method of the run is."""
         return self.base_score if isinstance(self.base_score, str) else None
 
-    def demands(self) -> dict[str, Any]:
+    def column_demands(self) -> dict[str, Any]:
         """Return what is demanded of the weights, as `ltr.demands.read_demands` takes it."""
         signs = {text[1:]: text[0] for text in self.signs}
         return {**{name: getattr(self, name) for name in DEMANDS}, "signs": signs}
@@ -731,10 +746,10 @@ class ExactConfig(Section):
         """Check what goes together: choice, base score and spread; rank weights and list; method and problem."""
         statistic = RankStatistic.parse(self.statistic)
         rule = "goes with enabled = true only: it binds the exact stage and its base"
-        for name, value in self.demands().items():
+        for name, value in (*self.column_demands().items(), ("demands", self.demands)):
             if value and not self.enabled:
                 yield name, rule, value, ("enabled",)
-        if len(self.demands()["signs"]) < len(self.signs):
+        if len(self.column_demands()["signs"]) < len(self.signs):
             yield "signs", "must give a column one sign, not both", self.signs, ()
         if self.spread is not None and self.choose:
             yield "spread", "goes with choose = false only: the choice compares several", self.spread, ("choose",)
@@ -763,6 +778,11 @@ class ExactConfig(Section):
         elif isinstance(self.top_k, int) and statistic.is_constant(self.top_k):
             rule = f"must have a cutoff below top_k = {self.top_k}: all of that list are among its first rows"
             yield "statistic", rule, self.statistic, ("top_k",)
+        for at, demand in enumerate(read_list_demands(self.demands) if "top_k" in self.model_fields_set else ()):
+            if isinstance(self.top_k, int) and demand.statistic.is_constant(self.top_k):
+                cutoff = demand.statistic.cutoff
+                rule = f"which rows are the first {cutoff} does not depend on the order of the top {self.top_k}: rerank"
+                yield f"demands[{at}]", f"{rule} more, as by top_k = {2 * (cutoff or 0)}", str(demand), ("top_k",)
         if self.method == "auto":
             return
         if self.method not in METHODS:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ltr.exact.certificate import certify
 from ltr.exact.constraints import LinearConstraints
+from ltr.exact.demand import Demand
 from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import read_arrays
@@ -42,6 +43,7 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
         value["certificate"] = _claim(problem, ranker.solution_)
         buffer = io.BytesIO()
         kind = {"y": problem.gains.astype(np.int64)} if problem.binary else {"gains": problem.gains, "qid": problem.qid}
+        kind |= {f"demand_{at}": one.labels for at, one in enumerate(problem.demands) if one.labels is not None}
         np.savez(buffer, X=problem.X, **kind, weights=ranker.solution_.weights)
         write_atomic(folder.problem, buffer.getvalue())
     write_json(folder.solution, value)
@@ -73,6 +75,7 @@ def _claim(problem: RerankProblem, solution: Solution) -> Json:
         "free": list(problem.free),
         "required": list(problem.required),
         "integer": problem.integer,
+        "demands": [[str(one.statistic), one.at_least, one.name] for one in problem.demands],
         **sizes,
         "status": solution.status.value,
         "advice": solution.status.advice,
@@ -103,6 +106,10 @@ def keep_certificate(
         with reading(folder.problem):
             arrays = read_arrays(folder.problem)
             gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
+            options["demands"] = [
+                Demand(statistic, least, arrays[f"demand_{at}"], name=name)
+                for at, (statistic, least, name) in enumerate(found.get("demands", ()))
+            ]
             problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)
         value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
         weights = np.asarray(found["weights"], dtype=np.float64)

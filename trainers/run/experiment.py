@@ -168,7 +168,8 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)
-    note = "\n".join(filter(None, [note, _note_on_weights(config), _note_on_constraints(context, records)]))
+    notes = [note, _note_on_weights(config), _note_on_constraints(context, records), _note_on_demands(context, records)]
+    note = "\n".join(filter(None, notes))
     by_query, positives = context.split.by_query, int((context.split.test.y > 0).sum())
     named: dict[str, Any] = {"by_query": by_query, "positives": None if by_query else positives}
     named |= {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
@@ -208,6 +209,18 @@ def _note_on_constraints(context: Context, records: Sequence[Json]) -> str:
     if against:
         lines.append(f"not under the constraints, for comparison only: {', '.join(against)}")
     return "\n".join(lines)
+
+
+def _note_on_demands(context: Context, records: Sequence[Json]) -> str:
+    """Return which methods do not meet the demands on the training list; an empty text without demands."""
+    if not context.config.exact.demands:
+        return ""
+    against = []
+    for record in records:
+        scores = load_scores(context.run.method(record["method"]))
+        if record["method"] not in (CARD, EXACT) and scores is not None and not context.meets_demands(scores.train):
+            against.append(record["method"])
+    return f"not meeting the demands, for comparison only: {', '.join(against)}" if against else ""
 
 
 def _note_by_query(context: Context) -> str:

@@ -11,13 +11,13 @@ from dataclasses import replace
 from ltr.answer import Evidence, headline
 from ltr.data.columns import Column
 from trainers.config import CARD, EXACT, Config
-from trainers.files import write_atomic
+from trainers.files import Json, write_atomic
 from trainers.ranking import Ranking, RawRows, evidence_of, labelled, learned_from, ranking_of, rows_to_rank
 from trainers.ranking_files import EVIDENCE, HTML, LIST, write_page
 from trainers.run.folder import PAGE
 from trainers.run.methods import Context, load_scores
 from trainers.run.predict import ranker_of
-from trainers.run.results import Results
+from trainers.run.results import Results, demand_lines
 from trainers.task.data import Split
 from trainers.task.raw import test_rows
 
@@ -42,7 +42,8 @@ def write_run_page(context: Context, results: Results) -> Results:
         return results
     split = context.split
     evidence = evidence_of(context.config, split.test, split.feature_names, scores.test[None])
-    ranking = _ranking(context, method, evidence) if deployed not in ("", CARD) else None
+    demands = next((row.demands for row in results.rows if row.method == method), None)
+    ranking = _ranking(context, method, evidence, demands) if deployed not in ("", CARD) else None
     if ranking is None:
         for name in (PAGE, HTML, LIST):  # of earlier options
             (context.run.path / name).unlink(missing_ok=True)
@@ -52,7 +53,7 @@ def write_run_page(context: Context, results: Results) -> Results:
     return replace(results, answer=headline(ranking.answer))
 
 
-def _ranking(context: Context, method: str, evidence: Evidence) -> Ranking | None:
+def _ranking(context: Context, method: str, evidence: Evidence, demands: Json | None) -> Ranking | None:
     config, split, visits = context.config, context.split, visits_of(context.config)
     ranker = context.unsaved.get(method)
     if ranker is None and context.run.method(method, make=False).model.exists():
@@ -67,6 +68,7 @@ def _ranking(context: Context, method: str, evidence: Evidence) -> Ranking | Non
     config = config.model_copy(update={"answer": answer})
     first = config.base if method == EXACT else method
     learned = learned_from(config, ranker, evidence, table, split.train, first, test=split.test)
+    learned = replace(learned, demands=tuple(demand_lines(demands)))
     raw = rows_to_rank(config, table, {} if split.frames is None else {"path": split.frames[0]})
     if raw is not None:
         return ranking_of(config, ranker, evidence, learned, raw)

@@ -20,6 +20,7 @@ from rich.text import Text
 from ltr.cards import Card
 from ltr.exact.solution import Status
 from ltr.rankers import Choice, Ranker
+from ltr.rankers.demanded import DemandOutcome
 from trainers.config import AUTO, CARD, EXACT, load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json, writing
@@ -67,6 +68,7 @@ class Row:
     periods: list[Json] | None = field(default=None, repr=False)  # of the test set, see `Task.by_period`; None untimed
     weights: list[float] | None = field(default=None, repr=False)  # on the raw features; None if not linear
     constraints: Json | None = field(default=None, repr=False)  # what binds both stages, see `trainers.records`
+    demands: Json | None = field(default=None, repr=False)  # what came of demands on the list, see `trainers.records`
     choice: Json | None = field(default=None, repr=False)  # the `Choice` of an exact stage that made one
     card: Json | None = field(default=None, repr=False)  # the card, of the method of that name
     message: str = ""  # what else the user should know
@@ -415,6 +417,7 @@ class Results:
         elif before is not None and after is not None:
             lines.append(f"test {first}: {_change(before, after)} by reranking {base} (one split)")
         lines += self._caught(rows)
+        lines += demand_lines(rows[EXACT].demands)
         if self.choice is not None and self.choice.reranks and self.choice.list_gain is not None:
             gain, own, limit = self.choice.list_gain, rows[self.base].top, rows[EXACT].bound
             most = "" if own is None or limit is None else f" (proven: at most {limit - own:+.3g})"
@@ -438,6 +441,22 @@ class Results:
         of = "" if self.positives is None else f" of {self.positives}"
         chance = "" if self.by_query or not old["lift"] else f" ({old['hits'] / old['lift']:.1f} by chance)"
         yield f"positives by reranking {self.base}: {', '.join(found)}{of}{chance}"
+
+
+def demand_lines(demands: Json | None) -> Iterator[str]:
+    """Yield a line on each demand on the list, on the training set and on new lists, and one on what they cost."""
+    if demands is None:
+        return
+    outcome = DemandOutcome.from_dict(demands)
+    for one, new in zip(outcome.reached, demands["new"], strict=True):
+        line = f"demand {one} on the training list"
+        if new["value"] is not None:
+            value, low, high = (number(new[key], "{:.3g}") for key in ("value", "low", "high"))
+            line += f"; on new lists {value} [{low}, {high}]"
+        yield line
+    if outcome.cost:
+        yield outcome.cost
+    yield "a demand is met on the training list, and new lists vary: [low, high] holds 90 % of lists of such rows"
 
 
 def _change(before: float, after: float) -> str:
@@ -517,7 +536,7 @@ def _flat(results: Results) -> list[Json]:
             elif key == "first_k":
                 for part, found in (value or {}).items():
                     line |= {f"{part} {name}@{found['k']}": v for name, v in found.items() if name in _FIRST_K}
-            elif key not in ("weights", "choice", "card", "periods"):
+            elif key not in ("weights", "choice", "card", "periods", "demands"):
                 line[key] = value
     return flat
 

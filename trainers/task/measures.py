@@ -9,6 +9,7 @@ out of the mean, or counts as 0 or 1 (``statistics.empty``).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ltr.list_demands import read_list_demands
 from ltr.losses import logistic_loss, parse_loss
 from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers import EstimatorRanker, Ranker, SurrogateRanker
+from ltr.rankers.demanded import GivenDemands, on_new_lists
 from ltr.rankers.exact import cut
 from ltr.rankers.inputs import weights_for_losses
 from ltr.ranks import GAIN, GainName, gains_of
@@ -31,6 +34,7 @@ from trainers.config.sections import StatisticsConfig
 from trainers.files import Json
 from trainers.task.data import FloatArray, IntArray, Part, Split
 from trainers.task.options import too_long
+from trainers.task.raw import demand_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +90,26 @@ class Task:
         """
         sets = zip(self.split.parts, (scores.train, scores.test), strict=True)
         return {name: statistics_of(values, part, self.config, ties) for (name, part), values in sets}
+
+    @functools.cached_property
+    def demands(self) -> tuple[GivenDemands, GivenDemands]:
+        """The demands on the lists of the training set, and the same on those of the test set."""
+        demands = read_list_demands(self.config.exact.demands)
+        train, test = (
+            GivenDemands.of_columns(demands, columns, self.config.statistics.gain)
+            for columns in demand_columns(self.split, demands)
+        )
+        return train, test
+
+    def meets_demands(self, scores: FloatArray) -> bool:
+        """Return whether scores of the training set meet the demands."""
+        train = self.split.train
+        return all(one.met(scores) for one in self.demands[0].of(train.y.astype(np.float64), train.qid))
+
+    def demands_on_new_lists(self, scores: FloatArray) -> list[Json]:
+        """Return what scores of the test set reach of each demand, see `on_new_lists`."""
+        test = self.split.test
+        return on_new_lists(self.demands[1], test.y.astype(np.float64), test.qid, scores, self.config.seed)
 
     def by_period(self, scores: FloatArray, ties: Ties = "resolved") -> list[Json] | None:
         """Return what a method's scores reach in each period of the test set, each ranked as a separate list.

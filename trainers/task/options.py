@@ -5,22 +5,24 @@ Like `trainers.task.data`, this module imports torch and scikit-learn where they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ltr.checks import doubles, is_trusting, nearest
 from ltr.data import Table
+from ltr.data.columns import Column
 from ltr.data.dataset import differ_in_lists
 from ltr.data.problems import Problem
 from ltr.demands import read_demands
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, RerankProblem
+from ltr.list_demands import read_list_demands
 from ltr.statistics import RankStatistic
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.sections import PLAIN_LOSSES, is_code
+from trainers.config.sections import PLAIN_LOSSES, ExactConfig, is_code
 from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
 
 FOLLOWING = ("statistics.report", "exact.statistic", "exact.top_k")
@@ -96,6 +98,10 @@ def follow_labels(config: Config, labels: Labels) -> Config:
         statistic = RankStatistic.parse("dcg@10" if "exact.statistic" in unset else config.exact.statistic)
         length = max(10, statistic.cutoff or 0)
         found["exact.top_k"] = 2 * length if statistic.is_constant(length) else length
+    if config.exact.demands:  # which rows are the first K, reranking K rows does not change
+        length = int(found.get("exact.top_k", ExactConfig.model_fields["top_k"].default))
+        asked = [one.statistic for one in read_list_demands(config.exact.demands)]
+        found["exact.top_k"] = max(length, *(2 * (one.cutoff or 0) for one in asked if one.is_constant(length)), 0)
     if labels.graded:
         found["statistics.report"] = ("dcg@10", "mrr")
     for key in unset & set(found):
@@ -136,12 +142,15 @@ def check_columns(config: Config, split: Split) -> None:
         *_findings_of_weights(config, split.train),
         *findings_of_columns(config, split.feature_names, tables),
     ]
+    if config.exact.demands and not tables:
+        columns = {name: Column(name, split.train.X[:, at]) for at, name in enumerate(split.feature_names)}
+        findings += _findings_of_demands(config, columns)
     findings = findings or list(_findings_of_base(config, split))
     if findings:
         raise ConfigError(_WITH_DATA, findings)
 
 
-def findings_of_columns(config: Config, columns: Sequence[str], tables: Iterable[Table]) -> list[Finding]:
+def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence[Table]) -> list[Finding]:
     """Return what the exact stage asks of columns that the data do not have, or not enough of.
 
     Args:
@@ -173,9 +182,27 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Iterable
     read_demands(
         len(columns),
         columns,
-        **exact.demands(),
+        **exact.column_demands(),
         on_error=lambda field, rule, value: findings.append(Finding(f"exact.{field}", rule, value)),
     )
+    return findings + _findings_of_demands(config, *({**table.others, **table.columns} for table in tables))
+
+
+def _findings_of_demands(config: Config, *tables: Mapping[str, Column]) -> list[Finding]:
+    """Return demands on the list whose columns or values the data do not have; other tables need the columns alone."""
+    findings: list[Finding] = []
+    for at, columns in enumerate(tables):
+        if at == 0:
+            read_list_demands(
+                config.exact.demands,
+                columns,
+                on_error=lambda at, rule, text: findings.append(Finding(f"exact.demands[{at}]", rule, text)),
+            )
+            continue
+        for number, one in enumerate(read_list_demands(config.exact.demands)):
+            if one.condition is not None and one.condition.column not in columns:
+                rule = f"data.test_path has no column {one.condition.column!r}"
+                findings.append(Finding(f"exact.demands[{number}]", rule, str(one)))
     return findings
 
 

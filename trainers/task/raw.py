@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from ltr.data.columns import Column
 from ltr.data.kinds import Kind
 from ltr.data.table_files import read_file
 from ltr.data.table_text import TEXT_SUFFIXES
+from ltr.list_demands import ListDemand
 from trainers.config.sections import DataConfig
 from trainers.task.data import Split
 
@@ -60,6 +61,20 @@ def asked_columns(table: Table, rows: NDArray[np.int64] | slice, kinds: Mapping[
         found = ", ".join(f"{name!r} ({kind.name})" for name, kind in kinds.items())
         raise ValueError(f"no column that a card may ask about: {found}")
     return {name: table.columns[name].take(rows) for name in names}
+
+
+def demand_columns(split: Split, demands: Sequence[ListDemand]) -> tuple[Mapping[str, Column], Mapping[str, Column]]:
+    """Return the columns that demands name, of the training set and of the test set; they need not be features."""
+    names = dict.fromkeys(one.condition.column for one in demands if one.condition is not None)
+    if split.tables is None:
+        places = {name: split.feature_names.index(name) for name in names}
+        train, test = ({name: Column(name, part.X[:, at]) for name, at in places.items()} for _, part in split.parts)
+        return train, test
+    train, test = (
+        {name: (table.columns.get(name) or table.others[name]).take(part.rows) for name in names}
+        for table, (_, part) in zip(split.tables, split.parts, strict=True)
+    )
+    return train, test
 
 
 def not_asked(kinds: Mapping[str, Kind]) -> list[str]:
