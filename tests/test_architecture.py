@@ -57,6 +57,8 @@ ONLY = {
         "trainers",
         "ltr.cards.rendering",
         "ltr.cards.card",
+        "ltr.exact.fronts",
+        "ltr.exact.ranges",
         "ltr.exact.solution",
         "ltr.figures",
         "ltr.pictures",
