@@ -37,7 +37,7 @@ class Status(enum.Enum):
         "inexact",
         "the solver ended without a proof that holds exactly, see the message; a larger margin may help",
     )
-    INFEASIBLE = "infeasible", "no weights satisfy the constraints"
+    INFEASIBLE = "infeasible", "no weights satisfy the constraints and meet the demands"
 
     def __new__(cls, value: str, advice: str = "") -> Status:
         """Make a status with its advice."""
