@@ -92,11 +92,14 @@ class RankRanges:
         return (self.best == self.reached_best) & (self.worst == self.reached_worst)
 
     def always_within(self, first: int) -> NDArray[np.bool_]:
-        """Whether a row is among the first so many whichever good scorer is used, however ties fall, (n,)."""
+        """Whether a row is among the first so many whichever good scorer is used, (n,).
+
+        Equal rows may stand above it, but those that beat it by less than the margin do not count.
+        """
         return self.worst + self.ties <= first
 
     def never_within(self, first: int) -> NDArray[np.bool_]:
-        """Whether a row is beyond the first so many whichever good scorer is used, however ties fall, (n,)."""
+        """Whether a row is beyond the first so many whichever good scorer is used, (n,), see `always_within`."""
         return self.best - self.ties > first
 
     def summary(self, first: int) -> str:
