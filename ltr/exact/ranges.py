@@ -319,7 +319,7 @@ def _close(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatAr
     narrow, left = NarrowBoxes(state, side.problem), side.left or [searchable.roots]
 
     def cutoff() -> int:
-        return searchable.integer(max(state.value, side.reached) + 0.5)
+        return searchable.integer(max(state.value, side.reached) + 1.0) - 1  # values are whole, and so are tables
 
     def found(w: FloatArray) -> None:
         offer_candidate(state, w if searchable.space.fixed else w / np.abs(w).max(), sparse=False)

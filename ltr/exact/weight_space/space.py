@@ -522,6 +522,11 @@ def _of_objectives(
     norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
     f = columns[:, first] / norm[first] + columns[:, second] / norm[second]
     parts.append((f, first, second, np.full(len(first), _CONFLICT_EVERYWHERE)))
+    # of all pairs together, those of two objectives
+    joint = conflicting_pairs(columns, slack, reach, above, below)
+    of = np.searchsorted(begins, np.arange(columns.shape[1]), side="right")
+    across = of[joint.one] != of[joint.other]
+    parts.append((joint.columns[:, across], joint.one[across], joint.other[across], joint.apart[across]))
     f, one, other, apart = (np.concatenate(some, axis=-1) for some in zip(*parts, strict=True))
     return ConflictingPairs(
         np.ascontiguousarray(f, dtype=np.float32),

@@ -69,6 +69,7 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
       }
     }
     if (subtract_conflicts(space, work, box)) return kClosed;
+    if (space.tables.demands() > 0 && close_across(space, work, box)) return kClosed;
     compute_hinge_slopes(space, work, box);
     const double needed = space.tables.demands() == 0 ? work.needed[0] : 1.0 + 1e-12;
     ++found.hinge_bounds;

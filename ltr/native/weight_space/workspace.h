@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "lanes.h"
@@ -201,6 +202,8 @@ class Workspace {
   Buffer<std::int32_t> place;                 // place of each pair in the next list, -1 for none
   // scratch, one entry per candidate
   Buffer<std::int32_t> listed;  // candidates that are in conflict
+  std::size_t conflicts_found = 0;
+  std::vector<std::pair<double, double>> across;  // what conflicts of two objectives take of either
   Buffer<std::uint8_t> in_conflict;
   // scratch, one entry per member
   Buffer<double> unit_loss;                        // least loss of each lost pair
