@@ -212,7 +212,7 @@ def intervals_figure(
     with fonts():
         figure = canvas(min(2.0 + 0.12 * len(low), 12.0))
         axes = figure.subplots()
-        order = np.lexsort((low + high, low, high))
+        order = np.lexsort((high, low + high))
         for kind, shown in (("proven", certain[order]), ("at most this wide", ~certain[order])):
             at = np.flatnonzero(shown)
             if len(at):
@@ -223,7 +223,7 @@ def intervals_figure(
         axes.set(xlabel="place in the list", ylabel="rows", yticks=[], ylim=(len(low) - 0.5, -0.5))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_title(shortened(title, 80), fontsize=TITLE, loc="left")
-        axes.legend(fontsize=SMALL, loc="upper right", frameon=False)
+        figure.legend(fontsize=SMALL, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
