@@ -48,7 +48,9 @@ def group_of(problem: RerankProblem, free: Solution) -> tuple[int, NDArray[np.fl
 def measure(request: Json) -> Json:
     """Return the time and the outcome of one solve; finding the optimum for the demand comes before."""
     case, kind = Case(request["data"], str(request["top"])), request["kind"]
-    limits, problem, demands, about = Limits(time_limit=request["limit"]), case.problem(), (), {}
+    limits, problem = Limits(time_limit=request["limit"]), case.problem()
+    demands: tuple[Demand, ...] = ()
+    about: Json = {}
     solve(TINY)
     if kind != "no demand":
         feature, group, here = group_of(problem, solve(problem, limits=limits))

@@ -95,18 +95,16 @@ def front_of(training: People) -> tuple[Front, float]:
 
 
 def front_text(found: Front, training: People, seconds: float) -> str:
-    """Return the front as a table, with the hits among the first rows."""
+    """Return every other point of the front as a table, with the hits among the first rows."""
     X, rows = training.problem().X, []
-    for point, price in zip(found.points, found.prices, strict=True):
+    for point, price in list(zip(found.points, found.prices, strict=True))[::2]:
         hits = int(training.y[first_rows(X @ point.weights)].sum())
         shown = f"{point.first:.3f}" if point.proven else f"{point.first:.3f}, at most {point.first_bound:.3f}"
         rows.append([f"{point.second:.0f}", f"{point.second / FIRST:.0%}", shown, f"{price:.1%}", str(hits)])
     head = ["women", "share", "largest dcg", "price", f"hits in the first {FIRST}"]
     proven = sum(point.proven for point in found.points)
     end = "and so is that no scorer has more women than the last" if found.complete else "the front is not complete"
-    note = (
-        f"{proven} of {len(found.points)} points are proven, {end}, in {seconds:.0f} s of processor time ({machine()})."
-    )
+    note = f"Every other point; {proven} of {len(found.points)} points are proven, {end}, in {seconds:.0f} s of processor time ({machine()})."
     return f"{markdown_table(head, rows, left=0)}\n\n{note}\n"
 
 
@@ -166,6 +164,7 @@ def on_new_list(everyone: People, split: int, level: float | str | None) -> Json
     else:
         demands = () if level is None else (f"share(sex = F) @{FIRST} >= {level}",)
         exact = ExactRanker("dcg", demands=demands).fit(training.frame, training.y, beside=training.beside)
+        assert exact.solution_ is not None  # after a fit
         ranker, record["status"] = exact, exact.solution_.status.value
     for name, part in (("train", training), ("test", test)):
         record |= measured(name, np.asarray(ranker.decision_function(part.frame)), part)
@@ -196,7 +195,13 @@ def new_lists(kept: Records, splits: Sequence[int]) -> str:
         ]
         shares = [one["share_test"] for one in found]
         met = "" if not isinstance(level, float) else f"{sum(share >= level for share in shares)} of {len(shares)}"
-        name = {None: "none", LOGISTIC: "none, logistic regression"}.get(level, f"share >= {level}")
+        name = (
+            f"share >= {level}"
+            if isinstance(level, float)
+            else "none"
+            if level is None
+            else "none, logistic regression"
+        )
         rows.append(
             [
                 name,
