@@ -104,7 +104,10 @@ def front_text(found: Front, training: People, seconds: float) -> str:
     head = ["women", "share", "largest dcg", "price", f"hits in the first {FIRST}"]
     proven = sum(point.proven for point in found.points)
     end = "and so is that no scorer has more women than the last" if found.complete else "the front is not complete"
-    note = f"Every other point; {proven} of {len(found.points)} points are proven, {end}, in {seconds:.0f} s of processor time ({machine()})."
+    note = (
+        f"Every other point. All in all, {proven} of {len(found.points)} points are proven, {end}, "
+        f"in {seconds:.0f} s of processor time ({machine()})."
+    )
     return f"{markdown_table(head, rows, left=0)}\n\n{note}\n"
 
 
