@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
                     f"{worst['value']:.4f}",
                     "proven" if proven else f"{worst['gap']:.2%}",
                     f"{seconds:.2f}",
-                    f"{seconds / usual:.2f}",
+                    f"{seconds / usual:.2f}" if proven else "",
                 ]
             )
     head = ["list", "demand", "rows of the group", "dcg", "gap", "processor s", "ratio"]
