@@ -105,7 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
     head = ["list", "demand", "rows of the group", "dcg", "gap", "processor s", "ratio"]
     note = (
         f"{machine()}; {options.threads} threads, at most {options.limit:.0f} s a solve, median of {options.rounds}. "
-        "Time is that of all threads together, because other work ran on the machine."
+        "Time is the processor time of all threads together; other work ran on the machine."
     )
     publish(options, "demands", f"{markdown_table(head, rows, left=3)}\n\n{note}\n")
     return 0
