@@ -312,3 +312,20 @@ def test_bench_size_writes_memory_and_time_beside_those_of_a_plain_form(tmp_path
     np.testing.assert_array_equal(data.y, np.load(y))
     np.testing.assert_array_equal(data.qid, np.load(qid))
     np.testing.assert_allclose(bench_size.read_svmlight(tmp_path / "table.svm").X, data.X, rtol=1e-5)
+
+
+# --- demands -----------------------------------------------------------------------------------------------------
+
+
+def test_bench_demands_writes_its_table(tmp_path, capsys):
+    import bench_demands
+
+    arguments = ["--data", "gaussians", "--top", "40", "--rounds", "1", "--limit", "60", "--out", str(tmp_path)]
+    assert bench_demands.main(arguments) == 0
+    table = (tmp_path / "demands.md").read_text()
+    assert table.strip() in capsys.readouterr().out
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| gaussians")]
+    assert [row[1] for row in rows] == ["no demand", "does not bind", "binds"]
+    free, met, bound = (float(row[3]) for row in rows)
+    assert free == met >= bound
+    assert all(row[4] == "proven" for row in rows)
