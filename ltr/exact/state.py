@@ -154,6 +154,7 @@ class SolveState:
         weights, value: the best feasible weights offered and their value; value is -inf before there are any.
         bound: the lowest bound proven; the trivial one at first.
         starts: weights that the caller gave to start from.
+        free_value: value of the best weights known that need not meet the demands, -inf where there are none.
         zero_value: the value of w = 0, -inf where that is not allowed.
         model_bound: a solver's bound on its own model.
         nodes: number of nodes processed.
@@ -173,7 +174,7 @@ class SolveState:
         self._started = time.monotonic() if started is None else started
         self.memory = Memory(limits.memory_limit)
         self.weights: FloatArray = np.zeros(problem.d)
-        self.value = -math.inf
+        self.value = self.free_value = -math.inf
         self.bound = problem.trivial_bound
         self._observed = self.bound
         self.model_bound: float | None = None

@@ -131,17 +131,15 @@ def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Endin
     return ending
 
 
-def search_without_demands(state: SolveState, seconds: float, restarts: int) -> bool:
-    """Offer the state the best weights that need not meet its demands; return whether they exceed its value.
-
-    It is taken to be so for a problem that has no such relaxation.
+def search_without_demands(state: SolveState, seconds: float, restarts: int) -> None:
+    """Offer the state the best weights found that need not meet its demands, and record their value.
 
     Raises:
         Stopped: time is up, or the caller asked the solve to end.
     """
     free = state.problem.relaxed
     if free is None:
-        return True
+        return
     limits = dataclasses.replace(state.limits, time_limit=max(min(seconds, state.remaining), 1e-6))
     own = SolveState(free, limits, should_stop=state.stop_requested)
     for w in (*state.starts, *([state.weights] if math.isfinite(state.value) else [])):
@@ -150,7 +148,7 @@ def search_without_demands(state: SolveState, seconds: float, restarts: int) -> 
         search_locally(own, seconds, restarts)
     state.check()
     state.offer(own.weights)
-    return own.value > state.value + 1e-12 * state.size
+    state.free_value = own.value
 
 
 class SearchBeside:

@@ -73,8 +73,6 @@ def prove_in_scip(
     coordinates: str | None = None,
     local_search: float = 0.0,
     configure: Callable[[Model], object] | None = None,
-    *,
-    relaxed: bool = True,
 ) -> Ending:
     """Prove the value of a state's weights, or of better ones, in SCIP; see `Proof` for the arguments.
 
@@ -83,7 +81,7 @@ def prove_in_scip(
     Raises:
         Stopped: a limit of the state is reached.
     """
-    relaxed = relaxed and not _branches(state.problem)
+    relaxed = not _branches(state.problem)
     with Interrupts() as interrupts:
         interrupts.arm()
         with Proof(state, threads, coordinates, local_search, relaxed=relaxed) as proof:

@@ -134,17 +134,14 @@ class WeightSpaceSearch:
                 return Ending(Status.INFEASIBLE)
             state.offer(start)
 
-        binding = False
-
         def search_briefly() -> None:
-            nonlocal binding
             if share == 0:
                 return
             longest = max(_LONGEST_SEARCH, line_search_seconds(problem))
             seconds = min(share * state.limits.time_limit, longest)
             if problem.demanded:
                 seconds /= 2
-                binding = search_without_demands(state, seconds, _RESTARTS)
+                search_without_demands(state, seconds, _RESTARTS)
             search_locally(state, seconds, _RESTARTS)
 
         if problem.integer is not None:
@@ -172,8 +169,8 @@ class WeightSpaceSearch:
         if self.scip and problem.integer is None and not problem.required:
             from ltr.exact.scip.hosted import prove_in_scip
 
-            ending = prove_in_scip(*options, configure=self.configure, relaxed=not binding)
+            ending = prove_in_scip(*options, configure=self.configure)
             # a search without SCIP's tolerances may decide what is left
             if ending.status is not Status.INEXACT or not (sides is None or sides.linear):
                 return ending
-        return prove(*options, relaxed=not binding)
+        return prove(*options)

@@ -178,7 +178,8 @@ class Proof:
         self._boxes = state.nodes  # without those of the present worker pool
         self._points: PointsThreads | None = None
         try:
-            self._start(state.problem.relaxed if relaxed and state.problem.relaxed is not None else state.problem)
+            self._relaxation = state.problem.relaxed if relaxed else None
+            self._start(self._relaxation if self._relaxation is not None and not self._binding else state.problem)
         except BaseException:
             self._beside.close()
             raise
@@ -378,6 +379,9 @@ class Proof:
         elif not found and resolved:
             # every box was closed although no feasible weights were found
             self.ending = Ending(Status.INFEASIBLE)
+        elif not stuck and not relaxed and self._relaxation is not None and not self._binding:
+            self._leave()  # better weights meet the demands: they no longer bind
+            self._start(self._relaxation)
         elif not stuck:
             self._prepare_next()
         elif relaxed:
@@ -385,8 +389,15 @@ class Proof:
         else:
             self.ending = Ending(Status.INEXACT, _NARROW)
 
+    @property
+    def _binding(self) -> bool:
+        """Whether weights are known that are better than the best ones but miss a demand."""
+        state = self.state
+        return bool(state.problem.demanded) and state.free_value > state.value + TOLERANCE * state.size
+
     def _start_again(self) -> None:
         self._leave()
+        self._relaxation = None
         self._start(self.state.problem)
 
     def _prepare_next(self) -> None:
