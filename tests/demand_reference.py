@@ -129,10 +129,16 @@ class _Programs:
 
     def solve(self) -> tuple[float, np.ndarray]:
         """Return by how much more the pairs can be won, -inf where the side constraints do not allow any weights."""
-        self._highs.run()
-        if self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
-            return -math.inf, np.zeros(self.d)
-        assert self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        for _ in range(2):
+            self._highs.run()
+            status = self._highs.getModelStatus()
+            if status == highspy.HighsModelStatus.kInfeasible:
+                return -math.inf, np.zeros(self.d)
+            if status == highspy.HighsModelStatus.kOptimal:
+                break
+            self._highs.clearSolver()
+        else:
+            raise TooLarge
         solution = np.array(self._highs.getSolution().col_value)
         return float(solution[self.d]), solution[: self.d]
 
@@ -147,7 +153,9 @@ def largest(problem: RerankProblem, nodes: int = 4000) -> Best:
     if problem.integer is not None:
         grid = np.array(list(itertools.product(range(-problem.integer, problem.integer + 1), repeat=problem.d)))
         kept = [w.astype(float) for w in grid if problem.allowed(w)]
-        found = max((values.objective(values.won(w)) - problem.C * problem.nonzeros(w) for w in kept), default=-math.inf)
+        found = max(
+            (values.objective(values.won(w)) - problem.C * problem.nonzeros(w) for w in kept), default=-math.inf
+        )
         return Best(found, found)
     sure, possible = (_largest(values, room, nodes) for room in (ROOM, -ROOM))
     return Best(sure, max(sure, possible))
