@@ -179,7 +179,7 @@ def test_models_in_scip_refuse_demands_by_name(name):
         ([Demand("hits@1", 1, [0] * 4)], "demands[0], hits@1 of labels >= 1: y must hold both classes, got only 0"),
         (
             [Demand("hits@1", 1, GROUP), Demand("hits@2", 2.1)],
-            "demands[1], hits@2 >= 2.1: at_least must be at most 2, ",
+            "demands[1], hits@2 >= 2.1: at_least must be at most 2",
         ),
         ([Demand("dcg", 1.01, GROUP, normalise=True)], "at_least must be at most 1, the value of a perfect order"),
         ([Demand("hits@1", 1, [-1, 0, 0, 1])], "gains must be finite numbers >= 0, got -1.0"),
