@@ -129,7 +129,7 @@ def front(
         should_stop: called several times per second; True ends the search with the points found by then.
 
     Raises:
-        ValueError: an argument breaks its rule, or no weights are feasible.
+        ValueError: an argument breaks its rule, or no feasible weights are found.
 
     Examples:
         >>> X, y, women = [[3.0, 0.0], [2.0, 1.0], [1.0, 3.0]], [1, 1, 0], [0, 0, 1]
@@ -178,7 +178,7 @@ def front(
         demand = Demand(statistic, least, labels, normalise=normalise)
         asked = dataclasses.replace(own, demands=(*own.demands, demand))
     if not points:
-        raise ValueError("problem must have feasible weights, got none")
+        raise ValueError(f"problem must have feasible weights, got none{'' if complete else ' in the time given'}")
     text = name or str(Demand(statistic, 0.0, labels, normalise=normalise)).removesuffix(" >= 0")
     own_name = f"{'normalised ' if problem.normalise else ''}{problem.statistic}"
     return Front(tuple(points), (own_name, text), step or 0.0, complete, time.monotonic() - began)

@@ -365,13 +365,15 @@ class Problem:
         set_fields(self, C=float(C), margin=float(margin), constraints=constraints, max_nonzeros=max_nonzeros)
         set_fields(self, free=columns)
 
-    def _set_demands(self, demands: Sequence[Demand], problem_of: Callable[..., RerankProblem]) -> None:
+    def _set_demands(self, demands: Sequence[Demand | Demanded], problem_of: Callable[..., RerankProblem]) -> None:
         """Check and set the demands, each with the problem of its labels, gain, statistic and `normalise`."""
         asked = as_sequence("demands", demands, "Demand(statistic, at_least)")
         made = tuple(self._demanded(at, demand, problem_of) for at, demand in enumerate(asked))
         set_fields(self, demands=asked, demanded=made)
 
-    def _demanded(self, at: int, demand: Demand, problem_of: Callable[..., RerankProblem]) -> Demanded:
+    def _demanded(self, at: int, demand: Demand | Demanded, problem_of: Callable[..., RerankProblem]) -> Demanded:
+        if isinstance(demand, Demanded):
+            return self._again(demand, problem_of)
         if not isinstance(demand, Demand):
             raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
         of = self._labelled(demand.statistic, demand.labels)
@@ -384,6 +386,17 @@ class Problem:
             most = f"{problem.trivial_bound:.12g}, the value of a perfect order"
             raise ValueError(f"demands[{at}], {demand}: at_least must be at most {most}, got {demand.at_least!r}")
         return Demanded(demand, problem)
+
+    def _again(self, demanded: Demanded, problem_of: Callable[..., RerankProblem]) -> Demanded:
+        """Return a demand of another problem of the same rows, as it is if rows, lists and margins are the same."""
+        of, own = demanded.problem, (self.margin, self.integer)
+        arrays: list[tuple[Any, Any]] = [(of.X, self.X), (of.qid, getattr(self, "qid", None))]
+        if (of.margin, of.integer) == own and all(np.array_equal(one, other) for one, other in arrays):
+            return demanded
+        names = ("y", "gain", "statistic", "normalise", "rank")
+        problem = problem_of(**{name: getattr(of, name) for name in names})
+        set_fields(problem, X=self.X)
+        return Demanded(demanded.demand, problem)
 
     def _labelled(self, statistic: RankStatistic, labels: ArrayLike | None) -> dict[str, Any]:
         """Return labels and gain for another statistic: labels that are gains as they are, or those of the problem."""
@@ -466,7 +479,8 @@ class RerankProblem(Problem):
             those of required columns are then at least 1 in size, and `margin` and ``constraints`` refer to whole
             numbers. None for real weights.
         demands: rank statistics of the same rows, of these or other labels, that the weights must bring to a least
-            value. They compare rows by their lists, with the same margin and ResolvedRanks.
+            value. They compare rows by their lists, with the same margin and ResolvedRanks. Those of another problem of
+            the same rows are its `demanded`.
 
     Attributes:
         gains: gain of each observation, float64 of shape (n,).
@@ -500,7 +514,7 @@ class RerankProblem(Problem):
     free: tuple[int, ...]
     required: tuple[int, ...]
     integer: int | None
-    demands: tuple[Demand, ...]
+    demands: tuple[Demand | Demanded, ...]
     gains: FloatArray = field(init=False)
     demanded: tuple[Demanded, ...] = field(init=False, repr=False)
 
@@ -521,7 +535,7 @@ class RerankProblem(Problem):
         free: Sequence[int] = (),
         required: Sequence[int] = (),
         integer: int | None = None,
-        demands: Sequence[Demand] = (),
+        demands: Sequence[Demand | Demanded] = (),
     ) -> None:
         features = finite_features(X)
         labels = as_numbers("y", y).copy()
@@ -565,9 +579,10 @@ class RerankProblem(Problem):
         """
         names = ("margin", "qid", "integer", "constraints", "max_nonzeros", "free", "required")
         options = {name: getattr(self, name) for name in names} | self._labelled(RankStatistic.parse(statistic), labels)
-        problem = RerankProblem(self.X, statistic=statistic, normalise=normalise, **options)
         asked = () if least is None else (Demanded(Demand(self.statistic, least, normalise=self.normalise), self),)
-        set_fields(problem, X=self.X, demanded=(*self.demanded, *asked))
+        demands = (*self.demanded, *asked)
+        problem = RerankProblem(self.X, statistic=statistic, normalise=normalise, demands=demands, **options)
+        set_fields(problem, X=self.X)
         return problem
 
     def _shares_of_positives(self) -> FloatArray:

@@ -75,7 +75,7 @@ def _claim(problem: RerankProblem, solution: Solution) -> Json:
         "free": list(problem.free),
         "required": list(problem.required),
         "integer": problem.integer,
-        "demands": [[str(one.statistic), one.at_least, one.name] for one in problem.demands],
+        "demands": [[str(one.statistic), one.at_least, one.name] for one, _ in problem.demanded],
         **sizes,
         "status": solution.status.value,
         "advice": solution.status.advice,

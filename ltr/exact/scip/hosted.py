@@ -234,7 +234,7 @@ class Host:
         dual = float(self.model.getDualbound())
         known = dual * self.unit if abs(dual) < self.model.infinity() else -math.inf
         # a node that SCIP had to leave is not in its bound
-        return max(known, self.pending, self.proof.bound, self.state.value, self.state.zero_value)
+        return max(known, self.pending, self.proof.bound, self.state.value, self.proof.zero_value)
 
     # --- searching ---------------------------------------------------------------------------------------------
 

@@ -143,6 +143,7 @@ class Proof:
     Attributes:
         state: the solve that it belongs to.
         problem: the problem that is searched, whose value is at least that of the state's problem at any weights.
+        zero_value: its value at w = 0, which no box covers; -inf where w = 0 is not allowed.
         searchable: that problem in the coordinates that are searched.
         spent: pairs examined so far.
         cutoff: cutoff of the round, an integer of the space.
@@ -196,6 +197,8 @@ class Proof:
         """Begin to search a problem."""
         state = self.state
         self.problem, self.coordinates, self._adapted = problem, "given", -math.inf
+        zero = np.zeros(problem.d)
+        self.zero_value = float(problem.evaluate(zero)) if problem.feasible(zero) else -math.inf
         self.cutoff, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
         self._undecided = self._overtaken = self._closing = False
         self._attempts = math.inf  # boxes too narrow to split that may be settled without finding better weights
@@ -243,7 +246,7 @@ class Proof:
                     raise Stopped(Status.INEXACT, _NARROW)
                 if math.isfinite(state.value):
                     left = float(sets.bounds[-1]) + room
-                    state.prove(max(left, self.searchable.objective(done.cutoff), state.zero_value))
+                    state.prove(max(left, self.searchable.objective(done.cutoff), self.zero_value))
                     state.observe(state.bound, nodes=self.boxes)
                     if state.gap <= state.limits.gap:
                         self.ending = Ending(Status.OPTIMAL, "searched by sets of columns")
@@ -368,15 +371,15 @@ class Proof:
             return
         state, resolved = self.state, max(self._reached, self._unresolved) <= self.cutoff
         if math.isfinite(state.value):
-            state.prove(max(self.bound, left, state.value, state.zero_value))
+            state.prove(max(self.bound, left, state.value, self.zero_value))
             state.observe(state.bound, nodes=self.boxes)
         found, relaxed = state.value > -math.inf, self.problem is not state.problem
-        stuck = (not resolved and (relaxed or not found)) or (
-            self._schedule.distance == 0 and state.value <= self._best
-        )
+        # boxes leave out weights that win the same pairs as w = 0, and those of demands are not the relaxation's
+        stuck = (relaxed and not (resolved and found)) or not (resolved or found)
+        stuck = stuck or (self._schedule.distance == 0 and state.value <= self._best)
         if found and (state.closed(claimed=False) or state.gap <= state.limits.gap):
             self.ending = Ending(Status.OPTIMAL, f"searched in {self.coordinates} coordinates")
-        elif not found and resolved:
+        elif not found and resolved and not relaxed:
             # every box was closed although no feasible weights were found
             self.ending = Ending(Status.INFEASIBLE)
         elif not stuck and not relaxed and self._relaxation is not None and not self._binding:
@@ -574,7 +577,7 @@ class Proof:
         """Take over the bound of the operating points, and leave them threads while it is the better one."""
         others = self.searchable.integer(self.state.bound)
         bound = points.poll(self._cutoff_at(self.state.value), others, _PATIENCE * self._expected)
-        self.state.prove(max(self.searchable.objective(bound), self.state.zero_value))
+        self.state.prove(max(self.searchable.objective(bound), self.zero_value))
         self._share_threads()
 
 

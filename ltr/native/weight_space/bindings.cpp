@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../module.h"
+#include "bounds.h"
 #include "operating_points.h"
 #include "opposites.h"
 #include "probing.h"
@@ -194,7 +195,8 @@ nb::tuple search_boxes(const BoundSpace& bound, Workspace& work, Rows<double> lo
 // The only box on the stack, for tests.
 nb::dict first_box(const Workspace& work) {
   const Box& box = work.boxes[0];
-  const std::size_t pairs = work.lists[box.list].pairs.size, columns = work.columns();
+  const std::size_t pairs = work.lists[box.list].pairs.size, columns = work.columns(),
+                    demands = work.required.size() - 1;
   const auto copy = [](const double* from, std::size_t size) {
     return array_of(std::vector<double>(from, from + size), size);
   };
@@ -204,6 +206,8 @@ nb::dict first_box(const Workspace& work) {
   found["upper"] = copy(box.upper, pairs);
   found["lower"] = copy(box.lower, pairs);
   found["bound"] = box.bound;
+  found["room"] = array_of(std::vector<std::int64_t>(box.room, box.room + demands), demands);
+  found["open"] = array_of(std::vector<std::uint8_t>(box.open, box.open + pairs), pairs);
   found["updates"] = box.updates;
   return found;
 }
@@ -215,8 +219,12 @@ void push(Workspace& work, const BoundSpace& bound, Rows<double> low, Rows<doubl
   push_root(bound.space, work, low.data(), high.data(), used.data());
 }
 
-nb::tuple probe_first(Workspace& work, const BoundSpace& bound, std::int64_t required) {
+void require_box(const Workspace& work, const BoundSpace& bound) {
   require(work.fits(bound.space) && work.boxes[0].upper != nullptr, "a box of this space");
+}
+
+nb::tuple probe_first(Workspace& work, const BoundSpace& bound, std::int64_t required) {
+  require_box(work, bound);
   work.required.fill(required);
   const Probed probed = probe(bound.space, work, work.boxes[0]);
   const std::size_t single_size = work.half.size();
@@ -229,6 +237,37 @@ void tighten_first(Workspace& work, const BoundSpace& bound, std::size_t j, doub
   require(work.fits(bound.space) && work.boxes[0].upper != nullptr && j < bound.space.d(), "a box of this space");
   tighten(bound.space, work.boxes[0], j, low, high);
   update_decided(bound.space, work, work.boxes[0]);
+}
+
+void settle_first(Workspace& work, const BoundSpace& bound) {
+  require_box(work, bound);
+  settle_demands(bound.space, work, work.boxes[0]);
+}
+
+// Set what is required of each objective on the first box; return whether all of it is above 0.
+bool require_losses(const BoundSpace& bound, Workspace& work, std::int64_t cutoff) {
+  require_box(work, bound);
+  const Box& box = work.boxes[0];
+  work.required[0] = box.bound - cutoff;
+  std::copy_n(box.room, bound.space.tables.demands(), work.required.data() + 1);
+  return !closed(bound.space.tables, box, cutoff);
+}
+
+bool lose_first(Workspace& work, const BoundSpace& bound, std::int64_t cutoff) {
+  if (!require_losses(bound, work, cutoff)) return false;
+  compute_unit_losses(bound.space, work, work.boxes[0]);
+  return lose_opposites(bound.space, work, work.boxes[0]);
+}
+
+bool hinge_first(Workspace& work, const BoundSpace& bound, std::int64_t cutoff) {
+  if (!require_losses(bound, work, cutoff)) return true;
+  const Space& space = bound.space;
+  Box& box = work.boxes[0];
+  compute_unit_losses(space, work, box);
+  if (subtract_conflicts(space, work, box)) return true;
+  compute_hinge_slopes(space, work, box);
+  const double needed = space.tables.demands() == 0 ? work.needed[0] : 1.0 + 1e-12;
+  return hinge_bound(space, work, box, needed).outcome == Outcome::kClosed;
 }
 
 // A search of operating points and the arrays that it reads.
@@ -298,6 +337,11 @@ void bind_weight_space(nb::module_& module) {
            "Probe that box; return whether it was tightened, -1 if nothing is left, and what each part loses.")
       .def("tighten", &tighten_first, nb::arg("space"), nb::arg("j"), nb::arg("low"), nb::arg("high"),
            "Tighten coordinate j of that box.")
+      .def("settle", &settle_first, nb::arg("space"), "Take the open pairs of demands that are met off that box.")
+      .def("lose_opposites", &lose_first, nb::arg("space"), nb::arg("cutoff"),
+           "Count the pairs of that box as lost that are in conflict with forced ones; return whether there are any.")
+      .def("hinge_bound", &hinge_first, nb::arg("space"), nb::arg("cutoff"),
+           "Return whether a hinge bound closes that box at a cutoff.")
       .def_prop_ro("box", &first_box, "What is known of that box.");
   nb::class_<BoundPoints>(module, "OperatingPoints",
                           "A proof that weights lose positives to negatives; see ``weight_space/operating_points.h``.")

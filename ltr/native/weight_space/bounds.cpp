@@ -359,6 +359,15 @@ void start_at_point(const Box& box, double* x, std::size_t columns) {
 
 bool must_be_zero(const Space& space, const Box& box, std::size_t j) { return space.sparse && box.used[j] == 0; }
 
+// Return what the objective of a member loses at least where the member loses one more pair.
+std::int64_t loses_with_one(const Tables& tables, const Box& box, std::size_t member) {
+  const auto [table, counts_at, objective] = tables.of_member[member];
+  const std::int32_t count = box.counts[member];
+  const std::int64_t place = counts_at < 0 ? 0 : box.fewer[counts_at + count + 1] - 1;
+  const std::int64_t* contribution = tables.contribution.data() + table + place + count;
+  return contribution[0] - contribution[1];
+}
+
 }  // namespace
 
 std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box, const std::int64_t* budget) {
@@ -390,7 +399,7 @@ std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& 
                               : largest_within(path + count, most, limit);
         loss = path[count + x] - path[count];
       }
-      if (x == 0) {
+      if (x == 0 || loses_with_one(tables, box, i) >= required) {
         // no such point loses a pair of i, so its unit loss is free: two forced pairs in conflict close the box
         work.unit_loss[i] = static_cast<double>(required) * (1.0 + 1e-9);
         work.forced[i] = 1;
