@@ -47,7 +47,7 @@ class Found:
 
 def card_ranker(options: CardConfig, seed: int = 0) -> CardRanker:
     """Return the ranker of a config's section, not yet fitted; `seed` is that of the run."""
-    given = options.model_dump(exclude={"enabled", "time_limit"})
+    given = options.model_dump(exclude={"enabled", "time_limit", "ranges"})
     return CardRanker(**given, limits=Limits(time_limit=options.time_limit, seed=seed))
 
 

@@ -58,6 +58,10 @@ INTERRUPTED = Status.INTERRUPTED.value
 """Status of a method that the user stopped."""
 
 
+_NOT_OF_THE_RANKER = frozenset(
+    ("enabled", "base", "certificate", "ranges", "front", "top_k", "choose", "base_score", "spread", "reach")
+)
+"""Keys of the exact section that are no arguments of `ExactRanker`, beside the limits."""
 _BLEND_SECONDS = 5.0  # for the best weights of a blend
 
 
@@ -511,9 +515,7 @@ def two_stage_ranker(
 ) -> TwoStageRanker:
     """Return the exact stage on top of a base ranker, not yet fitted; `columns` name the features."""
     section = config.exact
-    options = section.model_dump(
-        exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", "reach", *LIMITS}
-    )
+    options = section.model_dump(exclude={*_NOT_OF_THE_RANKER, *LIMITS})
     options["ties"] = options.pop("rank")
     options |= read_demands(len(columns), columns, **section.column_demands()).parameters
     if threads is not None:

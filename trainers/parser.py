@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from ltr.checks import nearest
 from trainers import commands
-from trainers.arguments import file, seconds, shard, share, signed, statistic, whole
+from trainers.arguments import file, seconds, seconds_or_none, shard, share, signed, statistic, whole
 from trainers.stopping import folded
 
 _DESCRIPTION = (
@@ -362,6 +362,8 @@ def parser_of_ltr() -> _Parser:
     explain("--row", type=whole(1), action="append", default=[], metavar="N", help=top)
     explain("--method", help="a method of the run; its exact stage by default")
     explain("--new-values", action="store_true", help="as for predict")
+    of_list = "seconds for where rows of the training list may stand over all good scorers; 0 for none (default: 10)"
+    explain("--ranges", type=seconds_or_none, default=10.0, metavar="SECONDS", help=of_list)
     explain("--json", action="store_true", help="print JSON in place of tables")
     explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
     explain("--picture", metavar="FILE", type=Path, help="draw the first of these rows against its neighbours, as PNG")

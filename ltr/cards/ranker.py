@@ -195,20 +195,7 @@ class CardRanker(Ranker):
         self.n_features_in_ = questions.n_features_in_
         if hasattr(questions, "feature_names_in_"):
             self.feature_names_in_ = questions.feature_names_in_
-        missing = np.array([rule.operator == "missing" for rule in questions.rules_])
-        self.problem_: CardProblem | None = CardProblem(
-            answers,
-            labels,
-            self.statistic,
-            self.C,
-            points=self.points,
-            max_nonzeros=self.max_questions,
-            ties=self.ties,
-            signs=self._signs(questions),
-            groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
-            required=[questions.questions_.index(name) for name in required],
-            gain=self.gain,
-        )
+        self.problem_: CardProblem | None = self._problem(questions, answers, labels)
         self.solution_: Solution | None = solve(self.problem_, "cards", self.limits or Limits())
         self.questions_ = questions
         self.logistic_ = LogisticRegressionRanker(_STRENGTH, standardize=False).fit(answers, labels)
@@ -230,6 +217,28 @@ class CardRanker(Ranker):
         points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
         self.card_ = self._card(found, points, value, self.logistic_.decision_function(answers))
         return self
+
+    def _problem(self, questions: Questions, answers: FloatArray, labels: FloatArray) -> CardProblem:
+        """Return the problem of a card of these questions for rows with these answers, (n, q), and labels, (n,)."""
+        missing = np.array([rule.operator == "missing" for rule in questions.rules_])
+        return CardProblem(
+            answers,
+            labels,
+            self.statistic,
+            self.C,
+            points=self.points,
+            max_nonzeros=self.max_questions,
+            ties=self.ties,
+            signs=self._signs(questions),
+            groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
+            required=[questions.questions_.index(name) for name in self.required],
+            gain=self.gain,
+        )
+
+    @property
+    def tolerance(self) -> float:
+        """The share of the best value by which the card may be below it: `within`, or what stands for None."""
+        return (_WITHIN if str(self.statistic) == "auc" else 0.0) if self.within is None else self.within
 
     def _html_repr(self) -> str:
         card = self.card_._repr_html_() if hasattr(self, "card_") else ""
@@ -275,7 +284,7 @@ class CardRanker(Ranker):
         assert self.problem_ is not None
         assert self.solution_ is not None
         best = self.problem_.points_of(self.solution_.weights), self.solution_.value
-        within = (_WITHIN if str(self.problem_.statistic) == "auc" else 0.0) if self.within is None else self.within
+        within = self.tolerance
         if within == 0 or self.solution_.status is not Status.OPTIMAL:
             return best
         limit = (self.limits or Limits()).time_limit

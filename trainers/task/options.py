@@ -18,7 +18,7 @@ from ltr.data.problems import Problem
 from ltr.demands import read_demands
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, RerankProblem
-from ltr.list_demands import read_list_demands
+from ltr.list_demands import ListDemand, read_list_demands
 from ltr.statistics import RankStatistic
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
@@ -98,9 +98,9 @@ def follow_labels(config: Config, labels: Labels) -> Config:
         statistic = RankStatistic.parse("dcg@10" if "exact.statistic" in unset else config.exact.statistic)
         length = max(10, statistic.cutoff or 0)
         found["exact.top_k"] = 2 * length if statistic.is_constant(length) else length
-    if config.exact.demands:  # which rows are the first K, reranking K rows does not change
+    if measured := config.exact.measured():  # which rows are the first K, reranking K rows does not change
         length = int(found.get("exact.top_k", ExactConfig.model_fields["top_k"].default))
-        asked = [one.statistic for one in read_list_demands(config.exact.demands)]
+        asked = [one.statistic for one in measured.values()]
         found["exact.top_k"] = max(length, *(2 * (one.cutoff or 0) for one in asked if one.is_constant(length)), 0)
     if labels.graded:
         found["statistics.report"] = ("dcg@10", "mrr")
@@ -142,7 +142,7 @@ def check_columns(config: Config, split: Split) -> None:
         *_findings_of_weights(config, split.train),
         *findings_of_columns(config, split.feature_names, tables),
     ]
-    if config.exact.demands and not tables:
+    if config.exact.measured() and not tables:
         columns = {name: Column(name, split.train.X[:, at]) for at, name in enumerate(split.feature_names)}
         findings += _findings_of_demands(config, columns)
     findings = findings or list(_findings_of_base(config, split))
@@ -191,6 +191,7 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence
 def _findings_of_demands(config: Config, *tables: Mapping[str, Column]) -> list[Finding]:
     """Return demands on the list whose columns or values the data do not have; other tables need the columns alone."""
     findings: list[Finding] = []
+    front, measured = config.exact.front, config.exact.measured()
     for at, columns in enumerate(tables):
         if at == 0:
             read_list_demands(
@@ -198,11 +199,15 @@ def _findings_of_demands(config: Config, *tables: Mapping[str, Column]) -> list[
                 columns,
                 on_error=lambda at, rule, text: findings.append(Finding(f"exact.demands[{at}]", rule, text)),
             )
+            try:
+                _ = None if front is None else ListDemand.measuring(front, columns)
+            except ValueError as error:
+                findings.append(Finding("exact.front", str(error), front))
             continue
-        for number, one in enumerate(read_list_demands(config.exact.demands)):
+        for name, one in measured.items():
             if one.condition is not None and one.condition.column not in columns:
                 rule = f"data.test_path has no column {one.condition.column!r}"
-                findings.append(Finding(f"exact.demands[{number}]", rule, str(one)))
+                findings.append(Finding(f"exact.{name}", rule, str(one)))
     return findings
 
 
