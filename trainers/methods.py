@@ -396,7 +396,10 @@ def _fit_exact(
         first_k = record["first_k"]["base"]
         record["constraints"] = {"checks": checks, "base": task.statistics(of_base), "first_k": first_k}
     if ranker.demands_ is not None:
-        record["demands"] = {**ranker.demands_.to_dict(), "new": task.demands_on_new_lists(scores.test)}
+        record["demands"] = {
+            **ranker.demands_.to_dict(),
+            "new": task.demands_on_new_lists(scores.test, task.config.exact.demands),
+        }
     if cell.recentre is not None and record["status"] != INTERRUPTED:
         started = time.perf_counter()
         moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
@@ -412,13 +415,18 @@ def _fit_card(task: Task) -> Fitted:
     if split.tables is not None:
         name = label_name(name, split.tables[0].labels)
     train, test = raw_columns(split)
-    found = find_card(card_ranker(config.card, config.seed), name, (train, split.train.y), (test, split.test.y))
+    sets = (train, split.train.y), (test, split.test.y)
+    beside = demand_columns(split, read_list_demands(config.card.demands))[0]
+    found = find_card(card_ranker(config.card, config.seed), name, *sets, beside=beside)
     scores = Scores(*(counts_of.astype(np.float64) for counts_of in found.totals))
     solution = found.ranker.solution_
     assert solution is not None
     record: Json = {"status": solution.status.value, "seconds": solution.seconds, "steps": solution.nodes}
     left_out = [*([] if split.tables is None else not_asked(split.tables[0].kinds)), *found.left_out]
     record |= {"loss": None, "weights": None, "message": "; ".join(left_out), "card": found.card.to_dict()}
+    if found.ranker.demands_ is not None:
+        new = task.demands_on_new_lists(scores.test, config.card.demands)
+        record["demands"] = {**found.ranker.demands_.to_dict(), "new": new}
     return Fitted(found.ranker, scores, record, "average" if config.card.ties == "average" else "resolved")
 
 

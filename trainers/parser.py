@@ -439,6 +439,8 @@ def parser_of_ltr() -> _Parser:
     card("--statistic", type=statistic, default="auc", metavar="NAME", help="what is maximised (default auc)")
     card("--cuts", type=whole(1), default=5, metavar="N", help="most thresholds of a column of numbers (default 5)")
     card("--one-per-feature", action="store_true", help="at most one question about each column")
+    of_list = "demands on the training rows, as in 'share(sex = F) @50 >= 0.4'; dropped columns are known to them"
+    card("--demands", action="extend", nargs="+", default=[], metavar="DEMAND", help=of_list)
     card("--test", type=share, default=0.5, metavar="SHARE", help="share of the rows held out (default 0.5)")
     card("--seed", type=whole(0), default=0, metavar="N", help="seed of the division (default 0)")
     limit = "stop the search then, without a proof (default 60)"

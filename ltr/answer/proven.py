@@ -85,7 +85,7 @@ class RowRanges:
     @property
     def scorers(self) -> str:
         """The good scorers in words."""
-        best = "the best, which is proven" if self.proven else "the best known"
+        best = "the best (proven)" if self.proven else "the best known"
         count = "" if self.cards is None else f"{self.cards:,} "
         return f"all {count}{self.kind} whose {self.statistic} is within {100 * self.within:g} % of {best}"
 
@@ -119,7 +119,7 @@ class RowRanges:
         place, last, best, worst = self.place[at], self.place[at] + self.tied[at], self.best[at], self.worst[at]
         where = f"place {place}" if last == place else f"places {place} to {last}, tied,"
         query = " within their query" if self.by_query else ""
-        said = f"Row {row} stands at {where} of {self.what}{query}; over {self.scorers} "
+        said = f"Row {row} stands at {where} of {self.what}{query}; over {self.scorers}, "
         if best == worst:
             said += f"it is always at {best}."
         elif self.exact[at]:
@@ -272,7 +272,7 @@ class ListFront:
         seconds, firsts = [point.second for point in self.points], [point.first for point in self.points]
         bounds = [max(point.first, point.first_bound) for point in self.points]
         high = _FRONT_HEIGHT - _ABOVE - _BELOW
-        x = _scale(*_apart(min(seconds), max(seconds)), _LEFT + 14, _WIDTH - _RIGHT)
+        x = _scale(*_apart(min(seconds), max(seconds)), _LEFT + 14, _WIDTH - _RIGHT - 10)
         y = _scale(*_apart(min(firsts), max(bounds)), _ABOVE + high - 6, _ABOVE + 6)
         parts = _ticks_below(x, _ends(seconds), high, _FRONT_HEIGHT, other)
         parts += [
@@ -297,7 +297,13 @@ class ListFront:
         legend = [('<circle class="own" cx="12" cy="4" r="3"/>', f"{ours} reached")]
         if not all(point.proven for point in self.points):
             legend.append(('<line class="plan" x1="12" x2="12" y1="0" y2="8"/>', "up to the bound"))
-        return _figure(parts, _FRONT_HEIGHT, legend, f"The {ours} upwards by the {other}, {self.what}.")
+        return _figure(
+            parts, _FRONT_HEIGHT, legend, f"The {ours} of {self.what}, upwards, by the {other} of the whole set."
+        )
+
+
+def _short(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
 def _percent(share: float) -> str:
@@ -334,7 +340,7 @@ def _ticks_below(
         parts.append(
             f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{_ABOVE}" y2="{_ABOVE + high:.1f}"/>'
         )
-        parts.append(f'<text class="middle" x="{x(tick):.1f}" y="{_ABOVE + high + 15:.1f}">{tick:.4g}</text>')
+        parts.append(f'<text class="middle" x="{x(tick):.1f}" y="{_ABOVE + high + 15:.1f}">{_short(tick)}</text>')
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(f'<text class="middle" x="{middle:.0f}" y="{height - 6:.0f}">{escape(name)}</text>')
     return parts

@@ -89,6 +89,7 @@ EARLIER: dict[str, Any] = {
     "exact.constraints": [],
     "exact.demands": [],
     "exact.integer": None,
+    "card.demands": [],
     "tracking.loggers": ["tensorboard"],
 }
 """Keys that are newer than version 0.1, with the values that stand for what it did; records leave these out."""
@@ -860,6 +861,7 @@ class CardConfig(Section):
     required: Names = option((), "questions that the card must have")
     forbidden: Names = option((), "columns and questions that the card may not have")
     C: float = option(0.0, "price of each question, on the scale of the statistic", ge=0)
+    demands: ListDemands = option((), "demands on the training rows that the card must meet, as exact.demands")
     ties: Literal["average", "lost"] = option(
         "average", "how rows with equal totals count: in random order, or in the worst order"
     )

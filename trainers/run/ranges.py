@@ -18,6 +18,7 @@ from ltr.cards import CardRanker
 from ltr.checks import doubles
 from ltr.exact import front, rank_ranges
 from ltr.exact.cards import CardProblem
+from ltr.exact.demand import Demand
 from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import read_arrays
@@ -43,6 +44,8 @@ def save_answers(folder: MethodFolder, task: Task, ranker: CardRanker) -> None:
     problem, buffer = ranker.problem_, io.BytesIO()
     assert problem is not None
     arrays: dict[str, Any] = {"y": problem.y, "members": np.arange(problem.n), "rows": rows_in_file(task.split)}
+    arrays |= {f"demand_{at}": one.labels for at, one in enumerate(problem.demands)}
+    arrays["demands"] = np.array([[str(one.statistic), repr(one.at_least)] for one in problem.demands], dtype=str)
     np.savez(buffer, X=problem.X.astype(np.int8), **arrays)
     write_atomic(folder.problem, buffer.getvalue())
 
@@ -186,7 +189,11 @@ def _found(
     options: dict[str, Any] = {"time_limit": seconds, "should_stop": should_stop}
     if "card" in record:
         ranker = _card_ranker(folder)
-        problem = ranker._problem(ranker.questions_, doubles(arrays["X"]), arrays["y"])
+        demands = [
+            Demand(statistic, float(least), arrays[f"demand_{at}"])
+            for at, (statistic, least) in enumerate(arrays["demands"].tolist())
+        ]
+        problem = ranker._problem(ranker.questions_, doubles(arrays["X"]), arrays["y"], demands)
         options["within"], value, lists = max(WITHIN, ranker.tolerance), ranker.card_.value, None
     else:
         solution: Solution
