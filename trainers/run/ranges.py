@@ -106,7 +106,7 @@ def keep_front(folder: MethodFolder, context: Context) -> None:
         found = front(problem, statistic, gains, should_stop=lambda: context.stop.raised, **options)
     except ValueError as error:
         if not context.stop.raised:
-            context.display.note(f"exact: no front: {error}")
+            context.display.note(f"exact: no front: {str(error).removeprefix(f'demands: {asked}: ')}")
         return
     if context.stop.raised:
         context.display.note("exact: no front yet; the same command finds it")

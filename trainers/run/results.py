@@ -417,7 +417,7 @@ class Results:
         last = [] if periods is None else list(filter(None, [note_on_last_period(periods)]))
         proven = [text for row in self.rows for found in row.proven for text in found.sentences]
         if EXACT not in rows:
-            return last + proven
+            return [*last, *(line for row in self.rows for line in demand_lines(row.demands)), *proven]
         lines, first, base = last, self.statistics[0], self.base
         before, after = (rows[name].test.get(first) if name in rows else None for name in (base, EXACT))
         if (bound := rows[EXACT].constraints) is not None:
@@ -429,7 +429,7 @@ class Results:
         elif before is not None and after is not None:
             lines.append(f"test {first}: {_change(before, after)} by reranking {base} (one split)")
         lines += self._caught(rows)
-        lines += [*demand_lines(rows[EXACT].demands), *proven]
+        lines += [*(line for row in self.rows for line in demand_lines(row.demands)), *proven]
         if self.choice is not None and self.choice.reranks and self.choice.list_gain is not None:
             gain, own, limit = self.choice.list_gain, rows[self.base].top, rows[EXACT].bound
             most = "" if own is None or limit is None else f" (proven: at most {limit - own:+.3g})"
