@@ -365,7 +365,7 @@ def test_ranges_in_words():
     of = "of the 3 reranked rows of the training set"
     assert ranges.of_row(7) == f"Row 7 stands at place 1 {of}; {over}, it is always at 1."
     assert ranges.of_row(8) == f"Row 8 stands at places 2 to 3, tied, {of}; {over}, it may be anywhere from 1 to 3."
-    bounds = "it is never above 2 or below 3 (bounds: the exact range may be narrower)."
+    bounds = "it is never above 2 or below 3 (the exact range may be narrower)."
     assert ranges.of_row(9) == f"Row 9 stands at places 2 to 3, tied, {of}; {over}, {bounds}"
     assert "2 of the 3 rows are exact" in ranges.sentences[1]
     assert ranges.svg.count("<rect") == 3 + 2  # and two in the legend

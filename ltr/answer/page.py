@@ -417,7 +417,7 @@ _STYLE = """
 .ltr-page svg .ranking { stroke: var(--rank); stroke-width: 2.6; }
 .ltr-page svg .today { stroke: var(--ink); stroke-dasharray: 7 4; }
 .ltr-page svg .range { fill: var(--rank); opacity: 0.55; }
-.ltr-page svg .bound { fill: var(--faint); opacity: 0.35; }
+.ltr-page svg .wider { fill: var(--faint); opacity: 0.35; }
 .ltr-page svg .own { fill: var(--ink); }
 .ltr-page svg .chance { stroke-dasharray: 1.5 3.5; }
 .ltr-page figcaption { color: var(--faint); font-size: 0.875rem; }

@@ -96,8 +96,8 @@ class RowRanges:
         known = sum(self.exact)
         if known < len(self.rows):
             found.append(
-                f"The ranges of {known} of the {len(self.rows)} rows are exact; those of the others are bounds after "
-                f"{self.seconds:g} seconds, and may be narrower."
+                f"The ranges of {known} of the {len(self.rows)} rows are exact; none of these {self.kind} leaves "
+                f"those of the others, which may be narrower: their {self.seconds:g} seconds ended first."
             )
         if not self.among:
             found.append(f"The ranker itself, made for new lists, is not one of these {self.kind}.")
@@ -125,7 +125,7 @@ class RowRanges:
         elif self.exact[at]:
             said += f"it may be anywhere from {best} to {worst}."
         else:
-            said += f"it is never above {best} or below {worst} (bounds: the exact range may be narrower)."
+            said += f"it is never above {best} or below {worst} (the exact range may be narrower)."
         return said if self.among else f"{said} The ranker itself, made for new lists, is not one of these {self.kind}."
 
     @property
@@ -159,7 +159,7 @@ class RowRanges:
             title = f"row {self.rows[at]}: place {self.place[at]}, from {self.best[at]} to {self.worst[at]}"
             left, right = x(self.best[at] - 0.5), x(self.worst[at] + 0.5)
             parts.append(
-                f'<rect class="{"range" if self.exact[at] else "bound"}" x="{left:.1f}" y="{top + 0.1 * thick:.1f}" '
+                f'<rect class="{"range" if self.exact[at] else "wider"}" x="{left:.1f}" y="{top + 0.1 * thick:.1f}" '
                 f'width="{right - left:.1f}" height="{0.8 * thick:.1f}"><title>{escape(title)}</title></rect>'
             )
             parts.append(
@@ -171,7 +171,7 @@ class RowRanges:
         )
         legend = [('<rect class="range" x="0" y="1" width="24" height="6"/>', "range")]
         if not all(self.exact):
-            legend.append(('<rect class="bound" x="0" y="1" width="24" height="6"/>', "at most this wide"))
+            legend.append(('<rect class="wider" x="0" y="1" width="24" height="6"/>', "at most this wide"))
         legend.append(('<circle class="own" cx="12" cy="4" r="3"/>', "place of the ranker"))
         some = "" if step == 1 else f" Every {step}th row is drawn."
         told = f"Places of {self.what} over {self.scorers}; the upright line ends the first {self.first}.{some}"
@@ -296,7 +296,7 @@ class ListFront:
             )
         legend = [('<circle class="own" cx="12" cy="4" r="3"/>', f"{ours} reached")]
         if not all(point.proven for point in self.points):
-            legend.append(('<line class="plan" x1="12" x2="12" y1="0" y2="8"/>', "up to the bound"))
+            legend.append(('<line class="plan" x1="12" x2="12" y1="0" y2="8"/>', "at most"))
         return _figure(
             parts, _FRONT_HEIGHT, legend, f"The {ours} of {self.what}, upwards, by the {other} of the whole set."
         )

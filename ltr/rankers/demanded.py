@@ -194,8 +194,8 @@ class GivenDemands:
             ValueError: demands that do not go with the columns, or columns of another length.
         """
         columns = columns_of(X, names, beside) if any(not isinstance(one, Demand) for one in demands) else {}
-        n = len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
         for name, column in columns.items():
+            n = len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
             if len(column) != n:
                 raise ValueError(f"beside: column {name!r} must have one cell per row of X ({n}), got {len(column)}")
         return cls.of_columns(read_demands_of_ranker(demands, columns), columns, gain)
