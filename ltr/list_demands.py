@@ -154,6 +154,30 @@ class ListDemand:
             return self.statistic.normalized_name if self.normalise else str(self.statistic)
         return f"{self.kind}({self.condition}){cut}"
 
+    @classmethod
+    def measuring(cls, what: str, columns: Mapping[str, Column] | None = None) -> ListDemand:
+        """Return a demand that asks for nothing, of what the words of a demand without its least value measure.
+
+        Args:
+            what: what is measured, such as ``"share(sex = F) @50"``.
+            columns: as for `read_list_demands`.
+
+        Raises:
+            ValueError: everything that is wrong, at once.
+
+        Examples:
+            >>> ListDemand.measuring("exposure(sex=F)").what
+            'exposure(sex = F)'
+        """
+        problems: list[str] = []
+        if any(_is_outside(what, match.start()) for match in _COMPARED.finditer(what)):
+            problems.append("must be what a demand measures, without its least value, such as 'exposure(sex = F)'")
+        else:
+            read = read_list_demands([f"{what} >= 0"], columns, on_error=lambda at, rule, text: problems.append(rule))
+        if problems:
+            raise ValueError(problems[0])
+        return read[0]
+
     def for_share(self, share: float) -> ListDemand:
         """Return what the demand asks of a list that has so large a share of the rows, as long a part of its top.
 
@@ -531,6 +555,34 @@ class Asked:
         Raises:
             ValueError: a demand on several lists that none of their tops expresses.
         """
+        here, gains, unit, constant = self._on_top(scores, top)
+
+        def whole(value: float) -> float:
+            return self._in_words(value * unit + constant)
+
+        per_list = [gains] if self.lists is None else _split(gains, self.lists[top], len(_sizes(self.lists, len(top))))
+        best = sum(float(np.sort(g) @ here.weights(len(g))) for g in per_list if len(g))
+        worst = sum(float(np.sort(g)[::-1] @ here.weights(len(g))) for g in per_list if len(g))
+        least = (self.least - constant) / unit
+        slack = DEMAND_TOLERANCE * max(abs(self.least), 1e-9) / unit
+        if worst >= least - slack or best < least - slack or not gains.any():
+            return OnTop(self.text, None, worst >= least - slack, whole, whole(best))
+        if here.kind.counts_hits:
+            least = math.ceil(least - slack)
+        return OnTop(self.text, Demand(here, least, gains, name=self.text), False, whole, whole(best))
+
+    def measured_on_top(
+        self, scores: FloatArray, top: BoolArray
+    ) -> tuple[RankStatistic, FloatArray, Callable[[float], float]]:
+        """Return the statistic of the tops that measures the same, its gains, and the value on whole lists of its own.
+
+        The arguments and errors are those of `of_top`.
+        """
+        here, gains, unit, constant = self._on_top(scores, top)
+        return here, gains, lambda value: self._in_words(value * unit + constant)
+
+    def _on_top(self, scores: FloatArray, top: BoolArray) -> tuple[RankStatistic, FloatArray, float, float]:
+        """Return the statistic of the tops, the gains of their rows, its unit, and the constant part of the value."""
         n = len(scores)
         sizes, tops = _sizes(self.lists, n), _sizes(self.lists, n, top)
         below = np.where(top, 0.0, self.gains)
@@ -560,20 +612,7 @@ class Asked:
             here = RankStatistic.from_weights(tails[0]) if len(tails[0]) else own
         if here.kind.share_of:
             here = RankStatistic("wrs") if kind.share_of_pairs else RankStatistic("hits", cutoff=own.cutoff)
-
-        def whole(value: float) -> float:
-            return self._in_words(value * unit + rest + constant)
-
-        best = sum(float(np.sort(g) @ here.weights(len(g))) for g in per_list if len(g)) / unit
-        worst = sum(float(np.sort(g)[::-1] @ here.weights(len(g))) for g in per_list if len(g)) / unit
-        least = (self.least - rest - constant) / unit
-        slack = DEMAND_TOLERANCE * max(abs(self.least), 1e-9) / unit
-        if worst >= least - slack or best < least - slack or not gains.any():
-            return OnTop(self.text, None, worst >= least - slack, whole, whole(best))
-        if here.kind.counts_hits:
-            least = math.ceil(least - slack)
-        demand = Demand(here, least, gains / unit, name=self.text)
-        return OnTop(self.text, demand, False, whole, whole(best))
+        return here, gains / unit, unit, rest + constant
 
     def _sum(self, scores: FloatArray, gains: FloatArray, lists: IntArray | None) -> float:
         return _sum_over_ranks(self.statistic, scores, gains, lists) + self.shift

@@ -10,7 +10,9 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from ltr import verify
+from ltr.answer import RowRanges
 from ltr.cards import Card, CardRanker
+from ltr.exact import rank_ranges
 from tests.sweeping import run_here
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
@@ -18,9 +20,10 @@ from trainers.config.errors import ConfigError
 from trainers.plan import plan_of_run
 from trainers.records import read_sweep
 from trainers.report.page import Picture
-from trainers.report.report import build_page
+from trainers.report.report import build_page, write_report
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
+from trainers.run.methods import load_ranker
 from trainers.run.results import read_results
 
 CARD_ALONE = {"surrogate": {"losses": []}, "baselines": {"methods": []}, "exact": {"enabled": False}}
@@ -98,6 +101,65 @@ def test_the_run_leaves_the_card_in_all_forms_with_its_proof(finished, capsys):
     assert main(["predict", str(config.folder), str(config.folder.parent / "new.csv"), "--method", "card"]) == 0
     predicted = pd.read_csv(io.StringIO(capsys.readouterr().out))
     np.testing.assert_array_equal(card.totals(rows[::-1])[predicted.row - 1], predicted.score)
+
+
+def test_the_run_states_where_rows_stand_over_all_good_cards(finished, folder, capsys):
+    config, results = finished
+    found = RowRanges.from_dict(results.rows[-1].ranges)
+    ranker = load_ranker(RunFolder(config.folder).method("card"))
+    own = table().iloc[np.array(found.rows) - 1]
+    problem = ranker._problem(ranker.questions_, ranker._features(own), own.failed.to_numpy(float))
+    expected = rank_ranges(problem, 0.02)
+    assert found.best == tuple(expected.best.tolist())
+    assert found.worst == tuple(expected.worst.tolist())
+    assert found.cards == expected.cards
+    assert all(found.exact)
+    assert found.among
+    totals = ranker.card_.totals(own)
+    assert found.place == tuple(1 + int((totals > total).sum()) for total in totals)
+    assert found.tied == tuple(int((totals == total).sum()) - 1 for total in totals)
+    assert f"{found.summary}." in " ".join(results.conclusions)
+    row = str(found.rows[5])
+    assert main(["explain", str(config.folder), str(folder / "pumps.csv"), "--row", row, "--method", "card"]) == 0
+    assert " ".join(found.of_row(found.rows[5]).split()) in " ".join(capsys.readouterr().out.split())
+    written = write_report(results, folder / "report")
+    assert "Places of rows, card" in written.markdown.read_text()
+    (config.folder / "card/ranges.json").write_text("[1, 2")  # damaged: found again
+    assert RowRanges.from_dict(run_experiment(config).rows[-1].ranges).best == found.best
+
+
+def test_a_card_under_a_demand(folder, capsys):
+    demand, options = "share(load = 1) @30 >= 0.6", ["--label", "failed", "--drop", "pump", "--test", "0"]
+    asked = CardRanker(max_questions=2, within=0, demands=[demand])
+    own = table()
+    ranker = asked.fit(own[["age", "hours"]], own.failed, beside=own)
+    free = CardRanker(max_questions=2, within=0).fit(own[["age", "hours"]], own.failed)
+    (reached,) = ranker.demands_.reached
+    assert reached.met
+    totals = ranker.card_.totals(own)
+    # the mean over the orders of rows with equal totals
+    places = [((totals > t).sum(), (totals == t).sum()) for t in totals]
+    chances = np.array([np.clip((30 - above) / tied, 0, 1) for above, tied in places])
+    assert reached.value == pytest.approx((chances * own.load).sum() / 30)
+    assert reached.value >= 0.6
+    assert ranker.demands_.price.value == pytest.approx(ranker.card_.value)
+    assert ranker.demands_.price.free == pytest.approx(free.card_.value)
+    assert "share(load = 1) @30 >= 0.6" in ranker.card_.proof
+    with pytest.raises(ValueError, match=r"no cards meet the demands \(proven\).*the most that can be reached is 0\."):
+        CardRanker(max_questions=1, demands=["share(load = 1) @30 >= 0.99"]).fit(own[["age"]], own.failed, beside=own)
+    assert main(["card", str(folder / "pumps.csv"), *options, "--questions", "2", "--demands", demand]) == 0
+    told = capsys.readouterr()
+    assert f"{demand}: met" in told.err
+    assert f"({demand})" in " ".join(told.out.split())
+    config = config_of(folder, "demanding", card={"demands": [demand], "max_questions": 2}, **CARD_ALONE)
+    results = run_experiment(config)
+    assert results.rows[-1].demands["reached"][0]["met"]
+    assert results.rows[-1].ranges is not None
+    assert any(line.startswith(f"demand {demand}: met") for line in results.conclusions)
+    assert verify.main(["--require-proof", str(config.folder / "card/certificate.json")]) == 0
+    wrong = config_of(folder, "wrong", card={"demands": ["share(lod = 1) @30 >= 0.6"]}, **CARD_ALONE)
+    with pytest.raises(ConfigError, match=r"card\.demands\[0\]: there is no column 'lod'; nearest is 'load'"):
+        run_experiment(wrong)
 
 
 def test_the_events_have_the_picture_and_the_text(finished):

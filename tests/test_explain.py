@@ -1,6 +1,7 @@
 """Explanations: what columns add up to, how rows compare with their neighbours, and `ltr explain`."""
 
 import csv
+import dataclasses
 import functools
 import json
 
@@ -13,8 +14,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import ltr
+from ltr.answer import RowRanges
 from ltr.cards import CardRanker
-from ltr.exact import Limits
+from ltr.exact import Limits, RerankProblem, rank_ranges
 from ltr.rankers import (
     ExactRanker,
     LogisticRegressionRanker,
@@ -317,3 +319,60 @@ def test_tables_fit_a_terminal_and_show_the_top_by_default(run, capsys):
     for option, error in ((["--row", "26"], "must be from 1 to 25"), (["--method", "none"], "--method must be one of")):
         assert main(["explain", str(folder), str(new), *option]) == 2
         assert error in capsys.readouterr().err
+
+
+def test_rows_of_the_training_list_get_the_range_of_their_places(run, capsys):
+    table = run / "table.csv"
+    with np.load(run / "explained/exact/problem.npz") as arrays:
+        X, y, listed, features = (arrays[name] for name in ("X", "y", "rows", "features"))
+    solution = json.loads((run / "explained/exact/solution.json").read_text())["certificate"]
+    own = pd.read_csv(table)
+    np.testing.assert_array_equal(own.loc[listed - 1, NAMES], features)
+    np.testing.assert_array_equal(own.loc[listed - 1, "ill"], y)
+    last, first = int(listed[-1]), int(listed[0])
+    outside = next(row for row in range(1, 201) if row not in listed)
+    rows_given = [word for row in (first, last, outside) for word in ("--row", str(row))]
+    assert main(["explain", str(run / "explained"), str(table), *rows_given, "--json", "--ranges", "4"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert ["range" in one for one in found] == [True, True, False]
+    scores = X @ np.array(solution["weights"])
+    expected = rank_ranges(RerankProblem(X, y, solution["statistic"], margin=solution["margin"]), 0.01, time_limit=4)
+    for one, at in zip(found[:2], (0, len(listed) - 1), strict=True):
+        assert one["range"]["place"] == 1 + int((scores > scores[at] + 1e-12).sum())
+        if one["range"]["exact"] and expected.exact[at]:
+            assert [one["range"]["best"], one["range"]["worst"]] == [expected.best[at], expected.worst[at]]
+        assert one["range"]["best"] <= one["range"]["place"] <= one["range"]["worst"]
+    assert main(["explain", str(run / "explained"), str(table), "--row", str(last), "--ranges", "1"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"Row {last} stands at place" in told
+    assert "of the first 15 rows" in told
+    # a file with other rows under these numbers, and no seconds
+    own.iloc[::-1].to_csv(run / "turned.csv", index=False)
+    for data, seconds in ((run / "turned.csv", "1"), (table, "0")):
+        assert main(["explain", str(run / "explained"), str(data), "--row", str(last), "--ranges", seconds]) == 0
+        assert "stands at place" not in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["explain", str(run / "explained"), str(table), "--ranges", "-1"])
+    assert "--ranges: must be a number >= 0, got '-1'" in capsys.readouterr().err
+
+
+def test_ranges_in_words():
+    options = {"what": "the 3 reranked rows of the training set", "kind": "scorers", "statistic": "dcg", "within": 0.01}
+    options |= {"least": 1.0, "proven": True, "among": True, "first": 1, "by_query": False, "cards": None}
+    options |= {"summary": "0 of the first 1 rows are there", "rows": (7, 8, 9), "place": (1, 2, 2), "tied": (0, 1, 1)}
+    ranges = RowRanges(**options, best=(1, 1, 2), worst=(1, 3, 3), exact=(True, True, False), seconds=2.0)
+    over = "over all scorers whose dcg is within 1 % of the best (proven)"
+    of = "of the 3 reranked rows of the training set"
+    assert ranges.of_row(7) == f"Row 7 stands at place 1 {of}; {over}, it is always at 1."
+    assert ranges.of_row(8) == f"Row 8 stands at places 2 to 3, tied, {of}; {over}, it may be anywhere from 1 to 3."
+    bounds = "it is never above 2 or below 3 (the exact range may be narrower)."
+    assert ranges.of_row(9) == f"Row 9 stands at places 2 to 3, tied, {of}; {over}, {bounds}"
+    assert "2 of the 3 rows are exact" in ranges.sentences[1]
+    assert ranges.svg.count("<rect") == 3 + 2  # and two in the legend
+    assert RowRanges.from_dict(json.loads(json.dumps(ranges.to_dict()))) == ranges
+    unlike = dataclasses.replace(ranges, among=False, proven=False)
+    assert unlike.of_row(7).endswith("The ranker itself, made for new lists, is not one of these scorers.")
+    assert "of the best known" in unlike.of_row(7)
+    for wrong in ({}, {**ranges.to_dict(), "best": [1]}, {**ranges.to_dict(), "more": 1}):
+        with pytest.raises(ValueError, match="not the ranges of rows"):
+            RowRanges.from_dict(wrong)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import ltr
+from ltr.answer import ListFront
 from ltr.data.columns import Column
 from ltr.exact import Demand, Limits, RerankProblem
 from ltr.list_demands import Asked, read_list_demands
@@ -523,6 +524,63 @@ def test_mistakes_in_a_run_are_told_before_it(tmp_path, capsys):
     path = written(tmp_path, 'demands = ["share(sex = F) @20 >= 0.95"]')
     assert main(["run", str(path), "-q"]) != 0
     assert "the most that can be reached is 0." in capsys.readouterr().err
+
+
+def test_what_a_front_measures_is_a_demand_without_its_least_value():
+    assert parse_config({"name": "x", "exact": {"front": "exposure(sex=F)"}, "data": {"name": "pima"}}).exact.front == (
+        "exposure(sex = F)"
+    )
+    for text, message in {
+        "share(sex = F) @20 >= 0.4": "without its least value",
+        "exposer(sex = F)": "'exposer' is none of share, count, exposure",
+        "share(sex = F)": "the number of first rows is missing",
+        "share(sex = F) @20": "does not depend on the order of the top 20",
+    }.items():
+        with pytest.raises(ConfigError, match=r"exact\.front") as error:
+            parse_config({"name": "x", "data": {"name": "pima"}, "exact": {"front": text, "top_k": 20}})
+        assert message in str(error.value)
+
+
+@pytest.mark.parametrize("measure", ["exposure(sex = F)", "share(sex = F) @20", "recall@30"])
+@pytest.mark.parametrize("queries", [False, True])
+def test_the_front_of_a_run_agrees_with_demands(tmp_path, capsys, measure, queries):
+    measure = measure.replace("20", "5").replace("30", "5") if queries else measure
+    top_k = f"choose = false\ntop_k = {20 if queries else 60}"
+    path = written(tmp_path, top_k, f"front = {json.dumps(measure)}", "ranges = 0.5", queries=queries)
+    assert main(["run", str(path)]) == 0
+    printed = capsys.readouterr()
+    out, folder = " ".join(printed.out.split()), tmp_path / "runs/people/exact"
+    if queries and measure == "recall@5":  # which the tops of lists cannot tell
+        assert "no front: recall@5 of lists by query has no form on their tops" in " ".join(printed.err.split())
+        assert not (folder / "front.json").exists()
+        return
+    kept = json.loads((folder / "front.json").read_text())
+    found = ListFront.from_dict(kept)
+    assert found.names[1] == measure
+    firsts, seconds = np.array([[point.first, point.second] for point in found.points]).T
+    assert (np.diff(firsts) <= 1e-9).all()
+    assert (np.diff(seconds) > 0).all()
+    np.testing.assert_allclose([point.price for point in found.points], 1 - firsts / firsts[0], atol=1e-12)
+    record = json.loads((folder / "result.json").read_text())
+    assert found.points[0].first == pytest.approx(record["list"]["value"])
+    row = json.loads((tmp_path / "runs/people/results.json").read_text())["rows"][-1]
+    assert row["front"] == kept
+    assert row["ranges"] == json.loads((folder / "ranges.json").read_text())
+    assert f"at the largest dcg{'@10' if queries else ''} the {measure} is" in out
+    page = (tmp_path / "runs/people/page.html").read_text()
+    assert "How firm the order is" in page
+    assert f"The price of {measure}" in page
+    assert main(["report", str(tmp_path / "runs/people"), "-o", str(tmp_path / "report")]) == 0
+    assert f"The price of {measure}, exact" in (tmp_path / "report/report.md").read_text()
+    # a demand for the last value is met, at the price of its point, and not for more
+    last = found.points[-1]
+    assert (
+        main(["run", str(path), "-q", "name=again", f'exact.demands=["{measure} >= {last.second - 1e-9:.12g}"]']) == 0
+    )
+    again = json.loads((tmp_path / "runs/again/exact/result.json").read_text())
+    assert again["demands"]["reached"][0]["value"] >= last.second - 1e-6
+    if last.proven:
+        assert again["list"]["value"] == pytest.approx(last.first)
 
 
 # --- ltr rank ------------------------------------------------------------------------------------------------------

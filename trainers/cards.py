@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.cards import Card, CardRanker
 from ltr.data import Table, half_split
+from ltr.data.columns import Column
 from ltr.data.dataset import checked_groups
 from ltr.data.labels import Labels
 from ltr.data.times import blocks_of
@@ -47,11 +48,13 @@ class Found:
 
 def card_ranker(options: CardConfig, seed: int = 0) -> CardRanker:
     """Return the ranker of a config's section, not yet fitted; `seed` is that of the run."""
-    given = options.model_dump(exclude={"enabled", "time_limit"})
+    given = options.model_dump(exclude={"enabled", "time_limit", "ranges"})
     return CardRanker(**given, limits=Limits(time_limit=options.time_limit, seed=seed))
 
 
-def find_card(ranker: CardRanker, label: str, train: Rows, test: Rows | None = None) -> Found:
+def find_card(
+    ranker: CardRanker, label: str, train: Rows, test: Rows | None = None, beside: Mapping[str, Column] | None = None
+) -> Found:
     """Find the best card for the training rows, and count its totals on the test rows.
 
     Args:
@@ -59,12 +62,13 @@ def find_card(ranker: CardRanker, label: str, train: Rows, test: Rows | None = N
         label: name of what is predicted.
         train: the training rows.
         test: the test rows; None for none.
+        beside: further columns of the training rows, which demands may name.
 
     Raises:
         ValueError: a table or option that cannot be used.
     """
     table, y = train
-    ranker.fit(table, pd.Series(y, name=label, dtype=np.float64))
+    ranker.fit(table, pd.Series(y, name=label, dtype=np.float64), beside=beside)
     card = ranker.card_ if test is None else ranker.with_rows("test", *test)
     return Found(card, ranker, tuple(card.totals(rows) for rows, _ in (train, *([] if test is None else [test]))))
 
@@ -151,11 +155,17 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
             for used, rows in parts.items()
         ]
         rows = [(part.table, y[members]) for part, members in zip(listed, parts.values(), strict=True)]
-        found = find_card(card_ranker(config.card, config.seed), label_name(label, table.labels), *rows)
+        whole = {**table.others, **table.columns} if config.card.demands else {}
+        beside = {name: column.take(parts["training"]) for name, column in whole.items()}
+        name = label_name(label, table.labels)
+        test_rows = rows[1] if len(rows) > 1 else None
+        found = find_card(card_ranker(config.card, config.seed), name, rows[0], test_rows, beside)
         found = replace(found, card=replace(found.card, missing=tuple(config.data.missing)))
     except ValueError as error:
         raise RunError(f"{table.where}: {error}") from None
-    return found, listed, [*table.notes, *not_asked(table.kinds), *found.left_out]
+    outcome = found.ranker.demands_
+    told = [] if outcome is None else str(outcome).splitlines()
+    return found, listed, [*told, *table.notes, *not_asked(table.kinds), *found.left_out]
 
 
 def parts_of_card(table: Table, seed: int, test: float) -> dict[str, NDArray[np.int64]]:

@@ -71,7 +71,7 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     from trainers.config.toml_text import apply_overrides
     from trainers.task.raw import read_labelled
 
-    options = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit")
+    options = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit", "demands")
     tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
     tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
     tree["data"] = {name: getattr(arguments, name) for name in ("label", "positive", "drop")}
@@ -479,17 +479,23 @@ def explain(arguments: argparse.Namespace) -> int:
         table_of,
         to_objects,
     )
+    from trainers.run.ranges import ranges_of_rows
 
     folder, read = arguments.given
     options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
     explanation = explain_rows(folder, arguments.data, arguments.method, **options)
     rows = chosen_rows(explanation, arguments.row)
+    ranges, listed = ranges_of_rows(folder, arguments.method, read, rows, arguments.ranges)
     if arguments.json:
-        _print_json(to_objects(explanation, rows))
+        _print_json(to_objects(explanation, rows, ranges, listed))
     else:
         console = _stdout(Console)
         for row in rows:
             console.print(table_of(explanation, row, read.dates))
+            if ranges is not None and row in listed:
+                console.print(f"{ranges.of_row(row)}\n", highlight=False, markup=False)
+        if ranges is not None:
+            console.print(" ".join(ranges.sentences), highlight=False, markup=False)
         if note := note_of(explanation):
             _noting(arguments)(note)
     if arguments.picture is not None:

@@ -58,6 +58,10 @@ INTERRUPTED = Status.INTERRUPTED.value
 """Status of a method that the user stopped."""
 
 
+_NOT_OF_THE_RANKER = frozenset(
+    ("enabled", "base", "certificate", "ranges", "front", "top_k", "choose", "base_score", "spread", "reach")
+)
+"""Keys of the exact section that are no arguments of `ExactRanker`, beside the limits."""
 _BLEND_SECONDS = 5.0  # for the best weights of a blend
 
 
@@ -392,7 +396,10 @@ def _fit_exact(
         first_k = record["first_k"]["base"]
         record["constraints"] = {"checks": checks, "base": task.statistics(of_base), "first_k": first_k}
     if ranker.demands_ is not None:
-        record["demands"] = {**ranker.demands_.to_dict(), "new": task.demands_on_new_lists(scores.test)}
+        record["demands"] = {
+            **ranker.demands_.to_dict(),
+            "new": task.demands_on_new_lists(scores.test, task.config.exact.demands),
+        }
     if cell.recentre is not None and record["status"] != INTERRUPTED:
         started = time.perf_counter()
         moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
@@ -408,13 +415,18 @@ def _fit_card(task: Task) -> Fitted:
     if split.tables is not None:
         name = label_name(name, split.tables[0].labels)
     train, test = raw_columns(split)
-    found = find_card(card_ranker(config.card, config.seed), name, (train, split.train.y), (test, split.test.y))
+    sets = (train, split.train.y), (test, split.test.y)
+    beside = demand_columns(split, read_list_demands(config.card.demands))[0]
+    found = find_card(card_ranker(config.card, config.seed), name, *sets, beside=beside)
     scores = Scores(*(counts_of.astype(np.float64) for counts_of in found.totals))
     solution = found.ranker.solution_
     assert solution is not None
     record: Json = {"status": solution.status.value, "seconds": solution.seconds, "steps": solution.nodes}
     left_out = [*([] if split.tables is None else not_asked(split.tables[0].kinds)), *found.left_out]
     record |= {"loss": None, "weights": None, "message": "; ".join(left_out), "card": found.card.to_dict()}
+    if found.ranker.demands_ is not None:
+        new = task.demands_on_new_lists(scores.test, config.card.demands)
+        record["demands"] = {**found.ranker.demands_.to_dict(), "new": new}
     return Fitted(found.ranker, scores, record, "average" if config.card.ties == "average" else "resolved")
 
 
@@ -511,9 +523,7 @@ def two_stage_ranker(
 ) -> TwoStageRanker:
     """Return the exact stage on top of a base ranker, not yet fitted; `columns` name the features."""
     section = config.exact
-    options = section.model_dump(
-        exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", "reach", *LIMITS}
-    )
+    options = section.model_dump(exclude={*_NOT_OF_THE_RANKER, *LIMITS})
     options["ties"] = options.pop("rank")
     options |= read_demands(len(columns), columns, **section.column_demands()).parameters
     if threads is not None:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from ltr.checks import nearest
 from trainers import commands
-from trainers.arguments import file, seconds, shard, share, signed, statistic, whole
+from trainers.arguments import file, seconds, seconds_or_none, shard, share, signed, statistic, whole
 from trainers.stopping import folded
 
 _DESCRIPTION = (
@@ -362,6 +362,8 @@ def parser_of_ltr() -> _Parser:
     explain("--row", type=whole(1), action="append", default=[], metavar="N", help=top)
     explain("--method", help="a method of the run; its exact stage by default")
     explain("--new-values", action="store_true", help="as for predict")
+    of_list = "seconds for where rows of the training list may stand over all good scorers; 0 for none (default: 10)"
+    explain("--ranges", type=seconds_or_none, default=10.0, metavar="SECONDS", help=of_list)
     explain("--json", action="store_true", help="print JSON in place of tables")
     explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
     explain("--picture", metavar="FILE", type=Path, help="draw the first of these rows against its neighbours, as PNG")
@@ -437,6 +439,8 @@ def parser_of_ltr() -> _Parser:
     card("--statistic", type=statistic, default="auc", metavar="NAME", help="what is maximised (default auc)")
     card("--cuts", type=whole(1), default=5, metavar="N", help="most thresholds of a column of numbers (default 5)")
     card("--one-per-feature", action="store_true", help="at most one question about each column")
+    of_list = "demands on the training rows, as in 'share(sex = F) @50 >= 0.4'; dropped columns are known to them"
+    card("--demands", action="extend", nargs="+", default=[], metavar="DEMAND", help=of_list)
     card("--test", type=share, default=0.5, metavar="SHARE", help="share of the rows held out (default 0.5)")
     card("--seed", type=whole(0), default=0, metavar="N", help="seed of the division (default 0)")
     limit = "stop the search then, without a proof (default 60)"

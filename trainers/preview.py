@@ -224,7 +224,8 @@ def preview_card(config: Config, table: Table, test: float, width: int) -> Previ
     notes = [*table.notes, *not_asked(table.kinds)]
     label = label_name(str(config.data.label), table.labels)
     limits: dict[str, Any] = {
-        name: getattr(options, name) for name in ("statistic", "max_questions", "points", "cuts", "time_limit")
+        name: getattr(options, name)
+        for name in ("statistic", "max_questions", "points", "cuts", "demands", "time_limit")
     }
     content: Json = {"table": table.where, "label": label, "rows": sizes, "columns": asked, **limits}
     content["notes"] = notes
@@ -239,5 +240,6 @@ def preview_card(config: Config, table: Table, test: float, width: int) -> Previ
             f"at most {options.max_questions} questions of at most {options.points} points, the largest "
             f"{options.statistic}; the search takes at most {options.time_limit:g} s"
         ),
+        *(Text(f"demanded: {text}") for text in options.demands),
     ]
     return Preview(to_json(content), tuple(parts))

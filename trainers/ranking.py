@@ -378,6 +378,7 @@ def _under_demands(
     from ltr.rankers.choice import Rows as LabelledRows
     from ltr.rankers.demanded import GivenDemands, on_new_lists, outcome_of
     from ltr.rankers.two_stage import least_top
+    from ltr.rankers.unseen import cross_fitted
     from trainers.methods import two_stage_ranker, units_of, weights_of
     from trainers.run.results import demand_lines
 
@@ -405,7 +406,7 @@ def _under_demands(
             raise RunError(f"{table.where}: {error}") from None
         outcome = ranker.demands_
         rows = LabelledRows(part.X, y, part.qid, part.group, units_of(part)["time"], known=scores)
-        scores = ranker._cross_fitted(rows, given, config.seed)
+        scores = cross_fitted(ranker, rows, given, config.seed)
     assert outcome is not None
     new = on_new_lists(own, y[known], lists, scores[known], config.seed)
     return ranker, scores, list(demand_lines({**outcome.to_dict(), "new": new}))

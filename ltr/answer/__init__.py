@@ -18,7 +18,8 @@ from ltr.answer.answer import (
     warnings_of,
 )
 from ltr.answer.evidence import Bin, Evidence, Found, Interval
-from ltr.answer.page import as_html, as_text, curve_html, curve_table, headline
+from ltr.answer.page import as_html, as_text, curve_html, curve_table, drawn, headline
+from ltr.answer.proven import FrontPointOnList, ListFront, RowRanges
 from ltr.answer.reasons import Reason, Typical, cell_text, effects, typical_cells
 
 __all__ = [
@@ -28,9 +29,12 @@ __all__ = [
     "Entry",
     "Evidence",
     "Found",
+    "FrontPointOnList",
     "Interval",
     "Learned",
+    "ListFront",
     "Reason",
+    "RowRanges",
     "Rows",
     "Typical",
     "as_html",
@@ -38,6 +42,7 @@ __all__ = [
     "cell_text",
     "curve_html",
     "curve_table",
+    "drawn",
     "effects",
     "headline",
     "make_answer",

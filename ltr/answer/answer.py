@@ -19,6 +19,7 @@ from ltr.answer.evidence import (
     place_in_list,
     sums_by_visits,
 )
+from ltr.answer.proven import ListFront, RowRanges
 from ltr.answer.reasons import Reason, Typical, effects, reasons_of
 from ltr.checks import doubles
 from ltr.data.columns import Column
@@ -63,6 +64,8 @@ class Learned:
         notes: how the table was read, and what was left out.
         constraints: constraints on columns that the ranking was shown to satisfy, in words.
         demands: what came of demands on the list, in sentences without a full stop.
+        ranges: where the rows of the training list can stand; None where that was not computed.
+        front: what more of another statistic costs on the training list; None likewise.
         tested: whether the rows put to the test are a test set, which no fit has seen.
     """
 
@@ -81,6 +84,8 @@ class Learned:
     notes: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     demands: tuple[str, ...] = ()
+    ranges: RowRanges | None = None
+    front: ListFront | None = None
     tested: bool = False
 
 
@@ -180,6 +185,8 @@ class Answer:
             cells = [Typical(**{**one, "features": tuple(one["features"])}) for one in learned["typical"]]
             learned |= {"typical": tuple(cells), "reliability": tuple(Bin(**one) for one in learned["reliability"])}
             learned |= {name: tuple(learned[name]) for name in ("warnings", "notes", "constraints", "demands")}
+            for name, kind in (("ranges", RowRanges), ("front", ListFront)):
+                learned[name] = None if learned[name] is None else kind.from_dict(learned[name])
             values["learned"] = Learned(**learned)
             values["found"] = Found(**{name: _interval(value) for name, value in found.items()})
             values |= {name: _interval(values[name]) for name in ("expected", "today", "unconstrained")}

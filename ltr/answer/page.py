@@ -9,6 +9,7 @@ from html import escape
 
 from ltr.answer.answer import Answer, Entry
 from ltr.answer.evidence import Interval
+from ltr.answer.proven import ListFront, RowRanges
 from ltr.pictures import letters, shortened
 
 _IN_TEXT, _IN_HTML = 20, 200  # rows of the list that are shown
@@ -189,6 +190,7 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
     parts.append(_table("Hits to expect, by number of visits:", *curve_table(answer), width))
     parts += [folded(text) for text in _record(answer)]
+    parts += [folded(" ".join(found.sentences)) for _, found in _proven(answer)]
     parts.append(
         _table("Predicted and observed share of hits among those rows:", _RELIABILITY, _reliability(answer), width)
     )
@@ -257,6 +259,18 @@ def curve_html(answer: Answer) -> str:
     return _article(_svg(answer))
 
 
+def drawn(found: RowRanges | ListFront) -> str:
+    """Return the picture of ranges or of a front as a part of another HTML page."""
+    return _article(found.svg)
+
+
+def _proven(answer: Answer) -> list[tuple[str, RowRanges | ListFront]]:
+    """Return what was proven about the training list, each with a heading."""
+    ranges, front = answer.learned.ranges, answer.learned.front
+    found: list[tuple[str, RowRanges | ListFront]] = [] if ranges is None else [("How firm the order is", ranges)]
+    return found if front is None else [*found, (f"The price of {_broken(front.names[1])}", front)]
+
+
 def _article(body: str) -> str:
     return f'<article class="ltr-page">\n<style>{_STYLE}</style>\n{body}\n</article>'
 
@@ -274,6 +288,10 @@ def _html_parts(answer: Answer, more: str) -> Iterator[str]:
     yield f"<h2>The list</h2>\n{_html_list(answer)}"
     if (left := answer.visits - _IN_HTML) > 0:
         yield f"<p>{left:,} more rows are in {escape(more)}.</p>"
+    for title, found in _proven(answer):
+        yield f"<h2>{title}</h2>"
+        yield f"<p>{_broken(' '.join(found.sentences))}</p>\n{found.svg}"
+        yield f"<details><summary>As a table</summary>{_html_table(*found.table)}</details>"
     yield "<details><summary>Tested</summary>"
     yield from (f"<p>{_broken(text)}</p>" for text in _record(answer))
     yield "<p>Predicted and observed share of hits among those rows:</p>"
@@ -398,6 +416,9 @@ _STYLE = """
 .ltr-page svg .plan { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 2 3; }
 .ltr-page svg .ranking { stroke: var(--rank); stroke-width: 2.6; }
 .ltr-page svg .today { stroke: var(--ink); stroke-dasharray: 7 4; }
+.ltr-page svg .range { fill: var(--rank); opacity: 0.55; }
+.ltr-page svg .wider { fill: var(--faint); opacity: 0.35; }
+.ltr-page svg .own { fill: var(--ink); }
 .ltr-page svg .chance { stroke-dasharray: 1.5 3.5; }
 .ltr-page figcaption { color: var(--faint); font-size: 0.875rem; }
 .ltr-page .keys { list-style: none; padding: 0; color: var(--ink); }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -20,12 +21,24 @@ from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
 from ltr.exact.cards import CardProblem, Ties
+from ltr.exact.demand import Demand
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
+from ltr.list_demands import Asked, OnTop
 from ltr.metrics.ranked import Ties as TiesOfMetric
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers.demanded import (
+    DemandOutcome,
+    DemandPrice,
+    GivenDemands,
+    ReachedDemand,
+    not_met,
+    read_demands_of_ranker,
+    refuse_settled,
+    solve_under,
+)
 from ltr.rankers.explanation import Explanation
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -46,6 +59,7 @@ _WITHIN = 0.02  # default of `within` for AUC
 _MOST_COMPARED = 5_000  # largest number of good cards of which one is taken
 _STRENGTH = 0.1  # inverse strength of the regularisation of logistic regression on all questions
 _TINY = 1e-300
+_REMEDY = "Ask for less, or allow more questions, points or cuts"
 
 
 @dataclass(frozen=True)
@@ -118,6 +132,9 @@ class CardRanker(Ranker):
         required: names of questions that every card must have.
         forbidden: names of columns and questions that no card may have.
         C: price of each question, on the scale of the statistic.
+        demands: demands on the list of all training rows that a card must meet: texts such as ``"share(sex = F) @50 >=
+            0.4"`` (`ltr.list_demands`), whose columns are those of X or of `beside`, or `Demand` objects. Rows with
+            equal totals count as `ties` states.
         ties: how rows with equal totals count: ``"average"`` over their orders, or ``"lost"``, the worst order.
         limits: when to stop the search without a proof; None for the default `ltr.exact.Limits`.
         gain, normalize: gain of graded labels, and what `score` reports, see `Ranker`.
@@ -128,6 +145,8 @@ class CardRanker(Ranker):
         logistic_: logistic regression on the answers to all questions, whose statistic the card states beside its own.
         solution_: what the search found, with its bound; None in a ranker read from a file. Its weights are those of
             the best card, which `card_` may be below by the share `within`.
+        demands_: the `DemandOutcome`: which demands the card meets on the training rows, and what they cost; None
+            without any, and in a ranker read from a file.
         problem_: the `ltr.exact.cards.CardProblem`; None in copies, pickles and rankers read from a file.
 
     Raises:
@@ -158,6 +177,7 @@ class CardRanker(Ranker):
     required: Sequence[str] = ()
     forbidden: Sequence[str] = ()
     C: float = 0.0
+    demands: Sequence[str | Demand] = ()
     ties: Ties = "average"
     limits: Limits | None = None
     gain: GainName = "exp2"
@@ -169,12 +189,22 @@ class CardRanker(Ranker):
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike) -> CardRanker:  # noqa: ANN401 (a frame of any library)
+    def fit(
+        self,
+        X: Any,  # noqa: ANN401 (a frame of any library)
+        y: ArrayLike,
+        *,
+        beside: Any = None,  # noqa: ANN401 (a frame of any library, or a mapping)
+    ) -> CardRanker:
         """Find the best card.
 
         Args:
             X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d); missing values are welcome.
             y: labels, (n,), 0 and 1 or graded. A series gives the card its name.
+            beside: further columns of the rows that `demands` may name: a frame, or a mapping of names to columns.
+
+        Raises:
+            ValueError: an argument against its rule, or demands that no card meets, with the most that can be reached.
         """
         self._measure()
         one_of("ties", self.ties, get_args(Ties))
@@ -195,21 +225,25 @@ class CardRanker(Ranker):
         self.n_features_in_ = questions.n_features_in_
         if hasattr(questions, "feature_names_in_"):
             self.feature_names_in_ = questions.feature_names_in_
-        missing = np.array([rule.operator == "missing" for rule in questions.rules_])
-        self.problem_: CardProblem | None = CardProblem(
-            answers,
-            labels,
-            self.statistic,
-            self.C,
-            points=self.points,
-            max_nonzeros=self.max_questions,
-            ties=self.ties,
-            signs=self._signs(questions),
-            groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
-            required=[questions.questions_.index(name) for name in required],
-            gain=self.gain,
+        names = list(getattr(X, "columns", X if isinstance(X, Mapping) else ())) or None
+        given = GivenDemands.read(self.demands, X, names, beside, self.gain).of(labels, None)
+        whole = np.ones(len(labels), dtype=np.bool_)
+        asked = [one.of_top(np.zeros(len(labels)), whole) for one in given]
+        refuse_settled(asked, "Ask for less")
+        decisive = [one for one in asked if one.demand is not None]
+        limits = self.limits or Limits()
+        self.problem_: CardProblem | None = self._problem(
+            questions, answers, labels, [one.demand for one in decisive if one.demand is not None]
         )
-        self.solution_: Solution | None = solve(self.problem_, "cards", self.limits or Limits())
+        self.solution_: Solution | None
+        price = None
+        if decisive:
+            name = str(self.problem_.statistic)
+            self.solution_, price = solve_under(self.problem_, "cards", limits, name, warm_starts=(), on_progress=None)
+            if self.solution_.value == -math.inf:
+                raise not_met(self.problem_, "cards", limits, decisive, self.solution_, "cards", _REMEDY)
+        else:
+            self.solution_ = solve(self.problem_, "cards", limits)
         self.questions_ = questions
         self.logistic_ = LogisticRegressionRanker(_STRENGTH, standardize=False).fit(answers, labels)
         found = Card(
@@ -229,7 +263,58 @@ class CardRanker(Ranker):
         points, value = self._chosen(answers)
         points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
         self.card_ = self._card(found, points, value, self.logistic_.decision_function(answers))
+        self.demands_ = self._outcome(given, asked, answers @ points, points, price)
         return self
+
+    def _outcome(
+        self,
+        given: Sequence[Asked],
+        asked: Sequence[OnTop],
+        totals: FloatArray,
+        points: IntArray,
+        price: DemandPrice | None,
+    ) -> DemandOutcome | None:
+        """Return which demands the card with these points meets, and what they cost; None without demands."""
+        if not given:
+            return None
+        assert self.problem_ is not None
+        weights, reached = points / self.problem_.points, []
+        demanded = iter(self.problem_.demanded)
+        for words, one in zip(given, asked, strict=True):
+            value, met = words.value(totals), one.met  # whatever the order
+            if one.demand is not None:
+                each = next(demanded)
+                value, met = one.whole(each.problem.statistic_value(weights)), each.met(weights)
+            reached.append(ReachedDemand(words.text, words.what, value, met))
+        return DemandOutcome(tuple(reached), price)
+
+    def _for_other_rows(self) -> CardRanker:
+        return super()._for_other_rows().set_params(demands=())
+
+    def _problem(
+        self, questions: Questions, answers: FloatArray, labels: FloatArray, demands: Sequence[Demand] = ()
+    ) -> CardProblem:
+        """Return the problem of a card of these questions for rows with these answers, (n, q), and labels, (n,)."""
+        missing = np.array([rule.operator == "missing" for rule in questions.rules_])
+        return CardProblem(
+            answers,
+            labels,
+            self.statistic,
+            self.C,
+            points=self.points,
+            max_nonzeros=self.max_questions,
+            ties=self.ties,
+            signs=self._signs(questions),
+            groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
+            required=[questions.questions_.index(name) for name in self.required],
+            gain=self.gain,
+            demands=demands,
+        )
+
+    @property
+    def tolerance(self) -> float:
+        """The share of the best value by which the card may be below it: `within`, or what stands for None."""
+        return (_WITHIN if str(self.statistic) == "auc" else 0.0) if self.within is None else self.within
 
     def _html_repr(self) -> str:
         card = self.card_._repr_html_() if hasattr(self, "card_") else ""
@@ -275,7 +360,7 @@ class CardRanker(Ranker):
         assert self.problem_ is not None
         assert self.solution_ is not None
         best = self.problem_.points_of(self.solution_.weights), self.solution_.value
-        within = (_WITHIN if str(self.problem_.statistic) == "auc" else 0.0) if self.within is None else self.within
+        within = self.tolerance
         if within == 0 or self.solution_.status is not Status.OPTIMAL:
             return best
         limit = (self.limits or Limits()).time_limit
@@ -366,7 +451,8 @@ class CardRanker(Ranker):
         found += [
             f"points of {name} not {'below' if sign == '+' else 'above'} 0" for name, sign in (self.signs or {}).items()
         ]
-        return (*found, *(f"with {name}" for name in required))
+        found += [f"with {name}" for name in required]
+        return (*found, *(str(one) for one in read_demands_of_ranker(self.demands)))
 
     def explain(self, X: Any, qid: Qid = ...) -> Explanation:  # noqa: ANN401 (a frame of any library)
         """Return the points of each row by question, as `Card.explain` does, and how they compare with its neighbours'.
@@ -457,7 +543,7 @@ class CardRanker(Ranker):
         questions.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             questions.feature_names_in_ = self.feature_names_in_
-        self.questions_, self.solution_, self.problem_ = questions, None, None
+        self.questions_, self.solution_, self.problem_, self.demands_ = questions, None, None, None
 
 
 def _answers_in(graph: OnnxGraph, rule: Question, number: bool) -> str:

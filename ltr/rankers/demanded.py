@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from ltr.data.columns import Column
 from ltr.exact import Limits, Progress, RerankProblem, Solution, solve
+from ltr.exact.cards import CardProblem
 from ltr.exact.demand import Demand
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver
-from ltr.list_demands import Asked, ListDemand, OnTop
+from ltr.list_demands import Asked, ListDemand, OnTop, columns_of, read_list_demands
 from ltr.rankers.base import FloatArray, IntArray
 from ltr.statistics import GainName
 
@@ -172,6 +173,34 @@ class GivenDemands:
     gain: GainName
 
     @classmethod
+    def read(
+        cls,
+        demands: Sequence[str | Demand],
+        X: Any,  # noqa: ANN401 (a frame of any library, a mapping, or an array)
+        names: Sequence[str] | None,
+        beside: Any,  # noqa: ANN401 (a frame of any library, or a mapping)
+        gain: GainName,
+    ) -> GivenDemands:
+        """Return the demands of a ranker on the rows of its fit, once their words are checked.
+
+        Args:
+            demands: texts and objects.
+            X: the rows, (n, ...).
+            names: names of their columns; None where they have none.
+            beside: further columns of the rows, or None.
+            gain: gain of a graded label.
+
+        Raises:
+            ValueError: demands that do not go with the columns, or columns of another length.
+        """
+        columns = columns_of(X, names, beside) if any(not isinstance(one, Demand) for one in demands) else {}
+        for name, column in columns.items():
+            n = len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
+            if len(column) != n:
+                raise ValueError(f"beside: column {name!r} must have one cell per row of X ({n}), got {len(column)}")
+        return cls.of_columns(read_demands_of_ranker(demands, columns), columns, gain)
+
+    @classmethod
     def of_columns(
         cls, demands: Sequence[ListDemand | Demand], columns: Mapping[str, Column], gain: GainName
     ) -> GivenDemands:
@@ -199,6 +228,14 @@ class GivenDemands:
         """Return the demands of these rows with their labels, (n,), and the list of each."""
         pairs = zip(self.demands, self.groups, strict=True)
         return [Asked.of(one, labels, lists, group, self.gain) for one, group in pairs]
+
+
+def read_demands_of_ranker(
+    demands: Sequence[str | Demand], columns: Mapping[str, Column] | None = None
+) -> list[ListDemand | Demand]:
+    """Return demands, of which those in words are read; None for the columns checks the words alone."""
+    read = iter(read_list_demands([one for one in demands if not isinstance(one, Demand)], columns))
+    return [one if isinstance(one, Demand) else next(read) for one in demands]
 
 
 def on_new_lists(
@@ -261,7 +298,7 @@ def outcome_of(
 
 
 def solve_under(
-    problem: RerankProblem,
+    problem: RerankProblem | CardProblem,
     method: str | Solver,
     limits: Limits,
     statistic: str,
@@ -308,8 +345,18 @@ def refuse_settled(asked: Sequence[OnTop], remedy: str = "Ask for less, or reran
         raise ValueError(f"demands: no order of the rows that are reranked meets them: {told}. {remedy}")
 
 
+REMEDY = "Ask for less, rerank more rows (a larger top_k), or let the weights correct the base score (base_score=True)"
+"""What to do about demands that no weights meet."""
+
+
 def not_met(
-    problem: RerankProblem, method: str | Solver, limits: Limits, asked: Sequence[OnTop], solution: Solution
+    problem: RerankProblem | CardProblem,
+    method: str | Solver,
+    limits: Limits,
+    asked: Sequence[OnTop],
+    solution: Solution,
+    what: str = "weights",
+    remedy: str = REMEDY,
 ) -> ValueError:
     """Return the error that no weights are known to meet the demands of a problem, with the most of each.
 
@@ -319,13 +366,16 @@ def not_met(
         limits: limits of the solve for each demand, in which it takes 10 seconds at most.
         asked: the demands of the problem, in its order.
         solution: the solution, which has no weights.
+        what: what was looked for.
+        remedy: what to do about it.
     """
     limits = dataclasses.replace(limits, time_limit=min(_SECONDS, limits.time_limit))
     lines, proven = [], solution.status is Status.INFEASIBLE
     for at, one in enumerate(asked):
         assert one.demand is not None
         others = tuple(other for number, other in enumerate(problem.demands) if number != at)
-        options: dict[str, Any] = {"y": one.demand.labels, "gain": "linear", "normalise": False, "C": 0.0}
+        options: dict[str, Any] = {"y": one.demand.labels, "gain": "linear", "C": 0.0}
+        options |= {"normalise": False} if isinstance(problem, RerankProblem) else {}
         most = dataclasses.replace(problem, statistic=one.demand.statistic, demands=others, **options)
         found = solve(most, method, limits)
         beside = f", beside the other{'s' * (len(others) > 1)}," * bool(others)
@@ -337,9 +387,5 @@ def not_met(
         lines.append(f"{one.text}: the most that can be reached{beside} is {value}{limit}")
     if not lines:
         lines = [f"{' and '.join(one.text for one in asked)}: not together"]
-    how = "no weights meet the demands (proven)" if proven else "no weights are known that meet the demands"
-    return ValueError(f"demands: {how}: {'; '.join(lines)}. {REMEDY}")
-
-
-REMEDY = "Ask for less, rerank more rows (a larger top_k), or let the weights correct the base score (base_score=True)"
-"""What to do about demands that no weights meet."""
+    how = f"no {what} meet the demands (proven)" if proven else f"no {what} are known that meet the demands"
+    return ValueError(f"demands: {how}: {'; '.join(lines)}. {remedy}")

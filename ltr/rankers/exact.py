@@ -29,7 +29,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ltr.checks import as_numbers, as_sequence, check_callable, doubles, one_of, pieces
-from ltr.data.columns import Column
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
 from ltr.demands import Demands
 from ltr.exact import Demand, Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
@@ -43,7 +42,7 @@ from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.list_demands import ListDemand, OnTop, columns_of, read_list_demands
+from ltr.list_demands import ListDemand, OnTop
 from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.constrained import Demanding
@@ -52,6 +51,7 @@ from ltr.rankers.demanded import (
     GivenDemands,
     not_met,
     outcome_of,
+    read_demands_of_ranker,
     refuse_settled,
     solve_under,
 )
@@ -253,14 +253,7 @@ class ExactRanker(Demanding, Ranker):
 
     def _given_demands(self, X: Any, beside: Any, sample_weight: ArrayLike | None) -> GivenDemands:  # noqa: ANN401
         """Return the demands with the columns that they name, once their words are checked."""
-        texts = [one for one in self.demands if not isinstance(one, Demand)]
-        columns = columns_of(X, self._names, beside) if texts else {}
-        for name, column in columns.items():
-            if len(column) != len(X):
-                raise ValueError(
-                    f"beside: column {name!r} must have one cell per row of X ({len(X)}), got {len(column)}"
-                )
-        given = GivenDemands.of_columns(self._list_demands(columns), columns, self.gain)
+        given = GivenDemands.read(self.demands, X, self._names, beside, self.gain)
         return given if sample_weight is None else given.take(np.asarray(sample_weight) > 0)
 
     @property
@@ -396,10 +389,9 @@ class ExactRanker(Demanding, Ranker):
             if self.integer is not None:
                 raise ValueError(f"recentre must be None with integer: points stay whole, got {self.recentre!r}")
 
-    def _list_demands(self, columns: Mapping[str, Column] | None = None) -> list[ListDemand | Demand]:
-        """Return the demands, of which those in words are read; None for the columns checks the words alone."""
-        read = iter(read_list_demands([one for one in self.demands if not isinstance(one, Demand)], columns))
-        return [one if isinstance(one, Demand) else next(read) for one in self.demands]
+    def _list_demands(self) -> list[ListDemand | Demand]:
+        """Return the demands, of which those in words are read."""
+        return read_demands_of_ranker(self.demands)
 
     def _check_average(self) -> None:
         """Check what goes with the mean over orders of ties."""

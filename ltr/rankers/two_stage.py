@@ -19,12 +19,11 @@ Source: Rudin & Wang (2018), section 2.1.
 from __future__ import annotations
 
 import bisect
-import copy
 import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
@@ -46,11 +45,11 @@ from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
 from ltr.rankers.auto import AutoRanker
-from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing, fit_to
-from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Rows, Shared, compare, folds_of, places
+from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
+from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Rows, Shared, compare, folds_of
 from ltr.rankers.constrained import Demanding, check_possible
 from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
-from ltr.rankers.demanded import DemandOutcome, GivenDemands, outcome_of, refuse_settled
+from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
 from ltr.rankers.estimators import (
     EstimatorRanker,
     fit_estimator,
@@ -67,6 +66,7 @@ from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_t
 from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
+from ltr.rankers.unseen import common, held_out_scores, is_given, rank_held_out
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
@@ -131,6 +131,8 @@ class TwoStageRanker(Ranker):
             meet the demands, which leaves no choice.
         demands_: the `DemandOutcome`: which demands are met on the training lists, by base scores that are out of fold
             where those are known, and what they cost on the tops; None without any, and after `load`.
+        list_scores_: base scores of the rows of the fit by which the lists were cut, (n,), out of fold where those are
+            known, NaN for rows that were left out; None in copies and pickles, and after `load`.
         note_: what the fit did other than usual; empty if nothing.
 
     Examples:
@@ -277,6 +279,9 @@ class TwoStageRanker(Ranker):
             spread = (None, *SPREADS)[chosen]
             if similar is not None:
                 self.choice_ = dataclasses.replace(self.choice_, similar=int(similar.max()) + 1)
+        taken = np.ones(len(labels), dtype=np.bool_) if sample_weight is None else np.asarray(sample_weight) > 0
+        self.list_scores_: FloatArray | None = np.full(len(taken), np.nan)
+        self.list_scores_[taken] = scores
         if not known.all():
             training, scores = training.take(known), scores[known]
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
@@ -503,7 +508,7 @@ class TwoStageRanker(Ranker):
         """
         if training.known is not None:
             return training.known
-        folds = [] if _is_given(self) else folds_of(*training.units, seed, repeats)
+        folds = [] if is_given(self) else folds_of(*training.units, seed, repeats)
         if not folds:
             return scores
         total, times = np.zeros((2, len(scores)))
@@ -525,7 +530,7 @@ class TwoStageRanker(Ranker):
         if training.known is not None:
             used = used_columns(self.base_, training.features.shape[1], self._names)
             return PartScores.of(training.known, seen[~np.isnan(training.known[seen])], used)
-        if _is_given(self):
+        if is_given(self):
             base = self.base_
         else:
             part = training.take(seen)
@@ -559,14 +564,14 @@ class TwoStageRanker(Ranker):
         folds = {fold.name: fold for fold in folds_of(*training.units, seed * 1_000)}
 
         def fit_without(names: tuple[str, ...]) -> PartScores:
-            return self._fit_part(training, _common([folds[name].train for name in names]), seed)
+            return self._fit_part(training, common([folds[name].train for name in names]), seed)
 
         # with times, the base before a block scores that block for all later ones, too
         without = Shared(fit_without, 2 if training.times is None else FOLDS)
 
         def ranked(split: Fold) -> tuple[str, list[list[float]]]:
             others = [fold for fold in folds.values() if fold.repeat == split.repeat and fold.name != split.name]
-            return split.name, self._rank_held_out(training, split, others, without, constraints, seed)
+            return split.name, rank_held_out(self, training, split, others, without, constraints, seed)
 
         threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
         # estimators of other libraries would each take all processors
@@ -595,55 +600,12 @@ class TwoStageRanker(Ranker):
         A single fold is kept all the same; its corrections learn from the base's scores of its own training rows.
         """
         folds = folds_of(*training.units, seed * 1_000)
-        return folds[1:] if training.times is not None and len(folds) > 1 and not _is_given(self) else folds
+        return folds[1:] if training.times is not None and len(folds) > 1 and not is_given(self) else folds
 
     @property
     def _candidates(self) -> dict[str, tuple[int | None, ExactRanker, float | None]]:
         """The corrections that are compared, by name: length of the list, exact stage, not yet fitted, and spread."""
         return {f"spread {spread:g}": (self.top_k, self._exact_stage(), spread) for spread in SPREADS}
-
-    def _rank_held_out(
-        self,
-        training: Rows,
-        split: Fold,
-        others: Sequence[Fold],
-        without: Callable[[tuple[str, ...]], PartScores],
-        constraints: LinearConstraints | None,
-        seed: int,
-    ) -> list[list[float]]:
-        """Return the places of the held-out rows by base and corrections that learn from the other rows.
-
-        Args:
-            training: all rows.
-            split: which of them are held out.
-            others: the other folds of the repeat.
-            without: returns the scores by a base fitted to the rows that several folds have for training.
-            constraints: side constraints on the weights of the features.
-            seed: seed of the base.
-        """
-        held, part = split.held, copy.copy(self)
-        found_by = self._fit_part(training, split.train, seed)
-        own, scores = found_by.scores, found_by.scores.copy()
-        train, whole = split.train, len(training.labels)
-        if training.known is not None:  # the scores of the other rows are out of fold already, if there are any
-            train = train[~np.isnan(scores[train])]
-        elif not _is_given(self) and (before := list(_seen_before(split, others))):
-            for other, names in before:
-                scores[other.held] = without(names).on_the_scale_of(own[split.train])[other.held]
-            train = np.sort(np.concatenate([other.held for other, _ in before]))
-            whole = sum(len(fold.held) for fold in (split, *others))
-        learnt, ranked = training.take(train), training.take(held)
-        share = len(train) / whole if training.lists is None else 1.0
-        found = [places(own[held], ranked.lists).tolist()]
-        for top_k, exact, spread in self._candidates.values():
-            part.top_k = top_k if top_k is None else max(2, round(top_k * share))
-            part._fit_stage(
-                exact, scores[train], learnt, [], constraints, None, spread, used=found_by.used, search="none"
-            )
-            cuts = part._cuts(own[held], ranked.lists)
-            merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
-            found.append(places(merged, ranked.lists).tolist())
-        return found
 
     def _explain_choice(self) -> None:
         """Complete the choice by what was found on the list itself; leave the base's order alone where that is best."""
@@ -670,6 +632,11 @@ class TwoStageRanker(Ranker):
     problem_ = property(operator.attrgetter("exact_.problem_"))
     note_ = property(operator.attrgetter("exact_.note_"))
     base_weight_ = property(operator.attrgetter("exact_.base_weight_"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the training data does not belong in a copy of the model
+        fitted = {"list_scores_": None} if hasattr(self, "list_scores_") else {}
+        return {**super().__getstate__(), **fitted}
 
     @property
     def linear_weights(self) -> None:
@@ -882,97 +849,8 @@ class TwoStageRanker(Ranker):
         scores, cuts, queries = self._first_stage(features, None if self.threshold_ is not None else qid)
         return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
 
-    def _held_out_scores(
-        self,
-        table: Any,  # noqa: ANN401 (a frame of any library, or an array)
-        features: Features,
-        labels: FloatArray,
-        lists: IntArray | None,
-        groups: IntArray | None,
-        weights: FloatArray | None,
-        parts: IntArray,
-    ) -> FloatArray:
-        """Return merged scores of rows by clones that have not seen them.
-
-        The clones correct the base, to the same degree, where this ranker does. Their base scores and their exact
-        scores are put on the scales of this ranker's, which are then merged as in a prediction.
-        """
-        if (known := self._known_out_of_fold) is not None and len(known) == len(labels):
-            return self._merged(known, self._cuts(known, lists), features, lists)
-        own = scores_of(self.base_, features, lists, self._names)
-        if self.coef_ is None:
-            training, scores = Rows(features, labels, lists, groups, None, weights), own.copy()
-            for part in range(parts.max() + 1):
-                found = self._fit_part(training, np.flatnonzero(parts != part), 0).on_the_scale_of(own)
-                scores[parts == part] = found[parts == part]
-            return own if _is_given(self) else scores
-        base, exact = np.empty(len(own)), np.empty(len(own))
-        top = own >= self._cuts(own, lists)
-        top = top if top.any() else np.ones(len(own), dtype=np.bool_)
-        exact_own = self.exact_._scores_at(features, own, top)[top]
-        for part in range(parts.max() + 1):
-            seen, held = parts != part, parts == part
-            other = self._like_this(float(seen.mean()) if lists is None else 1.0)
-            fit_to(other, table, labels, lists, groups, weights, seen, base_is_fitted=_is_given(self))
-            found = scores_of(other.base_, features, lists, self._names)
-            base[held] = (found if _is_given(self) else PartScores.of(found, seen).on_the_scale_of(own))[held]
-            every = np.ones(len(own), dtype=np.bool_)
-            placed = np.zeros(len(own)) if other.coef_ is None else other.exact_._scores_at(features, found, every)
-            top = seen & (found >= other._cuts(found, lists))
-            moved = PartScores.of(placed, top if top.any() else seen)
-            exact[held] = moved.on_the_scale_of(exact_own)[held]
-        return self._lifted(base, self._cuts(base, lists), exact, lists)
-
-    def _cross_fitted(self, training: Rows, given: GivenDemands, seed: int) -> FloatArray:
-        """Return merged scores of the rows of the fit by exact stages that have not learned from them, (n,).
-
-        Each part of the rows gets the weights that the other parts lead to under the same demands, on the scale of this
-        ranker's; the base's order, where no weights are known to meet them there.
-
-        Args:
-            training: the rows, with the base's scores of them out of fold as `known`.
-            given: the demands on them.
-            seed: seed of the parts.
-        """
-        scores = np.asarray(training.known)
-        known, lists, every = ~np.isnan(scores), training.lists, np.ones(len(scores), dtype=np.bool_)
-        cuts = self._cuts(scores, lists)
-        own = self.exact_._scores_at(training.features, scores, known & (scores >= cuts))[known & (scores >= cuts)]
-        exact = PartScores.of(scores, known).on_the_scale_of(own)
-        used = used_columns(self.base_, training.features.shape[1], self._names)
-        for fold in folds_of(*training.units, seed * 1_000, 1):
-            seen = fold.train[known[fold.train]]
-            share, learnt = len(seen) / int(known.sum()) if lists is None else 1.0, training.take(seen)
-            part = copy.copy(self)
-            part.top_k = None if self.top_k is None else max(2, round(self.top_k * share))
-            stage = self._exact_stage()
-            try:
-                asked = given.take(seen).for_share(share).of(learnt.labels, learnt.lists)
-                options: dict[str, Any] = {"used": used, "search": "quick", "asked": asked}
-                part._fit_stage(stage, scores[seen], learnt, [], None, None, None, **options)
-            except ValueError:
-                continue
-            if stage.coef_ is not None:
-                found = stage._scores_at(training.features, scores, every)
-                top = np.zeros(len(scores), dtype=np.bool_)
-                top[seen] = scores[seen] >= part._cuts(scores[seen], learnt.lists)
-                exact[fold.held] = PartScores.of(found, top).on_the_scale_of(own)[fold.held]
-        return self._lifted(scores, cuts, exact, lists)
-
-    def _like_this(self, share: float) -> TwoStageRanker:
-        """Return a ranker, not yet fitted, of a share of the rows that corrects the base as this one was chosen to."""
-        options = self.get_params(deep=False)
-        if _is_given(self):
-            options["base"] = self.base_
-        if self.choice_ is not None:
-            chosen = self.choice_.candidates.index(self.choice_.chosen)
-            options |= {"choose": False, "base_score": True, "spread": (None, *SPREADS)[chosen]}
-        if (exact := self._exact_stage()).demands:  # which are about the rows of this fit
-            options["exact"] = exact.set_params(demands=())
-            options |= {"choose": False, "base_score": self.base_score or self.choose} if self.choice_ is None else {}
-        if self.top_k is not None:
-            options["top_k"] = max(2, round(self.top_k * share))
-        return type(self)(**options)
+    def _held_out_scores(self, *given: Any) -> FloatArray:  # noqa: ANN401 (those of every ranker)
+        return held_out_scores(self, *given)
 
     def _output_in(self, graph: OnnxGraph, columns: str) -> None:
         scores, top = self._merged_in(graph, columns)
@@ -1051,7 +929,7 @@ class TwoStageRanker(Ranker):
             self.base = self.base_
         self.exact_ = ExactRanker.from_state(fitted["exact"])
         self.threshold_ = fitted["threshold"]
-        self.demands_ = None
+        self.demands_, self.list_scores_ = None, None
         choice = fitted["choice"]
         self.choice_ = None if choice is None else Choice.from_dict(choice)
 
@@ -1068,31 +946,6 @@ def least_top(asked: Sequence[Asked], scores: FloatArray, lists: IntArray | None
     sizes = range(2, longest + 1)
     found = bisect.bisect_left(sizes, True, key=enough)
     return sizes[found] if found < len(sizes) else None
-
-
-def _common(rows: Sequence[IntArray]) -> IntArray:
-    """Return the rows that are in all of these, in ascending order."""
-    return functools.reduce(functools.partial(np.intersect1d, assume_unique=True), rows)
-
-
-def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tuple[str, ...]]]:
-    """Yield the folds whose held-out rows a split learns from, and the folds whose common training rows score them.
-
-    A base that is fitted to the training rows of both has seen neither what the split holds out nor what the other fold
-    does. With times these are the training rows of the other, earlier fold alone.
-    """
-    for other in others:
-        common = _common([split.train, other.train])
-        if len(common) and np.isin(other.held, split.train).all():
-            both = tuple(sorted((split.name, other.name)))
-            yield other, (other.name,) if len(common) == len(other.train) else both
-
-
-def _is_given(ranker: TwoStageRanker) -> bool:
-    """Return whether the base is not to be fitted: a column of scores, or an object without a fit."""
-    return isinstance(ranker.base_, ScoreColumn | GivenRanker) or (
-        not isinstance(ranker.base, str) and not hasattr(ranker.base, "fit")
-    )
 
 
 def _why_nothing(exact: ExactRanker, labels: FloatArray, groups: IntArray | None) -> str:

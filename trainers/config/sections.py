@@ -38,7 +38,7 @@ from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
 from ltr.files import has_text, missing_file, parquet_files
-from ltr.list_demands import read_list_demands
+from ltr.list_demands import ListDemand, read_list_demands
 from ltr.statistics import GainName, RankStatistic
 from ltr.training import (
     ADAM_ONLY,
@@ -89,6 +89,7 @@ EARLIER: dict[str, Any] = {
     "exact.constraints": [],
     "exact.demands": [],
     "exact.integer": None,
+    "card.demands": [],
     "tracking.loggers": ["tensorboard"],
 }
 """Keys that are newer than version 0.1, with the values that stand for what it did; records leave these out."""
@@ -256,6 +257,10 @@ def _demand(text: str) -> str:
     if found:
         raise ValueError(found[0])
     return str(read[0])
+
+
+def _measured(text: str) -> str:
+    return ListDemand.measuring(text).what
 
 
 def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -725,6 +730,18 @@ class ExactConfig(Section):
     certificate: bool = option(
         False, "write certificate.json, with a proof if it is small enough, for ltr verify", free=True
     )
+    ranges: float = option(
+        0.0,
+        "seconds for the places that each row of the list takes over all scorers within 1 % of the best; 0 for none",
+        ge=0,
+        free=True,
+    )
+    front: Annotated[StrictStr, AfterValidator(_measured)] | None = option(
+        None,
+        "what another measure of the list costs, found within time_limit once more: what a demand measures, such as "
+        '"exposure(sex = F)"',
+        free=True,
+    )
     seed: Seed | None = option(None, "the run's seed when left out")
 
     @property
@@ -737,6 +754,11 @@ class ExactConfig(Section):
         signs = {text[1:]: text[0] for text in self.signs}
         return {**{name: getattr(self, name) for name in DEMANDS}, "signs": signs}
 
+    def measured(self) -> dict[str, ListDemand]:
+        """Return the demands on the list, and what the front measures, by the key that states each."""
+        found = {f"demands[{at}]": one for at, one in enumerate(read_list_demands(self.demands))}
+        return found if self.front is None else {**found, "front": ListDemand.measuring(self.front)}
+
     def limits(self, seed: int) -> Limits:
         """Return the limits of a solve; `seed` is that of the run, used where the section has none of its own."""
         given = self.model_dump(include=set(LIMITS))
@@ -746,7 +768,8 @@ class ExactConfig(Section):
         """Check what goes together: choice, base score and spread; rank weights and list; method and problem."""
         statistic = RankStatistic.parse(self.statistic)
         rule = "goes with enabled = true only: it binds the exact stage and its base"
-        for name, value in (*self.column_demands().items(), ("demands", self.demands)):
+        own = {"demands": self.demands, "front": self.front, "ranges": self.ranges}
+        for name, value in {**self.column_demands(), **own}.items():
             if value and not self.enabled:
                 yield name, rule, value, ("enabled",)
         if len(self.column_demands()["signs"]) < len(self.signs):
@@ -778,11 +801,11 @@ class ExactConfig(Section):
         elif isinstance(self.top_k, int) and statistic.is_constant(self.top_k):
             rule = f"must have a cutoff below top_k = {self.top_k}: all of that list are among its first rows"
             yield "statistic", rule, self.statistic, ("top_k",)
-        for at, demand in enumerate(read_list_demands(self.demands) if "top_k" in self.model_fields_set else ()):
+        for name, demand in self.measured().items() if "top_k" in self.model_fields_set else ():
             if isinstance(self.top_k, int) and demand.statistic.is_constant(self.top_k):
-                cutoff = demand.statistic.cutoff
+                cutoff, given = demand.statistic.cutoff, self.front if name == "front" else str(demand)
                 rule = f"which rows are the first {cutoff} does not depend on the order of the top {self.top_k}: rerank"
-                yield f"demands[{at}]", f"{rule} more, as by top_k = {2 * (cutoff or 0)}", str(demand), ("top_k",)
+                yield name, f"{rule} more, as by top_k = {2 * (cutoff or 0)}", given, ("top_k",)
         if self.method == "auto":
             return
         if self.method not in METHODS:
@@ -838,10 +861,14 @@ class CardConfig(Section):
     required: Names = option((), "questions that the card must have")
     forbidden: Names = option((), "columns and questions that the card may not have")
     C: float = option(0.0, "price of each question, on the scale of the statistic", ge=0)
+    demands: ListDemands = option((), "demands on the training rows that the card must meet, as exact.demands")
     ties: Literal["average", "lost"] = option(
         "average", "how rows with equal totals count: in random order, or in the worst order"
     )
     time_limit: float = option(60.0, "seconds for the search", gt=0)
+    ranges: float = option(
+        10.0, "seconds for the places that each row takes over all cards about as good; 0 for none", ge=0, free=True
+    )
 
     def clashes(self) -> Iterator[Clash]:
         """Check what goes together: questions and points; and refuse rank weights, which fit lists of one length."""

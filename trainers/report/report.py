@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ltr.answer import Answer, curve_html, curve_table
+from ltr.answer import Answer, ListFront, RowRanges, curve_html, curve_table, drawn
 from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
 from trainers.records import SweepResults, write_export
 from trainers.report.evidence import Evidence, mean_of
@@ -100,7 +100,19 @@ def build_run_page(results: Results, answer: Answer | None, *, title: str | None
             summary += [Text(f"{heading}:"), *blocks]
         else:
             sections.append(Section(heading, blocks))
+    for row in results.rows:
+        sections += [_proven_section(row.method, found) for found in row.proven]
     return Page(literal(f"Results of {results.name}" if title is None else title), summary, sections)
+
+
+def _proven_section(method: str, found: RowRanges | ListFront) -> Section:
+    """Return the section of a report on the ranges of the rows of a method's list, or on its front."""
+    what = "Places of rows" if isinstance(found, RowRanges) else f"The price of {found.names[1]}"
+    heads, rows = found.table
+    table = Table([literal(head) for head in heads], [[literal(cell) for cell in row] for row in rows], left=0)
+    return Section(
+        literal(f"{what}, {method}"), [*(Text(literal(text)) for text in found.sentences), Drawing(drawn(found), table)]
+    )
 
 
 def details(evidence: Evidence, reference: Reference | None = None) -> list[Section]:

@@ -7,9 +7,12 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ltr.checks import doubles
 from ltr.exact.certificate import certify
 from ltr.exact.constraints import LinearConstraints
 from ltr.exact.demand import Demand
@@ -17,9 +20,11 @@ from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import read_arrays
 from ltr.rankers import TwoStageRanker
+from ltr.rankers.exact import cut
 from trainers.files import Json, reading, write_atomic, write_json
 from trainers.methods import unsaved_because
 from trainers.run.folder import MethodFolder
+from trainers.task.data import Split
 from trainers.task.measures import Task
 
 _SIDES = ("max_nonzeros", "free", "required", "integer")  # which not every solution has
@@ -42,11 +47,32 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
     if ranker.solution_ is not None and (problem := ranker.problem_) is not None:
         value["certificate"] = _claim(problem, ranker.solution_)
         buffer = io.BytesIO()
-        kind = {"y": problem.gains.astype(np.int64)} if problem.binary else {"gains": problem.gains, "qid": problem.qid}
+        kind: dict[str, Any] = (
+            {"y": problem.gains.astype(np.int64)} if problem.binary else {"gains": problem.gains, "qid": problem.qid}
+        )
+        kind |= _of_training_set(ranker, task)
         kind |= {f"demand_{at}": one.labels for at, one in enumerate(problem.demands) if one.labels is not None}
         np.savez(buffer, X=problem.X, **kind, weights=ranker.solution_.weights)
         write_atomic(folder.problem, buffer.getvalue())
     write_json(folder.solution, value)
+
+
+def _of_training_set(ranker: TwoStageRanker, task: Task) -> dict[str, NDArray[Any]]:
+    """Return which rows of the training set are on the list, and the base scores that cut it."""
+    train, scores = task.split.train, ranker.list_scores_
+    assert scores is not None
+    known = np.flatnonzero(~np.isnan(scores))
+    lists = None if train.qid is None else np.unique(train.qid[known], return_inverse=True)[1]
+    members = known[scores[known] >= cut(scores[known], lists, ranker.top_k)]
+    rows = rows_in_file(task.split)[members]
+    return {"members": members, "rows": rows, "scores": scores, "features": doubles(train.X[members])}
+
+
+def rows_in_file(split: Split) -> NDArray[np.int64]:
+    """Return the numbers in the file, from 1, of the rows of the training set, (n,)."""
+    train = split.train
+    rows = train.rows if len(train.rows) else np.arange(len(train.y))
+    return 1 + (rows if split.tables is None else split.tables[0].in_file(rows))
 
 
 def _points(ranker: TwoStageRanker, names: Sequence[str]) -> Json:
@@ -84,19 +110,8 @@ def _claim(problem: RerankProblem, solution: Solution) -> Json:
     }
 
 
-def keep_certificate(
-    folder: MethodFolder, note: Callable[[str], None], should_stop: Callable[[], bool], *, again: bool = False
-) -> None:
-    """Make the certificate of a finished exact stage from its files, where it is missing or damaged.
-
-    A stop by the user ends it without a certificate; the next start makes it. `again` says that an earlier start made
-    it, so that the user is told what happened to it.
-    """
-    if not folder.problem.exists() or folder.has_certificate:
-        return
-    if again:
-        state = "not as this run wrote it" if folder.certificate.exists() else "missing"
-        note(f"exact: {folder.certificate.name} is {state}: it is made again")
+def read_problem(folder: MethodFolder) -> tuple[RerankProblem, Solution]:
+    """Return the problem of a finished exact stage and its solution, from its files."""
     with reading(folder.solution):
         found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
         options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
@@ -114,6 +129,23 @@ def keep_certificate(
         value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
         weights = np.asarray(found["weights"], dtype=np.float64)
         solution = Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])
+    return problem, solution
+
+
+def keep_certificate(
+    folder: MethodFolder, note: Callable[[str], None], should_stop: Callable[[], bool], *, again: bool = False
+) -> None:
+    """Make the certificate of a finished exact stage from its files, where it is missing or damaged.
+
+    A stop by the user ends it without a certificate; the next start makes it. `again` says that an earlier start made
+    it, so that the user is told what happened to it.
+    """
+    if not folder.problem.exists() or folder.has_certificate:
+        return
+    if again:
+        state = "not as this run wrote it" if folder.certificate.exists() else "missing"
+        note(f"exact: {folder.certificate.name} is {state}: it is made again")
+    problem, solution = read_problem(folder)
     if not math.isfinite(solution.value):
         note("exact: no certificate, because no weights are known")
         return

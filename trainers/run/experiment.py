@@ -19,7 +19,7 @@ from ltr.metrics.ranked import Ties
 from ltr.rankers.demand_checks import check_weights
 from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
-from trainers.files import Json, RunError, write_atomic, writing
+from trainers.files import Json, RunError, read_json, write_atomic, writing
 from trainers.loggers import check_loggers
 from trainers.methods import INTERRUPTED, binding_demands
 from trainers.run.certificates import keep_certificate
@@ -29,6 +29,7 @@ from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.overview import write_overview
 from trainers.run.page import write_run_page
+from trainers.run.ranges import keep_front, keep_ranges
 from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
@@ -127,6 +128,10 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
         context.display.note(f"{method}: finished earlier")
     if method == EXACT and context.config.exact.certificate and record["status"] != INTERRUPTED:
         keep_certificate(folder, context.display.note, lambda: context.stop.raised, again=again)
+    if record["status"] != INTERRUPTED and method in (EXACT, CARD):
+        keep_ranges(folder, context, method)
+    if record["status"] != INTERRUPTED and method == EXACT:
+        keep_front(folder, context)
     return record
 
 
@@ -162,7 +167,9 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
         ties: Ties = "average" if record["method"] == CARD and config.card.ties == "average" else "resolved"
         hits = None if scores is None else context.first_k(scores, ties)
         periods = None if scores is None else context.by_period(scores.test, ties)
-        rows.append(Row.of(record, on_top, hits, periods))
+        folder = context.run.method(record["method"])
+        found_of_list = {"ranges": read_json(folder.ranges), "front": read_json(folder.front)}
+        rows.append(Row.of(record | found_of_list, on_top, hits, periods))
         compared = (record.get("compared") or {}).get("methods", {})
         rows += [Row.compared(name, values) for name, values in compared.items()]
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]

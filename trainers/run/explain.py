@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from ltr.answer import RowRanges
 from ltr.answer.page import percent
 from ltr.data import format_of, read_texts
 from ltr.data.encoding import DAYS
@@ -170,22 +171,28 @@ def _cell(value: float, *, signed: bool) -> str:
     return f"{value:+.4g}" if signed else f"{value:.6g}"
 
 
-def to_objects(explanation: Explanation | Ranking, rows: Sequence[int]) -> list[Json]:
-    """Return the explanations of rows as JSON objects."""
+def to_objects(
+    explanation: Explanation | Ranking, rows: Sequence[int], ranges: RowRanges | None = None, listed: Sequence[int] = ()
+) -> list[Json]:
+    """Return the explanations of rows as JSON objects, those of rows `listed` with the range of their places."""
     found: list[Json] = []
     for row in rows:
+        where = {} if ranges is None or row not in listed else {"range": ranges.row(row)}
         if not isinstance(explanation, Explanation):
             why, places = explanation.why_row(row - 1).drop(columns="chance"), list_of(explanation)
             why = why.rename(columns={"if typical": "chance_if_typical"})
             lines = [{"column": str(name), **line} for name, line in why.to_dict("index").items()]
-            found.append(to_json({"row": row, **{name: places.at[row, name] for name in places}, "columns": lines}))
+            place = {name: places.at[row, name] for name in places}
+            found.append(to_json({"row": row, **place, **where, "columns": lines}))
             continue
         frame = explanation.row(row)
         lines = [{"column": str(name), **line} for name, line in frame.to_dict("index").items()]
         place = {name: explanation.list.at[row, name] for name in explanation.list}
         neighbours = explanation.neighbours(row)
         found.append(
-            to_json({"row": row, **place, "neighbours": neighbours, "columns": lines, "note": explanation.note})
+            to_json(
+                {"row": row, **place, **where, "neighbours": neighbours, "columns": lines, "note": explanation.note}
+            )
         )
     return found
 

@@ -82,7 +82,9 @@ class MethodFolder:
         self.checkpoint = path / "checkpoint.pt"  # state of an unfinished training
         self.scores = path / "scores.npz"  # its scores of both sets
         self.solution = path / "solution.json"  # weights, bound, status and trace of the exact stage
-        self.problem = path / "problem.npz"  # the list that the exact stage reranked
+        self.problem = path / "problem.npz"  # the list that the exact stage reranked, or that a card was found for
+        self.ranges = path / "ranges.json"  # where its rows stand over all good scorers
+        self.front = path / "front.json"  # what another measure of it costs
         self.certificate = path / "certificate.json"  # certificate, which `ltr verify` checks
         self.card = path / "card.json"  # the card
         self.inner = path / "inner.jsonl"  # results of the choice's inner splits
@@ -120,7 +122,7 @@ class MethodFolder:
 
     def reopen(self) -> None:
         """Mark the method as unfinished before it is computed again."""
-        for path in (self.record, self.certificate):
+        for path in (self.record, self.certificate, self.ranges, self.front):
             path.unlink(missing_ok=True)
 
     def finish(self, result: Mapping[str, Any]) -> None:

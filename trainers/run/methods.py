@@ -34,6 +34,7 @@ from trainers.records import is_trivial
 from trainers.run.certificates import save_solution
 from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
 from trainers.run.helpers import Helpers
+from trainers.run.ranges import save_answers
 from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number
@@ -144,6 +145,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
         folder.save(fitted.ranker)
     if not interrupted:
         if card:
+            save_answers(folder, context, fitted.ranker)
             _write_card(context, folder, Card.from_dict(record["card"]), fitted.ranker)
         folder.finish(record)
     return record

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ltr.answer import Evidence, headline
+from ltr.answer import Evidence, ListFront, RowRanges, headline
 from ltr.data.columns import Column
 from trainers.config import CARD, EXACT, Config
-from trainers.files import Json, write_atomic
+from trainers.files import write_atomic
 from trainers.ranking import Ranking, RawRows, evidence_of, labelled, learned_from, ranking_of, rows_to_rank
 from trainers.ranking_files import EVIDENCE, HTML, LIST, write_page
 from trainers.run.folder import PAGE
 from trainers.run.methods import Context, load_scores
 from trainers.run.predict import ranker_of
-from trainers.run.results import Results, demand_lines
+from trainers.run.results import Results, Row, demand_lines
 from trainers.task.data import Split
 from trainers.task.raw import test_rows
 
@@ -42,8 +42,8 @@ def write_run_page(context: Context, results: Results) -> Results:
         return results
     split = context.split
     evidence = evidence_of(context.config, split.test, split.feature_names, scores.test[None])
-    demands = next((row.demands for row in results.rows if row.method == method), None)
-    ranking = _ranking(context, method, evidence, demands) if deployed not in ("", CARD) else None
+    row = next(row for row in results.rows if row.method == method)
+    ranking = _ranking(context, row, evidence) if deployed not in ("", CARD) else None
     if ranking is None:
         for name in (PAGE, HTML, LIST):  # of earlier options
             (context.run.path / name).unlink(missing_ok=True)
@@ -53,8 +53,8 @@ def write_run_page(context: Context, results: Results) -> Results:
     return replace(results, answer=headline(ranking.answer))
 
 
-def _ranking(context: Context, method: str, evidence: Evidence, demands: Json | None) -> Ranking | None:
-    config, split, visits = context.config, context.split, visits_of(context.config)
+def _ranking(context: Context, row: Row, evidence: Evidence) -> Ranking | None:
+    config, split, visits, method = context.config, context.split, visits_of(context.config), row.method
     ranker = context.unsaved.get(method)
     if ranker is None and context.run.method(method, make=False).model.exists():
         ranker = ranker_of(context.run, method)
@@ -68,7 +68,9 @@ def _ranking(context: Context, method: str, evidence: Evidence, demands: Json | 
     config = config.model_copy(update={"answer": answer})
     first = config.base if method == EXACT else method
     learned = learned_from(config, ranker, evidence, table, split.train, first, test=split.test)
-    learned = replace(learned, demands=tuple(demand_lines(demands)))
+    ranges = None if row.ranges is None else RowRanges.from_dict(row.ranges)
+    front = None if row.front is None else ListFront.from_dict(row.front)
+    learned = replace(learned, demands=tuple(demand_lines(row.demands)), ranges=ranges, front=front)
     raw = rows_to_rank(config, table, {} if split.frames is None else {"path": split.frames[0]})
     if raw is not None:
         return ranking_of(config, ranker, evidence, learned, raw)

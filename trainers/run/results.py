@@ -17,6 +17,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ltr.answer import ListFront, RowRanges
 from ltr.cards import Card
 from ltr.exact.solution import Status
 from ltr.rankers import Choice, Ranker
@@ -69,6 +70,10 @@ class Row:
     weights: list[float] | None = field(default=None, repr=False)  # on the raw features; None if not linear
     constraints: Json | None = field(default=None, repr=False)  # what binds both stages, see `trainers.records`
     demands: Json | None = field(default=None, repr=False)  # what came of demands on the list, see `trainers.records`
+    ranges: Json | None = field(default=None, repr=False)  # where rows of its list can stand, `ltr.answer.RowRanges`
+    front: Json | None = field(
+        default=None, repr=False
+    )  # what another measure of its list costs, `ltr.answer.ListFront`
     choice: Json | None = field(default=None, repr=False)  # the `Choice` of an exact stage that made one
     card: Json | None = field(default=None, repr=False)  # the card, of the method of that name
     message: str = ""  # what else the user should know
@@ -84,6 +89,12 @@ class Row:
     def nothing_proven(self) -> bool:
         """Whether the bound is that of a perfect order, and the answer is below it."""
         return self.status != Status.OPTIMAL.value and is_trivial(self.bound, self.trivial_bound)
+
+    @property
+    def proven(self) -> list[RowRanges | ListFront]:
+        """What was proven about the method's list beside its best value: the ranges of its rows, and the front."""
+        found: list[RowRanges | ListFront] = [] if self.ranges is None else [RowRanges.from_dict(self.ranges)]
+        return found if self.front is None else [*found, ListFront.from_dict(self.front)]
 
     @classmethod
     def of(
@@ -404,8 +415,9 @@ class Results:
         rows = {row.method: row for row in self.rows}
         periods = None if not rows else rows[self.last_stage].periods
         last = [] if periods is None else list(filter(None, [note_on_last_period(periods)]))
+        proven = [text for row in self.rows for found in row.proven for text in found.sentences]
         if EXACT not in rows:
-            return last
+            return [*last, *(line for row in self.rows for line in demand_lines(row.demands)), *proven]
         lines, first, base = last, self.statistics[0], self.base
         before, after = (rows[name].test.get(first) if name in rows else None for name in (base, EXACT))
         if (bound := rows[EXACT].constraints) is not None:
@@ -417,7 +429,7 @@ class Results:
         elif before is not None and after is not None:
             lines.append(f"test {first}: {_change(before, after)} by reranking {base} (one split)")
         lines += self._caught(rows)
-        lines += demand_lines(rows[EXACT].demands)
+        lines += [*(line for row in self.rows for line in demand_lines(row.demands)), *proven]
         if self.choice is not None and self.choice.reranks and self.choice.list_gain is not None:
             gain, own, limit = self.choice.list_gain, rows[self.base].top, rows[EXACT].bound
             most = "" if own is None or limit is None else f" (proven: at most {limit - own:+.3g})"
@@ -536,7 +548,7 @@ def _flat(results: Results) -> list[Json]:
             elif key == "first_k":
                 for part, found in (value or {}).items():
                     line |= {f"{part} {name}@{found['k']}": v for name, v in found.items() if name in _FIRST_K}
-            elif key not in ("weights", "choice", "card", "periods", "demands"):
+            elif key not in ("weights", "choice", "card", "periods", "demands", "ranges", "front"):
                 line[key] = value
     return flat
 

@@ -9,7 +9,6 @@ out of the mean, or counts as 0 or 1 (``statistics.empty``).
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -91,10 +90,9 @@ class Task:
         sets = zip(self.split.parts, (scores.train, scores.test), strict=True)
         return {name: statistics_of(values, part, self.config, ties) for (name, part), values in sets}
 
-    @functools.cached_property
-    def demands(self) -> tuple[GivenDemands, GivenDemands]:
-        """The demands on the lists of the training set, and the same on those of the test set."""
-        demands = read_list_demands(self.config.exact.demands)
+    def demands(self, texts: Sequence[str]) -> tuple[GivenDemands, GivenDemands]:
+        """Return demands on the lists of the training set, and the same on those of the test set."""
+        demands = read_list_demands(texts)
         train, test = (
             GivenDemands.of_columns(demands, columns, self.config.statistics.gain)
             for columns in demand_columns(self.split, demands)
@@ -102,14 +100,14 @@ class Task:
         return train, test
 
     def meets_demands(self, scores: FloatArray) -> bool:
-        """Return whether scores of the training set meet the demands."""
-        train = self.split.train
-        return all(one.met(scores) for one in self.demands[0].of(train.y.astype(np.float64), train.qid))
+        """Return whether scores of the training set meet the demands on the exact stage."""
+        train, demands = self.split.train, self.demands(self.config.exact.demands)[0]
+        return all(one.met(scores) for one in demands.of(train.y.astype(np.float64), train.qid))
 
-    def demands_on_new_lists(self, scores: FloatArray) -> list[Json]:
+    def demands_on_new_lists(self, scores: FloatArray, demands: Sequence[str]) -> list[Json]:
         """Return what scores of the test set reach of each demand, see `on_new_lists`."""
-        test = self.split.test
-        return on_new_lists(self.demands[1], test.y.astype(np.float64), test.qid, scores, self.config.seed)
+        test, given = self.split.test, self.demands(demands)[1]
+        return on_new_lists(given, test.y.astype(np.float64), test.qid, scores, self.config.seed)
 
     def by_period(self, scores: FloatArray, ties: Ties = "resolved") -> list[Json] | None:
         """Return what a method's scores reach in each period of the test set, each ranked as a separate list.

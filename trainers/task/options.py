@@ -5,7 +5,7 @@ Like `trainers.task.data`, this module imports torch and scikit-learn where they
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,9 +98,9 @@ def follow_labels(config: Config, labels: Labels) -> Config:
         statistic = RankStatistic.parse("dcg@10" if "exact.statistic" in unset else config.exact.statistic)
         length = max(10, statistic.cutoff or 0)
         found["exact.top_k"] = 2 * length if statistic.is_constant(length) else length
-    if config.exact.demands:  # which rows are the first K, reranking K rows does not change
+    if measured := config.exact.measured():  # which rows are the first K, reranking K rows does not change
         length = int(found.get("exact.top_k", ExactConfig.model_fields["top_k"].default))
-        asked = [one.statistic for one in read_list_demands(config.exact.demands)]
+        asked = [one.statistic for one in measured.values()]
         found["exact.top_k"] = max(length, *(2 * (one.cutoff or 0) for one in asked if one.is_constant(length)), 0)
     if labels.graded:
         found["statistics.report"] = ("dcg@10", "mrr")
@@ -142,7 +142,7 @@ def check_columns(config: Config, split: Split) -> None:
         *_findings_of_weights(config, split.train),
         *findings_of_columns(config, split.feature_names, tables),
     ]
-    if config.exact.demands and not tables:
+    if not tables:
         columns = {name: Column(name, split.train.X[:, at]) for at, name in enumerate(split.feature_names)}
         findings += _findings_of_demands(config, columns)
     findings = findings or list(_findings_of_base(config, split))
@@ -160,8 +160,9 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence
     """
     exact, column, findings = config.exact, config.exact.score_column, list[Finding]()
     features = [name for name in columns if name != column]
+    whole = [{**table.others, **table.columns} for table in tables]
     if not exact.enabled:
-        return []
+        return _findings_of_demands(config, *whole)
     if column is not None and (column not in columns or not features):
         known = "the only feature, and the exact stage needs another" if column in columns else "no column of features"
         hint = "" if column in columns else nearest(column, columns) or f"; the data have {', '.join(columns[:12])}"
@@ -185,25 +186,30 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence
         **exact.column_demands(),
         on_error=lambda field, rule, value: findings.append(Finding(f"exact.{field}", rule, value)),
     )
-    return findings + _findings_of_demands(config, *({**table.others, **table.columns} for table in tables))
+    return findings + _findings_of_demands(config, *whole)
 
 
 def _findings_of_demands(config: Config, *tables: Mapping[str, Column]) -> list[Finding]:
     """Return demands on the list whose columns or values the data do not have; other tables need the columns alone."""
     findings: list[Finding] = []
+    stated = {f"exact.{key}": one for key, one in config.exact.measured().items()} if config.exact.enabled else {}
+    of_card = read_list_demands(config.card.demands) if config.card.enabled else []
+    stated |= {f"card.demands[{at}]": one for at, one in enumerate(of_card)}
     for at, columns in enumerate(tables):
-        if at == 0:
-            read_list_demands(
-                config.exact.demands,
-                columns,
-                on_error=lambda at, rule, text: findings.append(Finding(f"exact.demands[{at}]", rule, text)),
-            )
-            continue
-        for number, one in enumerate(read_list_demands(config.exact.demands)):
-            if one.condition is not None and one.condition.column not in columns:
-                rule = f"data.test_path has no column {one.condition.column!r}"
-                findings.append(Finding(f"exact.demands[{number}]", rule, str(one)))
+        for key, one in stated.items():
+            text = one.what if key == "exact.front" else str(one)
+            if at == 0:
+                problems: list[str] = []
+                read_list_demands([str(one)], columns, on_error=_gathering(problems))
+                findings += [Finding(key, rule, text) for rule in problems]
+            elif one.condition is not None and one.condition.column not in columns:
+                findings.append(Finding(key, f"data.test_path has no column {one.condition.column!r}", text))
     return findings
+
+
+def _gathering(problems: list[str]) -> Callable[[int, str, object], None]:
+    """Return a function that adds what is wrong with a demand to a list."""
+    return lambda at, rule, text: problems.append(rule)
 
 
 def _findings_of_base(config: Config, split: Split) -> Iterator[Finding]:

@@ -335,7 +335,7 @@ def _narrowed(config: Config, method: str, statistic: str) -> Config:
     sections: dict[str, dict[str, Any]] = {
         "surrogate": {"losses": tuple(name for name in config.surrogate.losses if name in needed), "certify": False},
         "baselines": {"methods": tuple(text for text, name in zip(*baselines, strict=True) if name in needed)},
-        "exact": {"enabled": method == EXACT, "certificate": False},
+        "exact": {"enabled": method == EXACT, "certificate": False, "ranges": 0.0, "front": None},
         CARD: {"enabled": method == CARD},
         "statistics": {"report": tuple(dict.fromkeys((*config.statistics.report, statistic)))},
         "tracking": {"loggers": (), "figures": False},

@@ -1,0 +1,357 @@
+"""What was proven about a ranked list: the range of each row's place, and the front of two statistics.
+
+Plain data that files keep (`to_dict`, `from_dict`), with the sentences, tables and drawings that pages show.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+__all__ = ["FrontPointOnList", "ListFront", "RowRanges"]
+
+_DRAWN = 300  # rows of a drawing
+_WIDTH, _LEFT, _RIGHT, _ABOVE, _BELOW = 360, 40, 18, 10, 40
+_FRONT_HEIGHT = 230
+
+
+@dataclass(frozen=True)
+class RowRanges:
+    """The places that the rows of a training list take over all good scorers, as `ltr.exact.rank_ranges` finds them.
+
+    Attributes:
+        what: the rows, such as ``"the 50 reranked rows of the training set"``.
+        kind: what is compared: ``"scorers"`` or ``"cards"``.
+        statistic: name of the statistic by which a scorer is good.
+        within: share of the best value by which a good scorer may be below it.
+        least: value from which a scorer is good.
+        proven: whether the best value is proven to be the best; otherwise it is the best one known.
+        among: whether the ranker itself is a good scorer on this list.
+        first: number of first rows that `summary` is about.
+        summary: how many of the first rows are there whichever good scorer is used, in a sentence without a full stop.
+        by_query: whether places are those within the query of a row.
+        rows: numbers of the rows in the file, from 1.
+        place: place that the ranker gives each row, 1 at the top; the best one of rows with equal scores.
+        tied: number of other rows with the same score.
+        best, worst: no good scorer has the row above or below these places.
+        exact: whether good scorers reach both.
+        cards: number of good cards; None for scorers, and where not all cards were seen.
+        seconds: seconds that there were for them.
+    """
+
+    what: str
+    kind: str
+    statistic: str
+    within: float
+    least: float
+    proven: bool
+    among: bool
+    first: int
+    summary: str
+    by_query: bool
+    rows: tuple[int, ...]
+    place: tuple[int, ...]
+    tied: tuple[int, ...]
+    best: tuple[int, ...]
+    worst: tuple[int, ...]
+    exact: tuple[bool, ...]
+    cards: int | None
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> RowRanges:
+        """Return the ranges that `to_dict` described.
+
+        Raises:
+            ValueError: another object.
+        """
+        values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
+        try:
+            found = cls(**values)
+            lengths = {len(getattr(found, name)) for name in ("rows", "place", "tied", "best", "worst", "exact")}
+        except TypeError as error:
+            raise ValueError(f"not the ranges of rows: {error!s:.200}") from error
+        if len(lengths) != 1:
+            raise ValueError("not the ranges of rows: lists of different lengths")
+        return found
+
+    @property
+    def scorers(self) -> str:
+        """The good scorers in words."""
+        best = "the best (proven)" if self.proven else "the best known"
+        count = "" if self.cards is None else f"{self.cards:,} "
+        return f"all {count}{self.kind} whose {self.statistic} is within {100 * self.within:g} % of {best}"
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the ranges say of the list, in sentences."""
+        found = [f"{self.what[0].upper()}{self.what[1:]}, over {self.scorers}: {self.summary}."]
+        known = sum(self.exact)
+        if known < len(self.rows):
+            found.append(
+                f"The ranges of {known} of the {len(self.rows)} rows are exact; none of these {self.kind} leaves "
+                f"those of the others, which may be narrower: their {self.seconds:g} seconds ended first."
+            )
+        if not self.among:
+            found.append(f"The ranker itself, made for new lists, is not one of these {self.kind}.")
+        return found
+
+    def row(self, row: int) -> dict[str, Any]:
+        """Return what is known of a row, by its number in the file, with what good scorers are."""
+        at = self.rows.index(row)
+        own = {name: getattr(self, name)[at] for name in ("place", "tied", "best", "worst", "exact")}
+        return {**own, "of": len(self.rows), "within": self.within, "proven": self.proven}
+
+    def of_row(self, row: int) -> str:
+        """Return where a row stands and may stand, in a sentence or two.
+
+        Args:
+            row: number of the row in the file.
+        """
+        at = self.rows.index(row)
+        place, last, best, worst = self.place[at], self.place[at] + self.tied[at], self.best[at], self.worst[at]
+        where = f"place {place}" if last == place else f"places {place} to {last}, tied,"
+        query = " within their query" if self.by_query else ""
+        said = f"Row {row} stands at {where} of {self.what}{query}; over {self.scorers}, "
+        if best == worst:
+            said += f"it is always at {best}."
+        elif self.exact[at]:
+            said += f"it may be anywhere from {best} to {worst}."
+        else:
+            said += f"it is never above {best} or below {worst} (the exact range may be narrower)."
+        return said if self.among else f"{said} The ranker itself, made for new lists, is not one of these {self.kind}."
+
+    @property
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Headings and cells of a table of the rows in the order of their places."""
+        order = sorted(range(len(self.rows)), key=lambda at: (self.place[at], self.best[at], self.worst[at]))
+        cells: list[tuple[str, ...]] = [
+            (
+                str(self.place[at]),
+                str(self.rows[at]),
+                f"{self.best[at]} to {self.worst[at]}",
+                "exact" if self.exact[at] else "at most this wide",
+            )
+            for at in order
+        ]
+        return ("place", "row", "may be at", "range"), cells
+
+    @property
+    def svg(self) -> str:
+        """The picture: a bar for the range of each row, and a dot for its place, the first rows on top."""
+        order = sorted(range(len(self.rows)), key=lambda at: (self.place[at], self.best[at], self.worst[at]))
+        step = -(-len(order) // _DRAWN)
+        drawn = order[::step]
+        most, thick = max(self.worst, default=1), max(1.2, min(7.0, 360 / max(1, len(drawn))))
+        high = thick * len(drawn)
+        height = _ABOVE + high + _BELOW
+        x = _scale(0.5, most + 0.5, _LEFT, _WIDTH - _RIGHT)
+        parts = _ticks_below(x, [1, *_round_ticks(most)], high, height, "place")
+        for line, at in enumerate(drawn):
+            top = _ABOVE + line * thick
+            title = f"row {self.rows[at]}: place {self.place[at]}, from {self.best[at]} to {self.worst[at]}"
+            left, right = x(self.best[at] - 0.5), x(self.worst[at] + 0.5)
+            parts.append(
+                f'<rect class="{"range" if self.exact[at] else "wider"}" x="{left:.1f}" y="{top + 0.1 * thick:.1f}" '
+                f'width="{right - left:.1f}" height="{0.8 * thick:.1f}"><title>{escape(title)}</title></rect>'
+            )
+            parts.append(
+                f'<circle class="own" cx="{x(self.place[at]):.1f}" cy="{top + thick / 2:.1f}" r="{thick / 3:.1f}"/>'
+            )
+        planned = x(self.first + 0.5)
+        parts.append(
+            f'<line class="plan" x1="{planned:.1f}" x2="{planned:.1f}" y1="{_ABOVE}" y2="{_ABOVE + high:.1f}"/>'
+        )
+        legend = [('<rect class="range" x="0" y="1" width="24" height="6"/>', "range")]
+        if not all(self.exact):
+            legend.append(('<rect class="wider" x="0" y="1" width="24" height="6"/>', "at most this wide"))
+        legend.append(('<circle class="own" cx="12" cy="4" r="3"/>', "place of the ranker"))
+        some = "" if step == 1 else f" Every {step}th row is drawn."
+        told = f"Places of {self.what} over {self.scorers}; the upright line ends the first {self.first}.{some}"
+        return _figure(parts, height, legend, told)
+
+
+@dataclass(frozen=True)
+class FrontPointOnList:
+    """A point of a `ListFront`.
+
+    Attributes:
+        first, second: the two statistics at weights that were found.
+        first_bound: no weights with at least this `second` have a larger first statistic.
+        price: what the point gives up of the largest first statistic, as a share of it.
+        proven: whether both values are proven to be the best beside the other.
+    """
+
+    first: float
+    second: float
+    first_bound: float
+    price: float
+    proven: bool
+
+
+@dataclass(frozen=True)
+class ListFront:
+    """How much of one statistic of a training list has to be given up for how much of another, see `ltr.exact.front`.
+
+    Attributes:
+        what: the rows that are reranked, such as ``"the 50 reranked rows of the training set"``.
+        names: the two statistics: that of the run, on these rows, and the other one, on the whole training list.
+        points: the points, from the largest first statistic to the largest second one.
+        complete: whether it is proven that no weights have a second statistic beyond the last point.
+        seconds: wall time.
+    """
+
+    what: str
+    names: tuple[str, str]
+    points: tuple[FrontPointOnList, ...]
+    complete: bool
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON."""
+        return {**dataclasses.asdict(self), "names": list(self.names), "points": list(map(vars, self.points))}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> ListFront:
+        """Return the front that `to_dict` described.
+
+        Raises:
+            ValueError: another object.
+        """
+        try:
+            first, second = given["names"]
+            points = tuple(FrontPointOnList(**point) for point in given["points"])
+            found = cls(**{**given, "names": (str(first), str(second)), "points": points})
+        except (LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"not a front: {error!s:.200}") from error
+        if not points:
+            raise ValueError("not a front: no points")
+        return found
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the front says, in sentences."""
+        first, last = self.points[0], self.points[-1]
+        ours, other = self.names
+        said = f"{self.what[0].upper()}{self.what[1:]}: at the largest {ours} the {other} is {first.second:.3g}"
+        if len(self.points) == 1:
+            more = "no scorer has more (proven)" if self.complete else "no more was found"
+            return [f"{said}; {more}."]
+        said += f"; {last.second:.3g} costs {_percent(last.price)} of the {ours}."
+        known = sum(point.proven for point in self.points)
+        proofs = "all" if known == len(self.points) else f"{known}"
+        end = "no scorer goes beyond the last (proven)" if self.complete else "the time ended before the last was known"
+        return [said, f"Of the {len(self.points)} points {proofs} are proven, and {end}."]
+
+    @property
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Headings and cells of a table of the points."""
+        ours, other = self.names
+        cells: list[tuple[str, ...]] = [
+            (
+                f"{point.second:.4g}",
+                f"{point.first:.5g}",
+                _percent(point.price),
+                "proven" if point.proven else f"at most {point.first_bound:.5g}",
+            )
+            for point in self.points
+        ]
+        return (other, ours, "price", "proof"), cells
+
+    @property
+    def svg(self) -> str:
+        """The picture: the points with the second statistic to the right and the first upwards."""
+        ours, other = self.names
+        seconds, firsts = [point.second for point in self.points], [point.first for point in self.points]
+        bounds = [max(point.first, point.first_bound) for point in self.points]
+        high = _FRONT_HEIGHT - _ABOVE - _BELOW
+        x = _scale(*_apart(min(seconds), max(seconds)), _LEFT + 14, _WIDTH - _RIGHT - 10)
+        y = _scale(*_apart(min(firsts), max(bounds)), _ABOVE + high - 6, _ABOVE + 6)
+        parts = _ticks_below(x, _ends(seconds), high, _FRONT_HEIGHT, other)
+        parts += [
+            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>'
+            f'<text class="right" x="{_LEFT - 3}" y="{y(value) + 4:.1f}">{value:.4g}</text>'
+            for value in _ends(firsts)
+        ]
+        steps = []
+        for at, point in enumerate(self.points):
+            steps += [] if at == 0 else [f"{x(self.points[at - 1].second):.1f},{y(point.first):.1f}"]
+            steps.append(f"{x(point.second):.1f},{y(point.first):.1f}")
+        parts.append(f'<polyline class="ranking" points="{" ".join(steps)}"/>')
+        for point, bound in zip(self.points, bounds, strict=True):
+            across, title = x(point.second), f"{other} {point.second:.4g}: {ours} {point.first:.5g}"
+            if not point.proven and bound > point.first:
+                ends = f'y1="{y(bound):.1f}" y2="{y(point.first):.1f}"'
+                parts.append(f'<line class="plan" x1="{across:.1f}" x2="{across:.1f}" {ends}/>')
+            parts.append(
+                f'<circle class="own" cx="{across:.1f}" cy="{y(point.first):.1f}" r="3">'
+                f"<title>{escape(title)}</title></circle>"
+            )
+        legend = [('<circle class="own" cx="12" cy="4" r="3"/>', f"{ours} reached")]
+        if not all(point.proven for point in self.points):
+            legend.append(('<line class="plan" x1="12" x2="12" y1="0" y2="8"/>', "at most"))
+        return _figure(
+            parts, _FRONT_HEIGHT, legend, f"The {ours} of {self.what}, upwards, by the {other} of the whole set."
+        )
+
+
+def _short(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+def _percent(share: float) -> str:
+    return "nothing" if share <= 1e-9 else f"{100 * share:.2g} %"
+
+
+def _scale(low: float, high: float, begin: float, end: float) -> Callable[[float], float]:
+    return lambda value: begin + (end - begin) * (value - low) / (high - low)
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _ends(values: Sequence[float]) -> list[float]:
+    return sorted({min(values), max(values)})
+
+
+def _round_ticks(most: int) -> list[int]:
+    """Return about four whole numbers up to the largest, itself included."""
+    step = max(1, most // 4)
+    for size in (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000):
+        if size >= step:
+            step = size
+            break
+    return [*range(step, most - step // 2, step), most]
+
+
+def _ticks_below(
+    x: Callable[[float], float], ticks: Sequence[float], high: float, height: float, name: str
+) -> list[str]:
+    parts = []
+    for tick in dict.fromkeys(ticks):
+        parts.append(
+            f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{_ABOVE}" y2="{_ABOVE + high:.1f}"/>'
+        )
+        parts.append(f'<text class="middle" x="{x(tick):.1f}" y="{_ABOVE + high + 15:.1f}">{_short(tick)}</text>')
+    middle = (_LEFT + _WIDTH - _RIGHT) / 2
+    parts.append(f'<text class="middle" x="{middle:.0f}" y="{height - 6:.0f}">{escape(name)}</text>')
+    return parts
+
+
+def _figure(parts: Sequence[str], height: float, legend: Sequence[tuple[str, str]], caption: str) -> str:
+    keys = "".join(
+        f'<li><svg class="key" viewBox="0 0 24 8" aria-hidden="true">{shape}</svg>{escape(text)}</li>'
+        for shape, text in legend
+    )
+    return (
+        f'<figure><svg class="curve" viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{escape(caption)}">'
+        f'{"".join(parts)}</svg><figcaption><ul class="keys">{keys}</ul>{escape(caption)}</figcaption></figure>'
+    )

@@ -1,0 +1,187 @@
+"""Scores of rows by two-stage rankers that have not learned from them: fitted to the other parts of the same rows."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ltr.data.dataset import Features
+from ltr.exact import LinearConstraints
+from ltr.rankers.base import FloatArray, IntArray, fit_to
+from ltr.rankers.choice import SPREADS, Fold, PartScores, Rows, folds_of, places
+from ltr.rankers.demand_checks import used_columns
+from ltr.rankers.demanded import GivenDemands
+from ltr.rankers.estimators import scores_of
+from ltr.rankers.foreign import GivenRanker
+from ltr.rankers.methods import ScoreColumn
+
+if TYPE_CHECKING:
+    from ltr.rankers.two_stage import TwoStageRanker
+
+
+def rank_held_out(
+    ranker: TwoStageRanker,
+    training: Rows,
+    split: Fold,
+    others: Sequence[Fold],
+    without: Callable[[tuple[str, ...]], PartScores],
+    constraints: LinearConstraints | None,
+    seed: int,
+) -> list[list[float]]:
+    """Return the places of the held-out rows by base and corrections that learn from the other rows.
+
+    Args:
+        ranker: the ranker.
+        training: all rows.
+        split: which of them are held out.
+        others: the other folds of the repeat.
+        without: returns the scores by a base fitted to the rows that several folds have for training.
+        constraints: side constraints on the weights of the features.
+        seed: seed of the base.
+    """
+    held, part = split.held, copy.copy(ranker)
+    found_by = ranker._fit_part(training, split.train, seed)
+    own, scores = found_by.scores, found_by.scores.copy()
+    train, whole = split.train, len(training.labels)
+    if training.known is not None:  # the scores of the other rows are out of fold already, if there are any
+        train = train[~np.isnan(scores[train])]
+    elif not is_given(ranker) and (before := list(_seen_before(split, others))):
+        for other, names in before:
+            scores[other.held] = without(names).on_the_scale_of(own[split.train])[other.held]
+        train = np.sort(np.concatenate([other.held for other, _ in before]))
+        whole = sum(len(fold.held) for fold in (split, *others))
+    learnt, ranked = training.take(train), training.take(held)
+    share = len(train) / whole if training.lists is None else 1.0
+    found = [places(own[held], ranked.lists).tolist()]
+    for top_k, exact, spread in ranker._candidates.values():
+        part.top_k = top_k if top_k is None else max(2, round(top_k * share))
+        part._fit_stage(exact, scores[train], learnt, [], constraints, None, spread, used=found_by.used, search="none")
+        cuts = part._cuts(own[held], ranked.lists)
+        merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
+        found.append(places(merged, ranked.lists).tolist())
+    return found
+
+
+def held_out_scores(
+    ranker: TwoStageRanker,
+    table: Any,  # noqa: ANN401 (a frame of any library, or an array)
+    features: Features,
+    labels: FloatArray,
+    lists: IntArray | None,
+    groups: IntArray | None,
+    weights: FloatArray | None,
+    parts: IntArray,
+) -> FloatArray:
+    """Return merged scores of rows by clones that have not seen them.
+
+    The clones correct the base, to the same degree, where this ranker does. Their base scores and their exact
+    scores are put on the scales of this ranker's, which are then merged as in a prediction.
+    """
+    if (known := ranker._known_out_of_fold) is not None and len(known) == len(labels):
+        return ranker._merged(known, ranker._cuts(known, lists), features, lists)
+    own = scores_of(ranker.base_, features, lists, ranker._names)
+    if ranker.coef_ is None:
+        training, scores = Rows(features, labels, lists, groups, None, weights), own.copy()
+        for part in range(parts.max() + 1):
+            found = ranker._fit_part(training, np.flatnonzero(parts != part), 0).on_the_scale_of(own)
+            scores[parts == part] = found[parts == part]
+        return own if is_given(ranker) else scores
+    base, exact = np.empty(len(own)), np.empty(len(own))
+    top = own >= ranker._cuts(own, lists)
+    top = top if top.any() else np.ones(len(own), dtype=np.bool_)
+    exact_own = ranker.exact_._scores_at(features, own, top)[top]
+    for part in range(parts.max() + 1):
+        seen, held = parts != part, parts == part
+        other = _like_this(ranker, float(seen.mean()) if lists is None else 1.0)
+        fit_to(other, table, labels, lists, groups, weights, seen, base_is_fitted=is_given(ranker))
+        found = scores_of(other.base_, features, lists, ranker._names)
+        base[held] = (found if is_given(ranker) else PartScores.of(found, seen).on_the_scale_of(own))[held]
+        every = np.ones(len(own), dtype=np.bool_)
+        placed = np.zeros(len(own)) if other.coef_ is None else other.exact_._scores_at(features, found, every)
+        top = seen & (found >= other._cuts(found, lists))
+        moved = PartScores.of(placed, top if top.any() else seen)
+        exact[held] = moved.on_the_scale_of(exact_own)[held]
+    return ranker._lifted(base, ranker._cuts(base, lists), exact, lists)
+
+
+def cross_fitted(ranker: TwoStageRanker, training: Rows, given: GivenDemands, seed: int) -> FloatArray:
+    """Return merged scores of the rows of the fit by exact stages that have not learned from them, (n,).
+
+    Each part of the rows gets the weights that the other parts lead to under the same demands, on the scale of this
+    ranker's; the base's order, where no weights are known to meet them there.
+
+    Args:
+        ranker: the fitted ranker.
+        training: the rows, with the base's scores of them out of fold as `known`.
+        given: the demands on them.
+        seed: seed of the parts.
+    """
+    scores = np.asarray(training.known)
+    known, lists, every = ~np.isnan(scores), training.lists, np.ones(len(scores), dtype=np.bool_)
+    cuts = ranker._cuts(scores, lists)
+    own = ranker.exact_._scores_at(training.features, scores, known & (scores >= cuts))[known & (scores >= cuts)]
+    exact = PartScores.of(scores, known).on_the_scale_of(own)
+    used = used_columns(ranker.base_, training.features.shape[1], ranker._names)
+    for fold in folds_of(*training.units, seed * 1_000, 1):
+        seen = fold.train[known[fold.train]]
+        share, learnt = len(seen) / int(known.sum()) if lists is None else 1.0, training.take(seen)
+        part = copy.copy(ranker)
+        part.top_k = None if ranker.top_k is None else max(2, round(ranker.top_k * share))
+        stage = ranker._exact_stage()
+        try:
+            asked = given.take(seen).for_share(share).of(learnt.labels, learnt.lists)
+            options: dict[str, Any] = {"used": used, "search": "quick", "asked": asked}
+            part._fit_stage(stage, scores[seen], learnt, [], None, None, None, **options)
+        except ValueError:
+            continue
+        if stage.coef_ is not None:
+            found = stage._scores_at(training.features, scores, every)
+            top = np.zeros(len(scores), dtype=np.bool_)
+            top[seen] = scores[seen] >= part._cuts(scores[seen], learnt.lists)
+            exact[fold.held] = PartScores.of(found, top).on_the_scale_of(own)[fold.held]
+    return ranker._lifted(scores, cuts, exact, lists)
+
+
+def _like_this(ranker: TwoStageRanker, share: float) -> TwoStageRanker:
+    """Return a ranker, not yet fitted, of a share of the rows that corrects the base as this one was chosen to."""
+    options = ranker.get_params(deep=False)
+    if is_given(ranker):
+        options["base"] = ranker.base_
+    if ranker.choice_ is not None:
+        chosen = ranker.choice_.candidates.index(ranker.choice_.chosen)
+        options |= {"choose": False, "base_score": True, "spread": (None, *SPREADS)[chosen]}
+    if (exact := ranker._exact_stage()).demands:  # which are about the rows of this fit
+        options["exact"] = exact.set_params(demands=())
+        options |= {"choose": False, "base_score": ranker.base_score or ranker.choose} if ranker.choice_ is None else {}
+    if ranker.top_k is not None:
+        options["top_k"] = max(2, round(ranker.top_k * share))
+    return type(ranker)(**options)
+
+
+def common(rows: Sequence[IntArray]) -> IntArray:
+    """Return the rows that are in all of these, in ascending order."""
+    return functools.reduce(functools.partial(np.intersect1d, assume_unique=True), rows)
+
+
+def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tuple[str, ...]]]:
+    """Yield the folds whose held-out rows a split learns from, and the folds whose common training rows score them.
+
+    A base that is fitted to the training rows of both has seen neither what the split holds out nor what the other fold
+    does. With times these are the training rows of the other, earlier fold alone.
+    """
+    for other in others:
+        shared = common([split.train, other.train])
+        if len(shared) and np.isin(other.held, split.train).all():
+            both = tuple(sorted((split.name, other.name)))
+            yield other, (other.name,) if len(shared) == len(other.train) else both
+
+
+def is_given(ranker: TwoStageRanker) -> bool:
+    """Return whether the base is not to be fitted: a column of scores, or an object without a fit."""
+    return isinstance(ranker.base_, ScoreColumn | GivenRanker) or (
+        not isinstance(ranker.base, str) and not hasattr(ranker.base, "fit")
+    )
