@@ -39,8 +39,8 @@ double number_of(std::string_view text) {
 }
 
 // Write the first field of each run of lines that have it in common, the number of these lines, and the third and the
-// `value`-th field of every line, the latter also as a number. Empty lines are skipped. Return the sizes of the columns,
-// and the number of the first line that has not `fields` fields, which ends the columns, or 0.
+// `value`-th field of every line, the latter also as a number. Empty lines are skipped. Return the sizes of the
+// columns, and the number of the first line that has not `fields` fields, which ends the columns, or 0.
 nb::tuple read_columns(Vector<std::uint8_t> text, std::size_t fields, std::size_t value, OutVector<std::uint8_t> first,
                        OutVector<std::int64_t> counts, OutVector<std::uint8_t> third, OutVector<std::uint8_t> values,
                        OutVector<double> numbers) {
@@ -89,8 +89,8 @@ nb::tuple read_columns(Vector<std::uint8_t> text, std::size_t fields, std::size_
   return nb::make_tuple(columns[0].size, runs, columns[1].size, columns[2].size, bad);
 }
 
-// For each line of a text, which ends with a line feed, write the number of the first line of the same group that is the
-// same. Return the number of lines, or one more than there are groups if there are more lines.
+// For each line of a text, which ends with a line feed, write the number of the first line of the same group that is
+// the same. Return the number of lines, or one more than there are groups if there are more lines.
 std::size_t first_lines(Vector<std::int64_t> groups, Vector<std::uint8_t> text, OutVector<std::int64_t> out) {
   const std::span<const std::int64_t> group = view(groups);
   const std::span<std::int64_t> first = view(out);
@@ -109,7 +109,8 @@ std::size_t first_lines(Vector<std::int64_t> groups, Vector<std::uint8_t> text, 
     if (line == group.size()) return line + 1;
     lines.emplace_back(at, static_cast<std::size_t>(stop - at));
     at = stop + (stop < end);
-    std::size_t slot = std::hash<std::string_view>{}(lines[line]) + 0x9e3779b97f4a7c15U * static_cast<std::size_t>(group[line]);
+    std::size_t slot =
+        std::hash<std::string_view>{}(lines[line]) + 0x9e3779b97f4a7c15U * static_cast<std::size_t>(group[line]);
     for (slot &= slots - 1; table[slot] != 0; slot = (slot + 1) & (slots - 1)) {
       const std::size_t other = table[slot] - 1;
       if (group[other] == group[line] && lines[other] == lines[line]) break;

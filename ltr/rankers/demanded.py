@@ -373,7 +373,7 @@ def not_met(
     lines, proven = [], solution.status is Status.INFEASIBLE
     for at, one in enumerate(asked):
         assert one.demand is not None
-        others = tuple(other for number, other in enumerate(problem.demands) if number != at)
+        others: Any = tuple(other for number, other in enumerate(problem.demands) if number != at)
         options: dict[str, Any] = {"y": one.demand.labels, "gain": "linear", "C": 0.0}
         options |= {"normalise": False} if isinstance(problem, RerankProblem) else {}
         most = dataclasses.replace(problem, statistic=one.demand.statistic, demands=others, **options)

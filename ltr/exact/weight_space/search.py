@@ -5,8 +5,8 @@ best value known, and `CutoffSchedule` sets each cutoff where it is expected to 
 proves the value itself or ends shortly before the time limit, takes most of the time, and each one before it has left a
 bound. `Subtrees` tells on the way whether a cutoff will be done in time; where it will not, it is raised.
 
-*Demands.* Where the best weights known without the demands meet them, the problem without them is searched first: its
-bound holds for both, and its boxes have fewer pairs.
+*Demands.* The bound of the problem without them holds for both, and its boxes have fewer pairs. So it is searched at
+all cutoffs that no weights are known to exceed which miss a demand; where demands do not bind, these are all of them.
 
 *Subranks.* At any weights the statistic with Subranks is at most the one with ResolvedRanks (`ltr.verify` has the
 proof). The bound of a box can be larger all the same, because each of two undecided positives counts as the winner.
@@ -131,7 +131,7 @@ class _Overtaken(Exception):  # noqa: N818 - a way on, not an error
 
 
 class _Undecided(Exception):  # noqa: N818 - a way on, not an error
-    """Raised for a narrow box whose ResolvedRanks exceed the cutoff, which its Subranks may not."""
+    """Raised where the relaxation does not decide a narrow box, or suffices because demands bind no longer."""
 
 
 class Proof:
@@ -180,7 +180,7 @@ class Proof:
         self._points: PointsThreads | None = None
         try:
             self._relaxation = state.problem.relaxed if relaxed else None
-            self._start(self._relaxation if self._relaxation is not None and not self._binding else state.problem)
+            self._start(state.problem if self._relaxation is None else self._relaxation)
         except BaseException:
             self._beside.close()
             raise
@@ -315,6 +315,15 @@ class Proof:
         # a bound less than a step above the value is rounded down to it
         allowed = max(allowed, _BELOW_STEP * state.problem.step)
         self._from, self._distance = state.value, max(self._schedule.distance, allowed)
+        if self._relaxation is not None and state.problem.demanded:
+            at = self._from + self._distance if math.isfinite(self._from) else -math.inf
+            bind, lowers = self._bind(at), state.bound > state.free_value + 2 * TOLERANCE * state.size
+            relax = not bind or (lowers and math.isfinite(self._from))
+            if relax != (self.problem is not state.problem):
+                self._switch()
+                self._distance = max(self._schedule.distance, allowed)
+            if relax and bind:  # as low as the relaxation allows
+                self._distance = max(self._distance, state.free_value - self._from)
         self.cutoff = self._cutoff_at(self._from + self._distance) if math.isfinite(self._from) else -BEYOND
         self._reached, self._unresolved, self._undecided, self._overtaken = self.cutoff, NEVER, False, False
         self._began, self._spent_before, self._looked, self._learned = state.seconds, self.spent, 0.0, False
@@ -375,16 +384,13 @@ class Proof:
             state.observe(state.bound, nodes=self.boxes)
         found, relaxed = state.value > -math.inf, self.problem is not state.problem
         # boxes leave out weights that win the same pairs as w = 0, and those of demands are not the relaxation's
-        stuck = (relaxed and not (resolved and found)) or not (resolved or found)
+        stuck = (relaxed and not self._bind() and not (resolved and found)) or not (resolved or found)
         stuck = stuck or (self._schedule.distance == 0 and state.value <= self._best)
         if found and (state.closed(claimed=False) or state.gap <= state.limits.gap):
             self.ending = Ending(Status.OPTIMAL, f"searched in {self.coordinates} coordinates")
         elif not found and resolved and not relaxed:
             # every box was closed although no feasible weights were found
             self.ending = Ending(Status.INFEASIBLE)
-        elif not stuck and not relaxed and self._relaxation is not None and not self._binding:
-            self._leave()  # better weights meet the demands: they no longer bind
-            self._start(self._relaxation)
         elif not stuck:
             self._prepare_next()
         elif relaxed:
@@ -392,13 +398,22 @@ class Proof:
         else:
             self.ending = Ending(Status.INEXACT, _NARROW)
 
-    @property
-    def _binding(self) -> bool:
-        """Whether weights are known that are better than the best ones but miss a demand."""
+    def _bind(self, at: float = -math.inf) -> bool:
+        """Whether weights are known that miss a demand and are better than the best ones, and than a value."""
         state = self.state
-        return bool(state.problem.demanded) and state.free_value > state.value + TOLERANCE * state.size
+        return bool(state.problem.demanded) and state.free_value > max(at, state.value) + TOLERANCE * state.size
+
+    def _switch(self) -> None:
+        """Search the relaxation in place of the problem, or the other way round."""
+        assert self._relaxation is not None
+        self._leave()
+        self._start(self._relaxation if self.problem is self.state.problem else self.state.problem)
 
     def _start_again(self) -> None:
+        """Search the problem in place of its relaxation, which does not suffice; or that, once demands do not bind."""
+        if self.problem is self.state.problem and self._relaxation is not None:
+            self._switch()
+            return
         self._leave()
         self._relaxation = None
         self._start(self.state.problem)
@@ -521,6 +536,8 @@ class Proof:
         largest = float(np.max(np.abs(w), initial=0.0))
         w = w if self.searchable.space.fixed or largest == 0 else w / largest
         offer_candidate(self.state, w, sparse=self.problem.C > 0 or self.problem.max_nonzeros is not None)
+        if self.problem is not self.state.problem and self.problem.feasible(w):
+            self.state.free_value = max(self.state.free_value, self.problem.evaluate(w))
 
     def _settle(self, box: Boxes) -> int:
         if self.problem is not self.state.problem:
@@ -547,6 +564,8 @@ class Proof:
         self._keep_pace()
         if self.state.closed(claimed=False):
             raise _Attained
+        if self.problem is self.state.problem and self._relaxation is not None and not self._bind():
+            raise _Undecided
         if self._points is not None and self._closing and self._points.bound <= self.cutoff:
             raise _Overtaken
         limit = self.state.limits.node_limit
