@@ -11,8 +11,8 @@
 //
 // As `step` is nonincreasing, loss_i(x) / x is too. Let X be the largest x, among the open pairs of i, at which
 // loss_i(x) < required. A point with a value above T has x <= X, hence ``loss_i(x) >= u_i x`` with the *unit loss*
-// ``u_i = loss_i(X) / X``. The pairs of a member with X = 0 are *forced*: all its open pairs have to be won. So they are
-// where i alone, with one more pair lost, loses the required loss, which `contribution` says without `step`.
+// ``u_i = loss_i(X) / X``. The pairs of a member with X = 0 are *forced*: all its open pairs have to be won. So they
+// are where i alone, with one more pair lost, loses the required loss, which `contribution` says without `step`.
 //
 // **Conflicts.** Of two pairs in conflict (`ltr.exact.weight_space.space`) one is lost at every point of the box. With
 // z_q = 1 where pair q is lost and u_q its unit loss, a point with a value above the cutoff loses
