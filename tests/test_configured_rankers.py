@@ -45,6 +45,8 @@ ELSEWHERE = {
     "enabled",
     "base",
     "certificate",
+    "front",  # this and `ranges` are of the list that a run reranks
+    "ranges",
     "top_k",
     "choose",
     "base_score",
