@@ -335,7 +335,8 @@ def _close(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatAr
             side.left = done.left
             if not done.left:
                 side.stuck = done.unresolved > cutoff()
-                state.prove(searchable.objective(max(cutoff(), done.unresolved)))
+                best = max(state.value, side.reached)
+                state.prove(searchable.objective(done.unresolved) if side.stuck else best + 0.5)
     side.take(state, pool)
 
 
