@@ -180,7 +180,7 @@ class _Columns:
             if made := features_of(column, self._names):
                 if not made[0].startswith((f"{column} = ", f"{column} is missing")):
                     return self._words[made[0]]
-                wrong(argument, f"column {column!r} becomes {_quoted(made)}: name one of them", column)
+                wrong(argument, f"column {column!r} becomes {quoted(made)}: name one of them", column)
                 return None
             wrong(argument, f"there is no column {column!r}{self._nearest(column)}", column)
         elif isinstance(column, str):
@@ -199,7 +199,7 @@ class _Columns:
     def _nearest(self, word: str) -> str:
         near = difflib.get_close_matches(word, list(self._words), n=_MOST, cutoff=0.5)
         some = near or list(self._words)[:_MOST]
-        told = _quoted(some)
+        told = quoted(some)
         return f"; nearest {'is' if len(near) == 1 else 'are'} {told}" if near else f"; columns are {told}, ..."
 
     def rows(self, given: object, wrong: _Wrong) -> list[FloatArray]:
@@ -265,7 +265,8 @@ class _Columns:
         return [f"the number {factor:g} stands alone: only ratios of weights matter, so it must be 0"]
 
 
-def _quoted(names: Sequence[str]) -> str:
+def quoted(names: Sequence[str]) -> str:
+    """Return the first names in quotes, for messages."""
     shown = [*map(repr, names[:_MOST]), *["others"] * (len(names) > _MOST)]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 

@@ -3,7 +3,7 @@ r"""Demands on a ranked list in words: a share of the first rows for a group, so
 ==================================  ==================================================================================
 ``share(sex = F) @50 >= 0.4``       at least 40 % of the first 50 rows have sex = F; ``<=`` for at most
 ``count(age >= 65) @50 >= 10``      at least 10 of the first 50 rows; ``<=`` for at most
-``exposure(sex = F) >= 0.45``       the group has 45 % of the exposure: of the sum of ``1 / log2(position + 2)``
+``exposure(sex = F) >= 0.45``       the group gets 45 % of the exposure, which is ``1 / log2(position + 2)`` a row
 ``recall@100 >= 0.8``               any rank statistic of the labels: ``hits@50 >= 30``, ``auc >= 0.7``
 ``ndcg@10 >= 0.9``                  one divided by its value for a perfect order
 ==================================  ==================================================================================
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from ltr.calls import split_at_commas
 from ltr.checks import as_number
 from ltr.data.columns import Column, yes_of
-from ltr.demands import _quoted
+from ltr.demands import quoted
 from ltr.exact.demand import DEMAND_TOLERANCE, Demand
 from ltr.statistics import GainName, RankStatistic, UnknownStatisticError
 
@@ -109,9 +109,7 @@ class Condition:
                     near = known[np.argmin(np.abs(known - value))]
                     wrong(f"column {self.column!r} has no value {text}; nearest is {near:g}")
         elif self.operator in ("<", "<=", ">", ">="):
-            wrong(
-                f"{self.operator!r} compares numbers, and column {self.column!r} holds {_quoted(list(column.counts))}"
-            )
+            wrong(f"{self.operator!r} compares numbers, and column {self.column!r} holds {quoted(list(column.counts))}")
         else:
             for text in self.values:
                 if _own_text(text, column) not in column.counts:
@@ -440,8 +438,8 @@ def _nearest(word: str, known: Sequence[str], *, said: bool = True) -> str:
     alike = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), list(alike), n=_MOST, cutoff=0.5)
     if near:
-        return f"; nearest {'is' if len(near) == 1 else 'are'} {_quoted([alike[name] for name in near])}"
-    return f"; there are {_quoted(known)}" if said and known else ""
+        return f"; nearest {'is' if len(near) == 1 else 'are'} {quoted([alike[name] for name in near])}"
+    return f"; there are {quoted(known)}" if said and known else ""
 
 
 # --- demands of the rows of a fit ----------------------------------------------------------------------------------

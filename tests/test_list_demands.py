@@ -36,7 +36,7 @@ COLUMNS = {
 @pytest.mark.parametrize(
     ("text", "meant", "rows"),
     [
-        ("share(sex = F) @50 >= 0.4", "share(sex = F) @50 >= 0.4", "101000"[:6]),
+        ("share(sex = F) @50 >= 0.4", "share(sex = F) @50 >= 0.4", "101000"),
         ("share(sex=F)@50>=40%", "share(sex = F) @50 >= 0.4", "101000"),
         (" share ( sex == F ) @ 50 <= .6 ", "share(sex = F) @50 <= 0.6", "101000"),
         ("share(sex != F) @5 >= 0.4", "share(sex != F) @5 >= 0.4", "010011"),

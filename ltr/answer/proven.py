@@ -129,9 +129,13 @@ class RowRanges:
         return said if self.among else f"{said} The ranker itself, made for new lists, is not one of these {self.kind}."
 
     @property
+    def _order(self) -> list[int]:
+        """The rows in the order of their places."""
+        return sorted(range(len(self.rows)), key=lambda at: (self.place[at], self.best[at], self.worst[at]))
+
+    @property
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Headings and cells of a table of the rows in the order of their places."""
-        order = sorted(range(len(self.rows)), key=lambda at: (self.place[at], self.best[at], self.worst[at]))
         cells: list[tuple[str, ...]] = [
             (
                 str(self.place[at]),
@@ -139,16 +143,15 @@ class RowRanges:
                 f"{self.best[at]} to {self.worst[at]}",
                 "exact" if self.exact[at] else "at most this wide",
             )
-            for at in order
+            for at in self._order
         ]
         return ("place", "row", "may be at", "range"), cells
 
     @property
     def svg(self) -> str:
         """The picture: a bar for the range of each row, and a dot for its place, the first rows on top."""
-        order = sorted(range(len(self.rows)), key=lambda at: (self.place[at], self.best[at], self.worst[at]))
-        step = -(-len(order) // _DRAWN)
-        drawn = order[::step]
+        step = -(-len(self.rows) // _DRAWN)
+        drawn = self._order[::step]
         most, thick = max(self.worst, default=1), max(1.2, min(7.0, 360 / max(1, len(drawn))))
         high = thick * len(drawn)
         height = _ABOVE + high + _BELOW

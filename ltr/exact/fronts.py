@@ -121,8 +121,8 @@ def front(
             problem.
         normalise: divide the second statistic by the value of a perfect order.
         name: what the second statistic is called; None for its formula.
-        step: least difference of the second statistic between two points; None for a twentieth of its range, or its
-            unit where it is counted in whole numbers.
+        step: least difference of the second statistic between two points; None for a twentieth of its range, or for
+            its unit where it is counted in whole numbers and that is more.
         limits: limits of each solve, of which a point takes two.
         time_limit: seconds for everything.
         warm_starts: weights to start from.
@@ -148,14 +148,11 @@ def front(
         return 0.0 if should_stop is not None and should_stop() else began + time_limit - time.monotonic()
 
     def solved(asked: RerankProblem) -> Solution:
-        most = Limits(min(limits.time_limit, max(left(), 1e-3)), limits.gap, limits.node_limit, limits.memory_limit)
+        most = dataclasses.replace(limits, time_limit=min(limits.time_limit, max(left(), 1e-3)))
         found = solve(asked, limits=most, warm_starts=known, should_stop=should_stop)
         if math.isfinite(found.value):
             known.append(found.weights)
         return found
-
-    def second_given(least: float) -> RerankProblem:
-        return own.other(statistic, labels, normalise=normalise, least=least)
 
     points: list[FrontPoint] = []
     other, complete, asked = own.other(statistic, labels, normalise=normalise), False, own
@@ -164,7 +161,7 @@ def front(
         if not math.isfinite(first.value):
             complete = first.status is Status.INFEASIBLE
             break
-        second = solved(second_given(first.value))
+        second = solved(own.other(statistic, labels, normalise=normalise, least=first.value))
         weights = second.weights if math.isfinite(second.value) else first.weights
         value, reached = own.statistic_value(weights), other.statistic_value(weights)
         proven = first.status is Status.OPTIMAL and second.status is Status.OPTIMAL

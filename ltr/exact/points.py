@@ -62,9 +62,8 @@ class PointSets(NamedTuple):
             tick: called now and then; an exception that it raises ends the work.
             demanded: demands.
         """
-        for demand, asked in demanded:
-            least = float(demand.least) - TOLERANCE * asked.trivial_bound
-            sets = [some[bounds_of(asked, some, tick) >= least] for some in sets]
+        for asked in demanded:
+            sets = [some[bounds_of(asked.problem, some, tick) >= asked.doubtful] for some in sets]
         largest = max((some.shape[1] for some in sets), default=1)
         padded = [np.pad(some, ((0, 0), (0, largest - some.shape[1])), constant_values=-1) for some in sets]
         bounds = [bounds_of(ranking, some, tick) - price * some.shape[1] for some in sets]
@@ -83,9 +82,9 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
     from ltr.exact.weight_space.search import out_of_reach
 
     problem = state.problem
-    if not isinstance(problem, RerankProblem) or problem.integer is None or problem.free or problem.rank != "resolved":
+    if not isinstance(problem, RerankProblem) or problem.integer is None or problem.rank != "resolved":
         return None
-    if problem.demanded:
+    if problem.free or problem.demanded:
         return None
     most = problem.d if problem.max_nonzeros is None else problem.max_nonzeros
     if most > _LARGEST_SET or (2 * problem.integer) ** most > _MOST_DIRECTIONS:

@@ -7,11 +7,10 @@ Observation i has a gain >= 0, and the problem is to maximise
 
 over the w that satisfy the side constraints ``A w <= b``, have at most ``max_nonzeros`` non-zero weights, give every
 ``required`` column a weight of at least `LEAST_REQUIRED` in size, and meet all `demands` on other statistics of the
-same rows (`ltr.exact.demand`). Weights of ``free`` columns have no price and
-are not counted. With ``integer = B`` the weights are whole numbers from -B to B instead, those of required columns not
-0, and the margin is one of their scores. The numbers a_1 <= ... <= a_n are the weights of a rank statistic
-for a list of that length; rank 1 is the bottom of the list. Binary labels are the gains 0 and 1. There are two
-definitions of rank:
+same rows (`ltr.exact.demand`). Weights of ``free`` columns have no price and are not counted. With ``integer = B`` the
+weights are whole numbers from -B to B instead, those of required columns not 0, and the margin is one of their scores.
+The numbers a_1 <= ... <= a_n are the weights of a rank statistic for a list of that length; rank 1 is the bottom of the
+list. Binary labels are the gains 0 and 1. There are two definitions of rank:
 
 * ``resolved``: the ranks of a permutation, the pessimistic one. The distinct gains of a list are numbered upwards, h_i
   is the *grade* of observation i, and for h_i > h_k
@@ -85,7 +84,7 @@ MOST_POINTS = 100
 """Largest B of ``integer = B``."""
 
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
-_DOUBT = 1e-12  # share of its largest value by which a statistic may err through rounding
+_DOUBT = 1e-11  # share of its largest value by which a statistic, or a bound on it, may err through rounding
 _LEAST_VALUE, _LARGEST_VALUE = 1e-300, 1e300  # value of a perfect ranking; the latter also bounds C
 
 
@@ -427,6 +426,11 @@ class Demanded(NamedTuple):
         if abs(value - float(least)) > _DOUBT * self.problem.trivial_bound:
             return value > least
         return self.problem.exact_statistic(w) >= least
+
+    @property
+    def doubtful(self) -> float:
+        """The value, or bound, in floating point below which the demand is missed for sure."""
+        return float(self.demand.least) - _DOUBT * self.problem.trivial_bound
 
     def content(self) -> dict[str, Any]:
         """Return the demand as a certificate file describes it."""

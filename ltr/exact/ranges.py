@@ -40,7 +40,7 @@ from ltr.exact.cards import NONE_MEETS, CardProblem, within_time
 from ltr.exact.problem import FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Solution
 from ltr.exact.state import Limits, SolveState, Stopped, scalable
-from ltr.exact.weight_space.coordinates import adapted, apply_to
+from ltr.exact.weight_space.coordinates import FIRST, adapted, apply_to
 from ltr.exact.weight_space.pool import NarrowBoxes, WorkerPool, offer_candidate
 from ltr.exact.weight_space.search import out_of_reach, prove
 from ltr.exact.weight_space.space import Boxes, space_of
@@ -53,7 +53,6 @@ _SAMPLES, _SHARE = 4_000, 0.1  # weights that are sampled, and share of the time
 _STEPS = (0.3, 0.1, 0.03, 0.01)  # lengths of their steps, relative to the largest weight
 _BRIEF = 0.25  # seconds for a first bound on a side
 _FIRST, _GROWTH = 5e7, 3.0  # pairs examined for a side in the first round that closes boxes, and their growth
-_ADAPTED = 5  # features from which coordinates are adapted
 _PART = 0.05  # share of the time of a proof for better weights
 _WHOLE = 1e-6  # by which a rank may differ from a whole number through rounding
 
@@ -112,11 +111,9 @@ class RankRanges:
         """
         inside, outside = int(self.always_within(first).sum()), int(self.never_within(first).sum())
         between = len(self.best) - inside - outside
-        are = "is" if inside == 1 else "are"
-        return (
-            f"{inside} of the first {first} rows {are} there whichever good scorer is used,"
-            f" {outside} {'is' if outside == 1 else 'are'} never there, {between} may or may not be"
-        )
+        there, never = (f"{count} {'is' if count == 1 else 'are'}" for count in (inside, outside))
+        there = there.replace(" ", f" of the first {first} rows ", 1)
+        return f"{there} there whichever good scorer is used, {never} never there, {between} may or may not be"
 
     def __repr__(self) -> str:
         return f"RankRanges({len(self.best)} rows, {int(self.exact.sum())} of them exact; least={self.least:.6g})"
@@ -229,15 +226,16 @@ def rank_ranges(
     pool = _Pool(problem, sides)
     pool.take(solution.weights)
     _sample(problem, least, solution.weights, pool, seed, began + _SHARE * time_limit)
-    T = adapted(problem, solution.weights, np.eye(problem.d)) if problem.d >= _ADAPTED and apply_to(problem) else None
+    found = adapted(problem, solution.weights, np.eye(problem.d)) if problem.d >= FIRST and apply_to(problem) else None
+    T = None if found is None else found[0]
     allowance, waiting = _FIRST, [side for side in sides if side.open]
     for side in waiting:
         if side.open and (room := min(_BRIEF, left())) > 0:
-            _bound(side, side.state(room, should_stop), pool, threads, None if T is None else T[0])
+            _bound(side, side.state(room, should_stop), pool, threads, T)
     while (waiting := [side for side in waiting if side.open and not side.stuck]) and left() > 0:
         for side in waiting:
             if side.open and (room := left()) > 0:
-                _close(side, side.state(room, should_stop), pool, threads, None if T is None else T[0], allowance)
+                _close(side, side.state(room, should_stop), pool, threads, T, allowance)
         allowance *= _GROWTH
     return _ranges(problem, least, sides, time.monotonic() - began)
 
@@ -258,7 +256,7 @@ class _Pool:
     """What good weights are known to bring the rows to: each improves whichever rows it can."""
 
     def __init__(self, problem: RerankProblem, sides: list[_Side]) -> None:
-        self._problem, self._sides = problem, sides
+        self._problem = problem
         self._best, self._worst = np.full(problem.n, problem.n + 1), np.zeros(problem.n, dtype=np.int64)
         self._of = {(side.row, side.up): side for side in sides}
 
@@ -296,7 +294,7 @@ def _sample(problem: RerankProblem, least: float, start: FloatArray, pool: _Pool
         step = rng.choice(_STEPS) * size * unit * rng.normal(size=problem.d) * (rng.random(problem.d) < rng.random())
         w = np.where(w != 0, w + step, 0.0) if problem.max_nonzeros is not None else w + step
         largest = float(np.abs(w).max())
-        w = problem.in_box(w if scalable(problem) is False or largest == 0 else w / largest * problem.reach)
+        w = problem.in_box(w / largest * problem.reach if scalable(problem) and largest > 0 else w)
         w = w if problem.integer is None else np.rint(w)
         if problem.feasible(w) and problem.statistic_value(w) >= least:
             good.append(w)

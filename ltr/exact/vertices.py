@@ -37,7 +37,6 @@ Plane = tuple[int, ...]
 _WORK, _WORK_AROUND = 200_000, 1_000_000  # largest number of operations on fractions per box, and per simplex around
 _TIES = 4  # largest number of sets of pairs with the largest value for which weights are offered
 _NEIGHBOURS = 81  # number of float64 neighbours of a vertex that are offered
-_MISSED = 1e-12  # share of its largest value by which a statistic that misses its demand is below it
 _ERROR = 1e-14  # relative error of sums over features, with room to spare
 
 
@@ -208,8 +207,8 @@ class _Box:
             for q, wins_it in zip(self._open.tolist(), wins, strict=True):
                 won[q] = wins_it
             own, *asked = (value(self._levels, won, range(*ends)) for ends in itertools.pairwise(self._first_level))
-            for (demand, problem), found in zip(self._problem.demanded, asked, strict=True):
-                if found + problem.shift < float(demand.least) - _MISSED * problem.trivial_bound:
+            for demanded, found in zip(self._problem.demanded, asked, strict=True):
+                if found + demanded.problem.shift < demanded.doubtful:
                     own = -math.inf
             self._known[wins] = own + self._levels.shift
         return self._known[wins] - self._problem.C * self._problem.nonzeros(w)

@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 from ltr.exact.problem import FloatArray, Problem
 
 SYSTEMS = ("given", "adapted")
+FIRST = 5  # features from which coordinates are adapted before the first box
 WIDEST = 20  # most features with which coordinates are adapted: the descent keeps a matrix of d⁴ numbers
 
 _CONDITION = 1e-6  # smallest share of the largest variance that an axis may have

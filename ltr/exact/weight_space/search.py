@@ -26,7 +26,7 @@ from ltr.exact.local_search import SearchBeside
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped, scalable
-from ltr.exact.weight_space.coordinates import adapted, apply_to
+from ltr.exact.weight_space.coordinates import FIRST, adapted, apply_to
 from ltr.exact.weight_space.operating_points import PointsThreads
 from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
 from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, WorkerPool, offer_candidate
@@ -56,7 +56,6 @@ _FEW_PAIRS = 10_000  # up to which a proof is always tried
 _TERMS_PER_SECOND = 2e8  # pairs times coordinates of the boxes that are searched in a second
 _LEAST_BOXES, _MOST_DOUBLINGS = 30, 10  # boxes that lower the bound: twice as many for every other feature
 _ADAPTING, _PART_ADAPTING = 1.2e-5, 0.2  # seconds that coordinates take, by the fourth power of features; of the time
-_ADAPTED_FIRST = 5  # features from which coordinates are adapted before the first box
 _LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
 _LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
 _AROUND = 0.01  # half-width of the first box around the best weights
@@ -210,7 +209,7 @@ class Proof:
             found, forced = None, isinstance(self._coordinates, str) and self._coordinates == "adapted"
             if isinstance(self._coordinates, np.ndarray):
                 found = self._coordinates, 0.0
-            elif forced or (self._adaptable and problem.d >= _ADAPTED_FIRST):
+            elif forced or (self._adaptable and problem.d >= FIRST):
                 found = self._better_coordinates(np.eye(problem.d), -math.inf if forced else _LEAST_GAIN)
             self._search_in(space_of(problem, found and found[0], state.check))
             self.coordinates = "adapted" if found else "given"
@@ -315,15 +314,7 @@ class Proof:
         # a bound less than a step above the value is rounded down to it
         allowed = max(allowed, _BELOW_STEP * state.problem.step)
         self._from, self._distance = state.value, max(self._schedule.distance, allowed)
-        if self._relaxation is not None and state.problem.demanded:
-            at = self._from + self._distance if math.isfinite(self._from) else -math.inf
-            bind, lowers = self._bind(at), state.bound > state.free_value + 2 * TOLERANCE * state.size
-            relax = not bind or (lowers and math.isfinite(self._from))
-            if relax != (self.problem is not state.problem):
-                self._switch()
-                self._distance = max(self._schedule.distance, allowed)
-            if relax and bind:  # as low as the relaxation allows
-                self._distance = max(self._distance, state.free_value - self._from)
+        self._choose_problem(allowed)
         self.cutoff = self._cutoff_at(self._from + self._distance) if math.isfinite(self._from) else -BEYOND
         self._reached, self._unresolved, self._undecided, self._overtaken = self.cutoff, NEVER, False, False
         self._began, self._spent_before, self._looked, self._learned = state.seconds, self.spent, 0.0, False
@@ -397,6 +388,26 @@ class Proof:
             self._start_again()  # the bound is as low as the relaxation allows
         else:
             self.ending = Ending(Status.INEXACT, _NARROW)
+
+    def _choose_problem(self, allowed: float) -> None:
+        """Search the problem of the round's cutoff, of the one with demands and its relaxation.
+
+        Where the relaxation cannot go down to the cutoff, but below the bound, it goes as low as it can.
+
+        Args:
+            allowed: least distance of the cutoff from the best value.
+        """
+        state = self.state
+        if self._relaxation is None or not state.problem.demanded:
+            return
+        at = self._from + self._distance if math.isfinite(self._from) else -math.inf
+        bind, lowers = self._bind(at), state.bound > state.free_value + 2 * TOLERANCE * state.size
+        relax = not bind or (lowers and math.isfinite(self._from))
+        if relax != (self.problem is not state.problem):
+            self._switch()
+            self._distance = max(self._schedule.distance, allowed)
+        if relax and bind:
+            self._distance = max(self._distance, state.free_value - self._from)
 
     def _bind(self, at: float = -math.inf) -> bool:
         """Whether weights are known that miss a demand and are better than the best ones, and than a value."""

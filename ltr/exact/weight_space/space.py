@@ -390,7 +390,7 @@ def _columns(
     with np.errstate(under="ignore"):
         scaled, margins = np.ldexp(differences, -exponents[:, None]), np.ldexp(margin, -exponents) * steps
         columns = np.column_stack([scaled @ system, -margins]).T
-        return columns, (np.abs(scaled) @ np.abs(system)).sum(axis=1) + np.abs(margins)
+        return columns, (np.abs(scaled) @ np.abs(system)).sum(axis=1) + margins
 
 
 def _integers(tables: FloatArray, shift: float, problem: Problem) -> tuple[IntArray, int, int]:
@@ -466,8 +466,8 @@ def conflicting_pairs(
 ) -> ConflictingPairs:
     """Return the candidates among pairs with the given columns.
 
-    Where there are several objectives, those of each are followed by pairs of two of them that compare the same
-    observations in opposite ways.
+    Where there are several objectives, those of each are followed by those of two of them: all pairs that compare the
+    same observations in opposite ways, then nearest neighbours.
 
     Args:
         columns: column of each pair, the margin's coordinate last, (d + 1, pairs).

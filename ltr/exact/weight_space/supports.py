@@ -22,7 +22,6 @@ from ltr.native import bound_supports
 
 _MOST_SUPPORTS, _MOST_BOUNDED = 5_000, 300_000  # sets, and sets where there are bounds
 _LARGEST_SUPPORT = 6  # columns of a set
-_ROUNDING = 1e-11  # share of the largest value by which bounds may err
 _TOGETHER = 2_000  # sets between two checks of the clock
 
 
@@ -60,8 +59,8 @@ class Sets(NamedTuple):
         if supports is None:
             return None
         bounds = bounds_of(problem, supports, tick)
-        for demand, own in problem.demanded:
-            enough = bounds_of(own, supports, tick) >= float(demand.least) - _ROUNDING * own.trivial_bound
+        for demanded in problem.demanded:
+            enough = bounds_of(demanded.problem, supports, tick) >= demanded.doubtful
             bounds = np.where(enough, bounds, -np.inf)
         order = np.argsort(bounds, kind="stable")
         return cls(supports[order], bounds[order])

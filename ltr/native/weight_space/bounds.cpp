@@ -328,7 +328,7 @@ struct Dual {
 // share, of which thirds of an interval are compared.
 void combine(const Space& space, Workspace& work, const Box& box, Dual other, double& phi, double& slopes) {
   const double *g = work.g.data(), *best = work.best.data();
-  double* mixed = work.mean.data();
+  double* mixed = work.mixed.data();
   const std::size_t columns = space.columns();
   const auto at = [&](double share) {
     for (std::size_t j = 0; j < columns; ++j) mixed[j] = best[j] + share * (g[j] - best[j]);
@@ -439,9 +439,7 @@ bool lose_opposites(const Space& space, Workspace& work, Box& box) {
     if (work.forced[static_cast<std::size_t>(list.pairs.member[q])] == 0) std::swap(q, p);
     if (work.forced[static_cast<std::size_t>(list.pairs.member[q])] == 0) continue;
     const auto member = static_cast<std::size_t>(list.pairs.member[p]);
-    const std::int64_t change = raise_count(tables, box.counts, box.fewer, member, 1);
-    const std::size_t objective = tables.of_member[member].objective;
-    (objective == 0 ? box.bound : box.room[objective - 1]) += change;
+    bound_of(box, tables.of_member[member].objective) += raise_count(tables, box.counts, box.fewer, member, 1);
     box.open[p] = 0;
     --box.losable[member];
     --box.alive;

@@ -73,9 +73,7 @@ LTR_MULTIVERSION void count_decided(const Tables& tables, Box& box, const Pairs&
     box.losable[member] -= decided;
     box.alive -= static_cast<std::size_t>(decided);
     if (lost > 0) {
-      const std::int64_t change = raise_count(tables, box.counts, box.fewer, member, lost);
-      const std::size_t objective = tables.of_member[member].objective;
-      (objective == 0 ? box.bound : box.room[objective - 1]) += change;
+      bound_of(box, tables.of_member[member].objective) += raise_count(tables, box.counts, box.fewer, member, lost);
     }
   }
 }
@@ -496,7 +494,7 @@ void push_root(const Space& space, Workspace& work, const double* low, const dou
   box.bound = 0;
   for (std::size_t demand = 0; demand < tables.demands(); ++demand) box.room[demand] = 1 - tables.least[demand];
   for (std::size_t objective = 0; objective < tables.objectives(); ++objective) {
-    std::int64_t& most = objective == 0 ? box.bound : box.room[objective - 1];
+    std::int64_t& most = bound_of(box, objective);
     const auto last = static_cast<std::size_t>(tables.first_level[objective + 1]);
     for (auto level = static_cast<std::size_t>(tables.first_level[objective]); level < last; ++level) {
       const std::int64_t members = tables.start[level + 1] - tables.start[level], counts_at = tables.counts_at[level];

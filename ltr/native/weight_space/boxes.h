@@ -52,6 +52,11 @@ void halve(const Space& space, Workspace& work, Box& box, Box& child, std::size_
 // Return bounds of max|(Tv)_j| over a box, no wider than those it has.
 std::pair<double, double> norm_interval(const Space& space, const Box& box);
 
+// What the pairs of an objective lower as they are lost: the bound of a box, or its room for a demand.
+inline std::int64_t& bound_of(Box& box, std::size_t objective) {
+  return objective == 0 ? box.bound : box.room[objective - 1];
+}
+
 // Whether no weights of a box have a value above the cutoff and meet all demands.
 inline bool closed(const Tables& tables, const Box& box, std::int64_t cutoff) {
   if (box.bound <= cutoff) return true;

@@ -61,7 +61,7 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
       segment(objectives + 1),
       x(pad(columns)),
       g(pad(columns)),
-      mean(pad(columns)),
+      mixed(pad(columns)),
       least(columns),
       largest(columns),
       best(pad(columns)),
@@ -86,7 +86,7 @@ Workspace::Workspace(std::size_t columns, std::size_t single_size, std::size_t p
     boxes[t].losable = losable_.data() + t * members;
     boxes[t].room = room_.data() + t * (objectives - 1);
   }
-  for (const Buffer<double>* vectors : {&low_, &high_, &point_, &x, &g, &mean, &best}) vectors->fill(0.0);
+  for (const Buffer<double>* vectors : {&low_, &high_, &point_, &x, &g, &mixed, &best}) vectors->fill(0.0);
   for (std::size_t x = 1; x < longest_path; ++x) inverse[x] = 1.0 / static_cast<double>(x);
   in_conflict.fill(0);
   half.fill(0.0f);

@@ -220,7 +220,7 @@ class Workspace {
   Buffer<double> needed, packed;  // what is left of that besides conflicts, and what these lose
   Buffer<std::size_t> segment;    // where its pairs begin in the current list, and where the last ones end
   // vectors of coordinates, padded with zeros
-  Buffer<double> x, g, mean, least, largest, best, score;
+  Buffer<double> x, g, mixed, least, largest, best, score;
   Buffer<float> middle, half_width;  // of each coordinate
   // scratch of probing
   Buffer<float> ceiling, ceiling_quarter;  // upper interval bounds, rounded up, and the same divided by 1.5
