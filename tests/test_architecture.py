@@ -25,6 +25,7 @@ LAYERS = [
         "ltr.native",
         "ltr.statistics",
         "ltr.lists",
+        "ltr.outcomes",
         "ltr.pictures",
         "ltr.threads",
         "ltr.training",

@@ -1,0 +1,242 @@
+r"""Labels of two fields: the time until an event, and the outcome of a treatment.
+
+They are structured arrays, as scikit-survival has them, so that rows of them are taken like those of other labels.
+
+*Times.* A row has a time and says whether the event happened then or the row was last seen without it (censored).
+Row i is *comparable* with row k, and should stand above it, if it is known to have its event first:
+
+    event_i  and  (t_i < t_k  or  t_i = t_k and not event_k),
+
+since a row that is censored at t had no event up to t. Harrell's C is the share of comparable pairs in order.
+
+*Treatments.* A row has an outcome y and says whether it was treated (t). With N_1 treated and N_0 other rows,
+``z = y t / N_1 - y (1 - t) / N_0`` adds up to the mean difference of outcomes, and the area under the uplift curve with
+fixed group sizes is ``1/n sum_i z_i (rank_i - 1/2)``, where rank n stands at the top.
+
+Sources: Harrell, Califf, Pryor, Lee & Rosati, *Evaluating the yield of medical tests* (1982); Devriendt, Van Belle,
+Guns & Verbeke, *Learning to rank for uplift modeling* (2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.checks import as_numbers
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+LabelKind = Literal["labels", "times", "treatments"]
+
+_TREATMENT = np.dtype([("treatment", np.bool_), ("outcome", np.float64)])
+_SURVIVAL = np.dtype([("event", np.bool_), ("time", np.float64)])
+
+
+def label_kind(y: Any) -> LabelKind:  # noqa: ANN401 (labels of any kind)
+    """Return what labels are: a structured array with the fields of `uplift_labels`, another one, or plain labels.
+
+    Examples:
+        >>> label_kind([0, 1]), label_kind(survival_labels([3.0, 5.0], [1, 0])), label_kind(uplift_labels([1], [0]))
+        ('labels', 'times', 'treatments')
+    """
+    names = getattr(getattr(y, "dtype", None), "names", None)
+    if names is None:
+        return "labels"
+    return "treatments" if set(names) == set(_TREATMENT.names or ()) else "times"
+
+
+def survival_labels(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
+    """Return labels of the time until an event, a structured array with the fields ``event`` and ``time``, (n,).
+
+    Args:
+        time: when the event happened, or when the row was last seen, finite and >= 0, (n,).
+        event: whether the event happened: 0 and 1, or booleans, (n,).
+
+    Raises:
+        ValueError: anything else.
+
+    Examples:
+        >>> survival_labels([5.0, 3.0], [True, False]).tolist()
+        [(True, 5.0), (False, 3.0)]
+    """
+    times, events = as_numbers("time", time), _yes_no("event", event)
+    _check_lengths({"time": times, "event": events})
+    wrong = ~(np.isfinite(times) & (times >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        rule = "finite numbers >= 0, the time from the start on until the event or until the row was last seen"
+        raise ValueError(f"time must hold {rule}, got {float(times[row])!r} at row {row}")
+    labels = np.empty(len(times), dtype=_SURVIVAL)
+    labels["event"], labels["time"] = events, times
+    return labels
+
+
+def uplift_labels(outcome: ArrayLike, treatment: ArrayLike) -> NDArray[np.void]:
+    """Return labels of treated rows and others, a structured array with the fields ``treatment`` and ``outcome``, (n,).
+
+    Args:
+        outcome: what happened: 0 and 1, or other finite numbers, (n,).
+        treatment: whether the row was treated: 0 and 1, or booleans, (n,).
+
+    Raises:
+        ValueError: anything else.
+
+    Examples:
+        >>> uplift_labels([1, 0], [0, 1]).tolist()
+        [(False, 1.0), (True, 0.0)]
+    """
+    outcomes, treated = as_numbers("outcome", outcome), _yes_no("treatment", treatment)
+    _check_lengths({"outcome": outcomes, "treatment": treated})
+    if not np.isfinite(outcomes).all():
+        row = int(np.argmax(~np.isfinite(outcomes)))
+        raise ValueError(f"outcome must hold finite numbers, got {float(outcomes[row])!r} at row {row}")
+    labels = np.empty(len(outcomes), dtype=_TREATMENT)
+    labels["treatment"], labels["outcome"] = treated, outcomes
+    return labels
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """The time until an event of each row, in the order in which rows are comparable.
+
+    Attributes:
+        time: the time, (n,).
+        event: whether the event happened then, (n,).
+        order: a whole number for each row; of equal times those with an event are first. Row i is comparable with row
+            k where ``event[i] and order[i] < order[k]``, (n,).
+    """
+
+    time: FloatArray
+    event: BoolArray
+    order: IntArray
+
+    @classmethod
+    def of(cls, y: Any) -> Times:  # noqa: ANN401 (labels of any kind)
+        """Read labels as `survival_labels` or scikit-survival makes them: one field of booleans, one of numbers.
+
+        Raises:
+            ValueError: other labels, or labels without a comparable pair.
+
+        Examples:
+            >>> times = Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0]))
+            >>> times.order.tolist(), times.pairs
+            ([3, 1, 2, 0], 2)
+        """
+        fields = getattr(getattr(y, "dtype", None), "fields", None) or {}
+        kinds = {name: field[0].kind for name, field in fields.items()}
+        events = [name for name, kind in kinds.items() if kind == "b"]
+        times = [name for name, kind in kinds.items() if kind in "fiu"]
+        if len(kinds) != 2 or len(events) != 1 or len(times) != 1 or np.ndim(y) != 1:
+            rule = "a structured array (n,) with a field of booleans, the events, and one of numbers, the times"
+            raise ValueError(f"y must be {rule}, as survival_labels(time, event) returns it, got {_described(y)}")
+        labels = survival_labels(y[times[0]], y[events[0]])
+        time, event = labels["time"], labels["event"]
+        # of the events, and of the censored rows, of each time
+        _, order = np.unique(np.column_stack([time, ~event]), axis=0, return_inverse=True)
+        found = cls(time, event, order.reshape(-1).astype(np.int64))
+        if found.pairs == 0:
+            got = "no event" if not event.any() else "no event before the time of another row"
+            raise ValueError(f"y must hold two rows of which one is known to have its event first, got {got}")
+        return found
+
+    @cached_property
+    def later(self) -> IntArray:
+        """The number of rows that each row is comparable with, 0 for censored rows, (n,)."""
+        after = np.searchsorted(np.sort(self.order), self.order, "right")
+        return np.where(self.event, len(self.order) - after, 0)
+
+    @property
+    def pairs(self) -> int:
+        """The number of comparable pairs."""
+        return int(self.later.sum())
+
+    def comparable_pairs(self) -> IntArray:
+        """Return the comparable pairs (first, later), row numbers of shape (pairs, 2).
+
+        Examples:
+            >>> Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).comparable_pairs().tolist()
+            [[1, 2], [1, 0]]
+        """
+        order, first = np.argsort(self.order, kind="stable"), np.flatnonzero(self.event)
+        counts = self.later[first]
+        ends = np.repeat(np.cumsum(counts), counts)
+        places = len(order) - (ends - np.arange(len(ends)))
+        return np.column_stack([np.repeat(first, counts), order[places]])
+
+
+@dataclass(frozen=True, eq=False)
+class Treatments:
+    """The outcomes of treated rows and others.
+
+    Attributes:
+        outcome: the outcome, (n,).
+        treatment: whether the row was treated, (n,).
+    """
+
+    outcome: FloatArray
+    treatment: BoolArray
+
+    @classmethod
+    def of(cls, y: Any) -> Treatments:  # noqa: ANN401 (labels of any kind)
+        """Read labels as `uplift_labels` makes them.
+
+        Raises:
+            ValueError: other labels, or labels without a treated row or without another one.
+
+        Examples:
+            >>> Treatments.of(uplift_labels([1, 0, 1], [1, 1, 0])).z.tolist()
+            [0.5, 0.0, -1.0]
+        """
+        if label_kind(y) != "treatments" or np.ndim(y) != 1:
+            rule = "a structured array (n,) with the fields treatment and outcome"
+            raise ValueError(f"y must be {rule}, as uplift_labels(outcome, treatment) returns it, got {_described(y)}")
+        labels = uplift_labels(y["outcome"], y["treatment"])
+        found = cls(labels["outcome"], labels["treatment"])
+        if found.treatment.all() or not found.treatment.any():
+            got = "only treated rows" if found.treatment.any() else "no treated row"
+            raise ValueError(f"y must hold treated rows and others, got {got}")
+        return found
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of treated and of other rows."""
+        treated = int(self.treatment.sum())
+        return treated, len(self.treatment) - treated
+
+    @property
+    def z(self) -> FloatArray:
+        """What a row adds to the difference of the mean outcomes, (n,)."""
+        treated, others = self.sizes
+        return np.where(self.treatment, self.outcome / treated, -self.outcome / others)
+
+    @property
+    def effect(self) -> float:
+        """The difference of the mean outcomes of treated rows and others."""
+        return float(self.outcome[self.treatment].mean() - self.outcome[~self.treatment].mean())
+
+
+def _yes_no(name: str, values: ArrayLike) -> BoolArray:
+    numbers = as_numbers(name, values)
+    wrong = ~((numbers == 0) | (numbers == 1))
+    if wrong.any():
+        row = int(np.argmax(wrong.reshape(-1)))
+        got = float(numbers.reshape(-1)[row])
+        raise ValueError(f"{name} must hold 0 and 1, or booleans, got {got:g} at row {row}")
+    return numbers.astype(np.bool_)
+
+
+def _check_lengths(arrays: dict[str, NDArray[Any]]) -> None:
+    shapes = [array.shape for array in arrays.values()]
+    if len(shapes[0]) != 1 or len(set(shapes)) > 1 or not shapes[0][0]:
+        got = ", ".join(f"{name} of shape {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"{' and '.join(arrays)} must hold one number for each row, got {got}")
+
+
+def _described(y: Any) -> str:  # noqa: ANN401
+    dtype = getattr(y, "dtype", None)
+    return f"{type(y).__name__}" if dtype is None else f"{dtype} of shape {np.shape(y)}"
