@@ -46,6 +46,8 @@ GainName = Literal["linear", "exp2"]
 """Gain of a label: the label itself, or ``2**label - 1``."""
 GAIN: GainName = "exp2"
 """Gain of a label unless another is named, as in LightGBM, XGBoost and the papers on web search."""
+LabelKind = Literal["labels", "times", "treatments"]
+"""Plain labels, times until an event, or outcomes of a treatment."""
 Cutoff = Literal["may", "must", "never"]
 """Whether ``@N`` may, must or must not follow the name of a statistic."""
 ShareOf = Literal["", "pairs", "top", "positives"]
@@ -107,6 +109,8 @@ class StatisticKind:
         adds_up: whether the statistic of a list is that of its top plus a number that does not depend on the order of
             the top.
         checked: whether the weights are checked whenever they are computed, as those of a user's function are.
+        labels: what it is a statistic of: plain labels, times until an event, or outcomes of a treatment
+            (`ltr.outcomes`).
     """
 
     name: str
@@ -122,6 +126,7 @@ class StatisticKind:
     linear: bool = True
     adds_up: bool = False
     checked: bool = False
+    labels: LabelKind = "labels"
 
     @property
     def share_of_pairs(self) -> bool:
@@ -278,6 +283,12 @@ def _given_weights(n: int, numbers: Sequence[float]) -> FloatArray:
     return np.asarray(numbers, dtype=np.float64)
 
 
+@_row("c_index", cutoff="never", linear=False, labels="times")
+@_row("auuc", cutoff="never", linear=False, labels="treatments")
+def _of_other_labels(rank: FloatArray) -> FloatArray:
+    return rank  # of the curve's area; see `ltr.outcomes`
+
+
 @dataclass(frozen=True, init=False, repr=False)
 class RankStatistic:
     """A rank statistic by name; `str` prints that name and `parse` reads it back.
@@ -296,6 +307,8 @@ class RankStatistic:
     ``recall@N``       that of ``hits@N``, reported divided by the positives  see `affine`
     ``ap``             none: the mean of the precisions at the positives      average precision
     ``power(p=4)``     ``l ** p``, p > 0
+    ``c_index``        none: the share of comparable pairs of times           `ltr.outcomes`, for cards
+    ``auuc``           none: the area under the uplift curve                  `ltr.outcomes`, for cards
     ``weights(...)``   the numbers given, bottom of the list first            see `from_weights`
     ``mymodule:name``  those of a function of your own                        see `register_statistic`
     =================  =====================================================  =======================
@@ -442,8 +455,21 @@ class RankStatistic:
         if graded and self.kind.share_of_pairs:
             raise ValueError(f"labels must be 0 and 1 for {self}: for graded labels take wrs, dcg or a pairwise loss")
 
+    def check_kind(self, kind: LabelKind) -> None:
+        """Raise ValueError if the statistic is not about labels of this kind."""
+        own = self.kind.labels
+        if own == kind:
+            return
+        what = {"labels": "one number per row", "times": "survival_labels(time, event)"}
+        words = what | {"treatments": "uplift_labels(outcome, treatment)"}
+        fitting = {"times": "c_index", "treatments": "auuc"}.get(kind, "auc or dcg")
+        raise ValueError(f"statistic {self} takes {words[own]}, got {words[kind]}, for which there is {fitting}")
+
     def check_linear(self) -> None:
-        """Raise ValueError for ``ap``, which has no weights of ranks and so can be reported, but not maximised."""
+        """Raise ValueError for a statistic without weights of ranks, such as ``ap``, which nothing maximises."""
+        if self.kind.labels != "labels":
+            what = "times until an event" if self.kind.labels == "times" else "treated rows and others"
+            raise ValueError(f"statistic {self} is one of {what}, which cards maximise: CardRanker, or ltr card")
         if not self.kind.linear:
             cut = "" if self.cutoff is None else f"@{self.cutoff}"
             raise ValueError(
@@ -519,6 +545,7 @@ class RankStatistic:
             ValueError: ranks that are not a 1-D array of integers from 1 to n; more ranks than n; or as for
                 `weights` and `affine`.
         """
+        self.check_kind("labels")
         weights = self.weights(n) if self.kind.linear else None
         _check_length(n)
         rank = np.atleast_1d(as_numbers("ranks", ranks))

@@ -4,7 +4,10 @@ A *card* gives points w_j in {-most, ..., most} to the columns of a matrix of ze
 most k of them other than 0. The total of a row is ``sum_j w_j x_j``, and rows are ordered by their totals. The search
 finds the card with the largest value of
 
-    E[sum_i gain_i * a[rank_i]]  -  C * #{j : w_j != 0}.
+    E[sum_i gain_i * a[rank_i]]  -  C * #{j : w_j != 0},
+
+or of the share of comparable pairs in order (``c_index``) where labels are times until an event, or of the area under
+the uplift curve (``auuc``) where they are outcomes of a treatment (`ltr.outcomes`).
 
 Cards tie by design, so the expectation over all orders of rows with equal totals is what counts
 (``ties="average"``; for AUC, ties count half). With ``ties="lost"`` it is the worst of these orders, as for other
@@ -21,32 +24,38 @@ In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most`
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers, as_sequence, is_whole, one_of
+from ltr.exact.card_statistics import CardStatistic, Ties, card_statistic
 from ltr.exact.constraints import set_fields
 from ltr.exact.demand import Demand
 from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
-from ltr.exact.problem import Demanded, FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features
+from ltr.exact.problem import (
+    Demanded,
+    FloatArray,
+    Gain,
+    IntArray,
+    Problem,
+    check_price_and_margin,
+    finite_features,
+)
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.native import CardSearch as _Search
 from ltr.native import PointSearch
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
-
-Ties = Literal["average", "lost"]
 
 MOST_QUESTIONS = 6
 """Largest number of questions that the search can prove."""
@@ -58,77 +67,16 @@ NONE_MEETS = "no card meets the demands"
 _DECIMALS = 12  # most decimals of a number
 
 
-class _CardRanking(RerankProblem):
-    """A rank statistic of cards: weights are points, totals are exact, and rows with equal totals tie."""
-
-    ties: Ties
-    points: int
-    unit: int
-
-    def __init__(self, *arguments: Any, ties: Ties, points: int, unit: int, **options: Any) -> None:  # noqa: ANN401
-        super().__init__(*arguments, **options)
-        if ties == "lost" and len(np.unique(self.gains)) > 2:
-            raise ValueError("ties must be 'average' for labels of more than two values, got 'lost'")
-        if np.any(np.diff(self.rank_weights(self.n)) < 0):
-            raise ValueError(f"statistic must not fall from rank to rank, got {self.statistic}")
-        set_fields(self, ties=ties, points=points, unit=unit)
-
-    def statistic_value(self, w: ArrayLike) -> float:
-        """Return the statistic of the card at w."""
-        sums = self._sums
-        terms = []
-        for tied, place, end in self._tied(w):
-            if self.ties == "average":
-                terms.append(tied.sum() / len(tied) * (sums[end] - sums[place]))
-            else:
-                upper = end - int(np.count_nonzero(tied == tied[-1]))
-                terms += [tied[0] * (sums[upper] - sums[place]), tied[-1] * (sums[end] - sums[upper])]
-        return math.fsum(terms) + self.shift
-
-    def exact_statistic(self, w: ArrayLike) -> Fraction:
-        """Return the statistic of the card at w without rounding."""
-        sums, total = self._exact_sums, Fraction(0)
-        for tied, place, end in self._tied(w):
-            gains = list(map(Fraction, tied.tolist()))
-            if self.ties == "average":
-                total += sum(gains) * (sums[end] - sums[place]) / len(gains)
-            else:
-                each = zip(gains, itertools.pairwise(sums[place : end + 1]), strict=True)
-                total += sum(gain * (after - before) for gain, (before, after) in each)
-        scale, shift = self._exact_affine
-        return scale * total + shift
-
-    @cached_property
-    def _sums(self) -> FloatArray:
-        sums = np.cumsum(self.rank_weights(self.n)[::-1].astype(np.longdouble)).astype(np.float64)
-        return np.concatenate([[0.0], sums])
-
-    @cached_property
-    def _exact_sums(self) -> list[Fraction]:
-        weights = self.statistic.weights(self.n)[::-1].tolist()
-        return list(itertools.accumulate(map(Fraction, weights), initial=Fraction(0)))
-
-    def _tied(self, w: ArrayLike) -> Iterator[tuple[FloatArray, int, int]]:
-        """Yield the gains, ascending, of the rows with each total, and their places, from one to before another."""
-        points = np.rint(self.in_box(w) * self.points).astype(np.int64)
-        used = np.flatnonzero(points)
-        totals = np.rint(self.X[:, used] * self.unit).astype(np.int64) @ points[used]
-        order = np.lexsort((self.gains, -totals))
-        gains, place = self.gains[order], 0
-        for end in [*(1 + np.flatnonzero(np.diff(totals[order]))).tolist(), self.n]:
-            yield gains[place:end], place, end
-            place = end
-
-
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class CardProblem(Problem):
-    """Find the card with the largest rank statistic, for one list with binary or graded labels.
+    """Find the card with the largest rank statistic, for one list with labels of any kind.
 
     Args:
         X: answers to yes/no questions, zeros and ones, or numbers of at most 12 decimals, (n, d). Totals in units of
             the last decimal must be below 2^53.
-        y: label of each row, (n,): 0 and 1, or graded.
-        statistic: a `RankStatistic` or its name.
+        y: label of each row, (n,): 0 and 1, or graded; or `ltr.outcomes.survival_labels`, or `uplift_labels`.
+        statistic: a `RankStatistic` or its name: ``c_index`` for times until an event, ``auuc`` for treatments. The
+            former takes yes/no columns only.
         C: price of each question of a card, >= 0.
         points: largest number of points of an answer, from 1 to 100.
         max_nonzeros: largest number of questions of a card, from 1 to 6; ``points ** max_nonzeros`` must be at most
@@ -161,10 +109,14 @@ class CardProblem(Problem):
         >>> problem = CardProblem(X, [1, 1, 0, 0], "auc", points=3, demands=[asked])
         >>> problem.feasible(np.array([3, 2]) / 3), problem.feasible(np.array([-3, 2]) / 3)
         (False, True)
+        >>> from ltr.outcomes import survival_labels
+        >>> times = survival_labels([1.0, 3.0, 2.0, 5.0], [True, True, False, False])
+        >>> CardProblem(X, times, "c_index", points=3).evaluate(np.array([2, 1]) / 3)
+        1.0
     """
 
     X: FloatArray
-    y: FloatArray
+    y: NDArray[Any]
     statistic: RankStatistic
     C: float
     points: int
@@ -181,7 +133,7 @@ class CardProblem(Problem):
     margin: float = field(init=False)
     constraints: None = field(init=False)
     free: tuple[int, ...] = field(init=False)
-    _ranking: _CardRanking = field(init=False, repr=False)
+    _ranking: CardStatistic = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -211,7 +163,12 @@ class CardProblem(Problem):
         unit = _unit_of(features, points * max_nonzeros)
         one_of("ties", ties, get_args(Ties))
         of_cards: dict[str, Any] = {"ties": ties, "points": int(points), "unit": unit}
-        ranking = _CardRanking(features, y, statistic, C=C, gain=gain, **of_cards)
+        check_price_and_margin(C, 1.0)
+        ranking = card_statistic(features, y, statistic, gain=gain, **of_cards)
+        if ranking.times is not None and np.any((features != 0) & (features != 1)):
+            row, column = np.argwhere((features != 0) & (features != 1))[0]
+            got = f"{float(features[row, column])!r} at row {row}, column {column}"
+            raise ValueError(f"X must hold answers 0 and 1 for {statistic}, got {got}")
         own_signs = _whole("signs", np.zeros(d) if signs is None else signs, d, -1, 1)
         own_groups = _whole("groups", np.full(d, -1) if groups is None else groups, d, -1, 2**31 - 1)
         columns = as_sequence("required", required, "column numbers")
@@ -222,11 +179,11 @@ class CardProblem(Problem):
         of = own_groups[[int(j) for j in columns]]
         if len(set(of[of >= 0].tolist())) < np.count_nonzero(of >= 0):
             raise ValueError(f"required must hold at most one column of a group, got {columns!r}")
-        set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=ranking.C, points=int(points))
+        set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C), points=int(points))
         set_fields(self, max_nonzeros=int(max_nonzeros), ties=ties, signs=own_signs, groups=own_groups, gain=gain)
         set_fields(self, required=tuple(sorted(map(int, columns))), gains=ranking.gains, _ranking=ranking)
-        set_fields(self, margin=ranking.margin, constraints=None, free=(), unit=unit)
-        self._set_demands(demands, lambda **options: _CardRanking(features, **options, **of_cards))
+        set_fields(self, margin=1.0, constraints=None, free=(), unit=unit)
+        self._set_demands(demands, lambda **options: card_statistic(features, **options, **of_cards))
 
     @property
     def binary(self) -> bool:
@@ -300,9 +257,7 @@ class CardProblem(Problem):
             "signs": self.signs.tolist(),
             "groups": self.groups.tolist(),
             "required": list(self.required),
-            "statistic": str(self.statistic),
-            "a": self.statistic.weights(self.n).tolist(),
-            "gains": self.gains.tolist(),
+            **self._ranking.stated(),
             **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
             **self._answers(),
         }
@@ -384,6 +339,7 @@ class CardProblem(Problem):
         gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
         required = np.zeros(self.d, dtype=np.uint8)
         required[list(self.required)] = 1
+        times, none = [ranking.times for ranking in rankings], np.zeros(self.n)
         return _Search(
             X=self.X[:, yes_no].astype(np.uint8),
             level=level.reshape(-1).astype(np.int32),
@@ -391,6 +347,8 @@ class CardProblem(Problem):
             rank_weights=np.array([ranking.rank_weights(self.n)[::-1] for ranking in rankings]),
             perfect=np.array([ranking.trivial_bound - ranking.shift for ranking in rankings]),
             least=self._least,
+            order=np.array([none if each is None else each.order for each in times], dtype=np.int32),
+            event=np.array([none if each is None else each.event for each in times], dtype=np.uint8),
             met=partial(self._met, np.flatnonzero(yes_no)),
             signs=np.array([2, 3, 1], dtype=np.uint8)[self.signs[yes_no] + 1],
             groups=self.groups[yes_no].astype(np.int32),

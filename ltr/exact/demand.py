@@ -22,12 +22,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_float, as_numbers
 from ltr.exact.constraints import set_fields
-from ltr.exact.levels import FloatArray
+from ltr.outcomes import label_kind
 from ltr.statistics import RankStatistic
 
 DEMAND_TOLERANCE = 1e-9
@@ -43,7 +45,7 @@ class Demand:
         at_least: the least value, a finite number. Weights meet it from ``at_least - DEMAND_TOLERANCE |at_least|`` on,
             decided exactly.
         labels: labels of the problem's rows, numbers >= 0 that are gains as they are, (n,); None for the labels and
-            gains of the problem.
+            gains of the problem. Demands on cards take labels of two fields, too (`ltr.outcomes`).
         normalise: divide by the value of a perfect order, as `RerankProblem` does.
         name: what reports call it; None for its formula.
 
@@ -61,7 +63,7 @@ class Demand:
 
     statistic: RankStatistic
     at_least: float
-    labels: FloatArray | None
+    labels: NDArray[Any] | None
     normalise: bool
     name: str
 
@@ -75,10 +77,12 @@ class Demand:
         name: str | None = None,
     ) -> None:
         parsed = RankStatistic.parse(statistic)
-        parsed.check_linear()
+        if parsed.kind.labels == "labels":
+            parsed.check_linear()
         if not math.isfinite(as_float(at_least)):
             raise ValueError(f"at_least must be a finite number, got {at_least!r}")
-        own = None if labels is None else as_numbers("labels", labels).copy()
+        plain = labels is None or label_kind(labels) == "labels"
+        own = None if labels is None else as_numbers("labels", labels).copy() if plain else np.array(labels)
         of = "" if own is None else " of labels"
         text = f"{'normalised ' if normalise else ''}{parsed}{of} >= {float(at_least):.12g}"
         set_fields(self, statistic=parsed, at_least=float(at_least), labels=own, normalise=bool(normalise))

@@ -928,6 +928,6 @@ def check_best_value(perfect: Callable[[], float]) -> None:
         best = perfect()
     except OverflowError:
         best = math.inf
-    if best != 0 and not _LEAST_VALUE <= best <= _LARGEST_VALUE:
+    if best != 0 and not _LEAST_VALUE <= abs(best) <= _LARGEST_VALUE:
         rule = "0 or from 1e-300 to 1e300, so that no sum overflows or loses its digits"
         raise ValueError(f"the value of a perfect order must be {rule}, got {best:g}: scale weights or gains")

@@ -21,6 +21,7 @@ from ltr.statistics import RankStatistic
 def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
     """Return the rank statistic of each list."""
     kind = statistic.kind
+    statistic.check_kind("labels")
     if kind.share_of_pairs:
         statistic.check_labels(graded=not ranked.binary)
         return _share_of_pairs_of(ranked, ties, empty)

@@ -1,10 +1,13 @@
-// Cards of a support where the rank weights fall by the same amount from place to place, as for AUC.
+// Cards of a support where pairs of rows are all that counts: the rank weights fall by the same amount from place to
+// place, as for AUC, or the statistic is the share of comparable pairs in order (`comparisons.h`).
 //
 // With a_r = a_1 - slope (r - 1) the statistic is a_1 (sum of gains) - slope * cost, and the cost adds up over pairs of
 // rows: each costs the gain of the lower row; with equal totals the mean of both gains, or the larger one where ties
 // are lost. The order of two rows of the patterns p and q depends on the sign of w·(p - q). So all pairs of blocks with
 // the same difference d in {-1, 0, 1}^m go together, (3^m - 1) / 2 differences in all up to their sign, and each has
-// one cost for each of three signs. Where only some signs are known, the least costs of the others bound the value.
+// one cost for each of three signs. A comparable pair costs 1 if its second row is above, with equal totals half as
+// much, or all of it where ties are lost. Where only some signs are known, the least costs of the others bound the
+// value.
 //
 // `SignTree` is a tree of the signs that weights from 1 to `most` can have. Each node lists the differences whose sign
 // becomes the same for all weights below it; a leaf is one order. It is made once for each m.
@@ -20,6 +23,7 @@
 #include <vector>
 
 #include "card_orders.h"
+#include "comparisons.h"
 
 namespace ltr {
 
@@ -164,13 +168,23 @@ struct PairCosts {
         costs[1] += high * (above.count * below.count - l) + low * l;
       }
     }
-    for (std::size_t d = 0; d < tree.differences.size(); ++d) {
-      auto& costs = of[d];
-      if (!ties_lost) costs[1] = (costs[0] + costs[2]) / 2.0;
-      const double smallest = std::min(costs[0], costs[2]);
-      least += smallest;
-      for (double& cost : costs) cost -= smallest;
+    subtract_least(tree, ties_lost);
+  }
+
+  // `counts` are those of comparable pairs, each of gain 1.
+  PairCosts(const SignTree& tree, int m, const PairCounts& counts, double pairs, bool ties_lost) : gain(pairs) {
+    const double tied = ties_lost ? 1.0 : 0.5;
+    for (std::size_t p = 0; p < std::size_t{1} << m; ++p) least += tied * static_cast<double>(counts[p][p]);
+    for (std::size_t d = 0; d < tree.differences.size(); ++d) of[d] = {};
+    for (const SignTree::Pair& pair : tree.pairs) {
+      auto& costs = of[pair.difference];
+      costs[2] += static_cast<double>(counts[pair.q][pair.p]);
+      costs[0] += static_cast<double>(counts[pair.p][pair.q]);
     }
+    if (ties_lost) {
+      for (std::size_t d = 0; d < tree.differences.size(); ++d) of[d][1] = of[d][0] + of[d][2];
+    }
+    subtract_least(tree, ties_lost);
   }
 
   // The cost of an entry of `SignTree::known` if the columns of a mask count down.
@@ -186,6 +200,17 @@ struct PairCosts {
     double sum = 0.0;
     for (int i = root.first; i < root.last; ++i) sum += of_sign(tree, mask, tree.known[static_cast<std::size_t>(i)]);
     return sum;
+  }
+
+ private:
+  void subtract_least(const SignTree& tree, bool ties_lost) {
+    for (std::size_t d = 0; d < tree.differences.size(); ++d) {
+      auto& costs = of[d];
+      if (!ties_lost) costs[1] = (costs[0] + costs[2]) / 2.0;
+      const double smallest = std::min(costs[0], costs[2]);
+      least += smallest;
+      for (double& cost : costs) cost -= smallest;
+    }
   }
 };
 

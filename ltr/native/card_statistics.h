@@ -1,4 +1,6 @@
-// A rank statistic of the cards of a problem: that of the objective, or one that a demand asks a least value of.
+// A statistic of the cards of a problem: that of the objective, or one that a demand asks a least value of.
+//
+// It is a rank statistic, or the share of comparable pairs in order (`comparisons.h`).
 #pragma once
 
 #include <algorithm>
@@ -6,11 +8,13 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "arrays.h"
 #include "card_orders.h"
+#include "comparisons.h"
 
 namespace ltr {
 
@@ -24,6 +28,14 @@ struct CardStatistic {
   double perfect;                   // value of a perfect order
   double least;                     // value that a demand asks for, -infinity for the objective
   bool ties_lost;
+  std::shared_ptr<const Comparisons> pairs;  // whose share in order it is; null for a rank statistic
+
+  // The share of comparable pairs in order; `levels` is the number of levels of rows.
+  CardStatistic(std::shared_ptr<const Comparisons> of, std::size_t levels, double least_value, bool lost)
+      : gains(levels, 0.0), perfect(1.0), least(least_value), ties_lost(lost), pairs(std::move(of)) {
+    require(!std::isnan(least) && pairs->pairs() > 0.0, "least value and pairs");
+    first = slope = 1.0 / pairs->pairs();
+  }
 
   CardStatistic(std::span<const double> gains_of, std::span<const double> weights, double perfect_value,
                 double least_value, bool lost)
@@ -63,13 +75,37 @@ struct CardStatistic {
     return low * between(begin, end) + unit * between(end - std::round(upper), end);
   }
 
-  // The value of blocks in an order, the sets of those with equal totals from the top.
-  double value_in(const std::vector<Patterns>& order, const Blocks& blocks) const {
-    double value = 0.0, place = 0.0;
+  // The value where nothing is placed yet.
+  double start() const { return pairs ? 1.0 : 0.0; }
+
+  // What patterns with equal totals add, below others with so many rows in all; `counts` are those of pairs.
+  double placed(Patterns equal, Patterns above, const Blocks& blocks, const PairCounts& counts, double place,
+                int patterns) const {
+    if (!pairs) return value_of(joined(equal, blocks), place);
+    std::int64_t lost = 0, tied = 0;
+    for (Patterns left = equal; left != 0; left &= left - 1) {
+      const auto q = static_cast<std::size_t>(std::countr_zero(left));
+      for (std::size_t p = 0; p < static_cast<std::size_t>(patterns); ++p) {
+        const Patterns bit = Patterns{1} << p;
+        if ((equal & bit) != 0) {
+          tied += counts[p][q];
+        } else if ((above & bit) == 0) {
+          lost += counts[p][q];
+        }
+      }
+    }
+    return -slope * (static_cast<double>(lost) + (ties_lost ? 1.0 : 0.5) * static_cast<double>(tied));
+  }
+
+  // The value of an order of the patterns, the sets of those with equal totals from the top.
+  double value_in(const std::vector<Patterns>& order, const Blocks& blocks, const PairCounts& counts,
+                  int patterns) const {
+    double value = start(), place = 0.0;
+    Patterns above = 0;
     for (const Patterns equal : order) {
-      const Block block = joined(equal, blocks);
-      value += value_of(block, place);
-      place += block.count;
+      value += placed(equal, above, blocks, counts, place, patterns);
+      place += joined(equal, blocks).count;
+      above |= equal;
     }
     return value;
   }

@@ -25,6 +25,7 @@
 // descending order bound all orders in which the chains descend. This bounds the cards of a support with given signs.
 //
 // Where the rank weights fall by the same amount from place to place, as for AUC, `card_pairs.h` has stronger bounds.
+// The share of comparable pairs in order, of times until an event, has the same bounds, and no others.
 //
 // *Demands.* Other statistics of the same order, with the same ties, may have least values. They have the same bounds,
 // so a support, the cards of it with given signs, or a node is left out where the bound of one is below its least
@@ -48,15 +49,18 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "arrays.h"
 #include "card_orders.h"
 #include "card_pairs.h"
 #include "card_statistics.h"
+#include "comparisons.h"
 #include "module.h"
 
 namespace ltr {
@@ -133,10 +137,13 @@ class CardSearch {
   //   X: answers; level: of each row; signs, groups, required: of each column.
   //   gains: of each level, a row for each statistic, that of the objective first; rank_weights: likewise, of each
   //   place; perfect: the value of a perfect order for each; least: the value asked for of each but the first.
+  //   order, event: of each row, a row for each statistic: where a row has an event, the statistic is the share of
+  //   comparable pairs in order, see `comparisons.h`, and its gains and rank weights are not looked at.
   //   met: called with the columns and points of cards so close to a least value that rounding could decide.
   CardSearch(Rows<std::uint8_t> X, Vector<std::int32_t> level, Rows<double> gains, Rows<double> rank_weights,
-             Vector<double> perfect, Vector<double> least, nb::object met, Vector<std::uint8_t> signs,
-             Vector<std::int32_t> groups, Vector<std::uint8_t> required, int most, bool ties_lost, double price)
+             Vector<double> perfect, Vector<double> least, Rows<std::int32_t> order, Rows<std::uint8_t> event,
+             nb::object met, Vector<std::uint8_t> signs, Vector<std::int32_t> groups, Vector<std::uint8_t> required,
+             int most, bool ties_lost, double price)
       : n_(X.shape(0)),
         columns_(X.shape(1)),
         levels_(gains.shape(1)),
@@ -155,9 +162,18 @@ class CardSearch {
     require(statistics >= 1 && rank_weights.shape(0) == statistics && perfect.shape(0) == statistics &&
                 least.shape(0) + 1 == statistics,
             "one of each statistic");
+    for (const auto& shape : {std::pair(order.shape(0), order.shape(1)), std::pair(event.shape(0), event.shape(1))}) {
+      require(shape.first == statistics && shape.second == n_, "order and event of each row");
+    }
     for (std::size_t s = 0; s < statistics; ++s) {
-      statistics_.emplace_back(view(gains)[s], view(rank_weights)[s], perfect(s), s > 0 ? least(s - 1) : -kInfinity,
-                               ties_lost);
+      const double from = s > 0 ? least(s - 1) : -kInfinity;
+      const auto events = view(event)[s];
+      if (std::any_of(events.begin(), events.end(), [](auto of) { return of != 0; })) {
+        auto pairs = std::make_shared<const Comparisons>(view(order)[s], events, view(X));
+        statistics_.emplace_back(std::move(pairs), levels_, from, ties_lost);
+      } else {
+        statistics_.emplace_back(view(gains)[s], view(rank_weights)[s], perfect(s), from, ties_lost);
+      }
     }
     for (const std::uint8_t of : signs_) require(of <= 3, "signs");
     for (const std::uint8_t of : required_) require(of <= 1, "required");
@@ -306,7 +322,7 @@ class CardSearch {
     return block;
   }
 
-  // Whether the rank weights of all statistics fall by the same amount from place to place.
+  // Whether all statistics are about pairs of rows alone: rank weights fall by the same amount from place to place.
   bool all_fall() const {
     return std::all_of(statistics_.begin(), statistics_.end(), [](const auto& of) { return of.slope > 0.0; });
   }
@@ -320,7 +336,9 @@ class CardSearch {
 
   struct Parts {  // rows by their pattern of the first columns of a support
     std::vector<std::uint64_t> bits;
-    std::vector<Blocks> blocks;  // of each statistic
+    // of each statistic
+    std::vector<Blocks> blocks;
+    std::vector<std::vector<std::uint8_t>> pattern;  // of each row, of those of comparable pairs
   };
 
   bool allowed(const std::array<std::uint16_t, kLargest>& columns, int size, std::size_t j) const {
@@ -362,11 +380,19 @@ class CardSearch {
     for (int i = 0; i < m; ++i) {
       parts[static_cast<std::size_t>(i)].bits.resize(words_ << i);
       parts[static_cast<std::size_t>(i)].blocks.resize(statistics_.size());
+      parts[static_cast<std::size_t>(i)].pattern = no_patterns();
     }
     parts[0].bits = all_;
     for (std::size_t s = 0; s < statistics_.size(); ++s) parts[0].blocks[s][0] = block_of(statistics_[s], all_.data());
     Support support;
     extend(m, 0, first, first + 1, support, parts, stop, survivors);
+  }
+
+  // Patterns of no columns, for each statistic of comparable pairs.
+  std::vector<std::vector<std::uint8_t>> no_patterns() const {
+    std::vector<std::vector<std::uint8_t>> patterns;
+    for (const CardStatistic& of : statistics_) patterns.emplace_back(of.pairs ? of.pairs->rows() : 0, 0);
+    return patterns;
   }
 
   void extend(int m, int size, std::size_t begin, std::size_t end, Support& support, std::vector<Parts>& parts,
@@ -381,6 +407,8 @@ class CardSearch {
         split(now.bits.data(), 1 << size, j, next.bits.data());
         for (std::size_t s = 0; s < statistics_.size(); ++s) {
           count(statistics_[s], now.bits.data(), now.blocks[s].data(), 1 << size, j, next.blocks[s].data());
+          if (!statistics_[s].pairs) continue;
+          statistics_[s].pairs->split(now.pattern[s].data(), j, size, next.pattern[s].data());
         }
         extend(m, size + 1, j + 1, columns_, support, parts, stop, survivors);
         continue;
@@ -407,12 +435,22 @@ class CardSearch {
   // A bound of a statistic for all cards of a support; `now` are the parts of its columns but the last, which is j.
   double bound_of_support(std::size_t s, const Support& support, int m, const Parts& now, std::size_t j) const {
     const CardStatistic& statistic = statistics_[s];
+    const double price = s == 0 ? price_ * m : 0.0;
+    if (statistic.pairs) {
+      thread_local std::vector<std::uint8_t> pattern;
+      thread_local PairCounts counts;
+      pattern.resize(statistic.pairs->rows());
+      statistic.pairs->split(now.pattern[s].data(), j, m - 1, pattern.data());
+      statistic.pairs->count(pattern.data(), m, counts);
+      return bound_of_pairs(statistic, support, m, costs_of(statistic, m, nullptr, counts)) - price;
+    }
     Blocks blocks;
     count(statistic, now.bits.data(), now.blocks[s].data(), 1 << (m - 1), j, blocks.data());
-    const double price = s == 0 ? price_ * m : 0.0, bound = statistic.bound_of(blocks.data(), 1 << m) - price;
+    const double bound = statistic.bound_of(blocks.data(), 1 << m) - price;
     const bool open = s == 0 ? bound >= cutoff() : reaches(statistic, bound);
     if (!open || statistic.slope == 0.0) return bound;
-    return std::min(bound, bound_of_pairs(statistic, support, m, blocks.data()) - price);
+    thread_local const PairCounts none{};
+    return std::min(bound, bound_of_pairs(statistic, support, m, costs_of(statistic, m, blocks.data(), none)) - price);
   }
 
   bool complete(const Support& support, int m) const {
@@ -544,13 +582,17 @@ class CardSearch {
           other(words << kLargest),
           blocks(statistics),
           named(statistics),
+          pairs(statistics),
+          named_pairs(statistics),
           by_share(statistics),
           extra(statistics),
           values((kPatterns + 1) * statistics) {}
     std::vector<std::uint64_t> one, other;
+    std::vector<std::uint8_t> pattern;  // of each row, for comparable pairs
     // of each statistic
     std::vector<Blocks> blocks;                               // by pattern
     std::vector<Blocks> named;                                // by pattern with positive weights
+    std::vector<PairCounts> pairs, named_pairs;               // likewise, of comparable pairs
     std::vector<std::array<int, kPatterns>> by_share;         // patterns with positive weights, largest share first
     std::vector<std::array<double, 3 * kDifferences>> extra;  // cost of each sign of each difference
     std::vector<PairCosts> costs;
@@ -575,8 +617,15 @@ class CardSearch {
       for (std::size_t p = 0; p < std::size_t{1} << m; ++p) {
         work.blocks[s][p] = block_of(statistics_[s], work.one.data() + p * words_);
       }
+      if (const auto& pairs = statistics_[s].pairs) {
+        work.pattern.assign(pairs->rows(), 0);
+        for (int i = 0; i < m; ++i) {
+          pairs->split(work.pattern.data(), support.columns[static_cast<std::size_t>(i)], i, work.pattern.data());
+        }
+        pairs->count(work.pattern.data(), m, work.pairs[s]);
+      }
       if (statistics_[s].slope > 0.0) {
-        work.costs.push_back(costs_of(statistics_[s], m, work.blocks[s].data()));
+        work.costs.push_back(costs_of(statistics_[s], m, work.blocks[s].data(), work.pairs[s]));
       } else {
         work.costs.emplace_back();
       }
@@ -608,7 +657,7 @@ class CardSearch {
         }
         go_down(support, m, mask, tree, tree.nodes.front(), 0, work, visited);
       } else {
-        std::fill_n(work.values.begin(), statistics_.size(), 0.0);
+        for (std::size_t s = 0; s < statistics_.size(); ++s) work.values[s] = statistics_[s].start();
         descend(support, m, mask, orders_[static_cast<std::size_t>(m)].front(), chains, 0, 0, 0, 0.0, work, visited);
       }
       nodes_.fetch_add(visited, std::memory_order_relaxed);
@@ -630,6 +679,15 @@ class CardSearch {
     Blocks& named = work.named[s];
     for (int p = 0; p < 1 << m; ++p)
       named[static_cast<std::size_t>(p)] = work.blocks[s][static_cast<std::size_t>(p ^ mask)];
+    if (statistics_[s].pairs) {
+      for (std::size_t p = 0; p < std::size_t{1} << m; ++p) {
+        for (std::size_t q = 0; q < std::size_t{1} << m; ++q) {
+          const auto flip = static_cast<std::size_t>(mask);
+          work.named_pairs[s][p][q] = work.pairs[s][p ^ flip][q ^ flip];
+        }
+      }
+      return;
+    }
     auto& by_share = work.by_share[s];
     std::iota(by_share.begin(), by_share.begin() + (1 << m), 0);
     std::sort(by_share.begin(), by_share.begin() + (1 << m), [&](int a, int b) {
@@ -663,8 +721,10 @@ class CardSearch {
 
   // --- rank weights that fall by the same amount, see `card_pairs.h`
 
-  PairCosts costs_of(const CardStatistic& of, int m, const Block* blocks) const {
-    return {trees_[static_cast<std::size_t>(m)].front(), m, blocks, of.low, of.high, of.ties_lost};
+  PairCosts costs_of(const CardStatistic& of, int m, const Block* blocks, const PairCounts& counts) const {
+    const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
+    if (of.pairs) return {tree, m, counts, of.pairs->pairs(), of.ties_lost};
+    return {tree, m, blocks, of.low, of.high, of.ties_lost};
   }
 
   // The value of a statistic whose pairs cost so much.
@@ -672,9 +732,8 @@ class CardSearch {
     return statistic.first * costs.gain - statistic.slope * (costs.least + cost);
   }
 
-  double bound_of_pairs(const CardStatistic& statistic, const Support& support, int m, const Block* blocks) const {
+  double bound_of_pairs(const CardStatistic& statistic, const Support& support, int m, const PairCosts& costs) const {
     const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
-    const PairCosts costs = costs_of(statistic, m, blocks);
     double least = kInfinity;
     for (int mask = 0; mask < 1 << m; ++mask) {
       if (possible(support, m, mask)) least = std::min(least, costs.known(tree, mask));
@@ -727,9 +786,9 @@ class CardSearch {
       bool open = true;
       ++visited;
       for (std::size_t s = 0; s < statistics && open; ++s) {
-        const Block block = CardStatistic::joined(node.equal, work.named[s]);
-        reached[s] = above[s] + statistics_[s].value_of(block, place);
-        below = place + block.count;
+        reached[s] =
+            above[s] + statistics_[s].placed(node.equal, placed, work.named[s], work.named_pairs[s], place, 1 << m);
+        below = place + CardStatistic::joined(node.equal, work.named[s]).count;
         if (node.weights < 0) open = may_reach(s, m, chains, now, below, reached[s], work);
       }
       if (!open) continue;
@@ -749,6 +808,7 @@ class CardSearch {
     const auto enough = [&](double bound) {
       return s == 0 ? bound - price_ * m >= cutoff() : reaches(statistic, bound);
     };
+    if (statistic.pairs) return enough(reached);
     double bound = reached, below = place;
     for (int i = 0; i < 1 << m; ++i) {
       const int p = work.by_share[s][static_cast<std::size_t>(i)];
@@ -767,7 +827,9 @@ class CardSearch {
             Workspace& work) {
     bool certain = true;
     for (std::size_t s = 1; s < statistics_.size(); ++s) {
-      if (!meets(statistics_[s], statistics_[s].value_in(orders.tiers[order], work.named[s]), certain)) return;
+      const CardStatistic& of = statistics_[s];
+      const double reached = of.value_in(orders.tiers[order], work.named[s], work.named_pairs[s], 1 << m);
+      if (!meets(of, reached, certain)) return;
     }
     const auto card = [&] { return card_of(support, m, mask, orders.weights[order], value); };
     if (!certain && !decide(card())) return;
@@ -788,13 +850,19 @@ class CardSearch {
     return card;
   }
 
+  // The value of a statistic where all rows tie.
+  double value_of_none(const CardStatistic& statistic) const {
+    if (statistic.pairs) return statistic.ties_lost ? 0.0 : 0.5;
+    return statistic.value_of(block_of(statistic, all_.data()), 0.0);
+  }
+
   // Offer the card without questions.
   void take_none() {
     bool certain = true;
     for (std::size_t s = 1; s < statistics_.size(); ++s) {
-      if (!meets(statistics_[s], statistics_[s].value_of(block_of(statistics_[s], all_.data()), 0.0), certain)) return;
+      if (!meets(statistics_[s], value_of_none(statistics_[s]), certain)) return;
     }
-    const Card none{.value = objective().value_of(block_of(objective(), all_.data()), 0.0)};
+    const Card none{.value = value_of_none(objective())};
     if (!certain && !decide(none)) return;
     if (!placing_) {
       offer(none);
@@ -913,12 +981,12 @@ class CardSearch {
 
 void bind_cards(nb::module_& module) {
   nb::class_<CardSearch>(module, "CardSearch", "The search for scoring systems, see `ltr.exact.cards`.")
-      .def(
-          nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Rows<double>, Rows<double>, Vector<double>, Vector<double>,
-                   nb::object, Vector<std::uint8_t>, Vector<std::int32_t>, Vector<std::uint8_t>, int, bool, double>(),
-          nb::kw_only(), nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("perfect"),
-          nb::arg("least"), nb::arg("met").none(), nb::arg("signs"), nb::arg("groups"), nb::arg("required"),
-          nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))
+      .def(nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Rows<double>, Rows<double>, Vector<double>,
+                    Vector<double>, Rows<std::int32_t>, Rows<std::uint8_t>, nb::object, Vector<std::uint8_t>,
+                    Vector<std::int32_t>, Vector<std::uint8_t>, int, bool, double>(),
+           nb::kw_only(), nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("perfect"),
+           nb::arg("least"), nb::arg("order"), nb::arg("event"), nb::arg("met").none(), nb::arg("signs"),
+           nb::arg("groups"), nb::arg("required"), nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))
       .def("search", &CardSearch::search, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
            nb::arg("threshold") = kInfinity, nb::arg("most_cards") = 0)
       .def("places", &CardSearch::places, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
