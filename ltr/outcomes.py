@@ -20,6 +20,7 @@ Guns & Verbeke, *Learning to rank for uplift modeling* (2020).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -217,6 +218,8 @@ class Treatments:
             raise ValueError(f"y must be {rule}, as uplift_labels(outcome, treatment) returns it, got {_described(y)}")
         labels = uplift_labels(y["outcome"], y["treatment"])
         found = cls(labels["outcome"], labels["treatment"])
+        if not found.outcome.any():
+            raise ValueError("y must hold different outcomes, got 0 for all rows")
         if found.treatment.all() or not found.treatment.any():
             got = "only treated rows" if found.treatment.any() else "no treated row"
             raise ValueError(f"y must hold treated rows and others, got {got}")
@@ -233,6 +236,22 @@ class Treatments:
         """What a row adds to the difference of the mean outcomes, (n,)."""
         treated, others = self.sizes
         return np.where(self.treatment, self.outcome / treated, -self.outcome / others)
+
+    @cached_property
+    def gains(self) -> FloatArray:
+        """``N_1 N_0 (z_i - min z)``, from which `affine` makes the area; whole numbers where outcomes are, (n,)."""
+        treated, others = self.sizes
+        gains = np.where(self.treatment, self.outcome * others, -self.outcome * treated)
+        return gains - gains.min()
+
+    @cached_property
+    def affine(self) -> tuple[Fraction, Fraction]:
+        """Scale and shift that turn ``sum_i gains_i rank_i`` into the area under the uplift curve."""
+        (treated, others), n = self.sizes, len(self.outcome)
+        lowest = float(np.where(self.treatment, self.outcome * others, -self.outcome * treated).min())
+        total = sum(map(Fraction, self.gains.tolist())) + n * Fraction(lowest)
+        unit = treated * others
+        return Fraction(1, n * unit), (Fraction(lowest) * (n + 1) / 2 - total / (2 * n)) / unit
 
     @property
     def effect(self) -> float:

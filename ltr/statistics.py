@@ -284,7 +284,7 @@ def _given_weights(n: int, numbers: Sequence[float]) -> FloatArray:
 
 
 @_row("c_index", cutoff="never", linear=False, labels="times")
-@_row("auuc", cutoff="never", linear=False, labels="treatments")
+@_row("auuc", cutoff="never", labels="treatments")
 def _of_other_labels(rank: FloatArray) -> FloatArray:
     return rank  # of the curve's area; see `ltr.outcomes`
 
@@ -307,8 +307,8 @@ class RankStatistic:
     ``recall@N``       that of ``hits@N``, reported divided by the positives  see `affine`
     ``ap``             none: the mean of the precisions at the positives      average precision
     ``power(p=4)``     ``l ** p``, p > 0
-    ``c_index``        none: the share of comparable pairs of times           `ltr.outcomes`, for cards
-    ``auuc``           none: the area under the uplift curve                  `ltr.outcomes`, for cards
+    ``c_index``        none: the share of comparable pairs of times           `ltr.outcomes`
+    ``auuc``           ``l``, reported as the area under the uplift curve     `ltr.outcomes`
     ``weights(...)``   the numbers given, bottom of the list first            see `from_weights`
     ``mymodule:name``  those of a function of your own                        see `register_statistic`
     =================  =====================================================  =======================
@@ -469,7 +469,7 @@ class RankStatistic:
         """Raise ValueError for a statistic without weights of ranks, such as ``ap``, which nothing maximises."""
         if self.kind.labels != "labels":
             what = "times until an event" if self.kind.labels == "times" else "treated rows and others"
-            raise ValueError(f"statistic {self} is one of {what}, which cards maximise: CardRanker, or ltr card")
+            raise ValueError(f"statistic {self} is one of {what}: a card maximises it (CardRanker, ltr card)")
         if not self.kind.linear:
             cut = "" if self.cutoff is None else f"@{self.cutoff}"
             raise ValueError(
@@ -500,7 +500,8 @@ class RankStatistic:
             ValueError: n is not an integer of at least 1, or not the length of ``weights(...)``; weights whose sum is
                 not finite; a statistic without weights, ``ap``.
         """
-        self.check_linear()
+        if not self.kind.linear:
+            self.check_linear()
         _check_length(n)
         a = self.kind.weights(n, self.numbers)
         if cut and self.cutoff is not None:

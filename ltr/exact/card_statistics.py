@@ -1,7 +1,7 @@
 """The statistics of cards: what the totals of a card are worth, with rows of equal totals tied.
 
-A statistic is one of ranks, the share of comparable pairs of times that are in order, or the area under the uplift
-curve, which is a sum of ranks with gains of its own.
+A statistic is one of ranks, the area under the uplift curve among them, or the share of comparable pairs of times that
+are in order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from ltr.exact.constraints import set_fields
 from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem
-from ltr.outcomes import Times, Treatments, label_kind
+from ltr.outcomes import Times, label_kind
 from ltr.statistics import RankStatistic
 
 Ties = Literal["average", "lost"]
@@ -86,58 +86,8 @@ class CardRanking(RerankProblem):
 
     def stated(self) -> dict[str, Any]:
         """Return the statistic of a card as a certificate file describes it."""
-        named = {"statistic": str(self.statistic), "a": self.statistic.weights(self.n).tolist()}
-        return {**named, "gains": self.gains.tolist()}
-
-
-class CardUplift(CardRanking):
-    r"""The area under the uplift curve of cards, ``1/n sum_i z_i (rank_i - 1/2)``.
-
-    With the gains ``g_i = N_1 N_0 (z_i - min z)``, whole numbers where outcomes are, it is
-    ``(sum_i g_i rank_i) / (n N_1 N_0) + (n + 1) / 2 min z - sum_i z_i / (2n)``.
-    """
-
-    def __init__(self, X: FloatArray, y: Any, statistic: RankStatistic, *, gain: Gain, **options: Any) -> None:  # noqa: ANN401
-        found = Treatments.of(y)
-        treated, others = found.sizes
-        outcome = found.outcome
-        gains = np.where(found.treatment, outcome * others, -outcome * treated)
-        if not np.any(gains != gains[0]):
-            raise ValueError("y must hold different outcomes, got all of them 0")
-        set_fields(self, treatments=found, lowest=float(gains.min()))
-        super().__init__(X, gains - gains.min(), "wrs", gain="linear", **options)
-        set_fields(self, y=y, gain=gain, statistic=statistic)
-
-    treatments: Treatments
-    lowest: float
-
-    @property
-    def binary(self) -> bool:
-        """Whether the problem is one of labels 0 and 1."""
-        return False
-
-    @property
-    def _affine(self) -> tuple[float, float]:
-        scale, shift = self._exact_affine
-        return float(scale), float(shift)
-
-    @property
-    def _exact_affine(self) -> tuple[Fraction, Fraction]:
-        (treated, others), n = self.treatments.sizes, len(self.treatments.outcome)
-        least, total = Fraction(self.lowest), sum(map(Fraction, self.gains.tolist())) + n * Fraction(self.lowest)
-        unit = treated * others
-        return Fraction(1, n * unit), (least * (n + 1) / 2 - total / (2 * n)) / unit
-
-    def rank_weights(self, length: int) -> FloatArray:
-        """Return the rank weights of the list, bottom first."""
-        return np.arange(1.0, length + 1) * self._affine[0]
-
-    def stated(self) -> dict[str, Any]:
-        """Return the statistic of a card as a certificate file describes it."""
-        fields = {"outcome": self.treatments.outcome, "treatment": self.treatments.treatment.astype(np.int64)}
-        return {"statistic": str(self.statistic), **{name: values.tolist() for name, values in fields.items()}}
-
-    ranking_content = stated
+        a = self.statistic.weights(self.n).tolist()
+        return {"statistic": str(self.statistic), "a": a, **self.label_content(self.gains)}
 
 
 class CardConcordance(Problem):
@@ -200,7 +150,9 @@ class CardConcordance(Problem):
         fields = {"time": self.times.time, "event": self.times.event.astype(np.int64)}
         return {"statistic": str(self.statistic), **{name: values.tolist() for name, values in fields.items()}}
 
-    ranking_content = stated
+    def ranking_content(self) -> dict[str, Any]:
+        """Return the statistic of a demand as a certificate file describes it."""
+        return {"kind": "graded", **self.stated()}
 
 
 CardStatistic = CardRanking | CardConcordance
@@ -217,8 +169,6 @@ def card_statistic(X: FloatArray, y: Any, statistic: RankStatistic | str, **opti
     parsed.check_kind(label_kind(y))
     if parsed.kind.labels == "times":
         return CardConcordance(X, y, parsed, **options)
-    if parsed.kind.labels == "treatments":
-        return CardUplift(X, y, parsed, **options)
     return CardRanking(X, y, parsed, **options)
 
 

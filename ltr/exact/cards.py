@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers, as_sequence, is_whole, one_of
-from ltr.exact.card_statistics import CardStatistic, Ties, card_statistic
+from ltr.exact.card_statistics import CardRanking, CardStatistic, Ties, card_statistic
 from ltr.exact.constraints import set_fields
 from ltr.exact.demand import Demand
 from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
@@ -335,7 +335,7 @@ class CardProblem(Problem):
         yes_no = ~self.numeric
         if not yes_no[list(self.required)].all() or not yes_no.any():
             return None
-        rankings = [self._ranking, *(demanded.problem for demanded in self._decisive)]
+        rankings: list[Any] = [self._ranking, *(demanded.problem for demanded in self._decisive)]
         gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
         required = np.zeros(self.d, dtype=np.uint8)
         required[list(self.required)] = 1
@@ -360,8 +360,8 @@ class CardProblem(Problem):
 
     @property
     def _decisive(self) -> list[Demanded]:
-        """The demands that some order of the rows does not meet: no statistic is below 0."""
-        return [demanded for demanded in self.demanded if demanded.demand.least > 0]
+        """The demands that some order of the rows does not meet."""
+        return [demanded for demanded in self.demanded if demanded.demand.least > demanded.problem.least_value]
 
     @property
     def _least(self) -> FloatArray:
@@ -409,6 +409,7 @@ class CardProblem(Problem):
             of = np.sort(np.where(self.groups[some] < 0, -1 - some, self.groups[some]), axis=1)
             apart = np.all(np.diff(of, axis=1) != 0, axis=1)
             sets.append(some[apart & np.any(self.numeric[some], axis=1)])
+        assert isinstance(self._ranking, CardRanking)
         return PointSets.of(self._ranking, sets, self.C, tick, self._decisive)
 
 

@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_numbers
 from ltr.exact.constraints import LinearConstraints, set_fields
 from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, preference_levels
 from ltr.exact.problem import Problem, finite_features
+from ltr.outcomes import Times
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -102,6 +103,34 @@ class PairwiseProblem(Problem):
         if wrong.any():
             raise ValueError(f"matrix must hold finite numbers >= 0, got {float(pi[wrong][0])!r}")
         return cls(X, np.argwhere(pi), weights=pi[pi != 0], **options)
+
+    @classmethod
+    def of_times(
+        cls,
+        X: ArrayLike,
+        y: NDArray[np.void],
+        **options: Any,  # noqa: ANN401 (those of the class)
+    ) -> PairwiseProblem:
+        """Return the problem of Harrell's C: the share of comparable pairs of which the earlier event stands above.
+
+        Args:
+            X: observations, (n, d).
+            y: times until an event, as `ltr.outcomes.survival_labels` makes them, (n,).
+            options: those of the class but for `weights`. Pairs that are not won by the margin count as lost.
+
+        Examples:
+            >>> from ltr.outcomes import survival_labels
+            >>> times = survival_labels([1.0, 3.0, 2.0], [True, True, False])
+            >>> PairwiseProblem.of_times([[2.0], [1.0], [0.0]], times).evaluate([1.0])
+            1.0
+        """
+        pairs = Times.of(y).comparable_pairs()
+        return cls(X, pairs, weights=np.full(len(pairs), 1 / len(pairs)), **options)
+
+    @cached_property
+    def step(self) -> float:
+        """The weight of a pair where all have one weight, in whose multiples values are counted; 0 with a price."""
+        return float(self.weights[0]) if self.C == 0 and bool(np.all(self.weights == self.weights[0])) else 0.0
 
     @cached_property
     def trivial_bound(self) -> float:

@@ -71,6 +71,7 @@ from ltr.exact.levels import (
 )
 from ltr.exact.scores import Scores
 from ltr.html import fact_table
+from ltr.outcomes import Treatments, label_kind
 from ltr.statistics import RankStatistic
 
 RankName = Literal["resolved", "subrank"]
@@ -268,9 +269,14 @@ class Problem:
     def price(self) -> float:
         """C, or a smaller price at which w = 0, if feasible, is still the best choice.
 
-        Every statistic is at least 0, so at a price above its best value no other weights pay off.
+        At a price above all that a statistic can gain no other weights pay off.
         """
-        return min(self.C, 2 * self.trivial_bound) if self.feasible(np.zeros(self.d)) else self.C
+        return min(self.C, 2 * (self.trivial_bound - self.least_value)) if self.feasible(np.zeros(self.d)) else self.C
+
+    @property
+    def least_value(self) -> float:
+        """A number that no value of the statistic is below."""
+        return 0.0
 
     @property
     def counted(self) -> NDArray[np.bool_]:
@@ -364,7 +370,7 @@ class Problem:
         set_fields(self, C=float(C), margin=float(margin), constraints=constraints, max_nonzeros=max_nonzeros)
         set_fields(self, free=columns)
 
-    def _set_demands(self, demands: Sequence[Demand | Demanded], problem_of: Callable[..., RerankProblem]) -> None:
+    def _set_demands(self, demands: Sequence[Demand | Demanded], problem_of: Callable[..., Any]) -> None:
         """Check and set the demands, each with the problem of its labels, gain, statistic and `normalise`."""
         asked = as_sequence("demands", demands, "Demand(statistic, at_least)")
         made = tuple(self._demanded(at, demand, problem_of) for at, demand in enumerate(asked))
@@ -458,7 +464,8 @@ class RerankProblem(Problem):
 
     Args:
         X: observations, (n, d), finite.
-        y: label of each observation, (n,): 0 and 1, or graded relevance such as 0 to 4.
+        y: label of each observation, (n,): 0 and 1, or graded relevance such as 0 to 4; or `ltr.outcomes.uplift_labels`
+            of one list, for the statistic ``auuc``.
         statistic: a `RankStatistic` or its name. For binary labels in one list ``auc`` is the share of ordered pairs;
             for several lists or graded labels it is the sum of ranks, as ``wrs``.
         C: price of each non-zero weight, >= 0.
@@ -505,7 +512,7 @@ class RerankProblem(Problem):
     """
 
     X: FloatArray
-    y: FloatArray
+    y: NDArray[Any]
     statistic: RankStatistic
     C: float
     margin: float
@@ -520,6 +527,7 @@ class RerankProblem(Problem):
     integer: int | None
     demands: tuple[Demand | Demanded, ...]
     gains: FloatArray = field(init=False)
+    treatments: Treatments | None = field(init=False, repr=False)
     demanded: tuple[Demanded, ...] = field(init=False, repr=False)
 
     def __init__(
@@ -542,13 +550,23 @@ class RerankProblem(Problem):
         demands: Sequence[Demand | Demanded] = (),
     ) -> None:
         features = finite_features(X)
-        labels = as_numbers("y", y).copy()
+        named = RankStatistic.parse(statistic)
+        kind = label_kind(y)
+        named.check_kind(kind)
+        if kind == "times":
+            raise ValueError("statistic c_index has no ranks: take PairwiseProblem.of_times, or CardProblem")
+        treatments = Treatments.of(y) if kind == "treatments" else None
+        labels = as_numbers("y", y).copy() if treatments is None else np.array(y)
         if labels.shape != features.shape[:1]:
             raise ValueError(f"y must have one label per row of X ({features.shape[0]}), got shape {labels.shape}")
         one_of("rank", rank, get_args(RankName))
         set_fields(self, X=features, y=labels, qid=_list_ids(qid, len(labels)), rank=rank, gain=gain)
-        set_fields(self, normalise=normalise, gains=_gains(labels, gain), statistic=RankStatistic.parse(statistic))
-        self.statistic.check_linear()
+        gains = _gains(labels, gain) if treatments is None else treatments.gains
+        set_fields(self, normalise=normalise, gains=gains, statistic=named, treatments=treatments)
+        if treatments is None:
+            self.statistic.check_linear()
+        elif normalise or len(self.lists) > 1:
+            raise ValueError("statistic auuc is one of a single list: qid must be None, and normalise False")
         if callable(gain) and self.statistic.kind.share_of in ("top", "positives"):
             rule = f"'exp2' or 'linear' for {self.statistic}, which is a share of rows: hits takes a function"
             raise ValueError(f"gain must be {rule}, got {gain!r:.80}")
@@ -651,7 +669,9 @@ class RerankProblem(Problem):
     @property
     def binary(self) -> bool:
         """Whether the problem is one list with the gains 0 and 1, both of them."""
-        return len(self.lists) == 1 and not self.gains.all() and bool(((self.gains == 0) | (self.gains == 1)).all())
+        if self.treatments is not None or len(self.lists) > 1:
+            return False
+        return not self.gains.all() and bool(((self.gains == 0) | (self.gains == 1)).all())
 
     @property
     def positives(self) -> IntArray:
@@ -670,12 +690,14 @@ class RerankProblem(Problem):
 
     @property
     def shift(self) -> float:
-        """Constant part of the statistic: 0 except for ``auc`` with binary labels."""
+        """Constant part of the statistic: 0 except for ``auc`` with binary labels, and for ``auuc``."""
         return self._affine[1]
 
     @property
     def _affine(self) -> tuple[float, float]:
         """Scale and shift that turn the sum of gains times weights into the statistic."""
+        if self.treatments is not None:
+            return float(self.treatments.affine[0]), float(self.treatments.affine[1])
         if self.binary or self.statistic.kind.share_of == "top":
             return self.statistic.affine(len(self.positives), len(self.negatives))
         return 1.0, 0.0
@@ -683,6 +705,8 @@ class RerankProblem(Problem):
     @property
     def _exact_affine(self) -> tuple[Fraction, Fraction]:
         """The same without rounding; the scale is one over a number of rows or pairs."""
+        if self.treatments is not None:
+            return self.treatments.affine
         scale, shift = self._affine
         exact = Fraction(-len(self.positives) - 1, 2 * len(self.negatives)) if shift else Fraction(0)
         return Fraction(1, round(1 / scale)), exact
@@ -697,6 +721,11 @@ class RerankProblem(Problem):
     def trivial_bound(self) -> float:
         """The statistic of a perfect ranking, gains descending in every list: no weights exceed it."""
         return self._perfect()
+
+    @property
+    def least_value(self) -> float:
+        """A number that no value of the statistic is below: 0, or the shift of ``auuc``."""
+        return 0.0 if self.treatments is None else self.shift
 
     def _perfect(self) -> float:
         scale, shift = self._affine
@@ -827,11 +856,18 @@ class RerankProblem(Problem):
         if self.binary:
             labels: dict[str, Any] = {"y": self.gains.astype(np.int64).tolist()}
         else:
-            labels = {"gains": (self.gains * self._affine[0]).tolist()}
+            labels = self.label_content(self.gains * self._affine[0])
             if self.statistic.kind.counts_hits:  # what it is a share of is in the gains
                 kind["statistic"] = str(RankStatistic("hits", cutoff=self.statistic.cutoff))
         weights = [v for members in self.lists for v in self.statistic.weights(len(members)).tolist()]
         return {**kind, **labels, "a": weights}
+
+    def label_content(self, gains: FloatArray) -> dict[str, Any]:
+        """Return the gains as a certificate file has them, or the outcomes that they were made of."""
+        if self.treatments is None:
+            return {"gains": gains.tolist()}
+        treated = self.treatments.treatment.astype(np.int64)
+        return {"outcome": self.treatments.outcome.tolist(), "treatment": treated.tolist()}
 
     def describe(self) -> str:
         """Return the problem in a few words, for error messages."""

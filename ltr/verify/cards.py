@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import operator
@@ -22,6 +23,7 @@ from .file import (
     distinct,
     each,
     integers,
+    labels_of,
     require,
     show,
     size_and_price,
@@ -44,6 +46,7 @@ class Ranked(Stated):
         lost: whether rows with equal totals contribute the least over their orders, not the mean.
         row_gains, levels: gain of each row, and (the rows with it, gain) for each gain > 0, ascending, times a unit.
         sums: a_n + ... + a_(n - p + 1) for p = 0, ..., n, times a unit.
+        perfect: the sum of contributions of a perfect order.
         limit: the largest sum of contributions that closes what is looked at.
     """
 
@@ -56,6 +59,7 @@ class Ranked(Stated):
         self.value_unit *= unit << 64
         self.sums = [0, *itertools.accumulate(v << 64 for v in reversed(whole))]
         values = self.row_gains
+        self.perfect = self.worst(sorted(values, reverse=True), 0)
         levels = sorted({*values} - {0})
         self.levels = [(sum(1 << i for i, v in enumerate(values) if v == gain), gain) for gain in levels]
         self.lost, self.limit = lost, 0
@@ -79,7 +83,7 @@ class Ranked(Stated):
             place = end
         return value
 
-    def shares(self, parts: list[int]) -> list[Pair]:
+    def parts(self, parts: list[int], of: list[int]) -> list[Pair]:
         """Return the parts that have rows, by the means of their gains: (mean, rows, gain, pattern as a bit) each."""
         shares, wide = list[Pair](), 2 * self.n.bit_length() + 1
         for pattern, part in enumerate(parts):
@@ -114,7 +118,11 @@ class Ranked(Stated):
                 place += count
         return total
 
-    def tied(self, rows: int, place: int) -> int:
+    def masked(self, shares: list[Pair], mask: int) -> int:
+        """Return a bound of the contributions where the columns of a mask count down."""
+        return self.rest(shares, 0, 0)
+
+    def tied(self, shares: list[Pair], equal: int, placed: int, rows: int, place: int) -> int:
         """Return the contribution of rows with equal totals from a place on, rounded up."""
         counts = [((rows & bits).bit_count(), gain) for bits, gain in self.levels]
         end = place + rows.bit_count()
@@ -128,16 +136,132 @@ class Ranked(Stated):
         return value
 
 
-class Asked(Ranked):
-    """A statistic that must reach a least value, and its largest sum of contributions below that."""
+class Ordered(Stated):
+    """The share of comparable pairs of times that are in order, twice the number of which is the sum of contributions.
 
-    def __init__(self, content: dict[str, Json], n: int, progress: Progress, lost: bool, place: str) -> None:
-        super().__init__(content, n, Fraction(0), progress, lost, place)
-        one = not lost or len({*self.row_gains}) < 3
-        require(one, f"{place}.gains", "must have two values where ties are lost")
-        asked = Fraction(content["at_least"])
-        self.least = self.contributions(asked - DEMAND_TOLERANCE * abs(asked), 0)
-        self.limit = math.ceil(self.least) - 1
+    Row i should be above row k where event_i and time_i < time_k, or also where the times are equal and k has no event.
+    With equal totals a pair counts half, or not at all where ties are lost. By their patterns p and q of a set of
+    columns, the numbers of pairs (p, q) are all that counts. All pairs of patterns with the same difference are ordered
+    alike; where no entry of it is below 0 once columns that count down are negated, the order is known.
+
+    Attributes:
+        later: the rows, latest first, in groups of one time and event, (whether they have an event, rows) each.
+        limit, perfect: as for `Ranked`.
+    """
+
+    def __init__(
+        self, content: dict[str, Json], n: int, C: Fraction, progress: Progress, lost: bool, place: str = "problem"
+    ) -> None:
+        super().__init__(n, C, progress, place)
+        labels_of(content, place)
+        time, event = content["time"], content["event"]
+        for name, values, right, rule in (
+            ("time", time, (at >= 0 for at in time), "be >= 0"),
+            ("event", event, (of in (0, 1) for of in event), "be 0 or 1"),
+        ):
+            sized(values, n, f"{place}.{name}")
+            each(values, right, f"{place}.{name}", rule)
+        groups: dict[tuple[float, int], list[int]] = {}
+        for i, (at, of) in enumerate(zip(time, event, strict=True)):
+            groups.setdefault((at, -of), []).append(i)
+        self.later = [(of < 0, rows) for (_, of), rows in sorted(groups.items(), reverse=True)]
+        self.tie, self.lost, self.limit, self.levels, self.row_gains = 0 if lost else 1, lost, 0, list[int](), [0]
+        self.perfect = 2 * self.counts([0] * n, 1)[0][0]
+        require(self.perfect > 0, f"{place}.event", "must be 1 for an observation with a time before that of another")
+        self.value_unit = self.perfect
+
+    def counts(self, pattern: list[int], patterns: int) -> list[list[int]]:
+        """Return the numbers of comparable pairs by the patterns of the first and the later row."""
+        wide = (self.n * self.n).bit_length()  # of a counter; those of all patterns are one number
+        unit, found, later = [1 << wide * p for p in range(patterns)], [0] * patterns, 0
+        for event, rows in self.later:
+            if event:
+                for i in rows:
+                    found[pattern[i]] += later
+            for i in rows:
+                later += unit[pattern[i]]
+        mask = (1 << wide) - 1
+        return [[counters >> wide * q & mask for q in range(patterns)] for counters in found]
+
+    def of_totals(self, totals: list[int]) -> Fraction:
+        """Return the sum of contributions of rows with these totals."""
+        self.progress.tick(steps=self.n)
+        below, value = list[int](), 0  # totals of the later rows, ascending
+        for event, rows in self.later:
+            for i in rows if event else ():
+                first, last = bisect.bisect_left(below, totals[i]), bisect.bisect_right(below, totals[i])
+                value += 2 * first + self.tie * (last - first)
+            for i in rows:
+                bisect.insort(below, totals[i])
+        return Fraction(value)
+
+    def parts(self, parts: list[int], of: list[int]) -> Json:
+        """Return the pairs of the parts: (p, q, number) each, by the difference of the patterns, those of it first.
+
+        `of` has the pattern of each row.
+        """
+        self.progress.tick(steps=self.n)
+        size, counts = len(parts), self.counts(of, len(parts))
+        by_difference: dict[tuple[int, int], tuple[list[Pair], list[Pair]]] = {}
+        for p, q in itertools.product(range(size), repeat=2):
+            if p != q and counts[p][q]:
+                up, down = p & ~q, q & ~p  # columns that only p, and only q, has
+                turned = up < down
+                sides = by_difference.setdefault((down, up) if turned else (up, down), ([], []))
+                sides[turned].append((p, q, counts[p][q]))
+        same = self.tie * sum(counts[p][p] for p in range(size))
+        return counts, same, by_difference
+
+    def masked(self, shares: Json, mask: int) -> int:
+        """Return a bound of the contributions where the columns of a mask count down."""
+        _, same, by_difference = shares
+        total = same
+        for (up, down), sides in by_difference.items():
+            numbers = [2 * sum(number for *_, number in side) for side in sides]
+            # the columns in which the first pattern is above, once those that count down are negated
+            above, below = (up & ~mask) | (down & mask), (down & ~mask) | (up & mask)
+            total += numbers[0] if not below else numbers[1] if not above else max(numbers)
+        return total
+
+    def rest(self, shares: Json, placed: int, place: int) -> int:
+        """Return a bound of the contributions of pairs of which no pattern is placed."""
+        counts, same, by_difference = shares
+        total = same - self.tie * sum(counts[p][p] for p in range(len(counts)) if placed >> p & 1)
+        for sides in by_difference.values():
+            total += 2 * max(sum(v for p, q, v in side if not (placed >> p | placed >> q) & 1) for side in sides)
+        return total
+
+    def tied(self, shares: Json, equal: int, placed: int, rows: int, place: int) -> int:
+        """Return the contribution of pairs of which the first pattern is placed now, and of those within these."""
+        counts, value = shares[0], 0
+        for p in range(len(counts)):
+            if equal >> p & 1:
+                for q, number in enumerate(counts[p]):
+                    value += number * (self.tie if equal >> q & 1 else 0 if placed >> q & 1 else 2)
+        return value
+
+    def of_blocks(self, blocks: list[Pair], totals: list[int]) -> int:
+        """Refuse columns of other numbers than 0 and 1."""
+        raise CertificateError(f"{self.place}.statistic: c_index is one of cards of yes/no columns only")
+
+
+def statistic_of(
+    content: dict[str, Json], n: int, C: Fraction, progress: Progress, lost: bool, place: str = "problem"
+) -> Ranked | Ordered:
+    """Return the statistic that a file states, with the labels of its kind."""
+    kind = Ordered if "time" in labels_of(content, place) else Ranked
+    return kind(content, n, C, progress, lost, place)
+
+
+def asked_of(content: dict[str, Json], n: int, progress: Progress, lost: bool, place: str) -> Ranked | Ordered:
+    """Return a statistic that must reach a least value, with its largest sum of contributions below that."""
+    statistic = statistic_of(content, n, Fraction(0), progress, lost, place)
+    one = not lost or len({*statistic.row_gains}) < 3
+    require(one, f"{place}.gains", "must have two values where ties are lost")
+    asked = Fraction(content["at_least"])
+    statistic.least = statistic.contributions(asked - DEMAND_TOLERANCE * abs(asked), 0)
+    statistic.limit = math.ceil(statistic.least) - 1
+    return statistic
 
 
 class Cards:
@@ -176,16 +300,19 @@ class Cards:
         self.columns = [
             None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
         ]
-        self.ranked = Ranked(content, self.n, C, self.progress, self.lost)
+        self.bits = [[number // one for number in column] for column in self.numbers]
+        self.ranked = statistic_of(content, self.n, C, self.progress, self.lost)
         self.demands = [
-            Asked(demand, self.n, self.progress, self.lost, f"problem.demands[{at}]")
+            asked_of(demand, self.n, self.progress, self.lost, f"problem.demands[{at}]")
             for at, demand in enumerate(content.get("demands", []))
         ]
         self.statistics = [self.ranked, *self.demands]
+        pairs = any(isinstance(statistic, Ordered) for statistic in self.statistics)
+        require(not pairs or None not in self.columns, "problem.X", "must hold answers 0 and 1 for c_index")
 
     def size(self) -> Fraction:
         """Return the statistic of a perfect order."""
-        return self.ranked.objective(self.ranked.worst(sorted(self.ranked.row_gains, reverse=True), 0), 0)
+        return self.ranked.objective(self.ranked.perfect, 0)
 
     def value(self, weights: list[float]) -> Fraction:
         """Return the objective of the points, from the totals of all rows."""
@@ -276,16 +403,22 @@ class Cards:
 
     def check_columns(self, columns: tuple[int, ...], parts: list[int]) -> None:
         """Check all cards of these columns; a part has the rows of a pattern, column columns[j] being its bit j."""
-        shares = [statistic.shares(parts) for statistic in self.statistics]
+        of = [0] * self.n
+        for at, j in enumerate(columns if any(isinstance(one, Ordered) for one in self.statistics) else ()):
+            of = [pattern | number << at for pattern, number in zip(of, self.bits[j], strict=True)]
+        shares = [statistic.parts(parts, of) for statistic in self.statistics]
         none = [0] * len(shares)
         if self.closed(shares, none, 0, 0):
             return
         for mask in range(len(parts)):
             if all(self.signs[j] != (-1, 1)[mask >> at & 1] for at, j in enumerate(columns)):
+                every = zip(self.statistics, shares, strict=True)
+                if any(statistic.masked(share, mask) <= statistic.limit for statistic, share in every):
+                    continue
                 named = [parts[p ^ mask] for p in range(len(parts))]
                 self.check_orders(self.orders, columns, named, mask, shares, none, [])
 
-    def closed(self, shares: list[list[Pair]], reached: list[int], placed: int, place: int) -> bool:
+    def closed(self, shares: list[Json], reached: list[int], placed: int, place: int) -> bool:
         """Whether a statistic cannot exceed its limit, given those of the patterns that are placed."""
         every = zip(self.statistics, shares, reached, strict=True)
         return any(value + statistic.rest(of, placed, place) <= statistic.limit for statistic, of, value in every)
@@ -324,7 +457,7 @@ class Cards:
         columns: tuple[int, ...],
         parts: list[int],
         mask: int,
-        shares: list[list[Pair]],
+        shares: list[Json],
         values: list[int],
         tiers: list[int],
         placed: int = 0,
@@ -338,12 +471,13 @@ class Cards:
         for equal, below in tree.items():
             steps = sum(len(parts) + len(statistic.levels) * (1 + self.n // WORD) for statistic in self.statistics)
             self.progress.tick(steps=steps)
-            rows, now = 0, placed
+            rows, tier = 0, 0
             for pattern in equal:
                 rows |= parts[pattern]
-                now |= 1 << (pattern ^ mask)
-            every = zip(self.statistics, values, strict=True)
-            end, reached = place + rows.bit_count(), [value + one.tied(rows, place) for one, value in every]
+                tier |= 1 << (pattern ^ mask)
+            now, end = placed | tier, place + rows.bit_count()
+            every = zip(self.statistics, shares, values, strict=True)
+            reached = [value + one.tied(share, tier, placed, rows, place) for one, share, value in every]
             if self.closed(shares, reached, now, end):
                 continue
             if below:

@@ -18,19 +18,20 @@ Pair = tuple[int, ...]
 FORMAT, VERSION = "ltr certificate", 1
 PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
 PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
-OPTIONAL = ("free", "required", "integer", "unit", "demands")
+LABELS = {"gains": [float], "outcome": [float], "treatment": [int], "time": [float], "event": [int]}
+OPTIONAL = ("free", "required", "integer", "unit", "demands", "a", *LABELS)
 STATISTIC = {"kind": str, "statistic": str, "a": [float]}
 DEMANDS = {
     "rerank": {**STATISTIC, "y": [int], "at_least": float},
-    "graded": {**STATISTIC, "gains": [float], "at_least": float},
+    "graded": {**STATISTIC, **LABELS, "at_least": float},
 }
 RANKED = {**PROBLEM, **STATISTIC, "rank": str, "demands": [DEMANDS]}
 KINDS = {
     "rerank": {**RANKED, "y": [int]},
-    "graded": {**RANKED, "gains": [float], "qid": [int]},
+    "graded": {**RANKED, **LABELS, "qid": [int]},
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
     "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, "max_nonzeros": int}
-    | {"signs": [int], "groups": [int], "required": [int], "gains": [float], "X": [str], "sha256": str}
+    | {"signs": [int], "groups": [int], "required": [int], **LABELS, "X": [str], "sha256": str}
     | {"unit": int, "demands": [DEMANDS]},
 }
 # a type, [type of each entry], {name: type of the field}, or (type or null,)
@@ -182,6 +183,7 @@ STATISTICS: dict[str, tuple[str, float, float, str, Callable[[int, int, float], 
     "recall": ("", 0, 0, "must", lambda rank, n, x: 1),
     "mrr": ("", 0, 0, "may", lambda rank, n, x: 1 / (n - rank + 1)),
     "dcg": ("base", 2, 1, "may", lambda rank, n, x: math.log(x) / math.log(n - rank + 2)),
+    "auuc": ("", 0, 0, "never", lambda rank, n, x: rank),
     "power": ("p", 1, 0, "may", lambda rank, n, x: float(rank) ** x),
 }
 
@@ -263,13 +265,27 @@ def check_statistic(text: str, a: list[float], lengths: list[int], place: str) -
     return name
 
 
+def labels_of(stated: dict[str, Json], place: str) -> set[str]:
+    """Return the fields of the labels of a statistic, which must be those of one kind, and fit its other fields."""
+    found = {"y", *LABELS} & {*stated}
+    kinds = {"y"}, {"gains"}, {"outcome", "treatment"}, {"time", "event"}
+    require(found in kinds, place, f"must have labels of one kind, got {', '.join(sorted(found)) or 'none'}")
+    fits = ("a" in stated) != (found == {"time", "event"})
+    require(fits, f"{place}.a", "must be given for statistics of ranks, and for no others")
+    name = "".join(stated["statistic"].split())
+    own = {"auuc": {"outcome", "treatment"}, "c_index": {"time", "event"}}.get(name)
+    rule = f"is no statistic of the labels {' and '.join(sorted(found))}: {name!r:.40}"
+    require(own == found if own or len(found) > 1 else True, f"{place}.statistic", rule)
+    return found
+
+
 def data_digest(problem: dict[str, Json]) -> str:
     """Return the SHA-256 of the data as ASCII lines, each ended by a line feed.
 
-    One line per observation: its label (kind "rerank") or its gain and list (kind "graded"), then its features as
-    `float.hex` writes them, separated by single spaces. Then one line per demand, its labels or gains, and for the kind
-    "pairwise" one line per pair: above, below, weight. For the kind "card", whose digest covers the whole problem, the
-    words of each other field, by name, and the rows of X, then those of the fields of each demand.
+    One line per observation: its label (kind "rerank") or its gain, or outcome and treatment, and list (kind "graded"),
+    then its features as `float.hex` writes them, separated by single spaces. Then one line per demand, its labels, and
+    for the kind "pairwise" one line per pair: above, below, weight. For the kind "card", whose digest covers the whole
+    problem, the words of each other field, by name, and the rows of X, then those of the fields of each demand.
     """
     digest = hashlib.sha256()
     for line in data_lines(problem):
@@ -287,20 +303,21 @@ def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
         return
     for i, row in enumerate(problem["X"]):
         features = [float(v).hex() for v in row]
-        if problem["kind"] == "rerank":
-            yield [str(problem["y"][i]), *features]
-        elif problem["kind"] == "graded":
-            yield [float(problem["gains"][i]).hex(), str(problem["qid"][i]), *features]
-        else:
-            yield features
+        labels = [word(problem[field][i]) for field in ("y", *LABELS) if field in problem]
+        yield [*labels, *([str(problem["qid"][i])] if problem["kind"] == "graded" else []), *features]
     for demand in problem.get("demands", []):
-        yield [str(v) for v in demand["y"]] if "y" in demand else [float(v).hex() for v in demand["gains"]]
+        yield [word(v) for field in ("y", *LABELS) for v in demand.get(field, [])]
     if problem["kind"] == "pairwise":
         for (above, below), weight in zip(problem["pairs"], problem["pair_weights"], strict=True):
             yield [str(above), str(below), float(weight).hex()]
 
 
-def integers(values: list[float]) -> tuple[list[int], int]:
+def word(value: Json) -> str:
+    """Return a label as a word of the data."""
+    return value.hex() if isinstance(value, float) else str(value)
+
+
+def integers(values: list[float] | list[Fraction]) -> tuple[list[int], int]:
     """Return integers and a unit, values = integers / unit: denominators are powers of 2, and the largest is used."""
     unit = max((v.as_integer_ratio()[1] for v in values), default=1)
     return [p * (unit // q) for p, q in (v.as_integer_ratio() for v in values)], unit
@@ -324,14 +341,19 @@ class Stated:
         progress: notified of each box or set of columns, and of each observation whose pairs are visited.
         value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.
         scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
+        least: the sum of contributions from which a demand is met.
     """
+
+    least = Fraction(0)
 
     def __init__(self, n: int, C: Fraction, progress: Progress, place: str = "problem") -> None:
         self.n, self.C, self.place, self.progress = n, C, place, progress
         self.scale, self.shift, self.value_unit = Fraction(1), Fraction(0), 1
 
-    def gains(self, content: dict[str, Json]) -> list[float]:
+    def gains(self, content: dict[str, Json]) -> list[float] | list[Fraction]:
         """Return the gains or labels, checked."""
+        if "outcome" in labels_of(content, self.place):
+            return self.of_treatments(content["outcome"], content["treatment"])
         name, rule = ("y", "0 or 1") if "y" in content else ("gains", ">= 0")
         gains, place = content[name], f"{self.place}.{name}"
         sized(gains, self.n, place)
@@ -339,6 +361,25 @@ class Stated:
         require(name != "y" or 0 < sum(gains) < self.n, place, "must hold both labels")
         require(any(gains), place, "must hold a number > 0")
         return gains
+
+    def of_treatments(self, outcome: list[float], treatment: list[int]) -> list[Fraction]:
+        """Return gains whose sum of gain times rank makes the area under the uplift curve, by scale and shift.
+
+        The area is ``1/n sum z_i (rank_i - 1/2)`` with ``z_i = y_i / n_1`` for the n_1 treated and ``-y_i / n_0`` for
+        the n_0 others; the gain is ``n_1 n_0 z_i``, from which the smallest is subtracted.
+        """
+        n = self.n
+        for name, values in (("outcome", outcome), ("treatment", treatment)):
+            sized(values, n, f"{self.place}.{name}")
+        each(treatment, (of in (0, 1) for of in treatment), f"{self.place}.treatment", "be 0 or 1")
+        treated, others = sum(treatment), n - sum(treatment)
+        require(treated > 0 and others > 0, f"{self.place}.treatment", "must hold treated observations and others")
+        found = [Fraction(y) * (others if of else -treated) for y, of in zip(outcome, treatment, strict=True)]
+        least = min(found)
+        require(any(gain > least for gain in found), f"{self.place}.outcome", "must differ")
+        self.scale = Fraction(1, n * treated * others)
+        self.shift = (least * n * (n + 1) - sum(found)) * self.scale / 2
+        return [gain - least for gain in found]
 
     def state_share(self, name: str, text: str, positives: int) -> None:
         """State the statistic of one list with gains 0 and 1, by its name and in full, as the share that it is."""

@@ -42,6 +42,7 @@ class Objective(Stated):
 
     def read_lists(self, content: dict[str, Json], members: list[list[int]], rank: str) -> None:
         """Read the lists of the kinds "rerank" and "graded", given the observations of each."""
+        require("time" not in content, f"{self.place}.statistic", "c_index is one of cards, or of pairs")
         gains, self.resolved = self.gains(content), rank == "resolved"
         name = check_statistic(content["statistic"], content["a"], [len(everyone) for everyone in members], self.place)
         (whole, unit), (a, self.value_unit) = integers(gains), integers(content["a"])
@@ -52,6 +53,8 @@ class Objective(Stated):
             self.add_list(everyone, whole, list(itertools.islice(weights, len(everyone))))
         if "y" in content:
             self.state_share(name, content["statistic"], sum(whole))
+        elif "outcome" in content:
+            require(len(members) == 1, f"{self.place}.statistic", "auuc is one of a single list")
         else:
             known, place = name not in ("precision", "recall"), f"{self.place}.statistic"
             require(known, place, "must be hits@N in a file of this kind, gains hold what it is a share of")

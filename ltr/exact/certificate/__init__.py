@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ltr import verify
 from ltr.checks import as_float, is_whole
@@ -30,6 +30,7 @@ from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import write_atomic
+from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import RankStatistic
 
 Content = dict[str, Any]
@@ -116,7 +117,7 @@ class Certificate:
             names = ("C", "points", "max_nonzeros", "ties", "signs", "groups", "required")
             options = {name: content[name] for name in names}
             options["demands"] = _demands(content, 1)
-            return CardProblem(X, content["gains"], content["statistic"], gain="linear", **options)
+            return CardProblem(X, _labels(content), content["statistic"], gain="linear", **options)
         sides = content["constraints"]
         options = {
             "C": content["C"],
@@ -131,9 +132,8 @@ class Certificate:
         lists = len({*content.get("qid", [0])})
         options["demands"] = _demands(content, lists)
         options["statistic"] = _statistic(content, lists)
-        if content["kind"] == "rerank":
-            return RerankProblem(content["X"], content["y"], gain="linear", **options)
-        return RerankProblem(content["X"], content["gains"], gain=np.copy, **options)
+        options["gain"] = "linear" if content["kind"] == "rerank" else np.copy
+        return RerankProblem(content["X"], _labels(content), **options)
 
     def verify(self) -> str:
         """Check everything in exact arithmetic, as ``ltr verify`` does, and return the verdict in words.
@@ -217,12 +217,10 @@ def certify(
     if not as_float(time_limit) > 0:
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
     content = problem.content()
-    if isinstance(problem, RerankProblem):
-        for stated in (content, *content.get("demands", [])):
-            stated["statistic"] = _known_name(stated["statistic"], [len(members) for members in problem.lists])
-    if isinstance(problem, CardProblem):
-        for stated in (content, *content.get("demands", [])):
-            stated["statistic"] = _known_name(stated["statistic"], [problem.n])
+    lists = [len(members) for members in problem.lists] if isinstance(problem, RerankProblem) else [problem.n]
+    for stated in (content, *content.get("demands", [])):
+        if "a" in stated:
+            stated["statistic"] = _known_name(stated["statistic"], lists)
     described = {**content, "sha256": verify.data_digest(content)}
     if isinstance(problem, CardProblem):
         return _certify_card(problem, solution, described)
@@ -346,15 +344,24 @@ def _known_name(name: str, lengths: list[int]) -> str:
 def _demands(content: Content, lists: int) -> list[Demand]:
     """Return the demands that a file states."""
     return [
-        Demand(_statistic(demand, lists), demand["at_least"], demand.get("y", demand.get("gains")))
-        for demand in content.get("demands", [])
+        Demand(_statistic(demand, lists), demand["at_least"], _labels(demand)) for demand in content.get("demands", [])
     ]
+
+
+def _labels(stated: Content) -> ArrayLike:
+    """Return the labels that a file states."""
+    if "time" in stated:
+        return survival_labels(stated["time"], stated["event"])
+    if "outcome" in stated:
+        return uplift_labels(stated["outcome"], stated["treatment"])
+    labels: ArrayLike = stated["y"] if "y" in stated else stated["gains"]
+    return labels
 
 
 def _statistic(stated: Content, lists: int) -> str:
     """Return the statistic that a file states, where auc is the sum of ranks unless it is of the kind "rerank"."""
     text = str(stated["statistic"])
-    labels = lists == 1 and stated["kind"] == "graded" and {*stated["gains"]} == {0.0, 1.0}
+    labels = lists == 1 and {*stated.get("gains", ())} == {0.0, 1.0}
     return "wrs" if labels and RankStatistic.parse(text).name == "auc" else text
 
 
