@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.cards.counts import Counts, count, number_of, text_of
 from ltr.cards.questions import Question, columns_of
-from ltr.checks import as_float, is_whole
+from ltr.checks import is_whole
 from ltr.files import json_text, write_atomic
+from ltr.outcomes import Times, Treatments, label_kind
+from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,50 +40,6 @@ _HOW = (
 _COLUMNS = ("question", "points", "column", "operator", "value")
 _FORM = {"decimal": ".", "unit": ""}  # how numbers are written, with what is left out of a file
 _EQUAL = 1e-9  # relative difference of value and bound up to which they are the same
-_QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %: two-sided intervals of 90 %
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How many rows of a data set have each total, and how many of them are positive.
-
-    Attributes:
-        name: name of the data set, such as ``"training"``.
-        totals: the totals that occur, descending.
-        rows: number of rows with each total.
-        positives: number of these rows with a label above 0.
-        value: statistic of the totals on this data set; None where it is undefined.
-        beside: the statistic there of the scores that the card is compared with, see `Card.beside`; None without them.
-    """
-
-    name: str
-    totals: tuple[int, ...]
-    rows: tuple[int, ...]
-    positives: tuple[int, ...]
-    value: float | None = None
-    beside: float | None = None
-
-    def of(self, total: int) -> tuple[int, int]:
-        """Return the number of rows with a total, and of positives among them."""
-        place = self.totals.index(total) if total in self.totals else None
-        return (0, 0) if place is None else (self.rows[place], self.positives[place])
-
-
-def wilson(positives: int, rows: int) -> tuple[float, float]:
-    """Return the 90 % Wilson interval of a share.
-
-    Source: Wilson, *Probable inference, the law of succession, and statistical inference* (1927).
-
-    Examples:
-        >>> [round(end, 3) for end in wilson(3, 10)], wilson(0, 0)
-        ([0.127, 0.558], (0.0, 1.0))
-    """
-    if rows == 0:
-        return 0.0, 1.0
-    share, z = positives / rows, _QUANTILE**2 / rows
-    half = _QUANTILE * math.sqrt(share * (1 - share) / rows + z / (4 * rows))
-    ends = ((share + z / 2 - half) / (1 + z), (share + z / 2 + half) / (1 + z))
-    return (0.0 if positives == 0 else ends[0], 1.0 if positives == rows else ends[1])
 
 
 @dataclass(frozen=True)
@@ -123,6 +82,7 @@ class Card:
         searched: what the search chose from.
         beside: name of the scores that the card is compared with, such as those of logistic regression.
         missing: texts that stand for missing values in the table it was made from, beside empty cells, NA and null.
+        horizon: of times until an event, the time by which the share of events is told; None for other labels.
 
     Raises:
         ValueError: not as many points as questions, or a question twice.
@@ -159,6 +119,7 @@ class Card:
     searched: Searched | None = None
     beside: str = ""
     missing: tuple[str, ...] = ()
+    horizon: float | None = None
 
     def __post_init__(self) -> None:
         if len(self.questions) != len(self.points):
@@ -214,7 +175,7 @@ class Card:
         Args:
             name: name of the rows, such as ``"test"``.
             table: the rows, see `explain`.
-            y: their labels, (n,): 0 and 1 or graded.
+            y: their labels, (n,), of the kind that the statistic is about (`ltr.outcomes`).
 
         Raises:
             ValueError: a name that the table has already, or labels that are missing, below 0 or too many.
@@ -232,26 +193,48 @@ class Card:
         """
         if name in [counts.name for counts in self.counts]:
             raise ValueError(f"name must be a new one, got {name!r}")
-        found, labels = np.asarray(totals, dtype=np.int64), np.array(y, dtype=np.float64)
-        if labels.shape != found.shape or not np.all(labels >= 0):
-            raise ValueError(f"y must hold a label >= 0 for each of {len(found)} rows, got {y!r:.80}")
-        different = np.unique(found)[::-1]
-        rows = tuple(int(np.sum(found == total)) for total in different)
-        positives = tuple(int(np.sum(labels[found == total] > 0)) for total in different)
+        found, labels = np.asarray(totals, dtype=np.int64), self._labels(y)
+        size = len(labels.time if isinstance(labels, Times) else labels.z if isinstance(labels, Treatments) else labels)
+        if found.shape != (size,):
+            raise ValueError(f"y must hold a label for each of {len(found)} rows, got {size}")
         compared = None if beside is None else self._value(np.asarray(beside, dtype=np.float64), labels)
-        counts = Counts(name, tuple(map(int, different)), rows, positives, self._value(found, labels), compared)
-        return replace(self, counts=(*self.counts, counts))
+        added = count(name, found, labels, self.horizon, value=self._value(found, labels), beside=compared)
+        return replace(self, counts=(*self.counts, added))
 
-    def _value(self, scores: NDArray[Any], labels: NDArray[np.float64]) -> float | None:
+    def _labels(self, y: ArrayLike) -> NDArray[np.float64] | Times | Treatments:
+        """Return labels of the kind that the statistic is about."""
+        kind = RankStatistic.parse(self.statistic)
+        kind.check_kind(label_kind(y))
+        if kind.kind.labels == "times":
+            return Times.of(y)
+        if kind.kind.labels == "treatments":
+            return Treatments.of(y)
+        labels = np.array(y, dtype=np.float64)
+        if labels.ndim != 1 or not np.all(labels >= 0):
+            raise ValueError(f"y must hold a label >= 0 for each row, got {y!r:.80}")
+        return labels
+
+    def _value(self, scores: NDArray[Any], labels: NDArray[np.float64] | Times | Treatments) -> float | None:
         import torch
 
         from ltr.metrics import rank_statistic
 
+        if isinstance(labels, Times):
+            return labels.c_index(scores, half=self.ties == "average")
+        if isinstance(labels, Treatments):
+            return labels.auuc(scores)
         ties: Any = "average" if self.ties == "average" else "resolved"
         gain: Any = self.gain
         given = torch.from_numpy(scores.astype(np.float64))
         value = float(rank_statistic(given, torch.from_numpy(labels), self.statistic, gain=gain, ties=ties))
         return None if math.isnan(value) else value
+
+    @property
+    def measure(self) -> str:
+        """What a total tells of its rows: the share of positives, of events by the horizon, or the effect."""
+        if self.horizon is not None:
+            return f"event by {self.horizon:g}"
+        return "effect" if RankStatistic.parse(self.statistic).kind.labels == "treatments" else "share"
 
     # what is proven
 
@@ -326,12 +309,13 @@ class Card:
             {"question": q.name, "points": p, **{k: v for k, v in asdict(q).items() if (k, v) not in _FORM.items()}}
             for q, p in zip(self.questions, self.points, strict=True)
         ]
-        counts = [asdict(counts) for counts in self.counts]
+        counts = [counts.to_dict() for counts in self.counts]
         proof = {name: getattr(self, name) for name in ("statistic", "ties", "gain", "value", "bound", "status")}
         searched = None if self.searched is None else asdict(self.searched)
         head = {"format": _FORMAT, "version": _VERSION, "how": _HOW, "label": self.label}
         tail: dict[str, Any] = {"searched": searched, "beside": self.beside, "proof": self.proof}
         tail |= {"missing": list(self.missing)} if self.missing else {}
+        tail |= {} if self.horizon is None else {"horizon": self.horizon}
         return {**head, "questions": rules, "counts": counts, **proof, **tail}
 
     @classmethod
@@ -355,17 +339,18 @@ class Card:
             card = cls(
                 questions,
                 points,
-                _of(str, content, "label"),
-                tuple(map(_counts, content["counts"])),
-                _of(str, content, "statistic"),
-                _of(str, content, "ties"),
-                _of(str, content, "gain"),
-                _number_of(content, "value"),
-                _number_of(content, "bound"),
-                None if content["status"] is None else _of(str, content, "status"),
+                text_of(content, "label"),
+                tuple(map(Counts.from_dict, content["counts"])),
+                text_of(content, "statistic"),
+                text_of(content, "ties"),
+                text_of(content, "gain"),
+                number_of(content, "value"),
+                number_of(content, "bound"),
+                None if content["status"] is None else text_of(content, "status"),
                 searched,
-                _of(str, content, "beside"),
-                tuple(_of(str, {"missing": text}, "missing") for text in content.get("missing", ())),
+                text_of(content, "beside"),
+                tuple(text_of({"missing": text}, "missing") for text in content.get("missing", ())),
+                number_of({"horizon": content.get("horizon")}, "horizon"),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a damaged card: {type(error).__name__} {error!s:.80}") from None
@@ -444,7 +429,9 @@ def statistic_name(statistic: str) -> str:
         ('AUC', 'DCG@10', 'partial_auc(0.1)')
     """
     word = statistic.partition("@")[0].partition("(")[0]
-    return statistic.replace(word, word.upper(), 1) if word in ("auc", "dcg", "mrr") else statistic
+    if word in ("auc", "auuc", "dcg", "mrr"):
+        return statistic.replace(word, word.upper(), 1)
+    return "C-index" if statistic == "c_index" else statistic
 
 
 def _rules(lines: Sequence[Mapping[str, Any]]) -> tuple[tuple[Question, ...], tuple[int, ...]]:
@@ -483,27 +470,3 @@ def _lines(path: str | Path) -> list[dict[str, Any]]:
         except (ValueError, TypeError, OverflowError):
             raise ValueError(f"a damaged card: line {number} is {','.join(map(str, line.values()))!r:.80}") from None
     return found
-
-
-def _counts(content: Mapping[str, Any]) -> Counts:
-    lists = [tuple(content[name]) for name in ("totals", "rows", "positives")]
-    if len({*map(len, lists)}) > 1 or not all(map(is_whole, (number for part in lists for number in part))):
-        raise ValueError("counts must hold lists of one length of whole numbers")
-    if any(not 0 <= positives <= rows for rows, positives in zip(*lists[1:], strict=True)):
-        raise ValueError("counts must not have more positives than rows")
-    values = _number_of(content, "value"), _number_of(content, "beside")
-    return Counts(_of(str, content, "name"), lists[0], lists[1], lists[2], *values)
-
-
-def _of(kind: type[str], content: Mapping[str, Any], name: str) -> str:
-    value = content[name]
-    if not isinstance(value, kind):
-        raise ValueError(f"{name} must be a {kind.__name__}, got {value!r:.40}")
-    return value
-
-
-def _number_of(content: Mapping[str, Any], name: str) -> float | None:
-    value = content[name]
-    if value is not None and (isinstance(value, bool) or not math.isfinite(as_float(value))):
-        raise ValueError(f"{name} must be a finite number or null, got {value!r:.40}")
-    return None if value is None else float(value)

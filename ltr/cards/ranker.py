@@ -10,13 +10,14 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ltr.cards.card import Card, Searched
 from ltr.cards.questions import Cuts, Question, Questions
+from ltr.cards.reference import Reference
 from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
@@ -27,8 +28,9 @@ from ltr.exact.solve import solve
 from ltr.exact.state import Limits
 from ltr.list_demands import Asked, OnTop
 from ltr.metrics.ranked import Ties as TiesOfMetric
+from ltr.outcomes import Times, Treatments, label_kind
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
-from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers.baselines import RankBoostRanker
 from ltr.rankers.demanded import (
     DemandOutcome,
     DemandPrice,
@@ -57,7 +59,6 @@ _SIGNS = {"+": 1, "-": -1}
 _HALVINGS = 20
 _WITHIN = 0.02  # default of `within` for AUC
 _MOST_COMPARED = 5_000  # largest number of good cards of which one is taken
-_STRENGTH = 0.1  # inverse strength of the regularisation of logistic regression on all questions
 _TINY = 1e-300
 _REMEDY = "Ask for less, or allow more questions, points or cuts"
 
@@ -118,7 +119,8 @@ class CardRanker(Ranker):
     (`ltr.exact.cards`) looks at all cards, so that its answer is proven to be the best on the training rows.
 
     Args:
-        statistic: what is maximised, a `RankStatistic` or its name; also what `score` reports.
+        statistic: what is maximised, a `RankStatistic` or its name; also what `score` reports. It is ``"c_index"`` for
+            times until an event, and ``"auuc"`` for treatments.
         max_questions: largest number of questions of a card, from 1 to 6.
         points: largest number of points of a question; smallest is its negative.
         cuts: thresholds of the columns of numbers, see `Questions`.
@@ -136,13 +138,16 @@ class CardRanker(Ranker):
             0.4"`` (`ltr.list_demands`), whose columns are those of X or of `beside`, or `Demand` objects. Rows with
             equal totals count as `ties` states.
         ties: how rows with equal totals count: ``"average"`` over their orders, or ``"lost"``, the worst order.
+        horizon: of times until an event, the time by which the card tells the share of events; None for the median of
+            the times of events.
         limits: when to stop the search without a proof; None for the default `ltr.exact.Limits`.
         gain, normalize: gain of graded labels, and what `score` reports, see `Ranker`.
 
     Attributes:
         card_: the best card, with the training rows in its table. It says what is proven.
         questions_: the fitted `Questions`.
-        logistic_: logistic regression on the answers to all questions, whose statistic the card states beside its own.
+        reference_: the regression on the answers to all questions (logistic, Cox's, or of the effect) whose statistic
+            the card states beside its own.
         solution_: what the search found, with its bound; None in a ranker read from a file. Its weights are those of
             the best card, which `card_` may be below by the share `within`.
         demands_: the `DemandOutcome`: which demands the card meets on the training rows, and what they cost; None
@@ -162,7 +167,7 @@ class CardRanker(Ranker):
         [2.0, 0.0]
     """
 
-    _FITTED = ("card_", "questions_", "logistic_")
+    _FITTED = ("card_", "questions_", "reference_")
     _SIGNED_THRESHOLDS = True
     _HOW = "score = the total of card_, which says how"
 
@@ -179,6 +184,7 @@ class CardRanker(Ranker):
     C: float = 0.0
     demands: Sequence[str | Demand] = ()
     ties: Ties = "average"
+    horizon: float | None = None
     limits: Limits | None = None
     gain: GainName = "exp2"
     normalize: bool = False
@@ -200,7 +206,8 @@ class CardRanker(Ranker):
 
         Args:
             X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d); missing values are welcome.
-            y: labels, (n,), 0 and 1 or graded. A series gives the card its name.
+            y: labels, (n,), 0 and 1 or graded, times until an event (`ltr.outcomes.survival_labels`), or outcomes of a
+                treatment (`uplift_labels`). A series gives the card its name.
             beside: further columns of the rows that `demands` may name: a frame, or a mapping of names to columns.
 
         Raises:
@@ -220,13 +227,14 @@ class CardRanker(Ranker):
             if name not in questions.questions_:
                 reason = questions.left_out_.get(name, "no such question")
                 raise ValueError(f"required must name questions, got {name!r} ({reason})")
-        answers, labels, _ = self._training_data(questions.transform(X), y, None)
+        answers, labels = self._answers_and_labels(questions.transform(X), y)
         # these are the columns of the table, not those of the answers
         self.n_features_in_ = questions.n_features_in_
         if hasattr(questions, "feature_names_in_"):
             self.feature_names_in_ = questions.feature_names_in_
         names = list(getattr(X, "columns", X if isinstance(X, Mapping) else ())) or None
-        given = GivenDemands.read(self.demands, X, names, beside, self.gain).of(labels, None)
+        known = labels if label_kind(labels) == "labels" else np.full(len(labels), math.nan)
+        given = GivenDemands.read(self.demands, X, names, beside, self.gain).of(known, None)
         whole = np.ones(len(labels), dtype=np.bool_)
         asked = [one.of_top(np.zeros(len(labels)), whole) for one in given]
         refuse_settled(asked, "Ask for less")
@@ -245,7 +253,8 @@ class CardRanker(Ranker):
         else:
             self.solution_ = solve(self.problem_, "cards", limits)
         self.questions_ = questions
-        self.logistic_ = LogisticRegressionRanker(_STRENGTH, standardize=False).fit(answers, labels)
+        read = self._read(labels)
+        self.reference_ = Reference.fit(answers, read)
         found = Card(
             (),
             (),
@@ -258,13 +267,41 @@ class CardRanker(Ranker):
             searched=Searched(
                 len(questions.rules_), self.max_questions, self.points, float(self.C), self._conditions(required)
             ),
-            beside=f"logistic regression on all {len(questions.rules_)} questions",
+            beside=f"{self.reference_.name} on all {len(questions.rules_)} questions",
+            horizon=self._horizon(read),
         )
         points, value = self._chosen(answers)
         points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
-        self.card_ = self._card(found, points, value, self.logistic_.decision_function(answers))
+        self.card_ = self._card(found, points, value, self.reference_.scores(answers))
         self.demands_ = self._outcome(given, asked, answers @ points, points, price)
         return self
+
+    def _answers_and_labels(self, answers: Any, y: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:  # noqa: ANN401
+        """Check the answers to all questions and the labels, of the kind that the statistic is about."""
+        kind = label_kind(y)
+        RankStatistic.parse(self.statistic).check_kind(kind)
+        if kind == "labels":
+            return self._training_data(answers, y, None)[:2]
+        labels: NDArray[Any] = np.asarray(y)
+        rows = np.arange(len(answers)) % 2  # labels of two fields are read on their own
+        if len(labels) != len(rows):
+            raise ValueError(f"y must have one label for each of {len(rows)} rows, got {len(labels)}")
+        return self._training_data(answers, rows, None)[0], labels
+
+    def _read(self, labels: NDArray[Any]) -> NDArray[Any] | Times | Treatments:
+        kind = label_kind(labels)
+        return labels if kind == "labels" else Times.of(labels) if kind == "times" else Treatments.of(labels)
+
+    def _horizon(self, labels: NDArray[Any] | Times | Treatments) -> float | None:
+        """Return the time by which the card tells the share of events."""
+        if not isinstance(labels, Times):
+            if self.horizon is not None:
+                raise ValueError(f"horizon goes with times until an event, got {self.horizon!r} and other labels")
+            return None
+        if self.horizon is None:
+            return float(np.median(labels.time[labels.event]))
+        check_number("horizon", self.horizon, above=0)
+        return float(self.horizon)
 
     def _outcome(
         self,
@@ -337,7 +374,22 @@ class CardRanker(Ranker):
             ValueError: see `Card.with_rows`.
         """
         answers = self._features(table)
-        return self.card_.with_totals(name, self._scores(answers), y, self.logistic_.decision_function(answers))
+        return self.card_.with_totals(name, self._scores(answers), y, self.reference_.scores(answers))
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: Qid = ...,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the statistic, see `Ranker.score`; of labels of two fields that of all rows as one list."""
+        if label_kind(y) == "labels":
+            return super().score(X, y, qid, sample_weight)
+        if sample_weight is not None or qid not in (..., None):
+            raise ValueError(f"{self.statistic} is a statistic of one list without weights: leave out qid and weights")
+        value = self.card_.with_totals("", self._scores(self._features(X)), y).counts[-1].value
+        return math.nan if value is None else value
 
     def certificate(self) -> Certificate:
         """Return the certificate of the card, which ``ltr verify`` checks in exact arithmetic.
@@ -370,7 +422,8 @@ class CardRanker(Ranker):
             return best
         weights = np.array([points for _, points in cards], dtype=np.float64).T
         totals = answers - answers.mean(axis=0)
-        probabilities = expit(self.logistic_.decision_function(answers))
+        scores = self.reference_.scores(answers)
+        probabilities = expit(scores) if self.reference_.name == "logistic regression" else scores
         # correlation of X w with p: w·Xᵀp / sqrt(w·XᵀX w), for all cards at once
         spread = np.einsum("jc,jc->c", weights, (totals.T @ totals) @ weights)
         correlation = (totals.T @ (probabilities - probabilities.mean())) @ weights / np.sqrt(np.maximum(spread, _TINY))
@@ -529,12 +582,13 @@ class CardRanker(Ranker):
     def _fitted_state(self) -> dict[str, Any]:
         rules = [dataclasses.asdict(rule) for rule in self.questions_.rules_]
         questions = {"rules": rules, "groups": self.questions_.groups_, "left_out": self.questions_.left_out_}
-        return {"card_": self.card_.to_dict(), "questions_": questions, "logistic_": self.logistic_.to_state()}
+        reference = dataclasses.asdict(self.reference_)
+        return {"card_": self.card_.to_dict(), "questions_": questions, "reference_": reference}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore(fitted)
         self.card_ = Card.from_dict(fitted["card_"])
-        self.logistic_ = LogisticRegressionRanker.from_state(fitted["logistic_"])
+        self.reference_ = Reference.from_dict(fitted["reference_"])
         state = fitted["questions_"]
         questions = Questions(self.cuts, forbidden=self.forbidden)
         questions.rules_ = tuple(Question(**{**rule, "value": _value(rule["value"])}) for rule in state["rules"])

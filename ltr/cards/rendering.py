@@ -8,7 +8,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ltr.cards.card import Card, Counts, statistic_name, wilson
+from ltr.cards.card import Card, statistic_name
+from ltr.cards.counts import Counts, Curve
 from ltr.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING, fonts, shortened, wrapped
 
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ def text(card: Card) -> str:
         part = card.counts[begin : begin + _SIDE_BY_SIDE]
         heads = [f"{_plain(counts.name):.32}" for counts in part]
         lines += ["", " " * 9 + "".join(f"{head:<34}" for head in heads).rstrip()]
-        lines += [" total" + "".join("     rows   share  90 % interval" + "  " for _ in part).rstrip()]
+        head = f"     rows{card.measure.partition(' ')[0]:>8}  90 % interval"
+        lines += [" total" + "".join(f"{head:<34}" for _ in part).rstrip()]
         for total in _totals(part):
-            cells = "".join(f"  {_cell(counts, total):<32}" for counts in part).rstrip()
+            cells = "".join(f"  {_cell(counts, total, card.measure):<32}" for counts in part).rstrip()
             lines.append(f"{total:>6}{cells}")
     facts = _facts(card, _plain)
     lines += [""] * bool(facts)
@@ -51,12 +53,10 @@ def text(card: Card) -> str:
     return "\n".join(lines)
 
 
-def _cell(counts: Counts, total: int) -> str:
-    rows, positives = counts.of(total)
-    if rows == 0:
-        return f"{0:>7}"
-    low, high = (100 * end for end in wilson(positives, rows))
-    return f"{rows:>7}   {100 * positives / rows:>3.0f} %   {low:>3.0f} to {high:>3.0f} %"
+def _cell(counts: Counts, total: int, measure: str) -> str:
+    rows, found, interval = _shares(counts, total, measure)
+    low, _, high = interval.partition(" to ")
+    return f"{rows:>7}{found:>8}{low:>6} to {high:>5}" if interval else f"{rows:>7}"
 
 
 def markdown(card: Card) -> str:
@@ -64,10 +64,10 @@ def markdown(card: Card) -> str:
     lines = [f"**Card for {_in_markdown(card.label)}**", "", "| question | points |", "| --- | ---: |"]
     lines += [f"| {name} | {points} |" for name, points in _lines(card, _in_markdown)]
     if card.counts:
-        heads = [f"{_in_markdown(c.name)}: rows | share | 90 % interval" for c in card.counts]
+        heads = [f"{_in_markdown(c.name)}: rows | {card.measure} | 90 % interval" for c in card.counts]
         lines += ["", f"| total | {' | '.join(heads)} |", f"| ---: |{' ---: |' * (3 * len(heads))}"]
         for total in _totals(card.counts):
-            cells = [cell for counts in card.counts for cell in _shares(counts, total)]
+            cells = [cell for counts in card.counts for cell in _shares(counts, total, card.measure)]
             lines.append(f"| {total} | {' | '.join(cells)} |")
     facts = _facts(card, _in_markdown)
     return "\n".join([*lines, *(line for fact in facts for line in ("", fact))]) + "\n"
@@ -82,9 +82,9 @@ def latex(card: Card) -> str:
     if card.counts:
         lines += ["", rf"\begin{{tabular}}{{r{'rrr' * len(card.counts)}}}", r"\hline"]
         lines += [" & ".join(["", *(rf"\multicolumn{{3}}{{c}}{{{_in_latex(c.name)}}}" for c in card.counts)]) + r" \\"]
-        lines += ["total" + r" & rows & share & 90\,\% interval" * len(card.counts) + r" \\", r"\hline"]
+        lines += ["total" + rf" & rows & {card.measure} & 90\,\% interval" * len(card.counts) + r" \\", r"\hline"]
         for total in _totals(card.counts):
-            cells = [_in_latex(cell) for counts in card.counts for cell in _shares(counts, total)]
+            cells = [_in_latex(cell) for counts in card.counts for cell in _shares(counts, total, card.measure)]
             lines.append(" & ".join([f"${total}$", *cells]) + r" \\")
         lines += [r"\hline", r"\end{tabular}"]
     return "\n".join([*lines, *(line for fact in _facts(card, _in_latex) for line in ("", fact))]) + "\n"
@@ -108,11 +108,12 @@ _FRAGMENT = """\
 {% endfor %}</table>
 {% if card.counts %}<table>
 <tr><th></th>{% for c in card.counts %}<th colspan="4" class="q">{{ c.name }}</th>{% endfor %}</tr>
-<tr><th>total</th>{% for c in card.counts %}<th>rows</th><th>share</th><th>90 % interval</th><th></th>{% endfor %}</tr>
+<tr><th>total</th>{% for c in card.counts -%}
+<th>rows</th><th>{{ card.measure }}</th><th>90 % interval</th><th></th>{% endfor %}</tr>
 {% for total in totals %}<tr><td>{{ total }}</td>{% for c in card.counts %}
-{%- for cell in shares(c, total) %}<td>{{ cell }}</td>{% endfor %}
-{%- set rows, positives = c.of(total) %}<td class="bar">{% if rows -%}
-<div style="width:{{ "%.0f" | format(100 * positives / rows) }}%"></div>{% endif %}</td>
+{%- for cell in shares(c, total, card.measure) %}<td>{{ cell }}</td>{% endfor %}
+{%- set found = c.estimate(total) %}<td class="bar">{% if found -%}
+<div style="width:{{ "%.0f" | format(100 * found[0] / widest) }}%"></div>{% endif %}</td>
 {%- endfor %}</tr>
 {% endfor %}</table>
 {% endif %}{% for fact in facts %}<p>{{ fact }}</p>
@@ -134,8 +135,21 @@ def html(card: Card, *, page: bool) -> str:
     loader = jinja2.DictLoader({"fragment": _FRAGMENT, "page": _PAGE})
     template = jinja2.Environment(autoescape=True, loader=loader).get_template("page" if page else "fragment")
     return template.render(
-        card=card, lines=_lines(card, _plain), totals=_totals(card.counts), shares=_shares, facts=_facts(card, _plain)
+        card=card,
+        lines=_lines(card, _plain),
+        totals=_totals(card.counts),
+        shares=_shares,
+        facts=_facts(card, _plain),
+        widest=_widest(card),
     )
+
+
+def _widest(card: Card) -> float:
+    """Return the estimate whose bar is as wide as its column: 1 for shares."""
+    if card.measure != "effect":
+        return 1.0
+    found = (counts.estimate(total) for counts in card.counts for total in counts.totals)
+    return max([abs(one[0]) for one in found if one is not None], default=0.0) or 1.0
 
 
 def figure(card: Card) -> Figure:
@@ -145,7 +159,8 @@ def figure(card: Card) -> Figure:
     names = [(wrapped(name, 44, lines=4), points) for name, points in _lines(card, _plain)]
     facts = [line for fact in _facts(card, _plain) for line in textwrap.wrap(fact, 68)]
     high = 0.5 + sum(0.08 + 0.17 * (1 + name.count("\n")) for name, _ in names) + 0.15 * len(facts)
-    heights = [high, 2.6][: 1 + bool(card.counts)]
+    curves = [counts for counts in card.counts if counts.curves]
+    heights = [high, *[2.6] * bool(card.counts), *[2.6] * bool(curves)]
     with fonts():
         drawn = canvas(sum(heights) + 0.3)
         above, *below = drawn.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -160,34 +175,59 @@ def figure(card: Card) -> Figure:
             place += 0.08 + 0.17 * (1 + name.count("\n"))
             above.axhline(place - 0.05, color=FAINT, linewidth=0.8)
         above.text(0.0, place + 0.08, "\n".join(facts), va="top", fontsize=SMALL - 2, color=GREY, parse_math=False)
-        for axes in below:
-            _draw_shares(axes, card.counts)
+        if card.counts:
+            _draw_shares(below[0], card)
+        if curves:
+            _draw_curves(below[1], curves[-1])
     return drawn
 
 
-def _draw_shares(axes: Axes, every: Sequence[Counts]) -> None:
-    """Draw the share of positives among the rows with each total, with its interval."""
-    totals = _totals(every)[::-1]
-    step = 0.8 / len(every)
-    for number, counts in enumerate(every):
-        found = [(at, *counts.of(total)) for at, total in enumerate(totals)]
-        known = [(at, rows, positives) for at, rows, positives in found if rows]
-        x = [at + (number - (len(every) - 1) / 2) * step for at, *_ in known]
-        shares = [positives / rows for _, rows, positives in known]
-        ends = [wilson(positives, rows) for _, rows, positives in known]
-        low = [max(0.0, share - end[0]) for share, end in zip(shares, ends, strict=True)]
-        high = [max(0.0, end[1] - share) for share, end in zip(shares, ends, strict=True)]
+def _draw_shares(axes: Axes, card: Card) -> None:
+    """Draw what the card tells of the rows with each total, with its interval."""
+    totals = _totals(card.counts)[::-1]
+    step = 0.8 / len(card.counts)
+    for number, counts in enumerate(card.counts):
+        found = [(at, one) for at, total in enumerate(totals) if (one := counts.estimate(total)) is not None]
+        x = [at + (number - (len(card.counts) - 1) / 2) * step for at, _ in found]
+        shares = [one[0] for _, one in found]
+        low = [max(0.0, share - low) for _, (share, low, _) in found]
+        high = [max(0.0, high - share) for _, (share, _, high) in found]
         label = shortened(_plain(counts.name), 24).replace("$", r"\$")
         axes.bar(x, shares, 0.92 * step, color=(TRAINING, TEST, *METHODS)[number % 9], label=label)
         axes.errorbar(x, shares, [low, high], fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
     shown = range(0, len(totals), 1 + len(totals) // _TICKS)
     axes.set_xticks(shown, [str(totals[at]) for at in shown])
     axes.tick_params(labelsize=SMALL)
-    axes.set(ylim=(0, 1))
+    what = {"share": "share of positives", "effect": "effect of the treatment"}.get(card.measure, card.measure)
+    if card.measure == "effect":
+        axes.axhline(0.0, color=INK, linewidth=0.8)
+    else:
+        axes.set(ylim=(0, 1))
     axes.set_xlabel("total", fontsize=SMALL)
-    axes.set_ylabel("share of positives,\n90 % interval", fontsize=SMALL)
+    axes.set_ylabel(f"{what},\n90 % interval", fontsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=SMALL)
+
+
+def _draw_curves(axes: Axes, counts: Counts) -> None:
+    """Draw the share without an event over time, by groups of totals."""
+    from matplotlib import colormaps
+
+    for number, curve in enumerate(counts.curves):
+        colour = colormaps["viridis"](0.9 * number / max(1, len(counts.curves) - 1))
+        label = f"total {_range(curve)} ({curve.rows:,} rows)"
+        axes.step(curve.times, curve.shares, where="post", color=colour, label=label)
+    axes.tick_params(labelsize=SMALL)
+    axes.set(ylim=(0, 1.02), xlim=(0, None))
+    axes.set_xlabel("time", fontsize=SMALL)
+    axes.set_ylabel(f"without event,\n{shortened(_plain(counts.name), 24)} rows", fontsize=SMALL, parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=SMALL - 2)
+
+
+def _range(curve: Curve) -> str:
+    low, high = curve.totals
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _lines(card: Card, escaped: Callable[[str], str]) -> list[tuple[str, str]]:
@@ -199,13 +239,18 @@ def _totals(counts: Sequence[Counts]) -> list[int]:
     return sorted({total for part in counts for total in part.totals}, reverse=True)
 
 
-def _shares(counts: Counts, total: int) -> tuple[str, str, str]:
-    """Return the number of rows with a total, the share of positives and its interval as texts."""
-    rows, positives = counts.of(total)
-    if rows == 0:
-        return "0", "", ""
-    low, high = wilson(positives, rows)
-    return str(rows), f"{100 * positives / rows:.0f} %", f"{100 * low:.0f} to {100 * high:.0f} %"
+def _shares(counts: Counts, total: int, measure: str) -> tuple[str, str, str]:
+    """Return the number of rows with a total, what happened to them and its interval as texts."""
+    rows, found = counts.rows_of(total), counts.estimate(total)
+    if found is None:
+        return str(rows), "", ""
+    if measure == "effect":
+        share = all(abs(number) <= 1 for number in found)
+        numbers = [f"{100 * number:+.0f}".replace("-0", "0") if share else f"{number:+.3g}" for number in found]
+        unit = " %" if share else ""
+    else:
+        numbers, unit = [f"{100 * number:.0f}" for number in found], " %"
+    return str(rows), numbers[0] + unit, f"{numbers[1]} to {numbers[2]}{unit}"
 
 
 def _facts(card: Card, escaped: Callable[[str], str]) -> list[str]:
@@ -213,7 +258,11 @@ def _facts(card: Card, escaped: Callable[[str], str]) -> list[str]:
     name = statistic_name(card.statistic)
     own = _values((counts.name, counts.value) for counts in card.counts)
     other = _values((counts.name, counts.beside) for counts in card.counts)
-    facts = [f"{name} {own}" if own else "", f"{card.beside}: {name} {other}" if other else "", card.proof]
+    told = {
+        "event": f"{card.measure}: the share of rows with their event until then, by Kaplan and Meier",
+        "effect": "effect: the mean outcome of treated rows minus that of the others",
+    }.get(card.measure.partition(" ")[0], "")
+    facts = [told, f"{name} {own}" if own else "", f"{card.beside}: {name} {other}" if other else "", card.proof]
     return [escaped(fact) for fact in facts if fact]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,13 +24,13 @@ class Labels:
     """The labels of a column.
 
     Args:
-        values: the labels as whole numbers, (n,); None where there is a problem.
+        values: the labels as whole numbers, (n,), or outcomes of a treatment; None where there is a problem.
         positive: text of the positives; None where labels are numbers.
         problems: what is wrong.
         are_grades: whether the only thing wrong is that whole numbers above 1 need queries.
     """
 
-    values: NDArray[np.int64] | None
+    values: NDArray[Any] | None
     positive: str | None = None
     problems: tuple[Problem, ...] = ()
     are_grades: bool = False

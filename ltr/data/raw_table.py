@@ -26,9 +26,15 @@ from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 from ltr.data.table_files import Columns, is_number, queries_beside, read_file
 from ltr.data.table_text import Reading
 from ltr.data.times import Times, times_of
+from ltr.outcomes import Times as OutcomeTimes
+from ltr.outcomes import survival_labels, uplift_labels
 
 if TYPE_CHECKING:
     from ltr.data.preparation import TablePreparation
+
+
+COLUMN_ROLES = ("query", "weight", "group", "time", "time_to_event", "treatment")
+"""What a column may be for beside the label; none of these is a feature."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,9 @@ class Roles:
         weight: column of the weight of each row in training, >= 0; None gives all rows the weight 1.
         group: column that tells which rows belong together, such as the patient, and are not divided by splits.
         time: column of the time of each row: dates, periods such as 2024-W22, or numbers (`ltr.data.times`).
+        time_to_event: column of the times until an event, or until a row was last seen without it; the label says
+            whether the event happened.
+        treatment: column that says whether a row was treated; the label is its outcome, which may be any number.
     """
 
     label: str | None = None
@@ -66,12 +75,14 @@ class Roles:
     weight: str | None = None
     group: str | None = None
     time: str | None = None
+    time_to_event: str | None = None
+    treatment: str | None = None
 
     def may_be_feature(self, name: str) -> bool:
         """Return whether a column of this name may become a feature."""
         if self.features is not None:
             return name in self.features
-        return name not in {*self.drop, self.label, self.query, self.weight, self.group, self.time}
+        return name not in {*self.drop, self.label, *(getattr(self, role) for role in COLUMN_ROLES)}
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,8 @@ class Table:
         given: what the lists of `roles` name, without columns that the table lacks.
         rows: numbers of its rows in the file, from 0; None where all are there.
         others: the columns of the file that may not become features, by name.
+        time_to_event: the times until an event, (n,); None without.
+        treatment: 1 for treated rows, (n,); None without.
     """
 
     where: str
@@ -109,6 +122,8 @@ class Table:
     given: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rows: NDArray[np.intp] | None = None
     others: Mapping[str, Column] = field(default_factory=dict)
+    time_to_event: NDArray[np.float64] | None = None
+    treatment: NDArray[np.int64] | None = None
 
     def in_file(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the numbers in the file, from 0, of some rows of the table."""
@@ -125,11 +140,18 @@ class Table:
         return is_plain(self.columns) and all(kind.name == "number" for kind in self.kinds.values())
 
     @property
-    def y(self) -> NDArray[np.int64]:
+    def y(self) -> NDArray[Any]:
         """The labels of a table without problems, (n,)."""
         assert self.labels is not None
         assert self.labels.values is not None
         return self.labels.values
+
+    @property
+    def target(self) -> NDArray[Any]:
+        """The labels that a card learns from, (n,): `y`, or together with times or treatments (`ltr.outcomes`)."""
+        if self.time_to_event is not None:
+            return survival_labels(self.time_to_event, self.y)
+        return self.y if self.treatment is None else uplift_labels(self.y, self.treatment)
 
     @cached_property
     def qid(self) -> NDArray[np.int64] | None:
@@ -226,7 +248,7 @@ def read_raw_table(
     may_be = roles.may_be_feature
     file = read_file(path, reading, ids=roles.query, texts=texts, numbers=plain, is_feature=may_be)
     names, _ = features_of_roles(file.columns, roles)
-    problems = file.problems_of((*names, roles.label, roles.query, roles.weight, roles.group, roles.time))
+    problems = file.problems_of((*names, roles.label, *(getattr(roles, role) for role in COLUMN_ROLES)))
     beside = None
     if roles.query is None:
         try:
@@ -279,14 +301,32 @@ def table_of(
             kept = np.flatnonzero(~column.missing)
             column = column.take(kept)
             notes.append(f"{left_out} rows without a label are left out")
-        labels = labels_of(column, roles.positive, graded=graded)
+        if roles.treatment is not None and column.numbers is not None:
+            labels = _outcomes_of(column)
+        else:
+            labels = labels_of(column, roles.positive, graded=graded and roles.time_to_event is None)
         found += labels.problems
-        if labels.values is None and not graded and labels.are_grades:
+        if labels.values is None and not graded and labels.are_grades and roles.time_to_event is None:
             found[-1] = _ask_for_query(found[-1], columns, names)
     weights = None
     if roles.weight is not None and roles.weight in columns:
-        weights, more = _weights_of(Column(roles.weight, columns[roles.weight], decimal=decimal))
+        weights, more = _sizes_of(Column(roles.weight, columns[roles.weight], decimal=decimal), "weights")
         found += more
+    until = None
+    if roles.time_to_event is not None and roles.time_to_event in columns:
+        column = Column(roles.time_to_event, columns[roles.time_to_event], decimal=decimal)
+        until, more = _sizes_of(column if kept is None else column.take(kept), "times until an event")
+        found += more
+    treated = None
+    if roles.treatment is not None and roles.treatment in columns:
+        column = Column(roles.treatment, columns[roles.treatment], decimal=decimal)
+        treated, more = _treatment_of(column if kept is None else column.take(kept))
+        found += more
+    if until is not None and labels is not None and labels.values is not None and not found:
+        try:
+            OutcomeTimes.of(survival_labels(until, labels.values))
+        except ValueError as error:
+            found.append(Problem(f"columns {roles.time_to_event!r} and {roles.label!r}: {error}"))
     groups = None
     if roles.group is not None and roles.group in columns:
         ids = np.asarray(columns[roles.group])
@@ -315,7 +355,13 @@ def table_of(
         candidates, others = ({name: column.take(kept) for name, column in of.items()} for of in (candidates, others))
         queries, weights, groups = (None if one is None else one[kept] for one in (queries, weights, groups))
         times = None if times is None else times.take(kept)
-    texts = {"notes": tuple(notes), "problems": tuple(found), "rows": kept}
+    texts = {
+        "notes": tuple(notes),
+        "problems": tuple(found),
+        "rows": kept,
+        "time_to_event": until,
+        "treatment": treated,
+    }
     arrays = (queries, weights, groups, times)
     kinds = dict(kinds)
     return Table(where, candidates, kinds, labels, *arrays, **texts, roles=roles, given=given, others=others)  # type: ignore[arg-type]
@@ -343,35 +389,76 @@ def _ask_for_query(problem: Problem, columns: Columns, names: Sequence[str]) -> 
     return replace(problem, remedies=(way, *problem.remedies))
 
 
-def _weights_of(column: Column) -> tuple[NDArray[np.float64] | None, list[Problem]]:
-    """Return the weights in a column, and what is wrong with them.
+def _sizes_of(column: Column, what: str) -> tuple[NDArray[np.float64] | None, list[Problem]]:
+    """Return the numbers >= 0 in a column, and what is wrong with them.
 
     Examples:
-        >>> print(_weights_of(Column("w", [1.0, -2.0, None]))[1][0].text)
+        >>> print(_sizes_of(Column("w", [1.0, -2.0, None]), "weights")[1][0].text)
         column 'w': weights must be numbers >= 0, got none in row 3, -2 in row 2
     """
-    values = column.numbers
-    if values is None:
-        texts = Problem(f"column {column.name!r}: weights must be numbers >= 0, got {listed(column.counts)}")
-        return None, [texts]
-    weights = np.asarray(values, dtype=np.float64)
+    rule = f"column {column.name!r}: {what} must be numbers >= 0"
+    if column.numbers is None:
+        return None, [Problem(f"{rule}, got {listed(column.counts)}")]
+    numbers = np.asarray(column.numbers, dtype=np.float64)
     wrong = []
     for rows, told in (
         (np.flatnonzero(column.missing), "none"),
-        (np.flatnonzero(~column.missing & ~(weights >= 0)), "{:g}"),
-        (np.flatnonzero(np.isinf(weights)), "{:g}"),
+        (np.flatnonzero(~column.missing & ~(numbers >= 0)), "{:g}"),
+        (np.flatnonzero(np.isinf(numbers)), "{:g}"),
     ):
         if len(rows):
             more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-            wrong.append(f"{told.format(weights[rows[0]])} in row {rows[0] + 1}{more}")
+            wrong.append(f"{told.format(numbers[rows[0]])} in row {rows[0] + 1}{more}")
     if wrong:
         remedy = Remedy("change them, or take these rows out of the table")
-        return None, [
-            Problem(f"column {column.name!r}: weights must be numbers >= 0, got {', '.join(wrong)}", (remedy,))
-        ]
-    if not weights.any():
-        return None, [Problem(f"column {column.name!r}: some weight must be above 0, got 0 in all rows")]
-    return weights, []
+        return None, [Problem(f"{rule}, got {', '.join(wrong)}", (remedy,))]
+    if not numbers.any():
+        return None, [Problem(f"column {column.name!r}: some of the {what} must be above 0, got 0 in all rows")]
+    return numbers, []
+
+
+def _treatment_of(column: Column) -> tuple[NDArray[np.int64] | None, list[Problem]]:
+    """Return 1 for the treated rows of a column, and what is wrong with it.
+
+    Examples:
+        >>> _treatment_of(Column("mailed", ["yes", "no", "yes"]))[0].tolist()
+        [1, 0, 1]
+        >>> print(_treatment_of(Column("arm", ["A", "B", "C"]))[1][0].text)
+        column 'arm': treatments must be 0 and 1, or yes and no, got 'A', 'B', 'C'
+        >>> print(_treatment_of(Column("arm", [1, 1]))[1][0].text)
+        column 'arm': treatments must be of both kinds, got only '1' in all rows
+    """
+    where, remedy = (
+        f"column {column.name!r}: treatments must be",
+        Remedy("write 1 for treated rows and 0 for the others"),
+    )
+    if column.missing.any():
+        rows = np.flatnonzero(column.missing) + 1
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        return None, [Problem(f"{where} 0 and 1, or yes and no, got none in row {rows[0]}{more}", (remedy,))]
+    counts = column.counts
+    if len(counts) == 1:
+        return None, [Problem(f"{where} of both kinds, got only {next(iter(counts))!r} in all rows")]
+    found = labels_of(column).values
+    if found is None or len(counts) != 2:
+        return None, [Problem(f"{where} 0 and 1, or yes and no, got {listed(counts)}", (remedy,))]
+    return found, []
+
+
+def _outcomes_of(column: Column) -> Labels:
+    """Return the numbers of a column as the outcomes of a treatment, with what is wrong with them."""
+    numbers = np.asarray(column.numbers, dtype=np.float64)
+    wrong = np.flatnonzero(~np.isfinite(numbers))
+    if len(wrong):
+        got = "none" if column.missing[wrong[0]] else f"{numbers[wrong[0]]:g}"
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        rule = f"column {column.name!r}: outcomes must be finite numbers, got {got} in row {wrong[0] + 1}{more}"
+        return Labels(None, problems=(Problem(rule, (Remedy("leaves rows without one out", "unlabelled", "drop"),)),))
+    if not np.any(numbers != numbers[0]):
+        return Labels(
+            None, problems=(Problem(f"column {column.name!r}: outcomes must differ, got {numbers[0]:g} only"),)
+        )
+    return Labels(numbers)
 
 
 def _kinds(candidates: Mapping[str, Column], columns: Columns, roles: Roles) -> tuple[dict[str, Kind], list[Problem]]:
@@ -416,14 +503,9 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
     hint = "; the first line must hold the column names" if _of_numbers(columns) else ""
     if roles.label is not None and roles.label not in columns:
         found.append(unknown("label column", roles.label, columns, key="label", hint=hint))
-    if roles.query is not None and roles.query not in columns:
-        found.append(unknown("query column", roles.query, columns, key="query", hint=hint))
-    if roles.weight is not None and roles.weight not in columns:
-        found.append(unknown("weight column", roles.weight, columns, key="weight", hint=hint))
-    if roles.group is not None and roles.group not in columns:
-        found.append(unknown("group column", roles.group, columns, key="group", hint=hint))
-    if roles.time is not None and roles.time not in columns:
-        found.append(unknown("time column", roles.time, columns, key="time", hint=hint))
+    for role in COLUMN_ROLES:
+        if (name := getattr(roles, role)) is not None and name not in columns:
+            found.append(unknown(f"{role.replace('_', ' ')} column", name, columns, key=role, hint=hint))
     for role, key, given in (
         ("column to drop", "drop", roles.drop),
         ("feature column", "features", roles.features or ()),
@@ -432,11 +514,12 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         if absent:
             found.append(unknown(role, absent, columns, key=key, hint=hint))
     used: dict[str | None, str] = {**dict.fromkeys(roles.drop, "dropped"), roles.label: "the label"}
-    for role in ("query", "weight", "group", "time"):
+    for role in COLUMN_ROLES:
         if (name := getattr(roles, role)) is not None:
+            what = role.replace("_", " ")
             if name in used:
-                found.append(Problem(f"{role} column {name!r} is also {used[name]}"))
-            used[name] = f"the {role}"
+                found.append(Problem(f"{what} column {name!r} is also {used[name]}"))
+            used[name] = f"the {what}"
     if roles.features is None:
         names = [name for name in columns if name not in used]
         if not names:

@@ -1,0 +1,259 @@
+"""What the totals of a card mean on some rows: how many rows have each, and what happened to them.
+
+Of plain labels that is the share of positives. Of times until an event it is the share of rows with their event by a
+horizon, by the Kaplan-Meier estimate, and the curves of groups of totals. Of treatments it is the difference of the
+mean outcomes of treated rows and others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.checks import as_float, is_whole
+from ltr.outcomes import Times, Treatments
+
+Estimate = tuple[float, float, float]
+"""A number and the ends of its 90 % interval."""
+
+_QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %: two-sided intervals of 90 %
+_CURVES = 5  # most groups of totals with a curve of their own
+_STEPS = 60  # most steps of a curve
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The Kaplan-Meier curve of the rows whose totals lie in a range: the share without an event until each time.
+
+    Attributes:
+        totals: the smallest and the largest total.
+        rows: number of rows.
+        times: times, ascending, from 0 on.
+        shares: the share of rows without an event up to each time.
+    """
+
+    totals: tuple[int, int]
+    rows: int
+    times: tuple[float, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many rows of a data set have each total, and what happened to them.
+
+    Attributes:
+        name: name of the data set, such as ``"training"``.
+        totals: the totals that occur, descending.
+        rows: number of rows with each total.
+        positives: number of these rows with a label above 0, with an event, or with an outcome above 0.
+        value: statistic of the totals on this data set; None where it is undefined.
+        beside: the statistic there of the scores that the card is compared with, see `Card.beside`; None without them.
+        estimates: of times and treatments, what `Card.measure` names, for each total; None where it is unknown.
+        curves: of times, the curves of groups of totals, the largest totals first.
+    """
+
+    name: str
+    totals: tuple[int, ...]
+    rows: tuple[int, ...]
+    positives: tuple[int, ...]
+    value: float | None = None
+    beside: float | None = None
+    estimates: tuple[Estimate | None, ...] = ()
+    curves: tuple[Curve, ...] = ()
+
+    def rows_of(self, total: int) -> int:
+        """Return the number of rows with a total."""
+        return self.rows[self.totals.index(total)] if total in self.totals else 0
+
+    def estimate(self, total: int) -> Estimate | None:
+        """Return the share of positives of a total, or what stands for it, with its interval; None where unknown."""
+        if total not in self.totals:
+            return None
+        at = self.totals.index(total)
+        if self.estimates:
+            return self.estimates[at]
+        return (self.positives[at] / self.rows[at], *wilson(self.positives[at], self.rows[at]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as plain values, without the fields that plain labels do not have."""
+        return {name: value for name, value in asdict(self).items() if value or name not in ("estimates", "curves")}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Counts:
+        """Return the counts that `to_dict` described; raise ValueError, KeyError or TypeError for anything else."""
+        lists: list[tuple[int, ...]] = [tuple(content[name]) for name in ("totals", "rows", "positives")]
+        if len({*map(len, lists)}) > 1 or not all(map(is_whole, (number for part in lists for number in part))):
+            raise ValueError("counts must hold lists of one length of whole numbers")
+        if any(not 0 <= positives <= rows for rows, positives in zip(*lists[1:], strict=True)):
+            raise ValueError("counts must not have more positives than rows")
+        estimates = tuple(None if one is None else _estimate(one) for one in content.get("estimates", ()))
+        if len(estimates) not in (0, len(lists[0])):
+            raise ValueError("counts must have an estimate for each total")
+        values = number_of(content, "value"), number_of(content, "beside")
+        curves = tuple(map(_curve, content.get("curves", ())))
+        return cls(text_of(content, "name"), lists[0], lists[1], lists[2], *values, estimates, curves)
+
+
+def wilson(positives: int, rows: int) -> tuple[float, float]:
+    """Return the 90 % Wilson interval of a share.
+
+    Source: Wilson, *Probable inference, the law of succession, and statistical inference* (1927).
+
+    Examples:
+        >>> [round(end, 3) for end in wilson(3, 10)], wilson(0, 0)
+        ([0.127, 0.558], (0.0, 1.0))
+    """
+    if rows == 0:
+        return 0.0, 1.0
+    share, z = positives / rows, _QUANTILE**2 / rows
+    half = _QUANTILE * math.sqrt(share * (1 - share) / rows + z / (4 * rows))
+    ends = ((share + z / 2 - half) / (1 + z), (share + z / 2 + half) / (1 + z))
+    return (0.0 if positives == 0 else ends[0], 1.0 if positives == rows else ends[1])
+
+
+def count(
+    name: str,
+    totals: NDArray[np.int64],
+    y: NDArray[Any] | Times | Treatments,
+    horizon: float | None,
+    *,
+    value: float | None,
+    beside: float | None,
+) -> Counts:
+    """Return the counts of rows with these totals and labels.
+
+    Args:
+        name: name of the rows.
+        totals: total of each row, (n,).
+        y: their labels, (n,).
+        horizon: the time by which the share of events is told, of times.
+        value: see `Counts`.
+        beside: likewise.
+    """
+    different = np.unique(totals)[::-1]
+    positive = y.event if isinstance(y, Times) else y.outcome > 0 if isinstance(y, Treatments) else y > 0
+    members = [totals == total for total in different]
+    rows, positives = (tuple(int(of[one].sum()) for one in members) for of in (np.ones(len(totals)), positive))
+    estimates: tuple[Estimate | None, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    if isinstance(y, Times):
+        assert horizon is not None
+        estimates = tuple(_events_by(y.time[one], y.event[one], horizon) for one in members)
+        curves = _curves(totals, y)
+    if isinstance(y, Treatments):
+        estimates = tuple(_effect(y.outcome[one], y.treatment[one]) for one in members)
+    return Counts(name, tuple(map(int, different)), rows, positives, value, beside, estimates, curves)
+
+
+def kaplan_meier(
+    time: NDArray[np.float64], event: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the times of events, ascending, the share without an event up to each, and Greenwood's sums.
+
+    The share after the event times t_1 < t_2 < ... is ``prod (1 - d_j / n_j)``, with d_j events among the n_j rows seen
+    until t_j; the sums are those of ``d_j / (n_j (n_j - d_j))``.
+
+    Examples:
+        >>> times, shares, _ = kaplan_meier(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]))
+        >>> times.tolist(), shares.tolist()
+        ([1.0, 2.0], [0.75, 0.5])
+    """
+    times, deaths = np.unique(time[event], return_counts=True)
+    seen = len(time) - np.searchsorted(np.sort(time), times, "left")
+    with np.errstate(divide="ignore"):
+        greenwood = np.cumsum(deaths / (seen * (seen - deaths).astype(np.float64)))
+    return times, np.cumprod(1 - deaths / seen).astype(np.float64), greenwood
+
+
+def _events_by(time: NDArray[np.float64], event: NDArray[np.bool_], horizon: float) -> Estimate | None:
+    """Return the share of rows with an event by a time; None where no row was seen as long, unless all had it."""
+    times, shares, greenwood = kaplan_meier(time, event)
+    at = int(np.searchsorted(times, horizon, "right"))
+    share = float(shares[at - 1]) if at else 1.0
+    if share > 0 and not np.any(time >= horizon):
+        return None
+    if share in (0.0, 1.0):
+        ends = wilson(0, len(time))  # as for a share, where the variance says nothing
+        return (1 - share, *(ends if share == 1.0 else (1 - ends[1], 1.0)))
+    # on the scale of log(-log(share)), whose ends stay between 0 and 1
+    half = _QUANTILE * math.sqrt(greenwood[at - 1]) / abs(math.log(share))
+    return 1 - share, 1 - share ** math.exp(-half), 1 - share ** math.exp(half)
+
+
+def _curves(totals: NDArray[np.int64], y: Times) -> tuple[Curve, ...]:
+    """Return the curves of up to five groups of totals with about as many rows each."""
+    different, counts = np.unique(totals, return_counts=True)
+    group = np.minimum((np.cumsum(counts) - counts / 2) * _CURVES // len(totals), _CURVES - 1)
+    found = []
+    for number in np.unique(group)[::-1]:
+        own = different[group == number]
+        members = (totals >= own[0]) & (totals <= own[-1])
+        times, shares, _ = kaplan_meier(y.time[members], y.event[members])
+        kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _STEPS)).astype(np.int64))
+        last = float(y.time[members].max())
+        ends = (last,) if not len(times) or last > times[-1] else ()
+        levels = (1.0, *shares[kept].tolist())
+        steps = (0.0, *times[kept].tolist(), *ends)
+        found.append(
+            Curve((int(own[0]), int(own[-1])), int(members.sum()), steps, (*levels, *levels[-1:][: len(ends)]))
+        )
+    return tuple(found)
+
+
+def _effect(outcome: NDArray[np.float64], treatment: NDArray[np.bool_]) -> Estimate | None:
+    """Return the difference of the mean outcomes of treated rows and others; None where a side has no rows.
+
+    The interval of shares is that of Newcombe (1998) by Wilson's; of other means it is the normal one.
+    """
+    sides = outcome[treatment], outcome[~treatment]
+    if min(map(len, sides)) < 1:
+        return None
+    means = [float(side.mean()) for side in sides]
+    effect = means[0] - means[1]
+    if np.isin(outcome, (0, 1)).all():
+        (low1, high1), (low0, high0) = (wilson(int(side.sum()), len(side)) for side in sides)
+        low = math.hypot(means[0] - low1, high0 - means[1])
+        return effect, effect - low, effect + math.hypot(high1 - means[0], means[1] - low0)
+    if min(map(len, sides)) < 2:
+        return None
+    half = _QUANTILE * math.sqrt(sum(float(side.var(ddof=1)) / len(side) for side in sides))
+    return effect, effect - half, effect + half
+
+
+def text_of(content: Mapping[str, Any], name: str) -> str:
+    """Return a text of a file; raise ValueError for anything else."""
+    if not isinstance(content[name], str):
+        raise ValueError(f"{name} must be a str, got {content[name]!r:.40}")
+    return str(content[name])
+
+
+def number_of(content: Mapping[str, Any], name: str) -> float | None:
+    """Return a number of a file, or None; raise ValueError for anything else."""
+    value = content[name]
+    if value is not None and (isinstance(value, bool) or not math.isfinite(as_float(value))):
+        raise ValueError(f"{name} must be a finite number or null, got {value!r:.40}")
+    return None if value is None else float(value)
+
+
+def _numbers(values: Sequence[Any], length: int | None = None) -> tuple[float, ...]:
+    found = tuple(number_of({"numbers": value}, "numbers") for value in values)
+    if None in found or (length is not None and len(found) != length):
+        raise ValueError(f"a list must hold {'finite' if length is None else length} numbers, got {values!r:.40}")
+    return tuple(float(value) for value in found if value is not None)
+
+
+def _estimate(content: Sequence[Any]) -> Estimate:
+    estimate, low, high = _numbers(content, 3)
+    return estimate, low, high
+
+
+def _curve(content: Mapping[str, Any]) -> Curve:
+    times, shares = _numbers(content["times"]), _numbers(content["shares"], len(content["times"]))
+    first, last = (int(v) for v in _numbers(content["totals"], 2))
+    return Curve((first, last), int(content["rows"]), times, shares)
