@@ -74,15 +74,3 @@ def shard(text: str) -> tuple[int, int]:
     if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise argparse.ArgumentTypeError(f"must be i/N with 1 <= i <= N, got {text!r}")
     return int(number), int(count)
-
-
-def statistic(text: str) -> str:
-    """Return the name of a rank statistic that can be maximised."""
-    from ltr import RankStatistic
-
-    try:
-        found = RankStatistic.parse(text)
-        found.check_linear()
-        return str(found)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

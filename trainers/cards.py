@@ -21,7 +21,7 @@ from ltr.data.labels import Labels
 from ltr.data.times import blocks_of
 from ltr.exact import Limits
 from trainers.config import Config
-from trainers.config.sections import CardConfig
+from trainers.config.sections import CardConfig, DataConfig
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import RunError, write_atomic
 from trainers.task.raw import Raw, asked_columns, not_asked, read_labelled, texts_of
@@ -68,7 +68,8 @@ def find_card(
         ValueError: a table or option that cannot be used.
     """
     table, y = train
-    ranker.fit(table, pd.Series(y, name=label, dtype=np.float64), beside=beside)
+    ranker.fit(table, y, beside=beside)
+    ranker.card_ = replace(ranker.card_, label=label)
     card = ranker.card_ if test is None else ranker.with_rows("test", *test)
     return Found(card, ranker, tuple(card.totals(rows) for rows, _ in (train, *([] if test is None else [test]))))
 
@@ -145,7 +146,7 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
         RunError: an option that does not go with the table.
     """
     table = read_labelled(config.data) if table is None else table
-    label, y, texts = str(config.data.label), table.y, texts_of(Path(table.where))
+    y, texts = table.target, texts_of(Path(table.where))
     try:
         parts = parts_of_card(table, config.seed, test)
         if (left := len(parts.get("training", ()))) < 2:
@@ -157,7 +158,7 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
         rows = [(part.table, y[members]) for part, members in zip(listed, parts.values(), strict=True)]
         whole = {**table.others, **table.columns} if config.card.demands else {}
         beside = {name: column.take(parts["training"]) for name, column in whole.items()}
-        name = label_name(label, table.labels)
+        name = label_name(config.data, table.labels)
         test_rows = rows[1] if len(rows) > 1 else None
         found = find_card(card_ranker(config.card, config.seed), name, rows[0], test_rows, beside)
         found = replace(found, card=replace(found.card, missing=tuple(config.data.missing)))
@@ -186,6 +187,9 @@ def parts_of_card(table: Table, seed: int, test: float) -> dict[str, NDArray[np.
     return {used: np.concatenate([by_unit[unit] for unit in one]) for used, one in parts.items() if len(one)}
 
 
-def label_name(column: str, labels: Labels | None) -> str:
+def label_name(data: DataConfig, labels: Labels | None) -> str:
     """Return what a card predicts: the column of the labels, with the value of the positives if it is a text."""
-    return column if labels is None or labels.positive is None else f"{column} = {labels.positive}"
+    name = str(data.label) if labels is None or labels.positive is None else f"{data.label} = {labels.positive}"
+    if data.time_to_event is not None:
+        return f"{name} after {data.time_to_event}"
+    return name if data.treatment is None else f"the effect of {data.treatment} on {name}"

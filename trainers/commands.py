@@ -71,11 +71,15 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     from trainers.config.toml_text import apply_overrides
     from trainers.task.raw import read_labelled
 
-    options = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit", "demands")
+    options = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit", "demands", "horizon")
     tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
     tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
-    tree["data"] = {name: getattr(arguments, name) for name in ("label", "positive", "drop")}
+    columns = ("label", "positive", "drop", "time_to_event", "treatment")
+    tree["data"] = {name: value for name in columns if (value := getattr(arguments, name)) is not None}
     tree["data"]["path"] = str(arguments.table)
+    if arguments.statistic is None:
+        named = "auc" if arguments.treatment is None else "auuc"
+        arguments.statistic = named if arguments.time_to_event is None else "c_index"
     tree["card"] = {name: getattr(arguments, name) for name in options}
     tree, given, findings = apply_overrides(tree, arguments.overrides)
     config = parse_config(tree, source="ltr card", overrides=given, findings=findings)

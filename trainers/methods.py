@@ -413,7 +413,7 @@ def _fit_card(task: Task) -> Fitted:
     config, split = task.config, task.split
     name = config.data.label or "positive"
     if split.tables is not None:
-        name = label_name(name, split.tables[0].labels)
+        name = label_name(config.data, split.tables[0].labels)
     train, test = raw_columns(split)
     sets = (train, split.train.y), (test, split.test.y)
     beside = demand_columns(split, read_list_demands(config.card.demands))[0]

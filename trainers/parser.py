@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from ltr.checks import nearest
 from trainers import commands
-from trainers.arguments import file, seconds, seconds_or_none, shard, share, signed, statistic, whole
+from trainers.arguments import file, seconds, seconds_or_none, shard, share, signed, whole
 from trainers.stopping import folded
 
 _DESCRIPTION = (
@@ -73,6 +73,8 @@ examples:
     "card": """\
 example:
   ltr card patients.csv --label ill --questions 3 -o card
+  ltr card patients.csv --event died --time days          who has the event first
+  ltr card customers.csv --outcome bought --treatment mailed          whom the treatment moves
 """,
 }
 
@@ -430,13 +432,21 @@ def parser_of_ltr() -> _Parser:
         default=[],
         help="set a key of a config, as in data.missing=? card.C=0.01",
     )
-    card("--label", required=True, metavar="COLUMN", help="column of the labels: 0 and 1, grades, yes and no")
+    of_label = "column of the labels: 0 and 1, grades, yes and no; with --time whether the event happened, with "
+    of_label += "--treatment the outcome, any number"
+    card("--label", "--event", "--outcome", required=True, metavar="COLUMN", help=of_label)
+    of_time = "column of the time until the event, or until the row was last seen without it"
+    card("--time", "--time-to-event", dest="time_to_event", metavar="COLUMN", help=of_time)
+    card("--treatment", metavar="COLUMN", help="column that says which rows were treated: the card finds the effect")
+    by = "with --time: the time by which the card tells the share of events (default: the median of their times)"
+    card("--horizon", type=seconds, metavar="TIME", help=by)
     card("--positive", metavar="TEXT", help="the label of the positives, where labels are other texts")
     card("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")
     most = "most questions of a card (default 4)"
     card("--questions", dest="max_questions", type=whole(1, 6), default=4, metavar="N", help=most)
     card("--points", type=whole(1, 100), default=5, metavar="N", help="most points of a question (default 5)")
-    card("--statistic", type=statistic, default="auc", metavar="NAME", help="what is maximised (default auc)")
+    of_card = "what is maximised (default auc; c_index with --time, auuc with --treatment)"
+    card("--statistic", metavar="NAME", help=of_card)
     card("--cuts", type=whole(1), default=5, metavar="N", help="most thresholds of a column of numbers (default 5)")
     card("--one-per-feature", action="store_true", help="at most one question about each column")
     of_list = "demands on the training rows, as in 'share(sex = F) @50 >= 0.4'; dropped columns are known to them"

@@ -222,18 +222,20 @@ def preview_card(config: Config, table: Table, test: float, width: int) -> Previ
     except ValueError as error:
         raise RunError(f"{table.where}: {error}") from None
     notes = [*table.notes, *not_asked(table.kinds)]
-    label = label_name(str(config.data.label), table.labels)
+    label = label_name(config.data, table.labels)
     limits: dict[str, Any] = {
         name: getattr(options, name)
         for name in ("statistic", "max_questions", "points", "cuts", "demands", "time_limit")
     }
     content: Json = {"table": table.where, "label": label, "rows": sizes, "columns": asked, **limits}
     content["notes"] = notes
-    positives = int((table.y > 0).sum())
+    happened = int((table.y > 0).sum())
+    what = "with an event" if table.time_to_event is not None else "positive"
+    counted = f"{happened} {what}" if table.treatment is None else f"{int(table.treatment.sum())} treated"
     rows = ", ".join(f"{n} for {used.replace('test', 'testing')}" for used, n in sizes.items())
     parts: list[RenderableType] = [
         _heading(f"a card for {label}"),
-        Text(f"{table.where}: {len(table.y)} rows, {positives} positive; {rows}"),
+        Text(f"{table.where}: {len(table.y)} rows, {counted}; {rows}"),
         Text(f"columns to ask about: {', '.join(asked)}"),
         *map(Text, notes),
         Text(

@@ -26,7 +26,7 @@ from ltr.exact.demand import Demand
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
-from ltr.list_demands import Asked, OnTop
+from ltr.list_demands import Asked, ListDemand, OnTop
 from ltr.metrics.ranked import Ties as TiesOfMetric
 from ltr.outcomes import Times, Treatments, label_kind
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
@@ -233,7 +233,13 @@ class CardRanker(Ranker):
         if hasattr(questions, "feature_names_in_"):
             self.feature_names_in_ = questions.feature_names_in_
         names = list(getattr(X, "columns", X if isinstance(X, Mapping) else ())) or None
-        known = labels if label_kind(labels) == "labels" else np.full(len(labels), math.nan)
+        known = labels
+        if label_kind(labels) != "labels":
+            known = np.zeros(len(labels))
+            for demand in read_demands_of_ranker(self.demands):
+                if isinstance(demand, ListDemand) and demand.kind == "statistic":
+                    rule = "demands must be about groups of rows where labels have two fields"
+                    raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
         given = GivenDemands.read(self.demands, X, names, beside, self.gain).of(known, None)
         whole = np.ones(len(labels), dtype=np.bool_)
         asked = [one.of_top(np.zeros(len(labels)), whole) for one in given]
@@ -299,7 +305,7 @@ class CardRanker(Ranker):
                 raise ValueError(f"horizon goes with times until an event, got {self.horizon!r} and other labels")
             return None
         if self.horizon is None:
-            return float(np.median(labels.time[labels.event]))
+            return float(np.quantile(labels.time[labels.event], 0.5, method="lower"))
         check_number("horizon", self.horizon, above=0)
         return float(self.horizon)
 

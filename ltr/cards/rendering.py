@@ -56,6 +56,8 @@ def text(card: Card) -> str:
 def _cell(counts: Counts, total: int, measure: str) -> str:
     rows, found, interval = _shares(counts, total, measure)
     low, _, high = interval.partition(" to ")
+    if measure == "effect" and interval:
+        return f"{rows:>6}{found:>8}{low:>8} to {high:>6}"
     return f"{rows:>7}{found:>8}{low:>6} to {high:>5}" if interval else f"{rows:>7}"
 
 

@@ -207,7 +207,8 @@ class Table:
             if self.kinds[name].name not in LEFT_OUT:
                 digest.update(f"{name}\0{len(column)}\0".encode())
                 digest.update(column.content())
-        for array in (None if self.labels is None else self.labels.values, self.queries, self.weights, self.groups):
+        y = None if self.labels is None else self.labels.values
+        for array in (y, self.queries, self.weights, self.groups, self.time_to_event, self.treatment):
             if array is not None:
                 digest.update("\0".join(map(str, array.tolist())).encode())
         if self.times is not None:
@@ -305,6 +306,8 @@ def table_of(
             labels = _outcomes_of(column)
         else:
             labels = labels_of(column, roles.positive, graded=graded and roles.time_to_event is None)
+            if roles.time_to_event is not None and not column.missing.any() and set(column.counts) == {"1"}:
+                labels = Labels(np.ones(len(column), dtype=np.int64))  # no row is censored
         found += labels.problems
         if labels.values is None and not graded and labels.are_grades and roles.time_to_event is None:
             found[-1] = _ask_for_query(found[-1], columns, names)
@@ -364,7 +367,8 @@ def table_of(
     }
     arrays = (queries, weights, groups, times)
     kinds = dict(kinds)
-    return Table(where, candidates, kinds, labels, *arrays, **texts, roles=roles, given=given, others=others)  # type: ignore[arg-type]
+    more_fields: dict[str, Any] = {**texts, "roles": roles, "given": given, "others": others}
+    return Table(where, candidates, kinds, labels, *arrays, **more_fields)
 
 
 def _numbers_of(queries: NDArray[Any]) -> NDArray[np.int64]:

@@ -123,6 +123,20 @@ class Config(Section):
             yield "exact.base_score", rule, column, ("data.features", "data.drop")
         if self.data.weighs:
             yield from self._clashes_with_weights()
+        yield from self._clashes_with_outcomes()
+
+    def _clashes_with_outcomes(self) -> Iterator[Clash]:
+        """Require the statistic of cards that labels of two fields have, and leave these labels to cards."""
+        roles = {"times": "time_to_event", "treatments": "treatment"}
+        given = next((kind for kind, role in roles.items() if getattr(self.data, role) is not None), "labels")
+        if self.card.enabled and RankStatistic.parse(self.card.statistic).kind.labels != given:
+            own = {"times": "c_index", "treatments": "auuc"}.get(given, "one of plain labels, such as auc")
+            because = f" with data.{roles[given]}" if given in roles else ""
+            follows = ("data.time_to_event", "data.treatment")
+            yield "card.statistic", f"must be {own}{because}", self.card.statistic, follows
+        if given in roles and (self.exact.enabled or self.surrogate.losses or self.baselines.names):
+            rule = "goes with cards alone: surrogate.losses = [], baselines.methods = [] and exact.enabled = false"
+            yield f"data.{roles[given]}", rule, getattr(self.data, roles[given]), ("exact.enabled",)
 
     def _clashes_of_names(self) -> Iterator[Clash]:
         """Refuse estimators whose methods would have the name, and so the folder, of another method."""

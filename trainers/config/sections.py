@@ -32,6 +32,7 @@ from ltr.calls import read_call, split_at_commas
 from ltr.checks import as_float, in_one_message, is_trusting, is_whole, nearest, without_spaces
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
+from ltr.data.raw_table import COLUMN_ROLES
 from ltr.demands import DEMANDS
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
@@ -39,6 +40,7 @@ from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
 from ltr.files import has_text, missing_file, parquet_files
 from ltr.list_demands import ListDemand, read_list_demands
+from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import GainName, RankStatistic
 from ltr.training import (
     ADAM_ONLY,
@@ -126,6 +128,13 @@ def _statistic(text: str) -> str:
 
 def _maximised(text: str) -> str:
     RankStatistic.parse(text).check_linear()
+    return text
+
+
+def _maximised_by_cards(text: str) -> str:
+    statistic = RankStatistic.parse(text)
+    if statistic.kind.labels == "labels":
+        statistic.check_linear()
     return text
 
 
@@ -275,6 +284,7 @@ Several = Annotated[tuple[_Item, ...], BeforeValidator(split_text), Field(strict
 """A list without repeats, or one string with commas."""
 Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
 Maximised = Annotated[Statistic, AfterValidator(_maximised)]
+MaximisedByCards = Annotated[Statistic, AfterValidator(_maximised_by_cards)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
 ListDemands = Several[Annotated[StrictStr, AfterValidator(_demand)]]
@@ -326,6 +336,16 @@ class DataConfig(Section):
         None,
         "column of your table with the time of each row: dates, weeks such as 2024-W22 or numbers. The earliest rows "
         "train, the last ones test; it is no feature",
+    )
+    time_to_event: _Name = option(
+        None,
+        "column of your table with the time until an event, or until a row was last seen without it; label is the "
+        "column that says whether the event happened. Cards alone take it",
+    )
+    treatment: _Name = option(
+        None,
+        "column of your table that says which rows were treated; label is their outcome, any number. Cards alone take "
+        "it",
     )
     weight: _Name = option(None, "column of your table with the weight of each row in training, >= 0; 1 when left out")
     positive_weight: Annotated[float | Literal["balanced"] | None, PlainValidator(_weight_or_balanced)] = option(
@@ -389,10 +409,7 @@ class DataConfig(Section):
                 "test_path",
                 "validation_path",
                 "label",
-                "query",
-                "group",
-                "time",
-                "weight",
+                *COLUMN_ROLES,
                 "drop",
                 "features",
                 *prepared,
@@ -400,7 +417,7 @@ class DataConfig(Section):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with path only: a named data set knows its columns", value, ("path",)
         elif self.file_format == "svmlight":
-            for field in ("label", "query", "group", "time", "weight", "drop", *prepared):
+            for field in ("label", *COLUMN_ROLES, "drop", *prepared):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
         if self.dtype != "auto" and (self.path is None or self.file_format != "svmlight"):
@@ -421,19 +438,19 @@ class DataConfig(Section):
             yield "categories", f"must not name {both[0]!r} of numbers", list(self.categories), ("numbers",)
         if self.date_format is not None and "%" not in self.date_format:
             yield "date_format", "must have the form of %d/%m/%Y", self.date_format, ()
-        for field in ("label", "query", "group", "time", "weight"):
-            if getattr(self, field) in (*(self.features or ()), *self.drop):
-                yield field, "must be neither a feature nor dropped", getattr(self, field), ("features", "drop")
-        if self.label is not None and self.label == self.query:
-            yield "query", "must not be the label column", self.query, ("label",)
-        if self.weight is not None and self.weight in (self.label, self.query):
-            yield "weight", "must be neither the label column nor the query column", self.weight, ("label", "query")
-        if self.group is not None and self.group in (self.label, self.query, self.weight):
-            rule = "must be neither the label column nor that of the queries or weights"
-            yield "group", rule, self.group, ("label", "query", "weight")
-        if self.time is not None and self.time in (self.label, self.query, self.weight, self.group):
-            rule = "must be neither the label column nor that of the queries, weights or groups: copy the column"
-            yield "time", rule, self.time, ("label", "query", "weight", "group")
+        used: dict[str | None, str] = {}
+        for field in ("label", *COLUMN_ROLES):
+            column = getattr(self, field)
+            if column is None:
+                continue
+            if column in (*(self.features or ()), *self.drop):
+                yield field, "must be neither a feature nor dropped", column, ("features", "drop")
+            if column in used:
+                rule = f"must be another column than that of data.{used[column]}: copy it"
+                yield field, rule, column, (used[column],)
+            used[column] = field
+        if self.time_to_event is not None and self.treatment is not None:
+            yield "treatment", "must not be given beside time_to_event", self.treatment, ("time_to_event",)
         if self.time is not None and self.split_seed is not None and self.test_path is None:
             rule = "goes with splits at random: with data.time the earliest rows train"
             yield "split_seed", rule, self.split_seed, ("time",)
@@ -458,7 +475,7 @@ class DataConfig(Section):
     @property
     def roles(self) -> Roles:
         """What the columns of a table are for."""
-        names = ["label", "positive", "query", "group", "time", "weight", "drop", "features", "numbers", "categories"]
+        names = ["label", "positive", *COLUMN_ROLES, "drop", "features", "numbers", "categories"]
         names += ["date_format", "first_year"]
         return Roles(**{name: getattr(self, name) for name in names}, unlabelled=self.unlabelled is not None)
 
@@ -841,7 +858,9 @@ class CardConfig(Section):
     """A card: the few yes/no questions and whole numbers of points whose sum has the largest rank statistic."""
 
     enabled: bool = option(False, "whether to make a card; true where the section is there and leaves this key out")
-    statistic: Maximised = option("auc", "the rank statistic to maximise")
+    statistic: MaximisedByCards = option(
+        "auc", "the rank statistic to maximise; c_index with data.time_to_event, auuc with data.treatment"
+    )
     max_questions: StrictInt = option(4, "largest number of questions of the card", ge=1, le=MOST_QUESTIONS)
     points: StrictInt = option(5, "largest number of points of a question; the smallest is its negative", ge=1, le=100)
     cuts: Annotated[int | dict[str, Any], PlainValidator(_cuts)] = option(
@@ -865,6 +884,12 @@ class CardConfig(Section):
     ties: Literal["average", "lost"] = option(
         "average", "how rows with equal totals count: in random order, or in the worst order"
     )
+    horizon: float | None = option(
+        None,
+        "with data.time_to_event: the time by which the card tells the share of events; the median time of an event "
+        "when left out",
+        gt=0,
+    )
     time_limit: float = option(60.0, "seconds for the search", gt=0)
     ranges: float = option(
         10.0, "seconds for the places that each row takes over all cards about as good; 0 for none", ge=0, free=True
@@ -876,8 +901,10 @@ class CardConfig(Section):
             yield "statistic", "cannot be weights(...): they fit lists of one length only", self.statistic, ()
             return
         options: dict[str, Any] = {"points": self.points, "max_nonzeros": self.max_questions, "ties": self.ties}
+        kind, of = RankStatistic.parse(self.statistic).kind.labels, np.arange(4) % 2
+        labels = {"labels": of, "times": survival_labels(np.arange(4), of), "treatments": uplift_labels(of, of)}[kind]
         try:
-            CardProblem(np.eye(4), np.arange(4) % 2, self.statistic, self.C, **options)
+            CardProblem(np.eye(4), labels, self.statistic, self.C, **options)
         except ValueError as error:
             yield "max_questions", str(error).removeprefix("max_nonzeros "), self.max_questions, ("points",)
 

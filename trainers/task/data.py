@@ -179,6 +179,9 @@ def read_source(
         DataError: data that cannot be read.
         TableError: everything that keeps the user's table from being used.
     """
+    if options.time_to_event is not None or options.treatment is not None:
+        role = "treatment" if options.time_to_event is None else "time_to_event"
+        raise DataError(f"data.{role}: runs take plain labels; ltr card makes a card of these")
     if not _is_own_table(options):
         return _load(options)
 
