@@ -57,7 +57,7 @@ __all__ = ["CardRanker", "GoodCards"]
 
 _SIGNS = {"+": 1, "-": -1}
 _HALVINGS = 20
-_WITHIN = 0.02  # default of `within` for AUC
+_WITHIN = 0.02  # default of `within` for AUC and the C-index
 _MOST_COMPARED = 5_000  # largest number of good cards of which one is taken
 _TINY = 1e-300
 _REMEDY = "Ask for less, or allow more questions, points or cuts"
@@ -126,9 +126,9 @@ class CardRanker(Ranker):
         cuts: thresholds of the columns of numbers, see `Questions`.
         one_per_feature: whether a card may have only one question about each column, besides its being missing.
         within: largest loss of the card, as a share of the best value. Of all cards that are that good, the one whose
-            totals correlate most with the probabilities of logistic regression on all questions is taken, which ranks
-            new rows better ([measured](../cards.md)); 0 takes the best card itself. None is 0.02 for AUC, and 0 for
-            other statistics, for which no gain was measured.
+            totals correlate most with what a regression on all questions says (`reference_`) is taken, which ranks
+            new rows better ([measured](../cards.md)); 0 takes the best card itself. None is 0.02 for AUC and
+            the C-index, and 0 for other statistics, for which no gain was measured.
         signs: ``"+"`` or ``"-"`` by column or question: answers of yes to thresholds of ``{"age": "+"}`` must not get
             points below 0. Values of text columns are named by question, ``{"mode = fast": "-"}``.
         required: names of questions that every card must have.
@@ -357,7 +357,7 @@ class CardRanker(Ranker):
     @property
     def tolerance(self) -> float:
         """The share of the best value by which the card may be below it: `within`, or what stands for None."""
-        return (_WITHIN if str(self.statistic) == "auc" else 0.0) if self.within is None else self.within
+        return (_WITHIN if str(self.statistic) in ("auc", "c_index") else 0.0) if self.within is None else self.within
 
     def _html_repr(self) -> str:
         card = self.card_._repr_html_() if hasattr(self, "card_") else ""

@@ -869,8 +869,8 @@ class CardConfig(Section):
     one_per_feature: bool = option(False, "whether the card may have only one question about each column")
     within: float | None = option(
         None,
-        "how far the card may be below the best one, as a share, to take the one nearest to logistic regression; when "
-        "left out 0.02 for auc, 0 for other statistics",
+        "how far the card may be below the best one, as a share, to take the one nearest to the regression; when "
+        "left out 0.02 for auc and c_index, 0 for other statistics",
         ge=0,
         lt=1,
     )
