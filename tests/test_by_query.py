@@ -396,7 +396,7 @@ def test_binary_labels_by_query_take_auc_and_the_logistic_loss(tmp_path):
 
 
 BAD_DATA = [
-    ({"path": "a.csv", "label": "y", "query": "y"}, "data.query: must not be the label column"),
+    ({"path": "a.csv", "label": "y", "query": "y"}, "data.query: must be another column than that of data.label"),
     ({"path": "a.csv", "label": "y", "query": "q", "drop": ["q"]}, "data.query: must be neither a feature nor dropped"),
     ({"name": "grouped", "query": "q"}, "data.query: goes with path only: a named data set knows its columns"),
     ({"name": "grouped", "test_path": "b.csv"}, "data.test_path: goes with path only"),

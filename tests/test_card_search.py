@@ -270,6 +270,8 @@ def kernel_arguments(**changed):
         "rank_weights": np.array([[1.0, 0.5, 0.25]]),
         "perfect": np.array([1.5]),
         "least": np.array([]),
+        "order": np.zeros((1, 3), dtype=np.int32),
+        "event": np.zeros((1, 3), dtype=np.uint8),
         "met": None,
         "signs": np.array([3, 3], dtype=np.uint8),
         "groups": np.array([-1, -1], dtype=np.int32),
@@ -326,6 +328,9 @@ def test_arrays_of_other_types_and_strides_are_copied():
         {"perfect": np.array([np.nan])},
         {"perfect": np.array([1.5, 1.5])},
         {"least": np.array([1.0])},
+        {"order": np.zeros((1, 2), dtype=np.int32)},
+        {"event": np.zeros((2, 3), dtype=np.uint8)},
+        {"event": np.ones((1, 3), dtype=np.uint8)},  # without a comparable pair
     ],
     ids=str,
 )

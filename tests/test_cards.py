@@ -20,13 +20,14 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ltr.cards import Card, CardRanker, Counts, Question, Questions
-from ltr.cards.card import wilson
+from ltr.cards.counts import wilson
 from ltr.exact import Limits, Status
 from ltr.exact.cards import CardProblem
 from ltr.metrics import rank_statistic
@@ -237,7 +238,9 @@ def test_the_table_counts_rows_and_positives_by_total():
     for counts, rows in zip(card.counts, (slice(60), slice(60, None)), strict=True):
         for total in set(totals.tolist()):
             chosen = y[rows][totals[rows] == total]
-            assert counts.of(total) == (len(chosen), chosen.sum())
+            assert counts.rows_of(total) == len(chosen)
+            if len(chosen):
+                assert counts.estimate(total) == (chosen.mean(), *wilson(chosen.sum(), len(chosen)))
         pairs = [(a > b) + (a == b) / 2 for a in totals[rows][y[rows] == 1] for b in totals[rows][y[rows] == 0]]
         assert counts.value == pytest.approx(np.mean(pairs), abs=1e-12)
     assert CARD.statistic_on(table, np.zeros(80)) is None
@@ -680,10 +683,10 @@ def test_a_card_is_found_written_and_applied(folder):
         ("card table.csv --label age", "column 'age': labels must not be missing, got none in row "),
         ("card table.csv --label risk --test 1", "argument --test: must be a number >= 0 and < 1, got '1'"),
         ("card table.csv --label risk --questions 7", "argument --questions: must be an integer from 1 to 6"),
-        ("card table.csv --label risk --statistic aux", "argument --statistic: statistic: unknown name 'aux'"),
+        ("card table.csv --label risk --statistic aux", "card.statistic: statistic: unknown name 'aux'"),
         (
             "card table.csv --label risk --statistic ap",
-            "argument --statistic: statistic ap: average precision is no sum",
+            "card.statistic: statistic ap: average precision is no sum",
         ),
         ("card table.csv --label risk --time-limit 0", "argument --time-limit: must be a number > 0"),
         ("card dated.csv --label risk", "dated.csv: no column that a card may ask about: 'when' (date)"),
@@ -757,4 +760,23 @@ def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch):
 
 
 def test_counts_of_a_total_that_does_not_occur():
-    assert Counts("training", (2, 0), (5, 4), (1, 0)).of(1) == (0, 0)
+    counts = Counts("training", (2, 0), (5, 4), (1, 0))
+    assert (counts.rows_of(1), counts.estimate(1)) == (0, None)
+
+
+def test_chances_are_those_of_isotonic_regression():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        totals = np.sort(rng.choice(np.arange(-9, 10), int(rng.integers(1, 9)), replace=False))[::-1]
+        rows = rng.integers(1, 30, len(totals))
+        positives = rng.binomial(rows, rng.random(len(totals)))
+        counts = Counts("training", tuple(totals.tolist()), tuple(rows.tolist()), tuple(positives.tolist()))
+        chances = [chance for chance, _, _ in counts.chances()]
+        fitted = IsotonicRegression().fit(totals, positives / rows, sample_weight=rows).predict(totals)
+        assert chances == pytest.approx(fitted.tolist(), abs=1e-12)
+        assert all(low <= chance <= high for chance, low, high in counts.chances())
+        card = Card((), (), counts=(counts,))
+        assert card.chance(totals).tolist() == chances
+        assert card.chance([totals[0] + 5, totals[-1] - 5]).tolist() == [chances[0], chances[-1]]
+    with pytest.raises(ValueError, match="tells no chances"):
+        Card((), ()).chance([1])

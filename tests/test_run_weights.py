@@ -151,7 +151,7 @@ def test_a_test_file_needs_no_weights_and_other_weights_are_other_data(tmp_path)
     ("weights", "message"),
     [
         ([1, -2, np.nan, np.inf], "weights must be numbers >= 0, got none in row 3, -2 in row 2, inf in row 4"),
-        ([0, 0, 0, 0], "some weight must be above 0, got 0 in all rows"),
+        ([0, 0, 0, 0], "some of the weights must be above 0, got 0 in all rows"),
         (["much", "more", "much", "little"], "weights must be numbers >= 0, got 'much', 'more', 'little'"),
     ],
 )
@@ -169,7 +169,7 @@ def test_weights_that_are_none_are_named_with_all_other_problems(tmp_path, weigh
     ("given", "message"),
     [
         (["data.weight=wt"], "no weight column 'wt'"),
-        (["data.weight=clicked"], "data.weight: must be neither the label column nor the query column"),
+        (["data.weight=clicked"], "data.weight: must be another column than that of data.label"),
         (["data.drop=w"], "data.weight: must be neither a feature nor dropped"),
         (["data.positive_weight=0"], "data.positive_weight: must be"),
         (["data.weight=", "data.positive_weight=2", "exact.statistic=auc"], "which data.positive_weight asks for"),

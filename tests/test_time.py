@@ -396,7 +396,7 @@ def test_a_column_of_times_that_cannot_be_used_is_one_clear_error(cells, message
     ("options", "message"),
     [
         ({"time": "day"}, r"no time column 'day'.*week"),
-        ({"time": "ill"}, "must be neither the label column nor"),
+        ({"time": "ill"}, "must be another column than that of data"),
         ({"drop": ["week"]}, "must be neither a feature nor dropped"),
         ({"split_seed": 3}, "with data.time the earliest rows train"),
         ({"train_fraction": 1e-9, "features": ["x1"]}, None),

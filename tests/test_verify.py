@@ -798,7 +798,7 @@ GRADED_DAMAGE = [
     ("gain true", put("problem", "gains", 3, True), r"problem.gains\[3\]: must be of type float, got True"),
     ("gain gone", drop("problem", "gains", 0), "problem.gains: must hold 9 entries, got 8"),
     ("no gain", put("problem", "gains", [0.0] * 9), "problem.gains: must hold a number > 0"),
-    ("gains gone", drop("problem", "gains"), "problem: 'gains' is missing"),
+    ("gains gone", drop("problem", "gains"), "problem: must have labels of one kind, got none"),
     ("labels beside gains", put("problem", "y", [1] * 9), "problem: 'y' is not known"),
     ("list", put("problem", "qid", 0, 1), r"problem.a\[0\]: must be 0.356"),
     ("lists swapped", put("problem", "qid", [2, 1, 1, 2, 2, 1, 1, 2, 1]), "problem.sha256: the data have"),

@@ -96,13 +96,16 @@ def write_card(
         listed: the rows to rank.
         quote_formulas: see `csv_text`; for the ranked rows.
     """
-    image = io.BytesIO()
-    card.plot().savefig(image, format="png", dpi=150)
+    images = {}
+    for suffix in ("png", "svg"):
+        image = io.BytesIO()
+        card.plot().savefig(image, format=suffix, dpi=150)
+        images[f"card.{suffix}"] = image.getvalue()
     ranked = ranked_csv(card, listed, quote_formulas=quote_formulas)
     files = {
         "card.md": card.to_markdown().encode(),
         "card.html": card.to_html().encode(),
-        "card.png": image.getvalue(),
+        **images,
         "ranked.csv": ranked.content,
     }
     for name in ("card.json", "card.csv"):

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ltr.cards import Card
 from ltr.data import Reading, TableError, read_texts
 from ltr.data.table_files import read_file
@@ -39,5 +41,6 @@ def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = (), quote
         raise RunError(f"{path}: {error}") from None
     total = points.pop("total")
     ours: dict[str, Sequence[Any]] = {"row": range(1, len(total) + 1), "total": total.tolist()}
+    ours |= {"chance": np.round(card.chance(total), 4).tolist()} if card.chances else {}
     ours |= {str(name): points[name].tolist() for name in points}
     return csv_text(ours, read_texts(path), range(len(total)), quote_formulas=quote_formulas)

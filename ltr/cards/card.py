@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.cards.counts import Counts, count, number_of, text_of
+from ltr.cards.counts import Counts, Estimate, count, number_of, text_of
 from ltr.cards.questions import Question, columns_of
 from ltr.checks import is_whole
 from ltr.files import json_text, write_atomic
@@ -98,10 +98,13 @@ class Card:
           age >= 60                                                               +2
           smoker = yes                                                            +1
         <BLANKLINE>
-                 training
-         total     rows   share  90 % interval
-             2        1   100 %    27 to 100 %
-             1        2    50 %    12 to  88 %
+                        training
+         total chance     rows   share  90 % interval
+             2  100 %        1   100 %    27 to 100 %
+             1   50 %        2    50 %    12 to  88 %
+        <BLANKLINE>
+        chance: the share of positives among training rows, where it does not fall as
+        totals rise
         <BLANKLINE>
         AUC 0.75 on training rows
     """
@@ -236,6 +239,35 @@ class Card:
             return f"event by {self.horizon:g}"
         return "effect" if RankStatistic.parse(self.statistic).kind.labels == "treatments" else "share"
 
+    # what a total promises
+
+    @property
+    def chances(self) -> dict[int, Estimate]:
+        """The chance of a positive at each total of the first rows of the table, see `Counts.chances`.
+
+        It is empty for labels of two fields, whose totals mean something else (`measure`).
+        """
+        if not self.counts or self.measure != "share":
+            return {}
+        return dict(zip(self.counts[0].totals, self.counts[0].chances(), strict=True))
+
+    def chance(self, totals: ArrayLike) -> NDArray[np.float64]:
+        """Return the chance of a positive for rows with these totals, (n,): that of the nearest total below, or above.
+
+        Raises:
+            ValueError: a card without `chances`.
+
+        Examples:
+            >>> card = Card((Question("age", ">=", 60),), (1,)).with_rows("training", {"age": [70, 65, 50]}, [1, 0, 0])
+            >>> card.chance([1, 0, 7, -3]).tolist()
+            [0.5, 0.0, 0.5, 0.0]
+        """
+        if not self.chances:
+            raise ValueError("the card tells no chances: they need rows with plain labels in its table")
+        known = sorted(self.chances)
+        at = np.maximum(np.searchsorted(known, np.asarray(totals, dtype=np.int64), "right") - 1, 0)
+        return np.array([self.chances[total][0] for total in known])[at]
+
     # what is proven
 
     @property
@@ -316,6 +348,7 @@ class Card:
         tail: dict[str, Any] = {"searched": searched, "beside": self.beside, "proof": self.proof}
         tail |= {"missing": list(self.missing)} if self.missing else {}
         tail |= {} if self.horizon is None else {"horizon": self.horizon}
+        tail |= {"chances": {str(total): list(one) for total, one in self.chances.items()}} if self.chances else {}
         return {**head, "questions": rules, "counts": counts, **proof, **tail}
 
     @classmethod

@@ -80,6 +80,23 @@ class Counts:
             return self.estimates[at]
         return (self.positives[at] / self.rows[at], *wilson(self.positives[at], self.rows[at]))
 
+    def chances(self) -> tuple[Estimate, ...]:
+        """Return the share of positives for each total, pooled so that it does not fall as totals rise.
+
+        Neighbouring totals whose shares fall are pooled until none does (isotonic regression), and have the interval
+        of the shares of all their rows. So a total with few rows gets a chance that fits those beside it.
+
+        Source: Barlow, Bartholomew, Bremner & Brunk, *Statistical Inference under Order Restrictions* (1972).
+        """
+        blocks: list[list[int]] = []  # positives, rows and totals, the largest totals first
+        for positives, rows in zip(self.positives, self.rows, strict=True):
+            blocks.append([positives, rows, 1])
+            while len(blocks) > 1 and blocks[-2][0] * blocks[-1][1] <= blocks[-1][0] * blocks[-2][1]:
+                last = blocks.pop()
+                blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
+        found = (((positives / rows, *wilson(positives, rows)), size) for positives, rows, size in blocks)
+        return tuple(one for one, size in found for _ in range(size))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain values, without the fields that plain labels do not have."""
         return {name: value for name, value in asdict(self).items() if value or name not in ("estimates", "curves")}

@@ -39,13 +39,15 @@ def text(card: Card) -> str:
         lines += [*(f"  {line}" for line in above), f"  {last:<{_WIDTH - 10}}{points:>4}"]
     for begin in range(0, len(card.counts), _SIDE_BY_SIDE):
         part = card.counts[begin : begin + _SIDE_BY_SIDE]
-        heads = [f"{_plain(counts.name):.32}" for counts in part]
-        lines += ["", " " * 9 + "".join(f"{head:<34}" for head in heads).rstrip()]
+        chances = card.chances
+        heads, margin = [f"{_plain(counts.name):.30}" for counts in part], 7 if chances else 0
+        lines += ["", " " * (9 + margin) + "".join(f"{head:<32}" for head in heads).rstrip()]
         head = f"     rows{card.measure.partition(' ')[0]:>8}  90 % interval"
-        lines += [" total" + "".join(f"{head:<34}" for _ in part).rstrip()]
+        lines += [f" total{' chance' if chances else ''}" + "".join(f"{head:<32}" for _ in part).rstrip()]
         for total in _totals(part):
-            cells = "".join(f"  {_cell(counts, total, card.measure):<32}" for counts in part).rstrip()
-            lines.append(f"{total:>6}{cells}")
+            chance = f"{_chance(card, total):>7}" if chances else ""
+            cells = "".join(f"  {_cell(counts, total, card.measure):<30}" for counts in part).rstrip()
+            lines.append(f"{total:>6}{chance}{cells}")
     facts = _facts(card, _plain)
     lines += [""] * bool(facts)
     for fact in facts:
@@ -57,7 +59,7 @@ def _cell(counts: Counts, total: int, measure: str) -> str:
     rows, found, interval = _shares(counts, total, measure)
     low, _, high = interval.partition(" to ")
     if measure == "effect" and interval:
-        return f"{rows:>6}{found:>8}{low:>8} to {high:>6}"
+        return f"{rows:>5}{found:>8}{low:>7} to {high:>6}"
     return f"{rows:>7}{found:>8}{low:>6} to {high:>5}" if interval else f"{rows:>7}"
 
 
@@ -67,9 +69,12 @@ def markdown(card: Card) -> str:
     lines += [f"| {name} | {points} |" for name, points in _lines(card, _in_markdown)]
     if card.counts:
         heads = [f"{_in_markdown(c.name)}: rows | {card.measure} | 90 % interval" for c in card.counts]
-        lines += ["", f"| total | {' | '.join(heads)} |", f"| ---: |{' ---: |' * (3 * len(heads))}"]
+        first = [*(["chance"] if card.chances else []), *heads]
+        columns = 3 * len(heads) + bool(card.chances)
+        lines += ["", f"| total | {' | '.join(first)} |", f"| ---: |{' ---: |' * columns}"]
         for total in _totals(card.counts):
-            cells = [cell for counts in card.counts for cell in _shares(counts, total, card.measure)]
+            cells = [_chance(card, total)] if card.chances else []
+            cells += [cell for counts in card.counts for cell in _shares(counts, total, card.measure)]
             lines.append(f"| {total} | {' | '.join(cells)} |")
     facts = _facts(card, _in_markdown)
     return "\n".join([*lines, *(line for fact in facts for line in ("", fact))]) + "\n"
@@ -82,11 +87,15 @@ def latex(card: Card) -> str:
     lines += [rf"{name} & ${points}$ \\" for name, points in _lines(card, _in_latex)]
     lines += [r"\hline", r"\end{tabular}"]
     if card.counts:
-        lines += ["", rf"\begin{{tabular}}{{r{'rrr' * len(card.counts)}}}", r"\hline"]
-        lines += [" & ".join(["", *(rf"\multicolumn{{3}}{{c}}{{{_in_latex(c.name)}}}" for c in card.counts)]) + r" \\"]
-        lines += ["total" + rf" & rows & {card.measure} & 90\,\% interval" * len(card.counts) + r" \\", r"\hline"]
+        own = ["chance"] if card.chances else []
+        heads = [rf"\multicolumn{{3}}{{c}}{{{_in_latex(c.name)}}}" for c in card.counts]
+        columns = rf" & rows & {card.measure} & 90\,\% interval" * len(card.counts) + r" \\"
+        lines += ["", rf"\begin{{tabular}}{{r{'r' * len(own)}{'rrr' * len(heads)}}}", r"\hline"]
+        lines += [" & ".join(["", *("" for _ in own), *heads]) + r" \\"]
+        lines += [" & ".join(["total", *own]) + columns, r"\hline"]
         for total in _totals(card.counts):
-            cells = [_in_latex(cell) for counts in card.counts for cell in _shares(counts, total, card.measure)]
+            cells = [_in_latex(_chance(card, total)) for _ in own]
+            cells += [_in_latex(cell) for counts in card.counts for cell in _shares(counts, total, card.measure)]
             lines.append(" & ".join([f"${total}$", *cells]) + r" \\")
         lines += [r"\hline", r"\end{tabular}"]
     return "\n".join([*lines, *(line for fact in _facts(card, _in_latex) for line in ("", fact))]) + "\n"
@@ -109,10 +118,13 @@ _FRAGMENT = """\
 {% for name, points in lines %}<tr><td class="q">{{ name }}</td><td>{{ points }}</td></tr>
 {% endfor %}</table>
 {% if card.counts %}<table>
-<tr><th></th>{% for c in card.counts %}<th colspan="4" class="q">{{ c.name }}</th>{% endfor %}</tr>
-<tr><th>total</th>{% for c in card.counts -%}
+<tr><th></th>{% if card.chances %}<th></th>{% endif -%}
+{% for c in card.counts %}<th colspan="4" class="q">{{ c.name }}</th>{% endfor %}</tr>
+<tr><th>total</th>{% if card.chances %}<th>chance</th>{% endif -%}
+{% for c in card.counts -%}
 <th>rows</th><th>{{ card.measure }}</th><th>90 % interval</th><th></th>{% endfor %}</tr>
-{% for total in totals %}<tr><td>{{ total }}</td>{% for c in card.counts %}
+{% for total in totals %}<tr><td>{{ total }}</td>{% if card.chances %}<td>{{ chance(card, total) }}</td>{% endif -%}
+{% for c in card.counts %}
 {%- for cell in shares(c, total, card.measure) %}<td>{{ cell }}</td>{% endfor %}
 {%- set found = c.estimate(total) %}<td class="bar">{% if found -%}
 <div style="width:{{ "%.0f" | format(100 * found[0] / widest) }}%"></div>{% endif %}</td>
@@ -124,7 +136,9 @@ _FRAGMENT = """\
 _PAGE = """\
 <!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Card for {{ card.label }}</title></head>
+<title>Card for {{ card.label }}</title>
+<style>@page { size: A4; margin: 15mm } @media print { .ltr-card { font-size: 12px; max-width: none }
+* { print-color-adjust: exact; -webkit-print-color-adjust: exact } tr, table { break-inside: avoid } }</style></head>
 <body style="margin:1.5em">
 {% include "fragment" %}</body></html>
 """
@@ -141,6 +155,7 @@ def html(card: Card, *, page: bool) -> str:
         lines=_lines(card, _plain),
         totals=_totals(card.counts),
         shares=_shares,
+        chance=_chance,
         facts=_facts(card, _plain),
         widest=_widest(card),
     )
@@ -255,6 +270,11 @@ def _shares(counts: Counts, total: int, measure: str) -> tuple[str, str, str]:
     return str(rows), numbers[0] + unit, f"{numbers[1]} to {numbers[2]}{unit}"
 
 
+def _chance(card: Card, total: int) -> str:
+    """Return the chance at a total as text."""
+    return f"{100 * float(card.chance([total])[0]):.0f} %"
+
+
 def _facts(card: Card, escaped: Callable[[str], str]) -> list[str]:
     """Return sentences about the card."""
     name = statistic_name(card.statistic)
@@ -264,6 +284,9 @@ def _facts(card: Card, escaped: Callable[[str], str]) -> list[str]:
         "event": f"{card.measure}: the share of rows with their event until then, by Kaplan and Meier",
         "effect": "effect: the mean outcome of treated rows minus that of the others",
     }.get(card.measure.partition(" ")[0], "")
+    if card.chances:
+        rows = f"{card.counts[0].name} rows"
+        told = f"chance: the share of positives among {rows}, where it does not fall as totals rise"
     facts = [told, f"{name} {own}" if own else "", f"{card.beside}: {name} {other}" if other else "", card.proof]
     return [escaped(fact) for fact in facts if fact]
 

@@ -303,18 +303,18 @@ def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
         return
     for i, row in enumerate(problem["X"]):
         features = [float(v).hex() for v in row]
-        labels = [word(problem[field][i]) for field in ("y", *LABELS) if field in problem]
+        labels = [word(field, problem[field][i]) for field in ("y", *LABELS) if field in problem]
         yield [*labels, *([str(problem["qid"][i])] if problem["kind"] == "graded" else []), *features]
     for demand in problem.get("demands", []):
-        yield [word(v) for field in ("y", *LABELS) for v in demand.get(field, [])]
+        yield [word(field, v) for field in ("y", *LABELS) for v in demand.get(field, [])]
     if problem["kind"] == "pairwise":
         for (above, below), weight in zip(problem["pairs"], problem["pair_weights"], strict=True):
             yield [str(above), str(below), float(weight).hex()]
 
 
-def word(value: Json) -> str:
-    """Return a label as a word of the data."""
-    return value.hex() if isinstance(value, float) else str(value)
+def word(field: str, value: Json) -> str:
+    """Return a label of a field as a word of the data."""
+    return str(value) if LABELS.get(field, [int]) == [int] else float(value).hex()
 
 
 def integers(values: list[float] | list[Fraction]) -> tuple[list[int], int]:
