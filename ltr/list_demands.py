@@ -6,6 +6,8 @@ r"""Demands on a ranked list in words: a share of the first rows for a group, so
 ``exposure(sex = F) >= 0.45``       the group gets 45 % of the exposure, which is ``1 / log2(position + 2)`` a row
 ``recall@100 >= 0.8``               any rank statistic of the labels: ``hits@50 >= 30``, ``auc >= 0.7``
 ``ndcg@10 >= 0.9``                  one divided by its value for a perfect order
+``tpr(fpr=0.1) >= 0.8``             at some threshold at least 80 % of the positives and at most 10 % of the negatives
+                                    are above; ``fpr(tpr=0.8) <= 0.1`` says the same
 ==================================  ==================================================================================
 
 The condition on a column is ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=`` or ``in (a, b)``, with texts or numbers. Rows
@@ -47,11 +49,11 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-Kind = Literal["share", "count", "exposure", "statistic"]
+Kind = Literal["share", "count", "exposure", "statistic", "rate"]
 Wrong = Callable[[str], None]
 """Called with each thing that is wrong, in words."""
 
-_GROUPS = get_args(Kind)[:-1]
+_GROUPS = get_args(Kind)[:3]
 _HEAD = re.compile(r"(?P<name>[A-Za-z_][\w.:]*)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<cutoff>\S*))?", re.DOTALL)
 _COMPARED = re.compile(r">=|=>|<=|=<|==|!=|<>|=|<|>")
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
@@ -126,12 +128,14 @@ class ListDemand:
     """A demand on a ranked list, as its words state it.
 
     Attributes:
-        kind: ``"share"``, ``"count"`` or ``"exposure"`` of a group, or a ``"statistic"`` of the labels.
+        kind: ``"share"``, ``"count"`` or ``"exposure"`` of a group, or a ``"statistic"`` or true positive ``"rate"`` of
+            the labels.
         statistic: the rank statistic: ``hits@50`` for shares and counts, ``dcg`` for exposure.
         normalise: whether it is divided by its value for a perfect order.
         condition: which rows are in the group; None for a statistic.
         at_most: whether the value must not be larger, instead of not smaller.
         value: the value that is asked for.
+        fpr: of a true positive rate, the largest false positive rate.
     """
 
     kind: Kind
@@ -140,6 +144,7 @@ class ListDemand:
     condition: Condition | None
     at_most: bool
     value: float
+    fpr: float | None = None
 
     def __str__(self) -> str:
         return f"{self.what} {'<=' if self.at_most else '>='} {self.value:.12g}"
@@ -148,6 +153,8 @@ class ListDemand:
     def what(self) -> str:
         """What is measured, such as ``"share(sex = F) @50"``."""
         cut = "" if self.statistic.cutoff is None else f" @{self.statistic.cutoff}"
+        if self.fpr is not None:
+            return f"tpr(fpr={self.fpr:g})"
         if self.kind == "statistic":
             return self.statistic.normalized_name if self.normalise else str(self.statistic)
         return f"{self.kind}({self.condition}){cut}"
@@ -279,6 +286,8 @@ def _read(text: str, wrong: Wrong) -> tuple[ListDemand | None, Condition | None]
         wrong("a bracket is not closed" if text.count("(") > text.count(")") else _KNOWN)
         return None, None
     name, inside = match["name"], match["inside"]
+    if name.lower() in ("tpr", "fpr"):
+        return _of_rates(name.lower(), inside, match["cutoff"], operator, value, wrong), None
     group = name.lower() in _GROUPS
     if group or (inside is not None and not _is_statistic(head) and _COMPARED.search(inside) and "(" in head):
         if not group:
@@ -304,6 +313,24 @@ def _of_group(
         return None
     statistic = RankStatistic("dcg" if name == "exposure" else "hits", cutoff=cutoff)
     return ListDemand(name, statistic, False, condition, at_most, value)  # type: ignore[arg-type]
+
+
+def _of_rates(
+    name: str, inside: str | None, cutoff: str | None, operator: str, value: float | None, wrong: Wrong
+) -> ListDemand | None:
+    """Return the demand of ``tpr(fpr=0.1) >= 0.8``, which ``fpr(tpr=0.8) <= 0.1`` is, too."""
+    other, wanted = {"tpr": ("fpr", ">="), "fpr": ("tpr", "<=")}[name]
+    option = re.fullmatch(rf"{other}\s*(?:>=|<=|=)\s*(?P<value>.*)", (inside or "").strip())
+    given = None if option is None else _value(option["value"].strip(), wrong)
+    if option is None or cutoff is not None or operator != wanted:
+        wrong("rates are demanded as in 'tpr(fpr=0.1) >= 0.8' or 'fpr(tpr=0.8) <= 0.1'")
+    rates = {name: value, other: given}
+    for rate, share in rates.items():
+        if share is not None and not 0 <= share <= 1:
+            wrong(f"{rate} is a number from 0 to 1, got {share:g}")
+    if value is None or given is None:
+        return None
+    return ListDemand("rate", RankStatistic("auc"), False, None, False, float(rates["tpr"] or 0.0), rates["fpr"])
 
 
 def _of_statistic(head: str, operator: str, value: float | None, wrong: Wrong) -> ListDemand | None:
@@ -476,6 +503,7 @@ class Asked:
         lists: number of the list of each row, (n,); None for one list.
         shift: constant part.
         least: least value.
+        ties: ``"lost"`` where rows of equal scores on a card count in their worst order, as no threshold parts them.
         turned: what the value is taken from where the demand says "at most", such as 1 for a share; None otherwise.
     """
 
@@ -487,6 +515,7 @@ class Asked:
     shift: float
     least: float
     turned: float | None = None
+    ties: Literal["lost"] | None = None
 
     @classmethod
     def of(
@@ -518,6 +547,8 @@ class Asked:
             total = float(sum(min(size, cut or size) for size in sizes)) if demand.kind == "count" else 1.0
             least, turned = (total - demand.value, total) if demand.at_most else (demand.value, None)
             return cls(str(demand), demand.what, demand.statistic, gains, lists, 0.0, least, turned)
+        if isinstance(demand, ListDemand) and demand.fpr is not None:
+            return cls._of_rates(demand, y, lists)
         if isinstance(demand, ListDemand):
             labels, own, least, name, what = y, gain, demand.value, str(demand), demand.what
         else:
@@ -534,6 +565,35 @@ class Asked:
         except ValueError as error:
             raise ValueError(f"demands: {name}: {error}") from None
         return cls(name, what, demand.statistic, gains, lists, shift, least)
+
+    @classmethod
+    def _of_rates(cls, demand: ListDemand, y: FloatArray, lists: IntArray | None) -> Asked:
+        """Return a demand on the true positive rate where the false positive rate is at most so large.
+
+        Of P positives and N negatives p = ceil(least P) must be above and f = floor(fpr N) may be. Some threshold does
+        that if and only if p of the first p + f rows are positives: where it does, at most f of any first p + f rows
+        are negatives, and where they are, the p-th positive is such a threshold.
+        """
+        assert demand.fpr is not None
+        if lists is not None and len(np.unique(lists)) > 1:
+            raise ValueError(f"demands: {demand}: rates are those of one list, not of lists by query")
+        positives = int((y > 0).sum())
+        needed = max(1, math.ceil(demand.value * positives - 1e-9))
+        allowed = math.floor(demand.fpr * (len(y) - positives) + 1e-9)
+        if positives == 0:
+            raise ValueError(f"demands: {demand}: no row has a label above 0")
+        first = min(needed + allowed, len(y))
+        what = f"{demand.what}, of which {needed} of {positives} among the first {first}"
+        return cls(
+            str(demand),
+            what,
+            RankStatistic("hits", cutoff=first),
+            (y > 0) / positives,
+            None,
+            0.0,
+            needed / positives,
+            ties="lost",
+        )
 
     def value(self, scores: FloatArray) -> float:
         """Return the value for scores of the rows, (n,), in the demand's own unit; ties count against those who ask."""
@@ -567,7 +627,7 @@ class Asked:
             return OnTop(self.text, None, worst >= least - slack, whole, whole(best))
         if here.kind.counts_hits:
             least = math.ceil(least - slack)
-        return OnTop(self.text, Demand(here, least, gains, name=self.text), False, whole, whole(best))
+        return OnTop(self.text, Demand(here, least, gains, ties=self.ties, name=self.text), False, whole, whole(best))
 
     def measured_on_top(
         self, scores: FloatArray, top: BoolArray

@@ -6,9 +6,12 @@ import json
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from ltr import verify
+from ltr.cards import CardRanker
 from ltr.exact import Certificate, Demand, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
@@ -255,3 +258,57 @@ def test_a_problem_that_some_card_solves_is_not_shown_to_be_infeasible(tmp_path)
     content["problem"]["demands"][0]["at_least"] = 0.1
     with pytest.raises(verify.CertificateError, match=r"proof\.bound: a card of the columns 0, 1, 3 has the value"):
         checked(content)
+
+
+def test_a_true_positive_rate_is_demanded_at_some_threshold():
+    seen = {"met": 0, "costly": 0, "refused": 0}
+    for seed in range(examples(60, 500)):
+        rng = np.random.default_rng([9, seed])
+        n, d = int(rng.integers(12, 40)), int(rng.integers(2, 4))
+        X = (rng.random((n, d)) < 0.5).astype(float)
+        y = (rng.random(n) < 0.2 + 0.4 * X[:, 0]).astype(int)
+        if y.min() == y.max():
+            continue
+        fpr, tpr = float(rng.choice([0.1, 0.2, 0.3, 0.5])), float(rng.choice([0.3, 0.5, 0.7, 0.8]))
+
+        def meets(card, X=X, y=y, fpr=fpr, tpr=tpr):
+            totals = X @ card
+            above = [totals >= threshold for threshold in np.unique(totals)]
+            return any(at[y == 1].mean() >= tpr - 1e-12 and at[y == 0].mean() <= fpr + 1e-12 for at in above)
+
+        cards = [np.array(card) for card in itertools.product(range(-2, 3), repeat=d)]
+        values = [roc_auc_score(y, X @ card) for card in cards]
+        best = max((value for card, value in zip(cards, values, strict=True) if meets(card)), default=None)
+        ranker = CardRanker(points=2, max_questions=d, within=0, demands=[f"tpr(fpr={fpr}) >= {tpr}"])
+        if best is None:
+            with pytest.raises(ValueError, match="no card"):
+                ranker.fit(pd.DataFrame(X), y)
+            seen["refused"] += 1
+            continue
+        ranker.fit(pd.DataFrame(X), y)
+        assert ranker.solution_.value == pytest.approx(best, abs=1e-9)
+        assert meets(ranker._points)
+        certificate = ranker.certificate()
+        assert verify.check(verify.parse(json.dumps(certificate.content)))[0] == "optimal"
+        seen["met"] += 1
+        seen["costly"] += best < max(values) - 1e-9
+        if certificate.content["problem"].get("demands") and best < max(values) - 1e-9:
+            loose = copy.deepcopy(certificate.content)
+            del loose["problem"]["demands"][0]["ties_lost"]
+            with pytest.raises(verify.CertificateError):
+                verify.check(verify.parse(json.dumps(loose)))
+    assert min(seen.values()) > 3
+
+
+def test_demands_have_ties_of_their_own_on_cards():
+    X, y = [[1.0], [1.0], [0.0], [0.0]], [1, 0, 1, 0]
+    own = [Demand("hits@2", 1, ties=ties) for ties in (None, "lost")]
+    first, second = (CardProblem(X, y, points=1, max_nonzeros=1, demands=[demand]) for demand in own)
+    assert [problem.demanded[0].value([1.0]) for problem in (first, second)] == [1.0, 1.0]
+    assert [problem.demanded[0].value([0.0]) for problem in (first, second)] == [1.0, 0.0]
+    assert (first.feasible([0.0]), second.feasible([0.0])) == (True, False)
+    with pytest.raises(ValueError, match="ties must be 'lost' or None, got 'average'"):
+        Demand("hits@2", 1, ties="average")
+    with pytest.raises(ValueError, match="demands must have the ties of the card where X has other numbers"):
+        CardProblem([[0.5], [1.0], [0.0], [0.0]], y, points=1, max_nonzeros=1, demands=own[1:])
+    assert "with ties lost" in verify.check(certify(second, solve(second)).content)[1]

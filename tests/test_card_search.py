@@ -277,7 +277,7 @@ def kernel_arguments(**changed):
         "groups": np.array([-1, -1], dtype=np.int32),
         "required": np.array([0, 0], dtype=np.uint8),
         "most": 2,
-        "ties_lost": False,
+        "ties_lost": np.array([0], dtype=np.uint8),
         "price": 0.0,
     }
     return plain | changed
@@ -313,7 +313,7 @@ def test_arrays_of_other_types_and_strides_are_copied():
         {"gains": np.array([0.0, 1.0])},
         {"gains": np.array([[0.0, np.nan]])},
         {"gains": np.array([[-1.0, 1.0]])},
-        {"gains": np.array([[0.0, 1.0, 2.0]]), "ties_lost": True},
+        {"gains": np.array([[0.0, 1.0, 2.0]]), "ties_lost": np.array([1], dtype=np.uint8)},
         {"gains": np.array([[0.0, 1.0], [1.0, 0.0]])},
         {"rank_weights": np.array([[0.25, 0.5, 1.0]])},
         {"rank_weights": np.array([[1.0, 0.5, np.nan]])},
@@ -330,6 +330,7 @@ def test_arrays_of_other_types_and_strides_are_copied():
         {"least": np.array([1.0])},
         {"order": np.zeros((1, 2), dtype=np.int32)},
         {"event": np.zeros((2, 3), dtype=np.uint8)},
+        {"ties_lost": np.array([0, 0], dtype=np.uint8)},
         {"event": np.ones((1, 3), dtype=np.uint8)},  # without a comparable pair
     ],
     ids=str,

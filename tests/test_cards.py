@@ -653,6 +653,7 @@ def test_a_card_is_found_written_and_applied(folder):
         *(f"card.{end}" for end in ("json", "csv", "md", "html", "png")),
         "certificate.json",
         "ranked.csv",
+        "card.svg",
     }
     assert run("verify", "card/certificate.json", "--require-proof")[0] == 0
     ranked = pd.read_csv("card/ranked.csv")

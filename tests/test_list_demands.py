@@ -654,3 +654,39 @@ def test_ltr_rank_under_a_demand(tables, tmp_path, capsys):
 def _csv(frame, folder):
     frame.to_csv(folder / "table.csv", index=False)
     return str(folder / "table.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tpr >= 0.8", "rates are demanded as in"),
+        ("tpr(fpr=0.1) <= 0.8", "rates are demanded as in"),
+        ("fpr(tpr=0.8) >= 0.1", "rates are demanded as in"),
+        ("tpr(fpr=0.1)@50 >= 0.8", "rates are demanded as in"),
+        ("tpr(fpr=2) >= 0.8", "fpr is a number from 0 to 1, got 2"),
+        ("fpr(tpr=0.8) <= 3", "fpr is a number from 0 to 1, got 3"),
+        ("tpr(fpr=x) >= 0.8", "the value must be a number, got 'x'"),
+    ],
+)
+def test_rates_in_other_words_are_refused(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_list_demands([text])
+
+
+def test_rates_are_read_in_both_forms_and_met_at_some_threshold():
+    first, second = read_list_demands(["tpr(fpr <= 10 %) >= 80 %", "fpr(tpr=0.8) <= 0.1"])
+    assert str(first) == str(second) == "tpr(fpr=0.1) >= 0.8"
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n = int(rng.integers(5, 40))
+        y = rng.integers(0, 2, n).astype(float)
+        if y.min() == y.max():
+            continue
+        scores = rng.integers(0, 8, n) + 2.0 * y * (rng.random(n) < 0.7)
+        above = [scores >= threshold for threshold in np.unique(scores)]
+        meets = any(at[y == 1].mean() >= 0.8 - 1e-9 and at[y == 0].mean() <= 0.1 + 1e-9 for at in above)
+        assert Asked.of(first, y, None, None, "exp2").met(scores) == meets
+    with pytest.raises(ValueError, match="rates are those of one list"):
+        Asked.of(first, y, np.arange(n) % 2, None, "exp2")
+    with pytest.raises(ValueError, match="no row has a label above 0"):
+        Asked.of(first, 0 * y, None, None, "exp2")

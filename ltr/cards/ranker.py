@@ -237,7 +237,7 @@ class CardRanker(Ranker):
         if label_kind(labels) != "labels":
             known = np.zeros(len(labels))
             for demand in read_demands_of_ranker(self.demands):
-                if isinstance(demand, ListDemand) and demand.kind == "statistic":
+                if isinstance(demand, ListDemand) and demand.condition is None:
                     rule = "demands must be about groups of rows where labels have two fields"
                     raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
         given = GivenDemands.read(self.demands, X, names, beside, self.gain).of(known, None)

@@ -183,7 +183,13 @@ class CardProblem(Problem):
         set_fields(self, max_nonzeros=int(max_nonzeros), ties=ties, signs=own_signs, groups=own_groups, gain=gain)
         set_fields(self, required=tuple(sorted(map(int, columns))), gains=ranking.gains, _ranking=ranking)
         set_fields(self, margin=1.0, constraints=None, free=(), unit=unit)
-        self._set_demands(demands, lambda **options: card_statistic(features, **options, **of_cards))
+
+        def problem_of(ties: Ties | None = None, **options: Any) -> CardStatistic:  # noqa: ANN401
+            return card_statistic(features, **options, **of_cards | ({} if ties is None else {"ties": ties}))
+
+        self._set_demands(demands, problem_of)
+        if self.numeric.any() and any(ranking.ties != ties for ranking in self._rankings):
+            raise ValueError("demands must have the ties of the card where X has other numbers than 0 and 1")
 
     @property
     def binary(self) -> bool:
@@ -335,7 +341,7 @@ class CardProblem(Problem):
         yes_no = ~self.numeric
         if not yes_no[list(self.required)].all() or not yes_no.any():
             return None
-        rankings: list[Any] = [self._ranking, *(demanded.problem for demanded in self._decisive)]
+        rankings = self._rankings
         gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
         required = np.zeros(self.d, dtype=np.uint8)
         required[list(self.required)] = 1
@@ -354,7 +360,7 @@ class CardProblem(Problem):
             groups=self.groups[yes_no].astype(np.int32),
             required=required[yes_no],
             most=self.points,
-            ties_lost=self.ties == "lost",
+            ties_lost=np.array([ranking.ties == "lost" for ranking in rankings], dtype=np.uint8),
             price=self.C,
         )
 
@@ -362,6 +368,11 @@ class CardProblem(Problem):
     def _decisive(self) -> list[Demanded]:
         """The demands that some order of the rows does not meet."""
         return [demanded for demanded in self.demanded if demanded.demand.least > demanded.problem.least_value]
+
+    @property
+    def _rankings(self) -> list[Any]:
+        """The statistics that decide about a card: that of the problem, and those of demands."""
+        return [self._ranking, *(demanded.problem for demanded in self._decisive)]
 
     @property
     def _least(self) -> FloatArray:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +47,8 @@ class Demand:
         labels: labels of the problem's rows, numbers >= 0 that are gains as they are, (n,); None for the labels and
             gains of the problem. Demands on cards take labels of two fields, too (`ltr.outcomes`).
         normalise: divide by the value of a perfect order, as `RerankProblem` does.
+        ties: how rows with equal totals of a card count: ``"lost"`` for the worst of their orders; None as the problem
+            of the card has it. Other weights lose all ties.
         name: what reports call it; None for its formula.
 
     Raises:
@@ -65,6 +67,7 @@ class Demand:
     at_least: float
     labels: NDArray[Any] | None
     normalise: bool
+    ties: Literal["lost"] | None
     name: str
 
     def __init__(
@@ -74,6 +77,7 @@ class Demand:
         labels: ArrayLike | None = None,
         *,
         normalise: bool = False,
+        ties: Literal["lost"] | None = None,
         name: str | None = None,
     ) -> None:
         parsed = RankStatistic.parse(statistic)
@@ -86,7 +90,9 @@ class Demand:
         of = "" if own is None else " of labels"
         text = f"{'normalised ' if normalise else ''}{parsed}{of} >= {float(at_least):.12g}"
         set_fields(self, statistic=parsed, at_least=float(at_least), labels=own, normalise=bool(normalise))
-        set_fields(self, name=text if name is None else str(name))
+        if ties not in (None, "lost"):
+            raise ValueError(f"ties must be 'lost' or None, got {ties!r:.80}")
+        set_fields(self, ties=ties, name=text if name is None else str(name))
 
     def __str__(self) -> str:
         return self.name

@@ -383,7 +383,7 @@ class Problem:
             raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
         of = self._labelled(demand.statistic, demand.labels)
         try:
-            problem = problem_of(**of, statistic=demand.statistic, normalise=demand.normalise)
+            problem = problem_of(ties=demand.ties, **of, statistic=demand.statistic, normalise=demand.normalise)
         except ValueError as error:
             raise ValueError(f"demands[{at}], {demand}: {error}") from None
         set_fields(problem, X=self.X)
@@ -440,7 +440,8 @@ class Demanded(NamedTuple):
 
     def content(self) -> dict[str, Any]:
         """Return the demand as a certificate file describes it."""
-        return {**self.problem.ranking_content(), "at_least": self.demand.at_least}
+        lost = {"ties_lost": True} if self.demand.ties == "lost" else {}
+        return {**self.problem.ranking_content(), "at_least": self.demand.at_least, **lost}
 
 
 class _Rows(NamedTuple):
@@ -581,7 +582,7 @@ class RerankProblem(Problem):
             set_fields(self, gains=self._normalised())
         self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
         same: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
-        self._set_demands(demands, lambda **options: RerankProblem(self.X, **options, **same))
+        self._set_demands(demands, lambda ties=None, **options: RerankProblem(self.X, **options, **same))
 
     def other(
         self,

@@ -139,11 +139,12 @@ class CardSearch {
   //   place; perfect: the value of a perfect order for each; least: the value asked for of each but the first.
   //   order, event: of each row, a row for each statistic: where a row has an event, the statistic is the share of
   //   comparable pairs in order, see `comparisons.h`, and its gains and rank weights are not looked at.
+  //   ties_lost: 1 for each statistic that counts rows with equal totals in their worst order.
   //   met: called with the columns and points of cards so close to a least value that rounding could decide.
   CardSearch(Rows<std::uint8_t> X, Vector<std::int32_t> level, Rows<double> gains, Rows<double> rank_weights,
              Vector<double> perfect, Vector<double> least, Rows<std::int32_t> order, Rows<std::uint8_t> event,
              nb::object met, Vector<std::uint8_t> signs, Vector<std::int32_t> groups, Vector<std::uint8_t> required,
-             int most, bool ties_lost, double price)
+             int most, Vector<std::uint8_t> ties_lost, double price)
       : n_(X.shape(0)),
         columns_(X.shape(1)),
         levels_(gains.shape(1)),
@@ -160,7 +161,7 @@ class CardSearch {
     require(std::isfinite(price) && price >= 0.0, "price");
     const std::size_t statistics = gains.shape(0);
     require(statistics >= 1 && rank_weights.shape(0) == statistics && perfect.shape(0) == statistics &&
-                least.shape(0) + 1 == statistics,
+                least.shape(0) + 1 == statistics && ties_lost.shape(0) == statistics,
             "one of each statistic");
     for (const auto& shape : {std::pair(order.shape(0), order.shape(1)), std::pair(event.shape(0), event.shape(1))}) {
       require(shape.first == statistics && shape.second == n_, "order and event of each row");
@@ -168,11 +169,12 @@ class CardSearch {
     for (std::size_t s = 0; s < statistics; ++s) {
       const double from = s > 0 ? least(s - 1) : -kInfinity;
       const auto events = view(event)[s];
+      const bool lost = ties_lost(s) != 0;
       if (std::any_of(events.begin(), events.end(), [](auto of) { return of != 0; })) {
         auto pairs = std::make_shared<const Comparisons>(view(order)[s], events, view(X));
-        statistics_.emplace_back(std::move(pairs), levels_, from, ties_lost);
+        statistics_.emplace_back(std::move(pairs), levels_, from, lost);
       } else {
-        statistics_.emplace_back(view(gains)[s], view(rank_weights)[s], perfect(s), from, ties_lost);
+        statistics_.emplace_back(view(gains)[s], view(rank_weights)[s], perfect(s), from, lost);
       }
     }
     for (const std::uint8_t of : signs_) require(of <= 3, "signs");
@@ -983,7 +985,7 @@ void bind_cards(nb::module_& module) {
   nb::class_<CardSearch>(module, "CardSearch", "The search for scoring systems, see `ltr.exact.cards`.")
       .def(nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Rows<double>, Rows<double>, Vector<double>,
                     Vector<double>, Rows<std::int32_t>, Rows<std::uint8_t>, nb::object, Vector<std::uint8_t>,
-                    Vector<std::int32_t>, Vector<std::uint8_t>, int, bool, double>(),
+                    Vector<std::int32_t>, Vector<std::uint8_t>, int, Vector<std::uint8_t>, double>(),
            nb::kw_only(), nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("perfect"),
            nb::arg("least"), nb::arg("order"), nb::arg("event"), nb::arg("met").none(), nb::arg("signs"),
            nb::arg("groups"), nb::arg("required"), nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))

@@ -252,7 +252,11 @@ def statement(problem: dict[str, Json]) -> str:
 def demands_in_words(problem: dict[str, Json]) -> list[str]:
     """Return a phrase for each demand."""
     demands = [(demand, "".join(demand["statistic"].split())) for demand in problem.get("demands", [])]
-    return [f"demand {demand['kind']} {statistic} at least {demand['at_least']!r}" for demand, statistic in demands]
+    lost = [" with ties lost" if demand.get("ties_lost") else "" for demand, _ in demands]
+    return [
+        f"demand {demand['kind']} {statistic} at least {demand['at_least']!r}{ties}"
+        for (demand, statistic), ties in zip(demands, lost, strict=True)
+    ]
 
 
 def card_statement(problem: dict[str, Json]) -> str:

@@ -255,6 +255,7 @@ def statistic_of(
 
 def asked_of(content: dict[str, Json], n: int, progress: Progress, lost: bool, place: str) -> Ranked | Ordered:
     """Return a statistic that must reach a least value, with its largest sum of contributions below that."""
+    lost = content.get("ties_lost", lost)
     statistic = statistic_of(content, n, Fraction(0), progress, lost, place)
     one = not lost or len({*statistic.row_gains}) < 3
     require(one, f"{place}.gains", "must have two values where ties are lost")

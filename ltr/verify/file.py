@@ -19,11 +19,11 @@ FORMAT, VERSION = "ltr certificate", 1
 PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
 PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
 LABELS = {"gains": [float], "outcome": [float], "treatment": [int], "time": [float], "event": [int]}
-OPTIONAL = ("free", "required", "integer", "unit", "demands", "a", *LABELS)
+OPTIONAL = ("free", "required", "integer", "unit", "demands", "a", "ties_lost", *LABELS)
 STATISTIC = {"kind": str, "statistic": str, "a": [float]}
 DEMANDS = {
-    "rerank": {**STATISTIC, "y": [int], "at_least": float},
-    "graded": {**STATISTIC, **LABELS, "at_least": float},
+    "rerank": {**STATISTIC, "y": [int], "at_least": float, "ties_lost": bool},
+    "graded": {**STATISTIC, **LABELS, "at_least": float, "ties_lost": bool},
 }
 RANKED = {**PROBLEM, **STATISTIC, "rank": str, "demands": [DEMANDS]}
 KINDS = {
