@@ -327,6 +327,9 @@ def differ_in_lists(values: NDArray[np.float64], lists: IntArray | None) -> bool
     """
     if lists is None:
         return bool((values != values[:1]).any())
+    # neighbours first: where they differ already, nothing of the size of the data is made
+    if ((values[1:] != values[:-1]) & (lists[1:] == lists[:-1])).any():
+        return True
     _, first, number = np.unique(lists, return_index=True, return_inverse=True)
     return bool((values != values[first][number]).any())
 
@@ -338,10 +341,7 @@ def labels_agree(labels: NDArray[Any], groups: IntArray | None) -> bool:
         >>> labels_agree(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 0]))
         True
     """
-    if groups is None:
-        return bool(np.all(labels == labels[0]))
-    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
-    return bool(np.all(labels == labels[first][numbers]))
+    return not differ_in_lists(labels, groups)
 
 
 def check_ranges(features: Features, names: Sequence[str] | None = None, where: str = "X") -> None:

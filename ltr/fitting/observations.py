@@ -268,8 +268,8 @@ def pieces_to_score(scorer: nn.Module, begin: int, end: int, ids: IntArray | Non
 
 def rows_of_lists(ids: IntArray) -> list[IntArray]:
     """Return the rows of each list, given the list of each row."""
-    _, group = np.unique(ids, return_inverse=True)
-    return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
+    order = np.argsort(ids, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(ids[order])) + 1)
 
 
 def _reduction(loss: Callable[..., Tensor]) -> str | None:
