@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 import unicodedata
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _TICKS = 17  # most totals with a label in a picture
 _SIDE_BY_SIDE = 2  # data sets beside each other in a text
+_RAMP = ("#440154", "#3b528b", "#21918c", "#35a853", "#b5a000")  # of curves, the largest totals first
 _MARKDOWN = re.compile(r"([\\`*_\[\]<&|$~#])")
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -107,10 +109,10 @@ _FRAGMENT = """\
 .ltr-card { font: 15px/1.45 system-ui, sans-serif; color: #222; background: #fff; max-width: 54em }
 .ltr-card table { border-collapse: collapse; margin: .8em 0 }
 .ltr-card caption { text-align: left; font-weight: 600; padding: .3em 0 }
-.ltr-card th, .ltr-card td { padding: .25em .8em; text-align: right; border-bottom: 1px solid #ddd; color: #222 }
+.ltr-card th, .ltr-card td { padding: .25em .5em; text-align: right; border-bottom: 1px solid #ddd; color: #222 }
 .ltr-card th, .ltr-card td { white-space: nowrap } .ltr-card th { font-weight: 600 }
 .ltr-card .q { text-align: left; white-space: normal; overflow-wrap: anywhere }
-.ltr-card .bar { text-align: left; min-width: 8em; padding: .25em 0 }
+.ltr-card .bar { text-align: left; min-width: 5em; padding: .25em 0 }
 .ltr-card .bar div { background: #4477aa; height: .8em } .ltr-card p { color: #555; margin: .4em 0 }
 </style>
 <table><caption>Card for {{ card.label }}</caption>
@@ -130,6 +132,16 @@ _FRAGMENT = """\
 <div style="width:{{ "%.0f" | format(100 * found[0] / widest) }}%"></div>{% endif %}</td>
 {%- endfor %}</tr>
 {% endfor %}</table>
+{% endif %}{% if curves %}<svg viewBox="0 0 620 230" style="width:100%; max-width:46em" font-size="11" role="img">
+<title>Share of {{ curves.name }} rows without an event, by time</title>
+<path d="M40 10V190H600" fill="none" stroke="#888"/>
+{% for at in (0, 50, 100) %}<text x="34" y="{{ 194 - 1.8 * at }}" text-anchor="end">{{ at }} %</text>
+{% endfor %}{% for at in (0, 0.5, 1) -%}
+<text x="{{ 40 + 560 * at }}" y="206" text-anchor="middle">{{ "%g" | format(at * curves.until) }}</text>
+{% endfor %}<text x="320" y="224" text-anchor="middle">time; share of {{ curves.name }} rows without an event</text>
+{% for line in curves.lines %}<polyline points="{{ line.points }}" fill="none" stroke="{{ line.colour }}"
+ stroke-width="2"/><text x="{{ 46 }}" y="{{ line.y }}" fill="{{ line.colour }}">{{ line.label }}</text>
+{% endfor %}</svg>
 {% endif %}{% for fact in facts %}<p>{{ fact }}</p>
 {% endfor %}</div>
 """
@@ -158,7 +170,30 @@ def html(card: Card, *, page: bool) -> str:
         chance=_chance,
         facts=_facts(card, _plain),
         widest=_widest(card),
+        curves=_lines_of_curves(card),
     )
+
+
+def _lines_of_curves(card: Card) -> dict[str, object] | None:
+    """Return the curves of the last rows that have some as lines of a picture of 560 by 180, None without any."""
+    counts = [counts for counts in card.counts if counts.curves]
+    if not counts:
+        return None
+    curves, lines = counts[-1].curves, []
+    until = max(curve.times[-1] for curve in curves) or 1.0
+    for number, curve in enumerate(curves):
+        places = [
+            (40 + 560 * time / until, 190 - 180 * share) for time, share in zip(curve.times, curve.shares, strict=True)
+        ]
+        steps = [
+            places[0],
+            *(point for (_, before), (x, y) in itertools.pairwise(places) for point in ((x, before), (x, y))),
+        ]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in steps)
+        label = f"total {_range(curve)} ({curve.rows:,} rows)"
+        colour = _RAMP[number * (len(_RAMP) - 1) // max(1, len(curves) - 1)]
+        lines.append({"points": points, "colour": colour, "label": label, "y": 186 - 14 * (len(curves) - 1 - number)})
+    return {"lines": lines, "until": until, "name": counts[-1].name}
 
 
 def _widest(card: Card) -> float:
@@ -228,10 +263,8 @@ def _draw_shares(axes: Axes, card: Card) -> None:
 
 def _draw_curves(axes: Axes, counts: Counts) -> None:
     """Draw the share without an event over time, by groups of totals."""
-    from matplotlib import colormaps
-
     for number, curve in enumerate(counts.curves):
-        colour = colormaps["viridis"](0.9 * number / max(1, len(counts.curves) - 1))
+        colour = _RAMP[number * (len(_RAMP) - 1) // max(1, len(counts.curves) - 1)]
         label = f"total {_range(curve)} ({curve.rows:,} rows)"
         axes.step(curve.times, curve.shares, where="post", color=colour, label=label)
     axes.tick_params(labelsize=SMALL)
