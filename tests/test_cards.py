@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import csv
+import dataclasses
 import io
 import itertools
 import json
@@ -22,7 +23,7 @@ import torch
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -577,6 +578,27 @@ def test_good_cards_are_narrowed_until_they_fit_and_tell_what_they_share():
     assert frame["auc (test)"].tolist() == [card.statistic_on(table[60:], y[60:]) for card in every]
     with pytest.raises(ValueError, match="most must be an integer >= 1"):
         ranker.good_cards(most=0)
+
+
+def test_the_front_of_good_cards_has_those_that_no_other_exceeds_in_both():
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame(rng.integers(0, 2, (60, 5)), columns=list("abcde"))
+    y = (rng.random(60) < 0.2 + 0.3 * table["a"] + 0.3 * table["b"] * table["c"]).astype(int).to_numpy()
+    every = CardRanker(max_questions=3).fit(table, y).good_cards(within=0.1, most=10_000)
+    own = {card: (card.value, card.counts[0].log_loss) for card in every}
+    for card in every.cards[:20]:
+        assert own[card][1] == pytest.approx(log_loss(y, card.chance(card.totals(table)), labels=[0, 1]), abs=1e-12)
+    front = every.front()
+    assert len(front) > 1
+    for card in front:
+        assert not any(value > own[card][0] and loss < own[card][1] - 1e-12 for value, loss in own.values())
+    for card in every:
+        assert any(own[one][0] >= own[card][0] and own[one][1] <= own[card][1] + 1e-12 for one in front)
+    frame = front.to_frame()
+    assert frame["auc (training)"].is_monotonic_decreasing
+    assert frame["log loss (training)"].is_monotonic_decreasing
+    with pytest.raises(ValueError, match="front needs cards that tell chances"):
+        dataclasses.replace(every, cards=(dataclasses.replace(CARD, counts=()),)).front()
 
 
 def test_copies_and_files_of_a_ranker_score_alike(tmp_path):

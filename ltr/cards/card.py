@@ -199,7 +199,7 @@ class Card:
         found, labels = np.asarray(totals, dtype=np.int64), self._labels(y)
         size = len(labels.time if isinstance(labels, Times) else labels.z if isinstance(labels, Treatments) else labels)
         if found.shape != (size,):
-            raise ValueError(f"y must hold a label for each of {len(found)} rows, got {size}")
+            raise ValueError(f"y must hold a label >= 0 for each of {len(found)} rows, got {size} labels")
         compared = None if beside is None else self._value(np.asarray(beside, dtype=np.float64), labels)
         added = count(name, found, labels, self.horizon, value=self._value(found, labels), beside=compared)
         return replace(self, counts=(*self.counts, added))

@@ -97,6 +97,20 @@ class Counts:
         found = (((positives / rows, *wilson(positives, rows)), size) for positives, rows, size in blocks)
         return tuple(one for one, size in found for _ in range(size))
 
+    @property
+    def log_loss(self) -> float:
+        """The mean of ``-log`` of the chance of what happened, with `chances`: how well these rows are foretold.
+
+        Examples:
+            >>> round(Counts("training", (1, 0), (2, 2), (2, 1)).log_loss, 4)  # chances 1 and 1/2
+            0.3466
+        """
+        loss = 0.0
+        for (chance, _, _), rows, positives in zip(self.chances(), self.rows, self.positives, strict=True):
+            for number, share in ((positives, chance), (rows - positives, 1.0 - chance)):
+                loss -= number * math.log(share) if number else 0.0
+        return loss / sum(self.rows)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain values, without the fields that plain labels do not have."""
         return {name: value for name, value in asdict(self).items() if value or name not in ("estimates", "curves")}

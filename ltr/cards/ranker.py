@@ -94,21 +94,36 @@ class GoodCards(Sequence[Card]):
         """Return the cards with labelled rows in their tables, see `Card.with_rows`."""
         return replace(self, cards=tuple(card.with_rows(name, table, y) for card in self.cards))
 
+    def front(self) -> GoodCards:
+        """Return the cards of which none has both a larger statistic and a smaller log loss on the training rows.
+
+        The log loss is that of the chances that the card tells (`Counts.log_loss`). Since all good cards are listed,
+        nothing within the share `within` of the best statistic is better in both.
+
+        Raises:
+            ValueError: cards of labels of two fields, which tell no chances.
+        """
+        if any(not card.chances for card in self.cards):
+            raise ValueError("front needs cards that tell chances: their labels must be 0 and 1, or grades")
+        found: list[Card] = []
+        for card in sorted(self.cards, key=lambda card: (-(card.value or 0.0), card.counts[0].log_loss)):
+            if not found or card.counts[0].log_loss < found[-1].counts[0].log_loss - 1e-12:
+                found.append(card)
+        return replace(self, cards=tuple(found))
+
     def to_frame(self) -> pd.DataFrame:
-        """Return a frame with a row for each card: its points by question, and its statistic on all rows it counts."""
+        """Return a frame with a row for each card: statistic and log loss on the rows it counts, points by question."""
         import pandas as pd
 
-        rows = [
-            {
-                **{f"{card.statistic} ({counts.name})": counts.value for counts in card.counts},
-                **{q.name: p for q, p in zip(card.questions, card.points, strict=True)},
-            }
-            for card in self.cards
-        ]
-        values = [f"{self.cards[0].statistic} ({counts.name})" for counts in self.cards[0].counts]
+        rows, measures = [], dict[str, None]()
+        for card in self.cards:
+            values = {f"{card.statistic} ({counts.name})": counts.value for counts in card.counts}
+            values |= {f"log loss ({counts.name})": counts.log_loss for counts in card.counts if card.chances}
+            measures |= dict.fromkeys(values)
+            rows.append({**values, **{q.name: p for q, p in zip(card.questions, card.points, strict=True)}})
         frame = pd.DataFrame(rows)
-        points = [name for name in frame.columns if name not in values]
-        return frame[values].join(frame[points].fillna(0).astype(int))
+        points = [name for name in frame.columns if name not in measures]
+        return frame[list(measures)].join(frame[points].fillna(0).astype(int))
 
 
 @dataclass(eq=False, repr=False)
