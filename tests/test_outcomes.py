@@ -491,7 +491,8 @@ def test_one_arm_and_no_event_are_told_and_events_of_all_rows_are_fine(patients,
     assert Times.of(table.target).pairs > 0
 
 
-def test_runs_refuse_labels_of_two_fields(patients, tmp_path, capsys):
+def test_runs_refuse_labels_of_two_fields(patients, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     config = tmp_path / "run.toml"
     config.write_text(
         f'name = "times"\n[data]\npath = "{patients}"\nlabel = "died"\ntime_to_event = "days"\n'
