@@ -59,7 +59,7 @@ def test_the_best_card_under_demands_is_that_of_brute_force(part):
         solution = solve(problem, CardSearch(threads=1 + seed % 2))
         if not met.any():
             assert solution.status is Status.INFEASIBLE, (seed, solution)
-            assert "no card meets the demands" in solution.message
+            assert "no card meets the rules and demands" in solution.message
             continue
         best, size = values[met].max(), max(1.0, abs(problem.trivial_bound))
         assert solution.status is Status.OPTIMAL, (seed, solution)

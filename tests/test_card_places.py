@@ -19,7 +19,7 @@ def test_places_are_those_of_brute_force(part):
             problem, (cards, values) = problem_of(*arguments), all_cards(*arguments)
             met = np.ones(len(cards), dtype=bool)
         if not met.any():
-            with pytest.raises(ValueError, match="problem must have a card: no card meets the demands"):
+            with pytest.raises(ValueError, match="problem must have a card: no card meets the rules and demands"):
                 rank_ranges(problem)
             continue
         within, best = [0.0, 0.01, 0.05, 0.3][seed // 2 % 4], values[met].max()

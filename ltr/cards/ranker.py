@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ltr.cards.card import Card, Searched
+from ltr.cards.conditions import directions_of, rules_of, signs_of
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
 from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CardRanker", "GoodCards"]
 
-_SIGNS = {"+": 1, "-": -1}
 _HALVINGS = 20
 _WITHIN = 0.02  # default of `within` for AUC and the C-index
 _MOST_COMPARED = 5_000  # largest number of good cards of which one is taken
@@ -147,6 +147,10 @@ class CardRanker(Ranker):
         signs: ``"+"`` or ``"-"`` by column or question: answers of yes to thresholds of ``{"age": "+"}`` must not get
             points below 0. Values of text columns are named by question, ``{"mode = fast": "-"}``.
         required: names of questions that every card must have.
+        rules: further rules on the questions of a card, mappings such as ``{"at_least": 1, "of": ["age", "smoker"]}``
+            or ``{"at_most": 2, "of": [...]}``, which with ``"when": [...]`` hold for cards that have one of these. A
+            column stands for all questions about it.
+        one_direction: columns whose thresholds must not have points of both signs, or True for all columns.
         forbidden: names of columns and questions that no card may have.
         C: price of each question, on the scale of the statistic.
         demands: demands on the list of all training rows that a card must meet: texts such as ``"share(sex = F) @50 >=
@@ -195,6 +199,8 @@ class CardRanker(Ranker):
     within: float | None = None
     signs: Mapping[str, str] | None = None
     required: Sequence[str] = ()
+    rules: Sequence[Mapping[str, Any]] = ()
+    one_direction: bool | Sequence[str] = False
     forbidden: Sequence[str] = ()
     C: float = 0.0
     demands: Sequence[str | Demand] = ()
@@ -273,6 +279,9 @@ class CardRanker(Ranker):
                 raise not_met(self.problem_, "cards", limits, decisive, self.solution_, "cards", _REMEDY)
         else:
             self.solution_ = solve(self.problem_, "cards", limits)
+        if self.solution_.status is Status.INFEASIBLE:
+            told = "; ".join(self._conditions(required, questions))
+            raise ValueError(f"no card of at most {self.max_questions} questions meets all conditions: {told}")
         self.questions_ = questions
         read = self._read(labels)
         self.reference_ = Reference.fit(answers, read)
@@ -286,7 +295,11 @@ class CardRanker(Ranker):
             bound=self.solution_.bound,
             status=self.solution_.status.value,
             searched=Searched(
-                len(questions.rules_), self.max_questions, self.points, float(self.C), self._conditions(required)
+                len(questions.rules_),
+                self.max_questions,
+                self.points,
+                float(self.C),
+                self._conditions(required, questions),
             ),
             beside=f"{self.reference_.name} on all {len(questions.rules_)} questions",
             horizon=self._horizon(read),
@@ -362,9 +375,11 @@ class CardRanker(Ranker):
             points=self.points,
             max_nonzeros=self.max_questions,
             ties=self.ties,
-            signs=self._signs(questions),
+            signs=signs_of(self.signs, questions),
             groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
             required=[questions.questions_.index(name) for name in self.required],
+            rules=[one for one, _ in rules_of(self.rules, questions)],
+            directions=directions_of(self.one_direction, questions),
             gain=self.gain,
             demands=demands,
         )
@@ -497,35 +512,17 @@ class CardRanker(Ranker):
         card = replace(empty, questions=rules, points=tuple(int(points[j]) for j in used), value=float(value))
         return card.with_totals("training", (self.problem_.X @ points).astype(np.int64), self.problem_.y, beside)
 
-    def _signs(self, questions: Questions) -> IntArray:
-        """Return the sign of the points of each question, 0 for any."""
-        if self.signs is not None and not isinstance(self.signs, Mapping):
-            raise ValueError(f"signs must be a mapping such as {{'age': '+'}}, got {self.signs!r:.80}")
-        found = np.zeros(len(questions.rules_), dtype=np.int64)
-        columns = [rule.column for rule in questions.rules_]
-        for name, sign in (self.signs or {}).items():
-            number = _SIGNS[one_of(f"signs[{name!r}]", sign, _SIGNS)]
-            if name in questions.questions_:
-                found[questions.questions_.index(name)] = number
-                continue
-            if name not in columns and name not in questions.left_out_:
-                shown = ", ".join(dict.fromkeys(columns))
-                raise ValueError(f"signs must name columns or questions, got {name!r}; the columns are {shown}")
-            for j, rule in enumerate(questions.rules_):
-                if rule.column != name or rule.operator == "missing":
-                    continue
-                if not _ordered(rule):
-                    raise ValueError(f"signs[{name!r}]: the column is text; name one of its questions, {rule.name!r}")
-                found[j] = number if found[j] == 0 else found[j]
-        return found
-
-    def _conditions(self, required: Sequence[str]) -> tuple[str, ...]:
+    def _conditions(self, required: Sequence[str], questions: Questions) -> tuple[str, ...]:
         """Return the conditions on the cards in words."""
         found = ["at most one question of a column"] if self.one_per_feature else []
         found += [
             f"points of {name} not {'below' if sign == '+' else 'above'} 0" for name, sign in (self.signs or {}).items()
         ]
         found += [f"with {name}" for name in required]
+        found += [words for _, words in rules_of(self.rules, questions)]
+        if self.one_direction is not False:
+            names = () if isinstance(self.one_direction, bool | np.bool_) else self.one_direction
+            found.append(f"thresholds of {', '.join(names) or 'a column'} with points of one sign")
         return (*found, *(str(one) for one in read_demands_of_ranker(self.demands)))
 
     def explain(self, X: Any, qid: Qid = ...) -> Explanation:  # noqa: ANN401 (a frame of any library)
@@ -643,10 +640,6 @@ def _cut(rule: Question) -> float:
     if rule.operator == "=" and rule.value in ("0", "1"):
         return 0.5
     raise TypeError(f"a card of numbers scores features, got the question {rule.name!r}")
-
-
-def _ordered(rule: Question) -> bool:
-    return rule.operator == ">=" or rule.value in ("1", "true")
 
 
 def _value(value: Any) -> Any:  # noqa: ANN401 (of a question)

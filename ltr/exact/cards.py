@@ -30,13 +30,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers, as_sequence, is_whole, one_of
+from ltr.exact.card_rules import MOST_QUESTIONS, CardRule
 from ltr.exact.card_statistics import CardRanking, CardStatistic, Ties, card_statistic
 from ltr.exact.constraints import set_fields
 from ltr.exact.demand import Demand
@@ -57,13 +58,10 @@ from ltr.native import PointSearch
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
 
-MOST_QUESTIONS = 6
-"""Largest number of questions that the search can prove."""
-
 _MOST_ORDERS = 100_000  # largest number of ways to give points to the columns of a card, up to their signs
 _EQUAL = 1e-12  # difference of equal values due to rounding, relative to the statistic's size
 _TOLERANCE = 2e-13  # that of the compiled search of yes/no columns
-NONE_MEETS = "no card meets the demands"
+NONE_MEETS = "no card meets the rules and demands"
 _DECIMALS = 12  # most decimals of a number
 
 
@@ -86,6 +84,9 @@ class CardProblem(Problem):
         groups: number of the group of each column, or -1, (d,): a card has at most one column of a group, such as the
             thresholds of one feature; None for no groups.
         required: columns that every card must have.
+        rules: further `CardRule` on the columns of a card, such as at least one of some.
+        directions: number of the group of each column, or -1, (d,): all points of a group are above 0, or all below,
+            as those of the thresholds of one feature should; None for no groups. It goes with yes/no columns.
         gain: how graded labels become gains, as for `RerankProblem`.
         demands: rank statistics of the same rows, of these or other labels, that a card must bring to a least value.
             Rows with equal totals count as `ties` states: in the mean of their orders, or in the worst one for the
@@ -125,6 +126,8 @@ class CardProblem(Problem):
     signs: IntArray
     groups: IntArray
     required: tuple[int, ...]
+    rules: tuple[CardRule, ...]
+    directions: IntArray
     gain: Gain
     demands: tuple[Demand, ...]
     gains: FloatArray = field(init=False)
@@ -148,6 +151,8 @@ class CardProblem(Problem):
         signs: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         required: Sequence[int] = (),
+        rules: Sequence[CardRule] = (),
+        directions: ArrayLike | None = None,
         gain: Gain = "exp2",
         demands: Sequence[Demand] = (),
     ) -> None:
@@ -179,6 +184,14 @@ class CardProblem(Problem):
         of = own_groups[[int(j) for j in columns]]
         if len(set(of[of >= 0].tolist())) < np.count_nonzero(of >= 0):
             raise ValueError(f"required must hold at most one column of a group, got {columns!r}")
+        own_rules = as_sequence("rules", rules, "CardRule(columns, at_least=1)")
+        for at, rule in enumerate(own_rules):
+            if not isinstance(rule, CardRule) or max((*rule.columns, *rule.when)) >= d:
+                raise ValueError(f"rules[{at}] must be a CardRule of columns from 0 to {d - 1}, got {rule!r:.120}")
+        own_directions = _whole("directions", np.full(d, -1) if directions is None else directions, d, -1, 2**31 - 1)
+        if np.any(own_directions >= 0) and np.any((features != 0) & (features != 1)):
+            raise ValueError("directions go with yes/no columns: X must hold 0 and 1 only")
+        set_fields(self, rules=own_rules, directions=own_directions)
         set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C), points=int(points))
         set_fields(self, max_nonzeros=int(max_nonzeros), ties=ties, signs=own_signs, groups=own_groups, gain=gain)
         set_fields(self, required=tuple(sorted(map(int, columns))), gains=ranking.gains, _ranking=ranking)
@@ -234,13 +247,13 @@ class CardProblem(Problem):
         weights = self.in_box(w) * self.points
         points = np.rint(weights).astype(np.int64)
         used = np.flatnonzero(points)
-        of = self.groups[used][self.groups[used] >= 0]
+        turns = {(int(self.directions[j]), bool(points[j] > 0)) for j in used if self.directions[j] >= 0}
         return (
             bool(np.all(np.abs(weights - points) <= tolerance))
             and len(used) <= self.max_nonzeros
             and bool(np.all(points[used] * self.signs[used] >= 0))
-            and len(np.unique(of)) == len(of)
-            and set(self.required) <= set(used.tolist())
+            and len({group for group, _ in turns}) == len(turns)
+            and all(rule.admits(used.tolist()) for rule in self._all_rules)
             and all(demanded.met(points / self.points) for demanded in self.demanded)
         )
 
@@ -263,6 +276,8 @@ class CardProblem(Problem):
             "signs": self.signs.tolist(),
             "groups": self.groups.tolist(),
             "required": list(self.required),
+            **({"rules": [rule.content() for rule in self.rules]} if self.rules else {}),
+            **({"directions": self.directions.tolist()} if np.any(self.directions >= 0) else {}),
             **self._ranking.stated(),
             **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
             **self._answers(),
@@ -343,8 +358,9 @@ class CardProblem(Problem):
             return None
         rankings = self._rankings
         gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
-        required = np.zeros(self.d, dtype=np.uint8)
-        required[list(self.required)] = 1
+        numbers = np.flatnonzero(yes_no)
+        # a card of yes/no columns has none of the others, whose rules may then not apply
+        rules = [rule for rule in self._all_rules if not rule.when or np.isin(numbers, rule.when).any()]
         times, none = [ranking.times for ranking in rankings], np.zeros(self.n)
         return _Search(
             X=self.X[:, yes_no].astype(np.uint8),
@@ -355,14 +371,24 @@ class CardProblem(Problem):
             least=self._least,
             order=np.array([none if each is None else each.order for each in times], dtype=np.int32),
             event=np.array([none if each is None else each.event for each in times], dtype=np.uint8),
-            met=partial(self._met, np.flatnonzero(yes_no)),
+            met=partial(self._met, numbers),
             signs=np.array([2, 3, 1], dtype=np.uint8)[self.signs[yes_no] + 1],
-            groups=self.groups[yes_no].astype(np.int32),
-            required=required[yes_no],
+            directions=self.directions[yes_no].astype(np.int32),
+            rules=np.array([np.isin(numbers, rule.columns) for rule in rules], np.uint8).reshape(-1, len(numbers)),
+            when=np.array([np.isin(numbers, rule.when) for rule in rules], np.uint8).reshape(-1, len(numbers)),
+            rule_least=np.array([rule.at_least for rule in rules], dtype=np.int32),
+            rule_most=np.array([rule.at_most for rule in rules], dtype=np.int32),
             most=self.points,
             ties_lost=np.array([ranking.ties == "lost" for ranking in rankings], dtype=np.uint8),
             price=self.C,
         )
+
+    @cached_property
+    def _all_rules(self) -> tuple[CardRule, ...]:
+        """The rules, with those that `groups` and `required` are."""
+        groups = [np.flatnonzero(self.groups == group) for group in np.unique(self.groups) if group >= 0]
+        alone = [CardRule(members.tolist(), at_most=1) for members in groups if len(members) > 1]
+        return (*[CardRule([j], at_least=1) for j in self.required], *alone, *self.rules)
 
     @property
     def _decisive(self) -> list[Demanded]:
@@ -417,9 +443,10 @@ class CardProblem(Problem):
         """Return the sets of columns with one of other numbers, and their bounds."""
         sets = []
         for some in sets_of(self.d, self.max_nonzeros, self.required):
-            of = np.sort(np.where(self.groups[some] < 0, -1 - some, self.groups[some]), axis=1)
-            apart = np.all(np.diff(of, axis=1) != 0, axis=1)
-            sets.append(some[apart & np.any(self.numeric[some], axis=1)])
+            kept = np.any(self.numeric[some], axis=1)
+            for rule in self._all_rules:
+                kept &= rule.admitted(some, self.d)
+            sets.append(some[kept])
         assert isinstance(self._ranking, CardRanking)
         return PointSets.of(self._ranking, sets, self.C, tick, self._decisive)
 

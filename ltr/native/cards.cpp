@@ -108,6 +108,13 @@ struct Seen {
   int mask = 0;
 };
 
+// A rule on the columns of a card: where it has one of `when`, or in any case if that is empty, `least` to `most` of
+// some columns must be among its own.
+struct Rule {
+  std::vector<std::uint8_t> of, when;  // 1 for each column that is meant; `when` may be empty
+  int least = 0, most = kLargest;
+};
+
 struct Support {
   float bound = 0.0F;  // rounded up
   std::array<std::uint16_t, kLargest> columns{};
@@ -160,7 +167,9 @@ void count_common(const std::uint64_t* parts, int size, std::size_t words, const
 class CardSearch {
  public:
   // Args:
-  //   X: answers; level: of each row; signs, groups, required: of each column.
+  //   X: answers; level: of each row; signs: of each column.
+  //   directions: of each column, number of the group whose points must have one sign, or -1.
+  //   rules: a row for each rule, 1 for its columns; when: likewise; least, most: of each rule.
   //   gains: of each level, a row for each statistic, that of the objective first; rank_weights: likewise, of each
   //   place; perfect: the value of a perfect order for each; least: the value asked for of each but the first.
   //   order, event: of each row, a row for each statistic: where a row has an event, the statistic is the share of
@@ -169,8 +178,9 @@ class CardSearch {
   //   met: called with the columns and points of cards so close to a least value that rounding could decide.
   CardSearch(Rows<std::uint8_t> X, Vector<std::int32_t> level, Rows<double> gains, Rows<double> rank_weights,
              Vector<double> perfect, Vector<double> least, Rows<std::int32_t> order, Rows<std::uint8_t> event,
-             nb::object met, Vector<std::uint8_t> signs, Vector<std::int32_t> groups, Vector<std::uint8_t> required,
-             int most, Vector<std::uint8_t> ties_lost, double price)
+             nb::object met, Vector<std::uint8_t> signs, Vector<std::int32_t> directions, Rows<std::uint8_t> rules,
+             Rows<std::uint8_t> when, Vector<std::int32_t> rule_least, Vector<std::int32_t> rule_most, int most,
+             Vector<std::uint8_t> ties_lost, double price)
       : n_(X.shape(0)),
         columns_(X.shape(1)),
         levels_(gains.shape(1)),
@@ -178,10 +188,22 @@ class CardSearch {
         price_(price),
         met_(std::move(met)),
         signs_(signs.data(), signs.data() + signs.shape(0)),
-        groups_(groups.data(), groups.data() + groups.shape(0)),
-        required_(required.data(), required.data() + required.shape(0)) {
+        directions_(directions.data(), directions.data() + directions.shape(0)) {
     require(level.shape(0) == n_ && rank_weights.shape(1) == n_, "one level and one rank weight per row");
-    require(signs_.size() == columns_ && groups_.size() == columns_ && required_.size() == columns_, "one per column");
+    require(signs_.size() == columns_ && directions_.size() == columns_, "one per column");
+    const std::size_t count = rules.shape(0);
+    require(when.shape(0) == count && rule_least.shape(0) == count && rule_most.shape(0) == count, "one per rule");
+    require(rules.shape(1) == columns_ && when.shape(1) == columns_, "columns of a rule");
+    for (std::size_t r = 0; r < count; ++r) {
+      const auto of = view(rules)[r], on = view(when)[r];
+      Rule rule{.of = {of.begin(), of.end()}, .when = {}, .least = rule_least(r), .most = rule_most(r)};
+      if (std::any_of(on.begin(), on.end(), [](auto one) { return one != 0; })) rule.when.assign(on.begin(), on.end());
+      if (rule.when.empty() && rule.least > 0 && std::count(of.begin(), of.end(), 1) == 1) {
+        const auto j = static_cast<std::uint16_t>(std::find(of.begin(), of.end(), 1) - of.begin());
+        if (std::find(needed_.begin(), needed_.end(), j) == needed_.end()) needed_.push_back(j);
+      }
+      rules_.push_back(std::move(rule));
+    }
     require(most >= 1 && most <= 100 && columns_ <= 60'000 && n_ >= 1, "sizes");
     require(levels_ >= 1 && levels_ <= n_, "number of levels");
     require(std::isfinite(price) && price >= 0.0, "price");
@@ -204,7 +226,6 @@ class CardSearch {
       }
     }
     for (const std::uint8_t of : signs_) require(of <= 3, "signs");
-    for (const std::uint8_t of : required_) require(of <= 1, "required");
     for (const std::int32_t of : view(level)) require(of >= 0 && of < static_cast<int>(levels_), "levels");
     // rows of a level follow each other, and each level begins with a new word
     std::vector<std::size_t> next(levels_ + 1, 0);
@@ -223,7 +244,6 @@ class CardSearch {
         if (X(i, j) != 0) bits_[j * words_ + bit / 64] |= std::uint64_t{1} << bit % 64;
       }
     }
-    needed_ = static_cast<int>(std::count(required_.begin(), required_.end(), 1));
   }
 
   // Search all cards of at most k columns, beyond those of fewer that were searched before.
@@ -308,7 +328,7 @@ class CardSearch {
       found_.clear();
       full_ = false;
     }
-    if (needed_ == 0 && searched_ == 0) take_none();
+    if (searched_ == 0 && complete({}, 0)) take_none();
     for (int m = std::max(searched_ + 1, 1); m <= k && m <= static_cast<int>(columns_); ++m) {
       {
         const std::lock_guard guard(lock_);
@@ -369,13 +389,21 @@ class CardSearch {
     std::vector<std::vector<std::uint8_t>> pattern;  // of each row, of those of comparable pairs
   };
 
+  // Whether a column may be added to some: no rule has too many of them.
   bool allowed(const std::array<std::uint16_t, kLargest>& columns, int size, std::size_t j) const {
     if (signs_[j] == 0) return false;
-    if (groups_[j] < 0) return true;
-    for (int i = 0; i < size; ++i) {
-      if (groups_[columns[static_cast<std::size_t>(i)]] == groups_[j]) return false;
-    }
-    return true;
+    return std::all_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
+      if (rule.of[j] == 0) return true;
+      const auto end = columns.begin() + size;
+      const auto counted = std::count_if(columns.begin(), end, [&](auto c) { return rule.of[c] != 0; });
+      return counted < rule.most || !(holds(rule, columns, size) || (!rule.when.empty() && rule.when[j] != 0));
+    });
+  }
+
+  // Whether a rule is one for these columns.
+  static bool holds(const Rule& rule, const std::array<std::uint16_t, kLargest>& columns, int size) {
+    return rule.when.empty() ||
+           std::any_of(columns.begin(), columns.begin() + size, [&](auto c) { return rule.when[c] != 0; });
   }
 
   void split(const std::uint64_t* parts, int count, std::size_t j, std::uint64_t* into) const {
@@ -441,7 +469,7 @@ class CardSearch {
         extend(m, size + 1, j + 1, columns_, support, parts, stop, survivors);
         continue;
       }
-      if (needed_ > 0 && !complete(support, m)) continue;
+      if (!complete(support, m)) continue;
       supports_.fetch_add(1, std::memory_order_relaxed);
       // before there is a card, only the demands leave out supports
       const bool last = cutoff() == -kInfinity;
@@ -481,15 +509,20 @@ class CardSearch {
     return std::min(bound, bound_of_pairs(statistic, support, m, costs_of(statistic, m, blocks.data(), none)) - price);
   }
 
+  // Whether a card may have exactly these columns.
   bool complete(const Support& support, int m) const {
-    int found = 0;
-    for (int i = 0; i < m; ++i) found += required_[support.columns[static_cast<std::size_t>(i)]];
-    return found == needed_;
+    return std::all_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
+      if (rule.least == 0 && rule.when.empty()) return true;  // `allowed` is enough
+      if (!holds(rule, support.columns, m)) return true;
+      const auto end = support.columns.begin() + m;
+      const auto counted = std::count_if(support.columns.begin(), end, [&](auto c) { return rule.of[c] != 0; });
+      return rule.least <= counted && counted <= rule.most;
+    });
   }
 
   // Search the cards of m columns, `last` if no larger ones will be; return whether that was completed.
   bool search_size(int m, bool last, int threads, const Stop& stop) {
-    if (m < needed_ || objective().perfect - price_ * m < cutoff()) return true;
+    if (m < static_cast<int>(needed_.size()) || objective().perfect - price_ * m < cutoff()) return true;
     const auto size = static_cast<std::size_t>(m);
     const auto falls = [](const CardStatistic& statistic) { return statistic.slope > 0.0; };
     if (trees_.size() <= size) trees_.resize(size + 1);
@@ -552,9 +585,7 @@ class CardSearch {
     std::vector<std::uint16_t> columns;
     columns.assign(best_.columns.begin(), best_.columns.begin() + best_.size);
     if (columns.empty()) {
-      for (std::size_t j = 0; j < columns_; ++j) {
-        if (required_[j] != 0) columns.push_back(static_cast<std::uint16_t>(j));
-      }
+      columns = needed_;
     }
     if (static_cast<int>(columns.size()) + 1 < m) return;
     for (bool better = true; better;) {
@@ -574,7 +605,7 @@ class CardSearch {
           if (!allowed(support.columns, size, j) || std::find(support.columns.begin(), end, j) != end) continue;
           *end = static_cast<std::uint16_t>(j);
           std::sort(support.columns.begin(), end + 1);
-          if (needed_ == 0 || complete(support, m)) examine(support, m, chains, stop, work);
+          if (complete(support, m)) examine(support, m, chains, stop, work);
         }
       }
       better = best_.size == m && best_.value > start.value + tolerance();
@@ -742,7 +773,12 @@ class CardSearch {
   // Whether the columns of a mask may count down and the others up.
   bool possible(const Support& support, int m, int mask) const {
     for (int i = 0; i < m; ++i) {
-      if ((signs_[support.columns[static_cast<std::size_t>(i)]] >> (mask >> i & 1) & 1) == 0) return false;
+      const std::size_t j = support.columns[static_cast<std::size_t>(i)];
+      if ((signs_[j] >> (mask >> i & 1) & 1) == 0) return false;
+      for (int k = 0; k < i && directions_[j] >= 0; ++k) {
+        const bool alike = directions_[support.columns[static_cast<std::size_t>(k)]] == directions_[j];
+        if (alike && (mask >> i & 1) != (mask >> k & 1)) return false;
+      }
     }
     return true;
   }
@@ -981,15 +1017,16 @@ class CardSearch {
   }
 
   std::size_t n_, columns_, levels_, words_ = 0;
-  int most_, needed_ = 0, searched_ = 0;
+  int most_, searched_ = 0;
   double price_, threshold_ = kInfinity;
   std::size_t most_cards_ = 0;
   std::vector<CardStatistic> statistics_;  // that of the objective, and those of the demands
   nb::object met_;
   std::vector<std::uint8_t> signs_;
-  std::vector<std::int32_t> groups_;
-  std::vector<std::uint8_t> required_;
-  std::vector<std::size_t> start_;  // first word of each level
+  std::vector<std::int32_t> directions_;
+  std::vector<Rule> rules_;
+  std::vector<std::uint16_t> needed_;  // columns that every card has
+  std::vector<std::size_t> start_;     // first word of each level
   std::vector<std::uint64_t> bits_, all_, tracked_;
   std::vector<std::size_t> row_at_;  // each bit's row
   bool placing_ = false;
@@ -1011,10 +1048,12 @@ void bind_cards(nb::module_& module) {
   nb::class_<CardSearch>(module, "CardSearch", "The search for scoring systems, see `ltr.exact.cards`.")
       .def(nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Rows<double>, Rows<double>, Vector<double>,
                     Vector<double>, Rows<std::int32_t>, Rows<std::uint8_t>, nb::object, Vector<std::uint8_t>,
-                    Vector<std::int32_t>, Vector<std::uint8_t>, int, Vector<std::uint8_t>, double>(),
+                    Vector<std::int32_t>, Rows<std::uint8_t>, Rows<std::uint8_t>, Vector<std::int32_t>,
+                    Vector<std::int32_t>, int, Vector<std::uint8_t>, double>(),
            nb::kw_only(), nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("perfect"),
            nb::arg("least"), nb::arg("order"), nb::arg("event"), nb::arg("met").none(), nb::arg("signs"),
-           nb::arg("groups"), nb::arg("required"), nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))
+           nb::arg("directions"), nb::arg("rules"), nb::arg("when"), nb::arg("rule_least"), nb::arg("rule_most"),
+           nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))
       .def("search", &CardSearch::search, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
            nb::arg("threshold") = kInfinity, nb::arg("most_cards") = 0)
       .def("places", &CardSearch::places, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),

@@ -265,6 +265,8 @@ def card_statement(problem: dict[str, Json]) -> str:
     words += [f"{field} {problem[field]!r}" for field in ("points", "max_nonzeros", "C")]
     limits = {"sign": map(bool, problem["signs"]), "grouped column": (v >= 0 for v in problem["groups"])}
     limits["required column"] = (True for _ in problem["required"])
+    limits["rule"] = (True for _ in problem.get("rules", []))
+    limits["column with a direction"] = (v >= 0 for v in problem.get("directions", []))
     words += [counted(number, word) for word, each in limits.items() if (number := sum(each))]
     words += demands_in_words(problem)
     n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "column")

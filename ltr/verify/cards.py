@@ -298,6 +298,10 @@ class Cards:
             allowed = (least <= v <= largest for v in values)
             each(values, allowed, f"problem.{name}", f"be from {least} to {largest}")
         distinct(self.needed, d, "problem.required")
+        self.rules = [self.rule(at, rule) for at, rule in enumerate(content.get("rules", []))]
+        self.directions = content.get("directions", [-1] * d)
+        sized(self.directions, d, "problem.directions")
+        each(self.directions, (-1 <= v < 2**31 for v in self.directions), "problem.directions", "be a group or -1")
         self.columns = [
             None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
         ]
@@ -308,6 +312,8 @@ class Cards:
             for at, demand in enumerate(content.get("demands", []))
         ]
         self.statistics = [self.ranked, *self.demands]
+        alone = None not in self.columns or {*self.directions} == {-1}
+        require(alone, "problem.directions", "must be -1 where a column has other numbers than 0 and 1")
         pairs = any(isinstance(statistic, Ordered) for statistic in self.statistics)
         require(not pairs or None not in self.columns, "problem.X", "must hold answers 0 and 1 for c_index")
 
@@ -343,6 +349,8 @@ class Cards:
             right = w == int(w) and abs(w) <= self.points and w * self.signs[j] >= 0
             require(right, f"weights[{j}]", f"are no points of a card with points {self.points}, got {w!r}")
         used = [j for j, w in enumerate(weights) if w]
+        alike = self.alike(used, [w < 0 for w in weights if w])
+        require(alike, "weights", "must have one sign for all columns of a direction")
         require(self.allowed(used), "weights", f"are not allowed: columns {', '.join(map(str, used)) or 'none'}")
         _, totals = self.totals(weights)
         for at, demand in enumerate(self.demands):
@@ -354,7 +362,27 @@ class Cards:
     def allowed(self, columns: Collection[int]) -> bool:
         """Whether a card may have exactly these columns."""
         groups = [self.groups[j] for j in columns if self.groups[j] >= 0]
-        return len(columns) <= self.most and len({*groups}) == len(groups) and {*self.needed} <= {*columns}
+        simple = len(columns) <= self.most and len({*groups}) == len(groups) and {*self.needed} <= {*columns}
+        return simple and all(
+            (when and not when & {*columns}) or least <= len(own & {*columns}) <= most
+            for own, least, most, when in self.rules
+        )
+
+    def rule(self, at: int, stated: dict[str, Json]) -> tuple[set[int], int, int, set[int]]:
+        """Return a rule: its columns, how many of them a card may have, and the columns for which it holds.
+
+        A card that has one of the latter, or any card if there are none, has from so many to so many of the columns.
+        """
+        place, least, most = f"problem.rules[{at}]", stated["at_least"], stated["at_most"]
+        for name in ("columns", "when"):
+            distinct(stated.get(name, []), self.d, f"{place}.{name}")
+        require(0 <= least <= most, place, f"must have 0 <= at_least <= at_most, got {least} and {most}")
+        return {*stated["columns"]}, least, most, {*stated.get("when", [])}
+
+    def alike(self, columns: Collection[int], down: list[bool]) -> bool:
+        """Whether columns of the same direction count down together, or none of them does."""
+        found = {(self.directions[j], side) for j, side in zip(columns, down, strict=True) if self.directions[j] >= 0}
+        return len({group for group, _ in found}) == len(found)
 
     def prove(self, bound: Fraction | None, partition: list[str]) -> str:
         """Check that no allowed points have an objective above the bound, and return by what that is proven.
@@ -412,7 +440,8 @@ class Cards:
         if self.closed(shares, none, 0, 0):
             return
         for mask in range(len(parts)):
-            if all(self.signs[j] != (-1, 1)[mask >> at & 1] for at, j in enumerate(columns)):
+            alike = self.alike(columns, [bool(mask >> at & 1) for at in range(len(columns))])
+            if alike and all(self.signs[j] != (-1, 1)[mask >> at & 1] for at, j in enumerate(columns)):
                 every = zip(self.statistics, shares, strict=True)
                 if any(statistic.masked(share, mask) <= statistic.limit for statistic, share in every):
                     continue

@@ -19,7 +19,7 @@ FORMAT, VERSION = "ltr certificate", 1
 PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
 PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
 LABELS = {"gains": [float], "outcome": [float], "treatment": [int], "time": [float], "event": [int]}
-OPTIONAL = ("free", "required", "integer", "unit", "demands", "a", "ties_lost", *LABELS)
+OPTIONAL = ("free", "required", "integer", "unit", "demands", "a", "ties_lost", "rules", "directions", "when", *LABELS)
 STATISTIC = {"kind": str, "statistic": str, "a": [float]}
 DEMANDS = {
     "rerank": {**STATISTIC, "y": [int], "at_least": float, "ties_lost": bool},
@@ -32,7 +32,8 @@ KINDS = {
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
     "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, "max_nonzeros": int}
     | {"signs": [int], "groups": [int], "required": [int], **LABELS, "X": [str], "sha256": str}
-    | {"unit": int, "demands": [DEMANDS]},
+    | {"unit": int, "demands": [DEMANDS], "directions": [int]}
+    | {"rules": [{"columns": [int], "at_least": int, "at_most": int, "when": [int]}]},
 }
 # a type, [type of each entry], {name: type of the field}, or (type or null,)
 FILE = {"format": str, "version": int, "claim": str, "value": (float,), "claimed_bound": (float,)}
@@ -299,7 +300,7 @@ def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
         for stated in (problem, *problem.get("demands", [])):
             for field in sorted(set(stated) - {"sha256", "demands"}):
                 value = stated[field] if isinstance(stated[field], list) else [stated[field]]
-                yield [field, *(v.hex() if isinstance(v, float) else str(v) for v in value)]
+                yield [field, *(text for v in value for text in texts(v))]
         return
     for i, row in enumerate(problem["X"]):
         features = [float(v).hex() for v in row]
@@ -310,6 +311,14 @@ def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
     if problem["kind"] == "pairwise":
         for (above, below), weight in zip(problem["pairs"], problem["pair_weights"], strict=True):
             yield [str(above), str(below), float(weight).hex()]
+
+
+def texts(value: Json) -> list[str]:
+    """Return a number or text as a word, and an object, which has numbers and lists of them, as its names and words."""
+    if isinstance(value, dict):
+        lists = {name: v if isinstance(v, list) else [v] for name, v in sorted(value.items())}
+        return [text for name, numbers in lists.items() for text in (name, *map(str, numbers))]
+    return [value.hex() if isinstance(value, float) else str(value)]
 
 
 def word(field: str, value: Json) -> str:

@@ -131,6 +131,21 @@ def _maximised(text: str) -> str:
     return text
 
 
+def _yes_no_or_names(value: object) -> bool | tuple[str, ...]:
+    if isinstance(value, bool):
+        return value
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError("must be true, false, or a list of column names")
+    return tuple(names)
+
+
+def _tables(value: object) -> tuple[dict[str, Any], ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(one, dict) for one in value):
+        raise ValueError('must be a list of tables such as { at_least = 1, of = ["age"] }')
+    return tuple(value)
+
+
 def _maximised_by_cards(text: str) -> str:
     statistic = RankStatistic.parse(text)
     if statistic.kind.labels == "labels":
@@ -878,6 +893,14 @@ class CardConfig(Section):
         None, 'table of "+" or "-" by column or question: points must not be below or above 0; any when left out'
     )
     required: Names = option((), "questions that the card must have")
+    rules: Annotated[tuple[dict[str, Any], ...], PlainValidator(_tables)] = option(
+        (),
+        'tables such as { at_least = 1, of = ["age", "smoker"] } or { at_most = 2, of = [...] }: how many of these '
+        "questions, or of those about these columns, the card may have; with when = [...] where it has one of those",
+    )
+    one_direction: Annotated[bool | tuple[StrictStr, ...], PlainValidator(_yes_no_or_names)] = option(
+        False, "columns whose thresholds must not have points of both signs; true for all"
+    )
     forbidden: Names = option((), "columns and questions that the card may not have")
     C: float = option(0.0, "price of each question, on the scale of the statistic", ge=0)
     demands: ListDemands = option((), "demands on the training rows that the card must meet, as exact.demands")

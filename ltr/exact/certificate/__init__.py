@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr import verify
 from ltr.checks import as_float, is_whole
+from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count
 from ltr.exact.constraints import LinearConstraints
@@ -116,6 +117,8 @@ class Certificate:
             X = [[int(v) / unit for v in (row.split() if "unit" in content else row)] for row in content["X"]]
             names = ("C", "points", "max_nonzeros", "ties", "signs", "groups", "required")
             options = {name: content[name] for name in names}
+            options["rules"] = [CardRule(**rule) for rule in content.get("rules", ())]
+            options["directions"] = content.get("directions")
             options["demands"] = _demands(content, 1)
             return CardProblem(X, _labels(content), content["statistic"], gain="linear", **options)
         sides = content["constraints"]

@@ -1,0 +1,242 @@
+"""Rules on the questions of a card, and one direction for the thresholds of a column: brute force over all cards."""
+
+import copy
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr import verify
+from ltr.cards import CardRanker, Questions
+from ltr.cards.conditions import directions_of, rules_of
+from ltr.exact import Certificate, Demand, certify, solve
+from ltr.exact.card_rules import CardRule
+from ltr.exact.cards import CardProblem, CardSearch
+from ltr.exact.solution import Status
+from ltr.outcomes import survival_labels
+from tests.test_card_search import all_cards, instance
+from tests.test_points import mixed
+from tests.tiers import examples
+from trainers.cli import main
+
+
+def rules_for(rng, d):
+    """Random rules, and a group of columns of one direction."""
+    rules = []
+    for _ in range(int(rng.integers(0, 4))):
+        columns = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist()
+        when = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist() if rng.random() < 0.5 else []
+        least = int(rng.integers(0, min(len(columns), 2) + 1))
+        rules.append(CardRule(columns, least, int(rng.integers(least, 4)) if rng.random() < 0.6 else None, when))
+    return rules, rng.integers(-1, 2, d) if rng.random() < 0.4 else None
+
+
+def follows(card, rules, directions):
+    """Whether points follow the rules, from their definition."""
+    used = {j for j, points in enumerate(card) if points}
+    for rule in rules:
+        if rule.when and not used & set(rule.when):
+            continue
+        if not rule.at_least <= len(used & set(rule.columns)) <= rule.at_most:
+            return False
+    for group in () if directions is None else set(directions) - {-1}:
+        if len({card[j] > 0 for j in used if directions[j] == group}) > 1:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_the_best_card_under_rules_is_that_of_brute_force(part):
+    found = dict.fromkeys((Status.OPTIMAL, Status.INFEASIBLE), 0)
+    for seed in range(part * examples(50, 200), (part + 1) * examples(50, 200)):
+        X, y, statistic, options = arguments = instance(seed)
+        if statistic == "own":
+            continue
+        rng = np.random.default_rng([7, seed])
+        rules, directions = rules_for(rng, X.shape[1])
+        cards, values = all_cards(*arguments)
+        kept = np.array([follows(card, rules, directions) for card in cards.tolist()], dtype=bool)
+        problem = CardProblem(X, y, statistic, rules=rules, directions=directions, **options)
+        assert [problem.feasible(card / problem.points) for card in cards[:200]] == kept[:200].tolist()
+        solution = solve(problem, CardSearch(threads=1 + seed % 2))
+        found[solution.status] += 1
+        certificate = certify(problem, solution)
+        content = verify.parse(json.dumps(certificate.content))
+        if not kept.any():
+            assert solution.status is Status.INFEASIBLE, seed
+            assert solution.message == "no card meets the rules and demands"
+            assert verify.check(content)[0] == "infeasible"
+            continue
+        best = values[kept].max()
+        assert solution.value == pytest.approx(best, abs=1e-11 * max(1, abs(best)))
+        assert solution.bound == pytest.approx(best, abs=1e-9 * max(1, abs(best)))
+        assert follows(problem.points_of(solution.weights).tolist(), rules, directions)
+        assert verify.check(content)[0] == "optimal"
+        assert Certificate(content).problem.content() == problem.content()
+        lower = best - 1e-6 * max(1, abs(best))
+        content["proof"]["bound"] = content["value"] = content["claimed_bound"] = lower
+        with pytest.raises(verify.CertificateError):
+            verify.check(content)
+        good = problem.good_cards(best - 1e-9 * max(1, abs(best)), most=1_000_000)
+        assert all(follows(card.tolist(), rules, directions) for _, card in good)
+    assert min(found.values()) > 0 or part > 0
+
+
+def test_columns_of_numbers_follow_the_rules():
+    for seed in range(examples(60, 300)):
+        rng, free = np.random.default_rng([11, seed]), mixed(seed)
+        rules, _ = rules_for(rng, free.d)
+        problem = dataclasses.replace(free, rules=rules)
+        most = problem.points
+        every = [np.array(card) for card in itertools.product(range(-most, most + 1), repeat=problem.d)]
+        kept = [card for card in every if free.feasible(card / most) and follows(card.tolist(), rules, None)]
+        assert len(kept) == sum(problem.feasible(card / most) for card in every)
+        values = [problem.evaluate(card / most) for card in kept]
+        solution = solve(problem, CardSearch())
+        if values:
+            assert solution.value == pytest.approx(max(values), abs=1e-9)
+            assert solution.status is Status.OPTIMAL
+        else:
+            assert solution.status is Status.INFEASIBLE
+
+
+def test_rules_go_with_demands_and_times():
+    rng = np.random.default_rng(0)
+    for _ in range(examples(30, 300)):
+        X = (rng.random((12, 4)) < 0.5).astype(float)
+        times = survival_labels(rng.integers(1, 9, 12), rng.random(12) < 0.8)
+        group = np.arange(12) % 3 == 0
+        rules, directions = rules_for(rng, 4)
+        demands = [Demand("hits@4", 2, labels=group)]
+        options = {"points": 2, "max_nonzeros": 3, "rules": rules, "directions": directions, "demands": demands}
+        problem = CardProblem(X, times, "c_index", **options)
+        every = [np.array(card) for card in itertools.product(range(-2, 3), repeat=4)]
+        values = [problem.evaluate(card / 2) for card in every if problem.feasible(card / 2)]
+        solution = solve(problem, CardSearch())
+        assert (solution.value == pytest.approx(max(values))) if values else (solution.status is Status.INFEASIBLE)
+
+
+CHANGES = [
+    (("rules", 0, "at_least"), 2),
+    (("rules", 0, "columns"), [3]),
+    (("rules", 0, "columns"), [0, 9]),
+    (("rules", 0, "columns"), [1, 1]),
+    (("rules", 0, "at_most"), 0),
+    (("rules", 1, "when"), [0]),
+    (("rules", 1, "when"), [-1]),
+    (("directions",), [0, 0, -1]),
+    (("directions",), [-1, -1, -1, -1]),
+    (("rules",), []),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES)
+def test_changes_of_rules_are_found(path, value):
+    rng = np.random.default_rng(5)
+    X = (rng.random((30, 4)) < 0.5).astype(float)
+    y = (X @ [2, -2, 1, 1] + rng.logistic(size=30) > 1).astype(int)
+    rules = [CardRule([2, 3], at_least=1), CardRule([1], at_most=0, when=[3])]
+    problem = CardProblem(X, y, points=2, max_nonzeros=2, rules=rules, directions=[0, 0, -1, -1])
+    content = copy.deepcopy(certify(problem, solve(problem)).content)
+    at = content["problem"]
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    with pytest.raises(verify.CertificateError):
+        verify.check(verify.parse(json.dumps(content)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([],), "at_least must be at most 0 of 0 columns"),
+        (([0, 0],), "columns must hold different column numbers"),
+        (([0], 2), "at_least must be at most 1 of 1 columns, got 2"),
+        (([0, 1], 2, 1), "at_least must be at most 1 of 2 columns, got 2"),
+        (([0], 7), "at_least must be a whole number from 0 to 6, got 7"),
+        (([0], 0, -1), "at_most must be a whole number from 0 to 6, got -1"),
+        (([0], 0, None, [1.5]), "when must hold different column numbers"),
+    ],
+)
+def test_wrong_rules_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CardRule(*arguments)
+    with pytest.raises(ValueError, match=r"rules\[0\] must be a CardRule of columns from 0 to 1"):
+        CardProblem([[0, 1], [1, 0]], [0, 1], rules=[CardRule([2], at_least=1)])
+    with pytest.raises(ValueError, match="directions go with yes/no columns"):
+        CardProblem([[0.5, 1], [1, 0]], [0, 1], directions=[0, 0])
+
+
+def people(n=300):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"age": rng.integers(20, 80, n), "income": rng.integers(1, 9, n), "town": rng.choice(list("ab"), n)}
+    )
+    chance = 0.1 + 0.3 * (table["age"] >= 50) + 0.3 * (table["income"] <= 3) + 0.1 * (table["town"] == "a")
+    return table, (rng.random(n) < chance).astype(int)
+
+
+def test_rules_by_name_are_met_stated_and_proven():
+    table, y = people()
+    rules = [{"at_least": 1, "of": ["town"]}, {"at_most": 1, "of": ["age", "income"]}]
+    ranker = CardRanker(max_questions=3, rules=rules, within=0).fit(table, y)
+    columns = [question.column for question in ranker.card_.questions]
+    assert "town" in columns
+    assert sum(name in ("age", "income") for name in columns) <= 1
+    assert "(at least 1 of town; at most 1 of age, income) has a larger AUC" in ranker.card_.proof
+    assert "optimal" in ranker.certificate().verify()
+    only = [{"at_least": 1, "of": ["town"], "when": ["age"]}]
+    questions = Questions().fit(table)
+    ((rule, words),) = rules_of(only, questions)
+    assert words == "at least 1 of town where it has age"
+    assert {questions.rules_[j].column for j in rule.when} == {"age"}
+    free = CardRanker(max_questions=4, within=0).fit(table, y).card_
+    alike = CardRanker(max_questions=4, within=0, one_direction=True).fit(table, y).card_
+    for column in ("age", "income"):
+        assert len({p > 0 for q, p in zip(alike.questions, alike.points, strict=True) if q.column == column}) <= 1
+    assert alike.value <= free.value + 1e-12
+    assert "thresholds of a column with points of one sign" in alike.proof
+    assert set(directions_of(["age"], questions)[[q.column != "age" for q in questions.rules_]]) == {-1}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"rules": [{"at_least": 1, "of": ["agee"]}]},
+            r"rules\[0\].of must name columns .* 'agee' .*'age'",
+        ),
+        ({"rules": [{"of": ["age"]}]}, r"rules\[0\] must have at_least or at_most"),
+        ({"rules": [{"at_least": 1}]}, r"rules\[0\] must be a mapping of of, and at_least"),
+        ({"rules": [{"at_least": 1, "of": ["age"], "if": []}]}, "must be a mapping of"),
+        ({"rules": [{"at_least": 9, "of": ["age"]}]}, r"rules\[0\]: at_least must be a whole number from 0 to 6"),
+        ({"rules": "age"}, "rules must be a sequence of mappings"),
+        ({"one_direction": ["agee"]}, "one_direction must name columns, got 'agee' .*'age'"),
+        (
+            {"rules": [{"at_least": 2, "of": ["age"]}], "one_per_feature": True},
+            "no card of at most 4 questions meets all conditions: at most one question of a column; at least 2 of age",
+        ),
+    ],
+)
+def test_wrong_conditions_are_refused(options, message):
+    table, y = people()
+    with pytest.raises(ValueError, match=message):
+        CardRanker(**options).fit(table, y)
+
+
+def test_a_config_and_the_command_have_rules(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, y = people()
+    table.assign(ill=y).to_csv("people.csv", index=False)
+    rule = 'card.rules=[{at_least = 1, of = ["town"]}]'
+    assert main(["card", "people.csv", "--label", "ill", rule, "card.one_direction=age"]) == 0
+    shown = capsys.readouterr().out
+    assert "town = " in shown
+    assert "at least 1 of town" in " ".join(shown.split())
+    assert main(["card", "people.csv", "--label", "ill", 'card.rules=[{at_least = 1, of = ["twn"]}]']) == 2
+    assert "did you mean 'town'" in capsys.readouterr().err
+    assert main(["card", "people.csv", "--label", "ill", "card.one_direction=3"]) == 2
+    assert "card.one_direction: must be true, false, or a list of column names" in capsys.readouterr().err
