@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import as_float, is_whole
-from ltr.outcomes import Times, Treatments
+from ltr.outcomes import Times, Treatments, kaplan_meier
 
 Estimate = tuple[float, float, float]
 """A number and the ends of its 90 % interval."""
@@ -168,39 +168,17 @@ def count(
     return Counts(name, tuple(map(int, different)), rows, positives, value, beside, estimates, curves)
 
 
-def kaplan_meier(
-    time: NDArray[np.float64], event: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the times of events, ascending, the share without an event up to each, and Greenwood's sums.
-
-    The share after the event times t_1 < t_2 < ... is ``prod (1 - d_j / n_j)``, with d_j events among the n_j rows seen
-    until t_j; the sums are those of ``d_j / (n_j (n_j - d_j))``.
-
-    Examples:
-        >>> times, shares, _ = kaplan_meier(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]))
-        >>> times.tolist(), shares.tolist()
-        ([1.0, 2.0], [0.75, 0.5])
-    """
-    times, deaths = np.unique(time[event], return_counts=True)
-    seen = len(time) - np.searchsorted(np.sort(time), times, "left")
-    with np.errstate(divide="ignore"):
-        greenwood = np.cumsum(deaths / (seen * (seen - deaths).astype(np.float64)))
-    return times, np.cumprod(1 - deaths / seen).astype(np.float64), greenwood
-
-
 def _events_by(time: NDArray[np.float64], event: NDArray[np.bool_], horizon: float) -> Estimate | None:
     """Return the share of rows with an event by a time; None where no row was seen as long, unless all had it."""
-    times, shares, greenwood = kaplan_meier(time, event)
-    at = int(np.searchsorted(times, horizon, "right"))
-    share = float(shares[at - 1]) if at else 1.0
+    curve = kaplan_meier(time, event, level=0.9)
+    at = int(np.searchsorted(curve.time, horizon, "right")) - 1
+    share = float(curve.share[at]) if at >= 0 else 1.0
     if share > 0 and not np.any(time >= horizon):
         return None
     if share in (0.0, 1.0):
         ends = wilson(0, len(time))  # as for a share, where the variance says nothing
         return (1 - share, *(ends if share == 1.0 else (1 - ends[1], 1.0)))
-    # on the scale of log(-log(share)), whose ends stay between 0 and 1
-    half = _QUANTILE * math.sqrt(greenwood[at - 1]) / abs(math.log(share))
-    return 1 - share, 1 - share ** math.exp(-half), 1 - share ** math.exp(half)
+    return 1 - share, 1 - float(curve.upper[at]), 1 - float(curve.lower[at])
 
 
 def _curves(totals: NDArray[np.int64], y: Times) -> tuple[Curve, ...]:
@@ -211,7 +189,8 @@ def _curves(totals: NDArray[np.int64], y: Times) -> tuple[Curve, ...]:
     for number in np.unique(group)[::-1]:
         own = different[group == number]
         members = (totals >= own[0]) & (totals <= own[-1])
-        times, shares, _ = kaplan_meier(y.time[members], y.event[members])
+        curve = kaplan_meier(y.time[members], y.event[members])
+        times, shares = curve.time, curve.share
         kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _STEPS)).astype(np.int64))
         last = float(y.time[members].max())
         ends = (last,) if not len(times) or last > times[-1] else ()

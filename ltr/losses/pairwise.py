@@ -479,6 +479,44 @@ class PNormPushLoss(PairLoss):
         return bounded_exp(log_value, slope=self.p, dtype=dtype).masked_fill(~counted.any(-1), 0.0)
 
 
+PairName = Literal["ranknet", "hinge", "squared_hinge", "exponential"]
+"""The pairwise losses that losses of times and of treatments are made of."""
+
+_OF_TWO_CLASSES: dict[str, type[PairwiseLoss]] = {
+    "ranknet": RankNetLoss,
+    "hinge": PairwiseHingeLoss,
+    "squared_hinge": PairwiseSquaredHingeLoss,
+    "exponential": PairwiseExponentialLoss,
+}
+
+
+def two_class_loss(
+    pair: PairName, scores: Tensor, upper: Tensor, block: Tensor, weight: Tensor | None, total: Tensor | None
+) -> Tensor:
+    """Return the sum of ``w_i w_k φ(s_i - s_k)`` over the upper rows i and the lower rows k of each block, 0-D.
+
+    Args:
+        pair: name of φ.
+        scores: floating point, (rows,).
+        upper: whether the row is an upper one, (rows,).
+        block: number of the block of each row, ascending, (rows,).
+        weight: weight w of each row, (rows,); None for 1.
+        total: number by which the sum is divided, without leaving the range on the way; None for 1.
+    """
+    if not len(scores):
+        return scores.sum()
+    labels = upper.long()
+    if total is None:
+        return _OF_TWO_CLASSES[pair](reduction="sum", pairs="sum")(scores, labels, qid=block, weight=weight)
+    number, rows = torch.unique_consecutive(block, return_inverse=True, return_counts=True)[1:]
+    own = torch.ones(len(scores), dtype=torch.float64, device=scores.device) if weight is None else weight.double()
+    sums = torch.zeros(2, len(rows), dtype=torch.float64, device=scores.device)
+    sums.view(-1).index_add_(0, labels * len(rows) + number, own)
+    share = (sums[0] * sums[1] / total)[number]
+    loss = _OF_TWO_CLASSES[pair](reduction="sum", pairs="mean")
+    return loss(scores, labels, qid=number, weight=weight, list_weight=share)
+
+
 ranknet_loss = as_function(RankNetLoss, "ranknet_loss")
 pairwise_hinge_loss = as_function(PairwiseHingeLoss, "pairwise_hinge_loss")
 pairwise_squared_hinge_loss = as_function(PairwiseSquaredHingeLoss, "pairwise_squared_hinge_loss")
