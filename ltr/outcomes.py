@@ -264,7 +264,7 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> K
     seen = len(labels) - np.searchsorted(np.sort(labels["time"]), times, "left")
     with np.errstate(divide="ignore", invalid="ignore"):
         greenwood = np.cumsum(deaths / (seen * (seen - deaths).astype(np.float64)))
-        share = np.cumprod(1 - deaths / seen)
+        share = np.cumprod(1 - deaths / seen).astype(np.float64)
         spread = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(greenwood) / -np.log(share)
         lower, upper = (np.where(share > 0, share ** np.exp(sign * spread), 0.0) for sign in (1, -1))
     return KaplanMeier(times, share, lower, upper, greenwood)

@@ -3,10 +3,10 @@ r"""Losses for times until an event: ``loss(scores, time, event, *, weight=None,
 Row i is comparable with row k if i has an event and ``t_i < t_k``, or ``t_i = t_k`` and k is censored (`ltr.outcomes`).
 
 *No pairs are listed.* Number the times upwards from 0, events before censored rows of the same time. Two different
-numbers agree on their leading binary digits and then differ in one. So for each digit, the rows that agree on all digits
-before it are a list of two classes: rows with an event and digit 0 belong above all rows of digit 1. Every comparable
-pair is in exactly one of these lists, and `ltr.losses` has their losses in near-linear time. n rows take at most
-ceil(log2 n) + 1 digits.
+numbers agree on their leading binary digits and then differ in one. So for each digit, the rows that agree on all
+digits before it are a list of two classes: rows with an event and digit 0 belong above all rows of digit 1. Every
+comparable pair is in exactly one of these lists, and `ltr.losses` has their losses in near-linear time. n rows take at
+most ceil(log2 n) digits.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def _running_logsumexp(x: Tensor, group: Tensor) -> Tensor:
 
 
 def _logsumexp_of(x: Tensor, group: Tensor, groups: int) -> Tensor:
-    """Return ``log sum exp`` of each group, the largest finite number below for one without rows."""
+    """Return ``log sum exp`` of each group, and 0 for one without rows."""
     most = torch.full((groups,), -torch.inf, dtype=x.dtype, device=x.device).scatter_reduce(
         0, group, x.detach(), "amax"
     )
