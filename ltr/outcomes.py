@@ -19,6 +19,7 @@ Guns & Verbeke, *Learning to rank for uplift modeling* (2020).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -349,6 +350,51 @@ class Treatments:
     def effect(self) -> float:
         """The difference of the mean outcomes of treated rows and others."""
         return float(self.outcome[self.treatment].mean() - self.outcome[~self.treatment].mean())
+
+
+def wilson(positives: int, rows: int, level: float = 0.9) -> tuple[float, float]:
+    """Return the Wilson interval of a share, of a probability of `level`.
+
+    Source: Wilson, *Probable inference, the law of succession, and statistical inference* (1927).
+
+    Examples:
+        >>> [round(end, 3) for end in wilson(3, 10)], wilson(0, 0)
+        ([0.127, 0.558], (0.0, 1.0))
+    """
+    if rows == 0:
+        return 0.0, 1.0
+    share, quantile = positives / rows, NormalDist().inv_cdf((1 + level) / 2)
+    z = quantile**2 / rows
+    half = quantile * math.sqrt(share * (1 - share) / rows + z / (4 * rows))
+    ends = ((share + z / 2 - half) / (1 + z), (share + z / 2 + half) / (1 + z))
+    return (0.0 if positives == 0 else ends[0], 1.0 if positives == rows else ends[1])
+
+
+def effect_interval(outcome: FloatArray, treatment: BoolArray, level: float = 0.9) -> tuple[float, float, float] | None:
+    """Return the difference of the mean outcomes of treated rows and others, and its interval.
+
+    The interval of shares is Newcombe's, of Wilson's; of other means it is the normal one. None stands for a side without
+    rows, or with a single one of other outcomes.
+
+    Source: Newcombe, *Interval estimation for the difference between independent proportions* (1998).
+
+    Examples:
+        >>> [round(x, 3) for x in effect_interval(np.array([1.0, 1.0, 0.0, 0.0]), np.array([True, True, True, False]))]
+        [0.667, -0.187, 0.879]
+    """
+    sides = outcome[treatment], outcome[~treatment]
+    if min(map(len, sides)) < 1:
+        return None
+    means = [float(side.mean()) for side in sides]
+    effect = means[0] - means[1]
+    if np.isin(outcome, (0, 1)).all():
+        (low1, high1), (low0, high0) = (wilson(int(side.sum()), len(side), level) for side in sides)
+        low = math.hypot(means[0] - low1, high0 - means[1])
+        return effect, effect - low, effect + math.hypot(high1 - means[0], means[1] - low0)
+    if min(map(len, sides)) < 2:
+        return None
+    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(sum(float(side.var(ddof=1)) / len(side) for side in sides))
+    return effect, effect - half, effect + half
 
 
 def _yes_no(name: str, values: ArrayLike) -> BoolArray:

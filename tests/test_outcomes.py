@@ -11,12 +11,11 @@ import pytest
 
 from ltr import RankStatistic, verify
 from ltr.cards import Card, CardRanker
-from ltr.cards.counts import wilson
 from ltr.cards.reference import Reference
 from ltr.data.raw_table import Roles, read_raw_table
 from ltr.exact import Certificate, Demand, PairwiseProblem, RerankProblem, Status, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
-from ltr.outcomes import Times, Treatments, kaplan_meier, label_kind, survival_labels, uplift_labels
+from ltr.outcomes import Times, Treatments, kaplan_meier, label_kind, survival_labels, uplift_labels, wilson
 from tests.tiers import examples
 from trainers.cli import main
 

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import as_float, is_whole
-from ltr.outcomes import Times, Treatments, kaplan_meier
+from ltr.outcomes import Times, Treatments, effect_interval, kaplan_meier, wilson
 
 Estimate = tuple[float, float, float]
 """A number and the ends of its 90 % interval."""
 
-_QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %: two-sided intervals of 90 %
 _CURVES = 5  # most groups of totals with a curve of their own
 _STEPS = 60  # most steps of a curve
 
@@ -117,23 +116,6 @@ class Counts:
         return cls(text_of(content, "name"), lists[0], lists[1], lists[2], *values, estimates, curves)
 
 
-def wilson(positives: int, rows: int) -> tuple[float, float]:
-    """Return the 90 % Wilson interval of a share.
-
-    Source: Wilson, *Probable inference, the law of succession, and statistical inference* (1927).
-
-    Examples:
-        >>> [round(end, 3) for end in wilson(3, 10)], wilson(0, 0)
-        ([0.127, 0.558], (0.0, 1.0))
-    """
-    if rows == 0:
-        return 0.0, 1.0
-    share, z = positives / rows, _QUANTILE**2 / rows
-    half = _QUANTILE * math.sqrt(share * (1 - share) / rows + z / (4 * rows))
-    ends = ((share + z / 2 - half) / (1 + z), (share + z / 2 + half) / (1 + z))
-    return (0.0 if positives == 0 else ends[0], 1.0 if positives == rows else ends[1])
-
-
 def count(
     name: str,
     totals: NDArray[np.int64],
@@ -164,7 +146,7 @@ def count(
         estimates = tuple(_events_by(y.time[one], y.event[one], horizon) for one in members)
         curves = _curves(totals, y)
     if isinstance(y, Treatments):
-        estimates = tuple(_effect(y.outcome[one], y.treatment[one]) for one in members)
+        estimates = tuple(effect_interval(y.outcome[one], y.treatment[one]) for one in members)
     return Counts(name, tuple(map(int, different)), rows, positives, value, beside, estimates, curves)
 
 
@@ -200,26 +182,6 @@ def _curves(totals: NDArray[np.int64], y: Times) -> tuple[Curve, ...]:
             Curve((int(own[0]), int(own[-1])), int(members.sum()), steps, (*levels, *levels[-1:][: len(ends)]))
         )
     return tuple(found)
-
-
-def _effect(outcome: NDArray[np.float64], treatment: NDArray[np.bool_]) -> Estimate | None:
-    """Return the difference of the mean outcomes of treated rows and others; None where a side has no rows.
-
-    The interval of shares is that of Newcombe (1998) by Wilson's; of other means it is the normal one.
-    """
-    sides = outcome[treatment], outcome[~treatment]
-    if min(map(len, sides)) < 1:
-        return None
-    means = [float(side.mean()) for side in sides]
-    effect = means[0] - means[1]
-    if np.isin(outcome, (0, 1)).all():
-        (low1, high1), (low0, high0) = (wilson(int(side.sum()), len(side)) for side in sides)
-        low = math.hypot(means[0] - low1, high0 - means[1])
-        return effect, effect - low, effect + math.hypot(high1 - means[0], means[1] - low0)
-    if min(map(len, sides)) < 2:
-        return None
-    half = _QUANTILE * math.sqrt(sum(float(side.var(ddof=1)) / len(side) for side in sides))
-    return effect, effect - half, effect + half
 
 
 def text_of(content: Mapping[str, Any], name: str) -> str:

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from ltr.checks import check_number, one_of
-from ltr.lists import Lists
+from ltr.lists import Lists, check_inputs, check_qid
 from ltr.losses.arithmetic import (
     bounded,
     bounded_exp,
@@ -515,6 +515,42 @@ def two_class_loss(
     share = (sums[0] * sums[1] / total)[number]
     loss = _OF_TWO_CLASSES[pair](reduction="sum", pairs="mean")
     return loss(scores, labels, qid=number, weight=weight, list_weight=share)
+
+
+def check_rows(
+    scores: Tensor,
+    numbers: dict[str, Tensor],
+    answers: dict[str, Tensor],
+    weight: Tensor | None,
+    qid: Tensor | None,
+) -> Tensor:
+    """Check the inputs of a loss of labels of two fields, and return the second field as booleans.
+
+    Args:
+        scores: floating point, (rows,).
+        numbers: the first field by its name, finite numbers, (rows,).
+        answers: the second field by its name, booleans, or 0 and 1, (rows,).
+        weight: weight of each row, (rows,).
+        qid: list of each row, (rows,).
+    """
+    for name, tensor in (numbers | answers).items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
+        if isinstance(scores, Tensor) and (tensor.shape != scores.shape or scores.ndim != 1):
+            rule = "one number for each row, of the shape (rows,) of scores; squeeze(-1) what has a last axis of 1"
+            raise ValueError(f"{name} must be {rule}, got {tuple(tensor.shape)} and scores {tuple(scores.shape)}")
+        check_inputs(scores, tensor, None, weight)
+    check_qid(scores, qid)
+    finite = {"scores": scores} | numbers | ({} if weight is None else {"weight": weight})
+    for name, tensor in finite.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"{name} must be finite, got NaN or an infinite number")
+    if weight is not None and not bool((weight >= 0).all()):
+        raise ValueError("weight must hold numbers >= 0, got a negative one")
+    [(name, answer)] = answers.items()
+    if not bool(((answer == 0) | (answer == 1)).all()):
+        raise ValueError(f"{name} must hold booleans, or 0 and 1, got other numbers")
+    return answer.bool()
 
 
 ranknet_loss = as_function(RankNetLoss, "ranknet_loss")

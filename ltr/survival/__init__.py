@@ -1,7 +1,7 @@
 """Times until an event: metrics, curves, and losses ``loss(scores, time, event)``.
 
-A higher score means an earlier event. Metrics are computed by NumPy from the labels of `survival_labels`, losses by torch from
-tensors of times and events. `ltr.outcomes` defines which rows are comparable.
+A higher score means an earlier event. Metrics are computed by NumPy from the labels of `survival_labels`, losses by
+torch from tensors of times and events. `ltr.outcomes` defines which rows are comparable.
 """
 
 from ltr.outcomes import KaplanMeier, Times, kaplan_meier, survival_labels

@@ -18,9 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from ltr.checks import one_of
-from ltr.lists import check_inputs, check_qid
 from ltr.losses.contract import PairsName
-from ltr.losses.pairwise import PairName, two_class_loss
+from ltr.losses.pairwise import PairName, check_rows, two_class_loss
 
 TiesName = Literal["efron", "breslow"]
 """How Cox's partial likelihood treats events at the same time."""
@@ -75,7 +74,9 @@ class ConcordanceLoss(nn.Module):
         Raises:
             TypeError, ValueError: anything else.
         """
-        event = _checked(scores, time, event, weight, qid)
+        event = check_rows(scores, {"time": time}, {"event": event}, weight, qid)
+        if not bool((time >= 0).all()):
+            raise ValueError("time must hold finite numbers >= 0, got a negative one")
         with torch.no_grad():
             rows, order, group = _ordered(time, event, qid)
             total = _pair_weight(rows, order, group, event, weight)
@@ -129,7 +130,9 @@ class CoxLoss(nn.Module):
         self, scores: Tensor, time: Tensor, event: Tensor, *, weight: Tensor | None = None, qid: Tensor | None = None
     ) -> Tensor:
         """Return the loss, 0-D; arguments are those of `ConcordanceLoss`, and each list has its own baseline hazard."""
-        event = _checked(scores, time, event, weight, qid)
+        event = check_rows(scores, {"time": time}, {"event": event}, weight, qid)
+        if not bool((time >= 0).all()):
+            raise ValueError("time must hold finite numbers >= 0, got a negative one")
         weight = torch.ones_like(scores) if weight is None else weight
         real = weight > 0
         if not bool((event & real).any()):
@@ -200,27 +203,6 @@ def cox_loss(
         1.0986
     """
     return CoxLoss(ties)(scores, time, event, weight=weight, qid=qid)
-
-
-def _checked(scores: Tensor, time: Tensor, event: Tensor, weight: Tensor | None, qid: Tensor | None) -> Tensor:
-    """Check the inputs and return the events as booleans."""
-    for name, tensor in (("time", time), ("event", event)):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
-        if isinstance(scores, Tensor) and (tensor.shape != scores.shape or scores.ndim != 1):
-            rule = "one number for each row, of the shape (rows,) of scores; squeeze(-1) what has a last axis of 1"
-            raise ValueError(f"{name} must be {rule}, got {tuple(tensor.shape)} and scores {tuple(scores.shape)}")
-    check_inputs(scores, time, None, weight)
-    check_qid(scores, qid)
-    if not bool(torch.isfinite(scores).all()):
-        raise ValueError("scores must be finite, got NaN or an infinite number")
-    if not bool((torch.isfinite(time) & (time >= 0)).all()):
-        raise ValueError("time must hold finite numbers >= 0, got others")
-    if not bool(((event == 0) | (event == 1)).all()):
-        raise ValueError("event must hold booleans, or 0 and 1, got other numbers")
-    if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
-        raise ValueError("weight must hold finite numbers >= 0, got others")
-    return event.bool()
 
 
 def _ordered(time: Tensor, event: Tensor, qid: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
