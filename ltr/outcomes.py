@@ -373,14 +373,14 @@ def wilson(positives: int, rows: int, level: float = 0.9) -> tuple[float, float]
 def effect_interval(outcome: FloatArray, treatment: BoolArray, level: float = 0.9) -> tuple[float, float, float] | None:
     """Return the difference of the mean outcomes of treated rows and others, and its interval.
 
-    The interval of shares is Newcombe's, of Wilson's; of other means it is the normal one. None stands for a side without
-    rows, or with a single one of other outcomes.
+    The interval of outcomes 0 and 1 is Newcombe's, made of `wilson`'s; that of others is the normal one. Return None
+    where treated rows or others are missing, or where one of them is a single row with another outcome than 0 and 1.
 
     Source: Newcombe, *Interval estimation for the difference between independent proportions* (1998).
 
     Examples:
         >>> [round(x, 3) for x in effect_interval(np.array([1.0, 1.0, 0.0, 0.0]), np.array([True, True, True, False]))]
-        [0.667, -0.187, 0.879]
+        [0.667, -0.172, 0.922]
     """
     sides = outcome[treatment], outcome[~treatment]
     if min(map(len, sides)) < 1:

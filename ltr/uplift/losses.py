@@ -1,12 +1,12 @@
 r"""The pairwise loss of treatments: ``loss(scores, outcome, treatment, *, weight=None)``.
 
 The area under the uplift curve with fixed group sizes is, up to a constant and a factor, the sum of ``z_i - z_k`` over
-the pairs with ``z_i > z_k`` and ``s_i > s_k``, where ``z = y t / N_1 - y (1 - t) / N_0``. The loss takes φ(s_i - s_k) in
+the pairs with ``z_i > z_k`` and ``s_i > s_k``, where ``z = y t / N_1 - y (1 - t) / N_0``. The loss has φ(s_i - s_k) in
 place of the step.
 
-*No pairs are listed.* Number the distinct values of z upwards. As in `ltr.survival.losses`, the rows whose numbers agree
-on their leading binary digits are a list of two classes for the next digit. With c, the largest z of its lower class,
-``z_i - z_k = (z_i - c) 1 + 1 (c - z_k)``: two losses whose pairs have the product of two weights.
+*No pairs are listed.* Number the distinct values of z upwards. As in `ltr.survival.losses`, the rows whose numbers
+agree on their leading binary digits are a list of two classes for the next digit. With c, the largest z of the lower
+class, ``z_i - z_k = (z_i - c) 1 + 1 (c - z_k)``: two losses whose pairs have the product of two weights.
 """
 
 from __future__ import annotations
