@@ -19,15 +19,18 @@ Guns & Verbeke, *Learning to rank for uplift modeling* (2020).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_numbers
+from ltr.checks import as_numbers, check_number
+from ltr.native import count_later
 from ltr.statistics import LabelKind
 
 FloatArray = NDArray[np.float64]
@@ -156,28 +159,28 @@ class Times:
         """The number of comparable pairs."""
         return int(self.later.sum())
 
+    def later_below(self, scores: ArrayLike) -> tuple[IntArray, IntArray]:
+        """Count, for each row, the rows that it is comparable with of a smaller score, and of the same; O(n log n).
+
+        Examples:
+            >>> below, equal = Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).later_below([2, 2, 1, 9])
+            >>> below.tolist(), equal.tolist()
+            ([0, 1, 0, 0], [0, 1, 0, 0])
+        """
+        different, level = np.unique(np.asarray(scores), return_inverse=True)
+        below, equal = np.empty((2, len(self.order)), dtype=np.int64)
+        count_later(self.order, level.reshape(-1).astype(np.int64), self.event, len(different), below, equal)
+        return below, equal
+
     def ordered(self, scores: ArrayLike) -> tuple[int, int]:
         """Count the comparable pairs in which the first row has the larger score, and those with equal scores.
-
-        Two different orders differ first at one of their bits. The pairs that do so at the same bit are counted
-        together by a sorted search, so that time is O(n log^2 n).
 
         Examples:
             >>> Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).ordered([2, 2, 1, 9])
             (1, 1)
         """
-        _, level = np.unique(np.asarray(scores), return_inverse=True)
-        level, size = level.reshape(-1).astype(np.int64), int(level.max()) + 1
-        won = equal = 0
-        for bit in range(int(self.order.max()).bit_length()):
-            block, later = self.order >> bit + 1, (self.order >> bit & 1).astype(np.bool_)
-            keys = np.sort(block[later] * size + level[later])
-            first = self.event & ~later
-            start = block[first] * size
-            ends = [np.searchsorted(keys, start + level[first], side) for side in ("left", "right")]
-            won += int((ends[0] - np.searchsorted(keys, start)).sum())
-            equal += int((ends[1] - ends[0]).sum())
-        return won, equal
+        below, equal = self.later_below(scores)
+        return int(below.sum()), int(equal.sum())
 
     def c_index(self, scores: ArrayLike, *, half: bool = True) -> float:
         """Return Harrell's C, in which a pair of equal scores counts half, or nothing.
@@ -201,6 +204,71 @@ class Times:
         ends = np.repeat(np.cumsum(counts), counts)
         places = len(order) - (ends - np.arange(len(ends)))
         return np.column_stack([np.repeat(first, counts), order[places]])
+
+
+@dataclass(frozen=True, eq=False)
+class KaplanMeier:
+    """The share of rows without an event beyond each time of an event.
+
+    Attributes:
+        time: the times of events, ascending, (m,).
+        share: the share without an event up to and including each time, (m,).
+        lower: lower ends of the pointwise intervals of the shares, (m,).
+        upper: upper ends of these, (m,).
+        greenwood: Greenwood's sums ``sum_j d_j / (n_j (n_j - d_j))``; infinite where the share is 0, (m,).
+    """
+
+    time: FloatArray
+    share: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    greenwood: FloatArray
+
+    def at(self, times: ArrayLike) -> FloatArray:
+        """Return the share without an event up to and including each time, of the shape of `times`.
+
+        Examples:
+            >>> kaplan_meier([1, 2, 2, 3], [1, 1, 0, 0]).at([0.5, 1, 9]).tolist()
+            [1.0, 0.75, 0.5]
+        """
+        at = np.searchsorted(self.time, np.asarray(times), "right")
+        return np.concatenate([[1.0], self.share])[at]
+
+
+def kaplan_meier(time: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> KaplanMeier:
+    r"""Estimate the share of rows without an event up to each time, where some rows are censored.
+
+    With d_j events at ``t_j`` among the n_j rows seen until then, ``S(t) = prod over t_j <= t of (1 - d_j / n_j)``. The
+    interval is normal on the scale of ``log(-log S)``, with the ends
+    ``S^exp(±z sqrt(greenwood) / log S)``, and S itself where S is 0.
+
+    Source: Kalbfleisch & Prentice, *The Statistical Analysis of Failure Time Data* (1980).
+
+    Args:
+        time: when the event happened, or when the row was last seen, finite and >= 0, (n,).
+        event: whether the event happened: 0 and 1, or booleans, (n,).
+        level: probability of the intervals, between 0 and 1.
+
+    Raises:
+        ValueError: anything else.
+
+    Examples:
+        >>> curve = kaplan_meier([1, 2, 2, 3], [1, 1, 0, 0])
+        >>> curve.time.tolist(), curve.share.tolist()
+        ([1.0, 2.0], [0.75, 0.5])
+    """
+    check_number("level", level, above=0.0)
+    if level >= 1:
+        raise ValueError(f"level must be a number between 0 and 1, such as 0.95, got {level}")
+    labels = survival_labels(time, event)
+    times, deaths = np.unique(labels["time"][labels["event"]], return_counts=True)
+    seen = len(labels) - np.searchsorted(np.sort(labels["time"]), times, "left")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        greenwood = np.cumsum(deaths / (seen * (seen - deaths).astype(np.float64)))
+        share = np.cumprod(1 - deaths / seen).astype(np.float64)
+        spread = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(greenwood) / -np.log(share)
+        lower, upper = (np.where(share > 0, share ** np.exp(sign * spread), 0.0) for sign in (1, -1))
+    return KaplanMeier(times, share, lower, upper, greenwood)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +350,51 @@ class Treatments:
     def effect(self) -> float:
         """The difference of the mean outcomes of treated rows and others."""
         return float(self.outcome[self.treatment].mean() - self.outcome[~self.treatment].mean())
+
+
+def wilson(positives: int, rows: int, level: float = 0.9) -> tuple[float, float]:
+    """Return the Wilson interval of a share, of a probability of `level`.
+
+    Source: Wilson, *Probable inference, the law of succession, and statistical inference* (1927).
+
+    Examples:
+        >>> [round(end, 3) for end in wilson(3, 10)], wilson(0, 0)
+        ([0.127, 0.558], (0.0, 1.0))
+    """
+    if rows == 0:
+        return 0.0, 1.0
+    share, quantile = positives / rows, NormalDist().inv_cdf((1 + level) / 2)
+    z = quantile**2 / rows
+    half = quantile * math.sqrt(share * (1 - share) / rows + z / (4 * rows))
+    ends = ((share + z / 2 - half) / (1 + z), (share + z / 2 + half) / (1 + z))
+    return (0.0 if positives == 0 else ends[0], 1.0 if positives == rows else ends[1])
+
+
+def effect_interval(outcome: FloatArray, treatment: BoolArray, level: float = 0.9) -> tuple[float, float, float] | None:
+    """Return the difference of the mean outcomes of treated rows and others, and its interval.
+
+    The interval of outcomes 0 and 1 is Newcombe's, made of `wilson`'s; that of others is the normal one. Return None
+    where treated rows or others are missing, or where one of them is a single row with another outcome than 0 and 1.
+
+    Source: Newcombe, *Interval estimation for the difference between independent proportions* (1998).
+
+    Examples:
+        >>> [round(x, 3) for x in effect_interval(np.array([1.0, 1.0, 0.0, 0.0]), np.array([True, True, True, False]))]
+        [0.667, -0.172, 0.922]
+    """
+    sides = outcome[treatment], outcome[~treatment]
+    if min(map(len, sides)) < 1:
+        return None
+    means = [float(side.mean()) for side in sides]
+    effect = means[0] - means[1]
+    if np.isin(outcome, (0, 1)).all():
+        (low1, high1), (low0, high0) = (wilson(int(side.sum()), len(side), level) for side in sides)
+        low = math.hypot(means[0] - low1, high0 - means[1])
+        return effect, effect - low, effect + math.hypot(high1 - means[0], means[1] - low0)
+    if min(map(len, sides)) < 2:
+        return None
+    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(sum(float(side.var(ddof=1)) / len(side) for side in sides))
+    return effect, effect - half, effect + half
 
 
 def _yes_no(name: str, values: ArrayLike) -> BoolArray:

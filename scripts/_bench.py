@@ -22,7 +22,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t
 from torch import Tensor
 
 from trainers.provenance import machine
@@ -30,6 +33,7 @@ from trainers.report.pictures import drawing as draw
 from trainers.tables import markdown_table
 
 Json = dict[str, Any]
+FloatArray = NDArray[np.float64]
 Form = Callable[[str, Tensor, Tensor], Callable[[], float] | None]
 """A function of the name of what is measured, scores and labels that returns a call for the value, or None."""
 
@@ -92,6 +96,36 @@ def apart(
         return request | {"status": "failed", "message": f"exit status {done.returncode}: {last}"}
     found: Json = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def descended(loss: Callable[[Tensor], Tensor], X: FloatArray, ridge: float) -> FloatArray:
+    """Return the weights of a linear scorer that minimise ``loss(X w) + ridge / 2 |w|^2``, by L-BFGS."""
+    columns, w = torch.tensor(X), torch.zeros(X.shape[1], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([w], max_iter=300, tolerance_change=1e-10, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        value = loss(columns @ w) + ridge / 2 * (w @ w)
+        value.backward()
+        return value
+
+    optimizer.step(closure)
+    return w.detach().numpy()
+
+
+def paired(values: ArrayLike, others: ArrayLike, overlap: float = 0.0) -> tuple[float, float]:
+    """Return the mean difference of paired values and half its 95 % interval, by Student's t.
+
+    Args:
+        values: one for each split, or draw.
+        others: those that they are compared with.
+        overlap: of random splits of the same rows, rows held out for each one to learn from, which widens the interval
+            (Nadeau & Bengio, *Inference for the generalization error*, 2003).
+    """
+    differences = np.asarray(values) - np.asarray(others)
+    count = len(differences)
+    spread = float(differences.std(ddof=1)) * (1 / count + overlap) ** 0.5
+    return float(differences.mean()), float(t.ppf(0.975, count - 1)) * spread
 
 
 class Records:

@@ -28,10 +28,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ltr.cards import Card, CardRanker, Counts, Question, Questions
-from ltr.cards.counts import wilson
 from ltr.exact import Limits, Status
 from ltr.exact.cards import CardProblem
 from ltr.metrics import rank_statistic
+from ltr.outcomes import wilson
 from ltr.rankers import Ranker
 from ltr.rankers.states import KINDS
 from tests.tiers import examples, slow_but

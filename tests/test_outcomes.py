@@ -11,12 +11,11 @@ import pytest
 
 from ltr import RankStatistic, verify
 from ltr.cards import Card, CardRanker
-from ltr.cards.counts import kaplan_meier, wilson
 from ltr.cards.reference import Reference
 from ltr.data.raw_table import Roles, read_raw_table
 from ltr.exact import Certificate, Demand, PairwiseProblem, RerankProblem, Status, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
-from ltr.outcomes import Times, Treatments, label_kind, survival_labels, uplift_labels
+from ltr.outcomes import Times, Treatments, kaplan_meier, label_kind, survival_labels, uplift_labels, wilson
 from tests.tiers import examples
 from trainers.cli import main
 
@@ -272,9 +271,9 @@ def test_kaplan_meier_is_the_product_over_events():
     rng = np.random.default_rng(0)
     for _ in range(50):
         time, event = rng.integers(1, 8, 15), rng.random(15) < 0.6
-        times, shares, sums = kaplan_meier(time.astype(float), event)
+        curve = kaplan_meier(time, event)
         share, total = 1.0, 0.0
-        for at, found, greenwood in zip(times, shares, sums, strict=True):
+        for at, found, greenwood in zip(curve.time, curve.share, curve.greenwood, strict=True):
             seen, deaths = int((time >= at).sum()), int((event & (time == at)).sum())
             share *= 1 - deaths / seen
             total += deaths / (seen * (seen - deaths)) if seen > deaths else np.inf

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import as_float, is_whole
-from ltr.outcomes import Times, Treatments
+from ltr.outcomes import Times, Treatments, effect_interval, kaplan_meier, wilson
 
 Estimate = tuple[float, float, float]
 """A number and the ends of its 90 % interval."""
 
-_QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %: two-sided intervals of 90 %
 _CURVES = 5  # most groups of totals with a curve of their own
 _STEPS = 60  # most steps of a curve
 
@@ -131,23 +130,6 @@ class Counts:
         return cls(text_of(content, "name"), lists[0], lists[1], lists[2], *values, estimates, curves)
 
 
-def wilson(positives: int, rows: int) -> tuple[float, float]:
-    """Return the 90 % Wilson interval of a share.
-
-    Source: Wilson, *Probable inference, the law of succession, and statistical inference* (1927).
-
-    Examples:
-        >>> [round(end, 3) for end in wilson(3, 10)], wilson(0, 0)
-        ([0.127, 0.558], (0.0, 1.0))
-    """
-    if rows == 0:
-        return 0.0, 1.0
-    share, z = positives / rows, _QUANTILE**2 / rows
-    half = _QUANTILE * math.sqrt(share * (1 - share) / rows + z / (4 * rows))
-    ends = ((share + z / 2 - half) / (1 + z), (share + z / 2 + half) / (1 + z))
-    return (0.0 if positives == 0 else ends[0], 1.0 if positives == rows else ends[1])
-
-
 def count(
     name: str,
     totals: NDArray[np.int64],
@@ -178,43 +160,21 @@ def count(
         estimates = tuple(_events_by(y.time[one], y.event[one], horizon) for one in members)
         curves = _curves(totals, y)
     if isinstance(y, Treatments):
-        estimates = tuple(_effect(y.outcome[one], y.treatment[one]) for one in members)
+        estimates = tuple(effect_interval(y.outcome[one], y.treatment[one]) for one in members)
     return Counts(name, tuple(map(int, different)), rows, positives, value, beside, estimates, curves)
-
-
-def kaplan_meier(
-    time: NDArray[np.float64], event: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the times of events, ascending, the share without an event up to each, and Greenwood's sums.
-
-    The share after the event times t_1 < t_2 < ... is ``prod (1 - d_j / n_j)``, with d_j events among the n_j rows seen
-    until t_j; the sums are those of ``d_j / (n_j (n_j - d_j))``.
-
-    Examples:
-        >>> times, shares, _ = kaplan_meier(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]))
-        >>> times.tolist(), shares.tolist()
-        ([1.0, 2.0], [0.75, 0.5])
-    """
-    times, deaths = np.unique(time[event], return_counts=True)
-    seen = len(time) - np.searchsorted(np.sort(time), times, "left")
-    with np.errstate(divide="ignore"):
-        greenwood = np.cumsum(deaths / (seen * (seen - deaths).astype(np.float64)))
-    return times, np.cumprod(1 - deaths / seen).astype(np.float64), greenwood
 
 
 def _events_by(time: NDArray[np.float64], event: NDArray[np.bool_], horizon: float) -> Estimate | None:
     """Return the share of rows with an event by a time; None where no row was seen as long, unless all had it."""
-    times, shares, greenwood = kaplan_meier(time, event)
-    at = int(np.searchsorted(times, horizon, "right"))
-    share = float(shares[at - 1]) if at else 1.0
+    curve = kaplan_meier(time, event, level=0.9)
+    at = int(np.searchsorted(curve.time, horizon, "right")) - 1
+    share = float(curve.share[at]) if at >= 0 else 1.0
     if share > 0 and not np.any(time >= horizon):
         return None
     if share in (0.0, 1.0):
         ends = wilson(0, len(time))  # as for a share, where the variance says nothing
         return (1 - share, *(ends if share == 1.0 else (1 - ends[1], 1.0)))
-    # on the scale of log(-log(share)), whose ends stay between 0 and 1
-    half = _QUANTILE * math.sqrt(greenwood[at - 1]) / abs(math.log(share))
-    return 1 - share, 1 - share ** math.exp(-half), 1 - share ** math.exp(half)
+    return 1 - share, 1 - float(curve.upper[at]), 1 - float(curve.lower[at])
 
 
 def _curves(totals: NDArray[np.int64], y: Times) -> tuple[Curve, ...]:
@@ -225,7 +185,8 @@ def _curves(totals: NDArray[np.int64], y: Times) -> tuple[Curve, ...]:
     for number in np.unique(group)[::-1]:
         own = different[group == number]
         members = (totals >= own[0]) & (totals <= own[-1])
-        times, shares, _ = kaplan_meier(y.time[members], y.event[members])
+        curve = kaplan_meier(y.time[members], y.event[members])
+        times, shares = curve.time, curve.share
         kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _STEPS)).astype(np.int64))
         last = float(y.time[members].max())
         ends = (last,) if not len(times) or last > times[-1] else ()
@@ -235,26 +196,6 @@ def _curves(totals: NDArray[np.int64], y: Times) -> tuple[Curve, ...]:
             Curve((int(own[0]), int(own[-1])), int(members.sum()), steps, (*levels, *levels[-1:][: len(ends)]))
         )
     return tuple(found)
-
-
-def _effect(outcome: NDArray[np.float64], treatment: NDArray[np.bool_]) -> Estimate | None:
-    """Return the difference of the mean outcomes of treated rows and others; None where a side has no rows.
-
-    The interval of shares is that of Newcombe (1998) by Wilson's; of other means it is the normal one.
-    """
-    sides = outcome[treatment], outcome[~treatment]
-    if min(map(len, sides)) < 1:
-        return None
-    means = [float(side.mean()) for side in sides]
-    effect = means[0] - means[1]
-    if np.isin(outcome, (0, 1)).all():
-        (low1, high1), (low0, high0) = (wilson(int(side.sum()), len(side)) for side in sides)
-        low = math.hypot(means[0] - low1, high0 - means[1])
-        return effect, effect - low, effect + math.hypot(high1 - means[0], means[1] - low0)
-    if min(map(len, sides)) < 2:
-        return None
-    half = _QUANTILE * math.sqrt(sum(float(side.var(ddof=1)) / len(side) for side in sides))
-    return effect, effect - half, effect + half
 
 
 def text_of(content: Mapping[str, Any], name: str) -> str:

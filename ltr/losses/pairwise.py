@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from ltr.checks import check_number, one_of
-from ltr.lists import Lists
+from ltr.lists import Lists, check_inputs, check_qid
 from ltr.losses.arithmetic import (
     bounded,
     bounded_exp,
@@ -477,6 +477,80 @@ class PNormPushLoss(PairLoss):
         elif heaviest is not None:
             log_value = log_value + (self.p + 1.0) * heaviest.double().log()
         return bounded_exp(log_value, slope=self.p, dtype=dtype).masked_fill(~counted.any(-1), 0.0)
+
+
+PairName = Literal["ranknet", "hinge", "squared_hinge", "exponential"]
+"""The pairwise losses that losses of times and of treatments are made of."""
+
+_OF_TWO_CLASSES: dict[str, type[PairwiseLoss]] = {
+    "ranknet": RankNetLoss,
+    "hinge": PairwiseHingeLoss,
+    "squared_hinge": PairwiseSquaredHingeLoss,
+    "exponential": PairwiseExponentialLoss,
+}
+
+
+def two_class_loss(
+    pair: PairName, scores: Tensor, upper: Tensor, block: Tensor, weight: Tensor | None, total: Tensor | None
+) -> Tensor:
+    """Return the sum of ``w_i w_k φ(s_i - s_k)`` over the upper rows i and the lower rows k of each block, 0-D.
+
+    Args:
+        pair: name of φ.
+        scores: floating point, (rows,).
+        upper: whether the row is an upper one, (rows,).
+        block: number of the block of each row, ascending, (rows,).
+        weight: weight w of each row, (rows,); None for 1.
+        total: number by which the sum is divided, without leaving the range on the way; None for 1.
+    """
+    if not len(scores):
+        return scores.sum()
+    labels = upper.long()
+    if total is None:
+        return _OF_TWO_CLASSES[pair](reduction="sum", pairs="sum")(scores, labels, qid=block, weight=weight)
+    number, rows = torch.unique_consecutive(block, return_inverse=True, return_counts=True)[1:]
+    own = torch.ones(len(scores), dtype=torch.float64, device=scores.device) if weight is None else weight.double()
+    sums = torch.zeros(2, len(rows), dtype=torch.float64, device=scores.device)
+    sums.view(-1).index_add_(0, labels * len(rows) + number, own)
+    share = (sums[0] * sums[1] / total)[number]
+    loss = _OF_TWO_CLASSES[pair](reduction="sum", pairs="mean")
+    return loss(scores, labels, qid=number, weight=weight, list_weight=share)
+
+
+def check_rows(
+    scores: Tensor,
+    numbers: dict[str, Tensor],
+    answers: dict[str, Tensor],
+    weight: Tensor | None,
+    qid: Tensor | None,
+) -> Tensor:
+    """Check the inputs of a loss of labels of two fields, and return the second field as booleans.
+
+    Args:
+        scores: floating point, (rows,).
+        numbers: the first field by its name, finite numbers, (rows,).
+        answers: the second field by its name, booleans, or 0 and 1, (rows,).
+        weight: weight of each row, (rows,).
+        qid: list of each row, (rows,).
+    """
+    for name, tensor in (numbers | answers).items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
+        if isinstance(scores, Tensor) and (tensor.shape != scores.shape or scores.ndim != 1):
+            rule = "one number for each row, of the shape (rows,) of scores; squeeze(-1) what has a last axis of 1"
+            raise ValueError(f"{name} must be {rule}, got {tuple(tensor.shape)} and scores {tuple(scores.shape)}")
+        check_inputs(scores, tensor, None, weight)
+    check_qid(scores, qid)
+    finite = {"scores": scores} | numbers | ({} if weight is None else {"weight": weight})
+    for name, tensor in finite.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"{name} must be finite, got NaN or an infinite number")
+    if weight is not None and not bool((weight >= 0).all()):
+        raise ValueError("weight must hold numbers >= 0, got a negative one")
+    [(name, answer)] = answers.items()
+    if not bool(((answer == 0) | (answer == 1)).all()):
+        raise ValueError(f"{name} must hold booleans, or 0 and 1, got other numbers")
+    return answer.bool()
 
 
 ranknet_loss = as_function(RankNetLoss, "ranknet_loss")

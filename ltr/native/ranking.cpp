@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "arrays.h"
@@ -181,6 +182,38 @@ void order_grades(Vector<std::int64_t> grade, Vector<std::int64_t> relevant, std
   }
 }
 
+// For each row with an event, count the rows of a larger order that have a smaller level, and those of its own level. A
+// tree of partial sums (Fenwick) has the number of rows of each level among those with a larger order.
+void count_later(Vector<std::int64_t> order, Vector<std::int64_t> level, Vector<bool> event, std::int64_t levels,
+                 OutVector<std::int64_t> below, OutVector<std::int64_t> equal) {
+  const std::size_t n = order.shape(0);
+  require(level.shape(0) == n && event.shape(0) == n && below.shape(0) == n && equal.shape(0) == n, "one entry per row");
+  for (const std::int64_t one : view(level)) require(one >= 0 && one < levels, "levels");
+  const nb::gil_scoped_release release;
+  std::vector<std::size_t> rows(n);
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return order(a) > order(b); });
+  const auto size = static_cast<std::size_t>(levels);
+  std::vector<std::int64_t> sums(size + 1), counts(size);
+  std::size_t done = 0;  // rows that are counted
+  for (std::size_t first = 0; first < n; first = done) {
+    while (done < n && order(rows[done]) == order(rows[first])) ++done;
+    for (std::size_t k = first; k < done; ++k) {
+      const std::size_t row = rows[k];
+      below(row) = equal(row) = 0;
+      if (!event(row)) continue;
+      const auto own = static_cast<std::size_t>(level(row));
+      for (std::size_t at = own; at > 0; at &= at - 1) below(row) += sums[at];
+      equal(row) = counts[own];
+    }
+    for (std::size_t k = first; k < done; ++k) {
+      const auto own = static_cast<std::size_t>(level(rows[k]));
+      ++counts[own];
+      for (std::size_t at = own + 1; at <= size; at += at & (~at + 1)) ++sums[at];
+    }
+  }
+}
+
 }  // namespace
 
 void bind_ranking(nb::module_& module) {
@@ -208,6 +241,10 @@ void bind_ranking(nb::module_& module) {
   module.def("order_grades", &order_grades, nb::arg("grade"), nb::arg("relevant"), nb::arg("levels"),
              nb::arg("ordered").noconvert(), nb::arg("place").noconvert(),
              "Write the numbers of labels of each list in descending order, and the place of each in its list.");
+  module.def("count_later", &count_later, nb::arg("order"), nb::arg("level"), nb::arg("event"), nb::arg("levels"),
+             nb::arg("below").noconvert(), nb::arg("equal").noconvert(),
+             "Write for each row with an event how many rows of a larger order have a smaller level, and how many the "
+             "same; 0 for other rows.");
 }
 
 }  // namespace ltr
