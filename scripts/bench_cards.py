@@ -214,7 +214,7 @@ def results(records: Sequence[Json]) -> str:
 
 
 def _place(row: tuple[str, int, str]) -> tuple[int, int, int]:
-    return DATA.index(row[0]) if row[0] in DATA else len(DATA), row[1], list(METHODS).index(row[2])
+    return (*DATA, *RISKSLIM, row[0]).index(row[0]), row[1], list(METHODS).index(row[2])
 
 
 def comparison(records: Sequence[Json]) -> str:
