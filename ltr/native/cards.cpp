@@ -59,6 +59,7 @@
 #include "arrays.h"
 #include "card_orders.h"
 #include "card_pairs.h"
+#include "card_prefixes.h"
 #include "card_statistics.h"
 #include "comparisons.h"
 #include "module.h"
@@ -431,7 +432,8 @@ class CardSearch {
     }
   }
 
-  void enumerate(int m, std::size_t first, const Stop& stop, std::vector<Support>& survivors) {
+  // The parts of each number of columns below m, those of no column filled in.
+  std::vector<Parts> parts_of(int m) const {
     std::vector<Parts> parts(static_cast<std::size_t>(m));
     for (int i = 0; i < m; ++i) {
       parts[static_cast<std::size_t>(i)].bits.resize(words_ << i);
@@ -440,8 +442,7 @@ class CardSearch {
     }
     parts[0].bits = all_;
     for (std::size_t s = 0; s < statistics_.size(); ++s) parts[0].blocks[s][0] = block_of(statistics_[s], all_.data());
-    Support support;
-    extend(m, 0, first, first + 1, support, parts, stop, survivors);
+    return parts;
   }
 
   // Patterns of no columns, for each statistic of comparable pairs.
@@ -451,14 +452,115 @@ class CardSearch {
     return patterns;
   }
 
-  void extend(int m, int size, std::size_t begin, std::size_t end, Support& support, std::vector<Parts>& parts,
-              const Stop& stop, std::vector<Support>& survivors) {
-    for (std::size_t j = begin; j < end; ++j) {
-      if (stop.asked()) return;
-      if (!allowed(support.columns, size, j)) continue;
+  // Whether the objective is about pairs of a row of the upper and one of the lower level alone, see `card_prefixes.h`.
+  bool two_levels() const {
+    const CardStatistic& of = objective();
+    const auto at_end = [&](double gain) { return gain == of.low || gain == of.high; };
+    return !of.pairs && of.slope > 0.0 && of.high > of.low && std::all_of(of.gains.begin(), of.gains.end(), at_end);
+  }
+
+  Levels levels_of(const Block* blocks, int size) const {
+    const CardStatistic& of = objective();
+    Levels levels;
+    for (std::size_t p = 0; p < static_cast<std::size_t>(size); ++p) {
+      levels.upper[p] = std::round((blocks[p].gain - of.low * blocks[p].count) / (of.high - of.low));
+      levels.lower[p] = blocks[p].count - levels.upper[p];
+    }
+    return levels;
+  }
+
+  // Columns that may follow those of a support, and bounds of the cards that have one of them and otherwise only later
+  // ones. `rest` of one are the columns of these that can be on such a card together with it.
+  struct Candidates {
+    std::vector<std::uint16_t> columns;
+    std::vector<double> bounds;
+    std::vector<double> gains, later;  // by candidate and mask: of one, and the largest of enough later ones to add one
+    std::vector<double> least;         // of each mask
+    int more = 0;
+  };
+
+  // Fill in the bounds of candidates; `now` are the parts of the columns that a support has.
+  void bound_candidates(int m, int size, const Support& support, const Parts& now, Candidates& of) const {
+    const double most = objective().perfect - price_ * m;
+    of.more = m - size;
+    of.least.clear();
+    of.bounds.assign(of.columns.size(), most);
+    if (of.more < 2 || !two_levels()) return;
+    const auto tree = static_cast<std::size_t>(size);
+    PrefixCosts costs(size > 0 ? &trees_[tree].front() : nullptr, size, of.more,
+                      levels_of(now.blocks[0].data(), 1 << size), objective().ties_lost ? 1.0 : 0.5);
+    const std::size_t masks = costs.least.size();
+    of.gains.resize(of.columns.size() * masks);
+    of.later.resize(of.columns.size() * masks);
+    Blocks blocks;
+    for (std::size_t i = 0; i < of.columns.size(); ++i) {
+      count(objective(), now.bits.data(), now.blocks[0].data(), 1 << size, of.columns[i], blocks.data());
+      costs.gains(levels_of(blocks.data() + masks, 1 << size), signs_[of.columns[i]], of.gains.data() + i * masks);
+    }
+    for (std::size_t mask = 0; mask < masks; ++mask) {
+      if (!possible(support, size, static_cast<int>(mask))) costs.least[mask] = kInfinity;
+    }
+    of.least = costs.least;
+    // the largest gains of later candidates, descending
+    std::vector<std::array<double, kLargest>> top(masks);
+    for (auto& gains : top) gains.fill(0.0);
+    for (std::size_t i = of.columns.size(); i-- > 0;) {
+      double cost = kInfinity;
+      for (std::size_t mask = 0; mask < masks; ++mask) {
+        double gain = of.gains[i * masks + mask], sum = 0.0;
+        for (int t = 0; t < of.more - 2; ++t) sum += top[mask][static_cast<std::size_t>(t)];
+        of.later[i * masks + mask] = sum;
+        cost = std::min(cost, of.least[mask] - gain - sum - top[mask][static_cast<std::size_t>(of.more - 2)]);
+        for (int t = 0; t < of.more - 1; ++t) {
+          if (gain > top[mask][static_cast<std::size_t>(t)]) std::swap(gain, top[mask][static_cast<std::size_t>(t)]);
+        }
+      }
+      of.bounds[i] = std::min(most, bound_of_cost(cost, m));
+    }
+  }
+
+  // The value of a card of m questions that costs so many pairs.
+  double bound_of_cost(double cost, int m) const {
+    return objective().perfect - objective().slope * (objective().high - objective().low) * cost - price_ * m;
+  }
+
+  // The candidates after the one at i that may be on a card together with it.
+  void follow(int m, int size, const Support& support, const Candidates& of, std::size_t i,
+              std::vector<std::uint16_t>& rest) const {
+    const std::size_t masks = of.least.size();
+    rest.clear();
+    for (std::size_t other = i + 1; other < of.columns.size(); ++other) {
+      if (!allowed(support.columns, size + 1, of.columns[other])) continue;
+      double cost = masks > 0 ? kInfinity : 0.0;
+      for (std::size_t mask = 0; mask < masks; ++mask) {
+        cost = std::min(cost, of.least[mask] - of.gains[i * masks + mask] - of.gains[other * masks + mask] -
+                                  of.later[i * masks + mask]);
+      }
+      if (masks == 0 || bound_of_cost(cost, m) >= cutoff()) rest.push_back(of.columns[other]);
+    }
+  }
+
+  // Look for supports of m columns that may have good cards: add to a support, which has some columns, the candidates
+  // of its size from `begin` to `end`, and later ones. If stopped, return a bound of all that is left of these.
+  double extend(int m, int size, std::size_t begin, std::size_t end, double bound_of_all, Support& support,
+                std::vector<Parts>& parts, std::vector<Candidates>& candidates, const Stop& stop,
+                std::vector<Support>& survivors) {
+    const Candidates& of = candidates[static_cast<std::size_t>(size)];
+    double left = -kInfinity;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (stop.asked()) {
+        for (std::size_t rest = i; rest < end; ++rest) left = std::max(left, std::min(bound_of_all, of.bounds[rest]));
+        return left;
+      }
+      const double most = std::min(bound_of_all, of.bounds[i]);
+      if (most < cutoff()) continue;
+      const std::size_t j = of.columns[i];
       const Parts& now = parts[static_cast<std::size_t>(size)];
       support.columns[static_cast<std::size_t>(size)] = static_cast<std::uint16_t>(j);
       if (size + 1 < m) {
+        Candidates& after = candidates[static_cast<std::size_t>(size) + 1];
+        follow(m, size, support, of, i, after.columns);
+        if (static_cast<int>(after.columns.size()) < m - size - 1) continue;
         Parts& next = parts[static_cast<std::size_t>(size) + 1];
         split(now.bits.data(), 1 << size, j, next.bits.data());
         for (std::size_t s = 0; s < statistics_.size(); ++s) {
@@ -466,7 +568,9 @@ class CardSearch {
           if (!statistics_[s].pairs) continue;
           statistics_[s].pairs->split(now.pattern[s].data(), j, size, next.pattern[s].data());
         }
-        extend(m, size + 1, j + 1, columns_, support, parts, stop, survivors);
+        bound_candidates(m, size + 1, support, next, after);
+        left = std::max(
+            left, extend(m, size + 1, 0, after.columns.size(), most, support, parts, candidates, stop, survivors));
         continue;
       }
       if (!complete(support, m)) continue;
@@ -482,10 +586,12 @@ class CardSearch {
       if (!open) continue;
       if (last) bound = bound_of_support(0, support, m, now, j);
       if (bound >= cutoff()) {
-        support.bound = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
         survivors.push_back(support);
+        survivors.back().bound = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
+        std::sort(survivors.back().columns.begin(), survivors.back().columns.begin() + m);
       }
     }
+    return left;
   }
 
   // A bound of a statistic for all cards of a support; `now` are the parts of its columns but the last, which is j.
@@ -527,34 +633,41 @@ class CardSearch {
     const auto falls = [](const CardStatistic& statistic) { return statistic.slope > 0.0; };
     if (trees_.size() <= size) trees_.resize(size + 1);
     if (orders_.size() <= size) orders_.resize(size + 1);
-    if (trees_[size].empty() && std::any_of(statistics_.begin(), statistics_.end(), falls)) {
-      trees_[size].emplace_back(m, most_);
+    for (int some = 1; some <= m && std::any_of(statistics_.begin(), statistics_.end(), falls); ++some) {
+      if (auto& trees = trees_[static_cast<std::size_t>(some)]; trees.empty()) trees.emplace_back(some, most_);
     }
     if (orders_[size].empty() && !all_fall()) orders_[size].emplace_back(m, most_);
     const auto chains = chains_of(m);
     if (threshold_ == kInfinity) climb(m, chains, stop);  // it meets cards more than once
+    const Candidates firsts = first_candidates(m);
     std::atomic<std::size_t> next{0};
-    while (next < columns_) {
+    while (next < firsts.columns.size()) {
       std::vector<std::vector<Support>> found(static_cast<std::size_t>(threads));
       std::atomic<std::size_t> kept{0};
+      std::mutex lock;
+      double open = -kInfinity;
       in_threads(threads, [&](std::size_t thread) {
+        std::vector<Parts> parts = parts_of(m);
+        std::vector<Candidates> candidates(size);
+        candidates[0] = firsts;
+        Support support;
         while (!stop.asked() && kept < kSurvivors) {
           const std::size_t first = next++;
-          if (first >= columns_) break;
+          if (first >= firsts.columns.size()) break;
           const std::size_t before = found[thread].size();
-          enumerate(m, first, stop, found[thread]);
+          const double left =
+              extend(m, 0, first, first + 1, kInfinity, support, parts, candidates, stop, found[thread]);
           kept += found[thread].size() - before;
+          const std::lock_guard guard(lock);
+          open = std::max(open, left);
         }
       });
-      if (stop.asked()) return false;
       std::vector<Support> survivors;
       for (auto& some : found) survivors.insert(survivors.end(), some.begin(), some.end());
       std::sort(survivors.begin(), survivors.end(), [](const Support& a, const Support& b) {
         return a.bound != b.bound ? a.bound > b.bound : a.columns < b.columns;
       });
       std::atomic<std::size_t> at{0};
-      std::mutex lock;
-      double open = -kInfinity;
       in_threads(threads, [&](std::size_t) {
         Workspace work(words_, statistics_.size());
         if (placing_) work.extremes.resize(n_);
@@ -570,12 +683,34 @@ class CardSearch {
         }
         merge(work);
       });
-      if (open > -kInfinity) {
-        if (last && next >= columns_) bound_ = open;
-        return false;
+      if (open > -kInfinity || stop.asked()) {
+        for (std::size_t first = next; first < firsts.columns.size(); ++first) {
+          open = std::max(open, firsts.bounds[first]);
+        }
+        if (last) bound_ = open;
+        if (open > -kInfinity) return false;
       }
     }
     return true;
+  }
+
+  // The columns that a card may have, those that order most pairs first, and bounds of the cards of m columns.
+  Candidates first_candidates(int m) const {
+    Candidates firsts;
+    for (std::size_t j = 0; j < columns_; ++j) {
+      if (signs_[j] != 0) firsts.columns.push_back(static_cast<std::uint16_t>(j));
+    }
+    const std::vector<Parts> parts = parts_of(1);
+    bound_candidates(m, 0, {}, parts[0], firsts);
+    if (firsts.least.empty()) return firsts;
+    std::vector<std::size_t> order(firsts.columns.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return firsts.gains[a] > firsts.gains[b]; });
+    std::vector<std::uint16_t> columns;
+    for (const std::size_t at : order) columns.push_back(firsts.columns[at]);
+    firsts.columns = std::move(columns);
+    bound_candidates(m, 0, {}, parts[0], firsts);
+    return firsts;
   }
 
   // Look for a good card of m columns before all are searched: add columns to the best card, then exchange them one
