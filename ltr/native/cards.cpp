@@ -698,7 +698,7 @@ class CardSearch {
   Candidates first_candidates(int m) const {
     Candidates firsts;
     for (std::size_t j = 0; j < columns_; ++j) {
-      if (signs_[j] != 0) firsts.columns.push_back(static_cast<std::uint16_t>(j));
+      if (allowed({}, 0, j)) firsts.columns.push_back(static_cast<std::uint16_t>(j));
     }
     const std::vector<Parts> parts = parts_of(1);
     bound_candidates(m, 0, {}, parts[0], firsts);
