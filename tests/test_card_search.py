@@ -12,6 +12,7 @@ from ltr.exact import Limits, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from ltr.native import CardSearch as Kernel
+from ltr.outcomes import survival_labels
 from tests.tiers import examples
 
 STATISTICS = [
@@ -250,6 +251,60 @@ def test_a_stop_keeps_the_best_card_and_a_bound_that_holds(how, status):
     assert solution.value == problem.evaluate(solution.weights) >= problem.evaluate(start)
     best = solve(larger_problem("dcg", n=3000, d=100, k=2), CardSearch(threads=2)).value
     assert max(best, solution.value) <= solution.bound <= problem.trivial_bound
+
+
+def middle_problems(seed):
+    """One problem by its AUC and by the share of comparable pairs in order, whose search lists all sets of columns."""
+    rng = np.random.default_rng(seed)
+    n, d, k = int(rng.integers(20, 90)), int(rng.integers(7, 15)), int(rng.integers(3, 6))
+    X = (rng.random((n, d)) < rng.uniform(0.2, 0.8, d)).astype(float)
+    X[:, 1] = 1 - X[:, 0]
+    X[:, 3] *= X[:, 2]
+    if rng.random() < 0.3:
+        X[:, -1] = X[:, -2]
+    y = (X[:, :5] @ rng.normal(size=5) + rng.choice([0.0, 0.3, 1.0]) * rng.logistic(size=n) > 0).astype(int)
+    y[0], y[-1] = 0, 1
+    options = {
+        "points": int(rng.integers(1, 5 if k < 5 else 3)),
+        "max_nonzeros": k,
+        "ties": str(rng.choice(["lost", "average"])),
+        "C": float(rng.choice([0.0, 0.0, 0.002, 0.02])),
+        "signs": rng.choice([-1, 0, 0, 1], d) if rng.random() < 0.4 else None,
+        "groups": rng.integers(-1, 4, d) if rng.random() < 0.4 else None,
+        "required": [int(rng.integers(0, d))] if rng.random() < 0.3 else [],
+    }
+    return CardProblem(X, y, "auc", **options), CardProblem(X, survival_labels(2 - y, y == 1), "c_index", **options)
+
+
+def test_sets_that_are_not_listed_have_no_better_card():
+    listed = np.zeros(2, dtype=int)
+    for seed in range(examples(60, slow=500)):
+        problem, other = middle_problems(seed)
+        solution, expected = solve(problem, CardSearch(threads=1 + seed % 2)), solve(other, CardSearch(threads=1))
+        assert solution.status is expected.status is Status.OPTIMAL
+        assert solution.value == pytest.approx(expected.value, abs=1e-12), seed
+        assert solution.value <= solution.bound <= expected.value + 1e-11, seed
+        np.testing.assert_array_equal(problem.points_of(solution.weights), other.points_of(expected.weights), str(seed))
+        listed += solution.nodes, expected.nodes
+    assert listed[0] < listed[1] / 2
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_bound_of_a_stopped_search_holds_at_any_moment(threads):
+    problem = larger_problem("auc", n=300, d=40, k=5)
+    best, closed = solve(problem, CardSearch(threads=2)).value, 0
+    for seconds in np.linspace(0.0, 0.3, 12):
+        search, stop = problem._search(), np.zeros(1, dtype=np.uint8)
+        timer = threading.Timer(seconds, stop.fill, [1])
+        timer.start()
+        done = search.search(problem.max_nonzeros, threads, stop)
+        timer.join()
+        bound = search.bound + problem.shift
+        assert best - 1e-12 <= bound <= 1.0 + 1e-12
+        assert search.best[0] + problem.shift <= bound
+        assert not done or bound == pytest.approx(best, abs=1e-12)
+        closed += bound < 1.0 - 1e-9
+    assert closed > 0
 
 
 def test_a_larger_search_after_a_limit_and_warm_starts_lose_nothing():

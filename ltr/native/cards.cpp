@@ -69,6 +69,8 @@ namespace {
 
 constexpr double kTolerance = 2e-13;
 constexpr std::size_t kSurvivors = 4'000'000;  // supports in memory at a time
+constexpr double kPrefixes = 4e6;              // parts of supports in memory at a time
+constexpr std::size_t kBatch = 20'000;         // supports to examine at a time where the best are found first
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kUnseen = std::numeric_limits<std::uint64_t>::max();
 
@@ -452,6 +454,10 @@ class CardSearch {
     return patterns;
   }
 
+  static float rounded_up(double bound) {
+    return std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
+  }
+
   // Whether the objective is about pairs of a row of the upper and one of the lower level alone, see `card_prefixes.h`.
   bool two_levels() const {
     const CardStatistic& of = objective();
@@ -540,11 +546,54 @@ class CardSearch {
     }
   }
 
-  // Look for supports of m columns that may have good cards: add to a support, which has some columns, the candidates
-  // of its size from `begin` to `end`, and later ones. If stopped, return a bound of all that is left of these.
-  double extend(int m, int size, std::size_t begin, std::size_t end, double bound_of_all, Support& support,
-                std::vector<Parts>& parts, std::vector<Candidates>& candidates, const Stop& stop,
-                std::vector<Support>& survivors) {
+  struct Enumeration {
+    Support support;
+    std::vector<Parts> parts;
+    std::vector<Candidates> candidates;  // of each number of columns
+    int until = 0;                       // columns of the parts of supports that are asked for; 0 for whole supports
+    std::vector<Support> found;
+  };
+
+  Enumeration enumeration_of(int m, int until) const {
+    return {.parts = parts_of(m), .candidates = std::vector<Candidates>(static_cast<std::size_t>(m)), .until = until};
+  }
+
+  // Add a column to the parts of so many others.
+  void split_parts(int size, std::size_t j, const Parts& now, Parts& next) const {
+    split(now.bits.data(), 1 << size, j, next.bits.data());
+    for (std::size_t s = 0; s < statistics_.size(); ++s) {
+      count(statistics_[s], now.bits.data(), now.blocks[s].data(), 1 << size, j, next.blocks[s].data());
+      if (!statistics_[s].pairs) continue;
+      statistics_[s].pairs->split(now.pattern[s].data(), j, size, next.pattern[s].data());
+    }
+  }
+
+  // Look for the supports of m columns that may have good cards and begin with a part that was found before; `order`
+  // are all columns in the order in which they are added. If stopped, return a bound of all that is left of these.
+  double complete_prefix(int m, int size, const Support& prefix, const std::vector<std::uint16_t>& order,
+                         const Stop& stop, Enumeration& work) {
+    const double most = prefix.bound;
+    work.support = prefix;
+    for (int i = 0; i < size; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      split_parts(i, prefix.columns[at], work.parts[at], work.parts[at + 1]);
+    }
+    Candidates& of = work.candidates[static_cast<std::size_t>(size)];
+    of.columns.clear();
+    auto later = order.begin();
+    if (size > 0) later = std::find(order.begin(), order.end(), prefix.columns[static_cast<std::size_t>(size - 1)]) + 1;
+    std::copy_if(later, order.end(), std::back_inserter(of.columns),
+                 [&](auto j) { return allowed(prefix.columns, size, j); });
+    bound_candidates(m, size, prefix, work.parts[static_cast<std::size_t>(size)], of);
+    return extend(m, size, 0, of.columns.size(), most, stop, work);
+  }
+
+  // Look for supports of m columns that may have good cards, or parts of these: add to a support, which has some
+  // columns, the candidates of its size from `begin` to `end`, and later ones. If stopped, return a bound of all that
+  // is left of these.
+  double extend(int m, int size, std::size_t begin, std::size_t end, double bound_of_all, const Stop& stop,
+                Enumeration& work) {
+    auto& [support, parts, candidates, until, found] = work;
     const Candidates& of = candidates[static_cast<std::size_t>(size)];
     double left = -kInfinity;
     for (std::size_t i = begin; i < end; ++i) {
@@ -562,15 +611,17 @@ class CardSearch {
         follow(m, size, support, of, i, after.columns);
         if (static_cast<int>(after.columns.size()) < m - size - 1) continue;
         Parts& next = parts[static_cast<std::size_t>(size) + 1];
-        split(now.bits.data(), 1 << size, j, next.bits.data());
-        for (std::size_t s = 0; s < statistics_.size(); ++s) {
-          count(statistics_[s], now.bits.data(), now.blocks[s].data(), 1 << size, j, next.blocks[s].data());
-          if (!statistics_[s].pairs) continue;
-          statistics_[s].pairs->split(now.pattern[s].data(), j, size, next.pattern[s].data());
-        }
+        split_parts(size, j, now, next);
         bound_candidates(m, size + 1, support, next, after);
-        left = std::max(
-            left, extend(m, size + 1, 0, after.columns.size(), most, support, parts, candidates, stop, survivors));
+        if (size + 1 != until) {
+          left = std::max(left, extend(m, size + 1, 0, after.columns.size(), most, stop, work));
+          continue;
+        }
+        const double bound = std::min(most, *std::max_element(after.bounds.begin(), after.bounds.end()));
+        if (bound >= cutoff()) {
+          found.push_back(support);
+          found.back().bound = rounded_up(bound);
+        }
         continue;
       }
       if (!complete(support, m)) continue;
@@ -586,9 +637,9 @@ class CardSearch {
       if (!open) continue;
       if (last) bound = bound_of_support(0, support, m, now, j);
       if (bound >= cutoff()) {
-        survivors.push_back(support);
-        survivors.back().bound = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
-        std::sort(survivors.back().columns.begin(), survivors.back().columns.begin() + m);
+        found.push_back(support);
+        found.back().bound = rounded_up(bound);
+        std::sort(found.back().columns.begin(), found.back().columns.begin() + m);
       }
     }
     return left;
@@ -640,33 +691,36 @@ class CardSearch {
     const auto chains = chains_of(m);
     if (threshold_ == kInfinity) climb(m, chains, stop);  // it meets cards more than once
     const Candidates firsts = first_candidates(m);
+    const int prefix = prefix_of(m, firsts.columns.size());
+    std::vector<Support> prefixes;
+    if (const double left = list_prefixes(m, prefix, firsts, threads, stop, prefixes); stop.asked()) {
+      if (last) bound_ = left;
+      return false;
+    }
     std::atomic<std::size_t> next{0};
-    while (next < firsts.columns.size()) {
+    const std::size_t batch = two_levels() ? kBatch : kSurvivors;
+    while (next < prefixes.size()) {
       std::vector<std::vector<Support>> found(static_cast<std::size_t>(threads));
       std::atomic<std::size_t> kept{0};
       std::mutex lock;
       double open = -kInfinity;
       in_threads(threads, [&](std::size_t thread) {
-        std::vector<Parts> parts = parts_of(m);
-        std::vector<Candidates> candidates(size);
-        candidates[0] = firsts;
-        Support support;
-        while (!stop.asked() && kept < kSurvivors) {
-          const std::size_t first = next++;
-          if (first >= firsts.columns.size()) break;
-          const std::size_t before = found[thread].size();
-          const double left =
-              extend(m, 0, first, first + 1, kInfinity, support, parts, candidates, stop, found[thread]);
-          kept += found[thread].size() - before;
+        Enumeration work = enumeration_of(m, 0);
+        while (!stop.asked() && kept < batch) {
+          const std::size_t index = next++;
+          if (index >= prefixes.size()) break;
+          if (static_cast<double>(prefixes[index].bound) < cutoff()) continue;
+          const std::size_t before = work.found.size();
+          const double left = complete_prefix(m, prefix, prefixes[index], firsts.columns, stop, work);
+          kept += work.found.size() - before;
           const std::lock_guard guard(lock);
           open = std::max(open, left);
         }
+        found[thread] = std::move(work.found);
       });
       std::vector<Support> survivors;
       for (auto& some : found) survivors.insert(survivors.end(), some.begin(), some.end());
-      std::sort(survivors.begin(), survivors.end(), [](const Support& a, const Support& b) {
-        return a.bound != b.bound ? a.bound > b.bound : a.columns < b.columns;
-      });
+      best_first(survivors);
       std::atomic<std::size_t> at{0};
       in_threads(threads, [&](std::size_t) {
         Workspace work(words_, statistics_.size());
@@ -684,14 +738,58 @@ class CardSearch {
         merge(work);
       });
       if (open > -kInfinity || stop.asked()) {
-        for (std::size_t first = next; first < firsts.columns.size(); ++first) {
-          open = std::max(open, firsts.bounds[first]);
-        }
+        if (next < prefixes.size()) open = std::max(open, static_cast<double>(prefixes[next].bound));
         if (last) bound_ = open;
         if (open > -kInfinity) return false;
       }
     }
     return true;
+  }
+
+  static void best_first(std::vector<Support>& supports) {
+    std::sort(supports.begin(), supports.end(), [](const Support& a, const Support& b) {
+      return a.bound != b.bound ? a.bound > b.bound : a.columns < b.columns;
+    });
+  }
+
+  // The number of columns of parts of supports that are listed before whole ones: two less where these have bounds that
+  // tell something, and fewer where there would be too many.
+  int prefix_of(int m, std::size_t columns) const {
+    if (m == 1 || !two_levels()) return m > 1 ? 1 : 0;
+    double parts = 1.0;
+    int size = 0;
+    for (; size < std::max(m - 2, 1); ++size) {
+      parts *= static_cast<double>(columns - std::min(columns, static_cast<std::size_t>(size))) / (size + 1);
+      if (size > 0 && parts > kPrefixes) break;
+    }
+    return size;
+  }
+
+  // List the parts of supports of m columns that may have good cards, best first. If stopped, return a bound of all.
+  double list_prefixes(int m, int size, const Candidates& firsts, int threads, const Stop& stop,
+                       std::vector<Support>& prefixes) {
+    double left = -kInfinity;
+    if (size == 0) {
+      prefixes.push_back({.bound = rounded_up(objective().perfect)});
+      return objective().perfect;
+    }
+    std::atomic<std::size_t> next{0};
+    std::mutex lock;
+    in_threads(threads, [&](std::size_t) {
+      Enumeration work = enumeration_of(m, size);
+      work.candidates[0] = firsts;
+      double open = -kInfinity;
+      while (true) {
+        const std::size_t first = next++;
+        if (first >= firsts.columns.size()) break;
+        open = std::max(open, extend(m, 0, first, first + 1, kInfinity, stop, work));
+      }
+      const std::lock_guard guard(lock);
+      left = std::max(left, open);
+      prefixes.insert(prefixes.end(), work.found.begin(), work.found.end());
+    });
+    best_first(prefixes);
+    return prefixes.empty() ? left : std::max(left, static_cast<double>(prefixes.front().bound));
   }
 
   // The columns that a card may have, those that order most pairs first, and bounds of the cards of m columns.
