@@ -3,7 +3,8 @@
 ``ltr.losses`` and ``ltr.metrics`` work on any torch tensors; ``ltr.exact`` finds and certifies the best linear scorer
 of a list; ``ltr.rankers`` are scikit-learn estimators of both, and `TwoStageRanker` joins them. ``ltr.cards`` finds
 scoring systems that a person can use, ``ltr.gbdt`` trains LightGBM and XGBoost on the losses, and ``ltr.clicks``
-estimates position bias. Submodules load when first used. `rank` makes a list of rows to visit from a table; it, and
+estimates position bias. ``ltr.survival`` and ``ltr.uplift`` have metrics and losses of times until an event, and of
+treatments. Submodules load when first used. `rank` makes a list of rows to visit from a table; it, and
 `experiment` and `tune`, which run whole experiments, load the package ``trainers`` for it.
 """
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
         rankers,
         ranks,
         statistics,
+        survival,
         text,
+        uplift,
     )
     from ltr.progress import ProgressBar
     from ltr.rankers import (
@@ -68,8 +71,10 @@ __all__ = [
     "rankers",
     "ranks",
     "statistics",
+    "survival",
     "text",
     "tune",
+    "uplift",
 ]
 
 

@@ -111,6 +111,16 @@ def test_kaplan_meier_has_the_intervals_of_lifelines(seed):
     np.testing.assert_allclose(np.column_stack([curve.lower, curve.upper])[inside], ends[inside], atol=1e-12)
 
 
+def test_kaplan_meier_of_six_rows():
+    """The ends at the time 1 by hand; the others are lifelines 0.30.3's."""
+    curve = kaplan_meier([1, 2, 2, 3, 4, 5], [1, 1, 0, 0, 1, 0])
+    spread = 1.959963984540054 * math.sqrt(1 / 30) / -math.log(5 / 6)  # one event of six: 1 / (6 * 5)
+    assert curve.lower[0] == pytest.approx((5 / 6) ** math.exp(spread), abs=1e-12)
+    np.testing.assert_allclose(curve.share, [5 / 6, 2 / 3, 1 / 3])
+    np.testing.assert_allclose(curve.lower, [0.273123, 0.194617, 0.013685], atol=1e-6)
+    np.testing.assert_allclose(curve.upper, [0.974712, 0.904434, 0.754844], atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

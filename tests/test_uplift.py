@@ -43,6 +43,7 @@ def test_the_fixed_area_is_that_of_treatments(seed):
     np.testing.assert_allclose(qini_curve(scores, y).value, uplift_curve(scores, y).value * treatment.sum())
 
 
+@pytest.mark.filterwarnings("ignore:.*stable_cumsum:FutureWarning")
 @pytest.mark.parametrize("seed", range(30))
 def test_scikit_uplift_agrees(seed):
     sklift = pytest.importorskip("sklift.metrics", reason="scikit-uplift is not installed")
