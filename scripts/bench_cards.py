@@ -241,7 +241,7 @@ def comparison(records: Sequence[Json]) -> str:
 
 
 def proofs(folder: Path, sizes: Sequence[int], time_limit: float) -> str:
-    """Return the table of the largest AUC on all rows of RiskSLIM's tables, with the time and the bound of its search."""
+    """Return the largest AUC on all rows of RiskSLIM's tables, with the time and the bound of its search."""
     rows = []
     for data in RISKSLIM:
         table = pd.read_csv(folder / f"{data}_data.csv")
