@@ -292,7 +292,7 @@ def test_sets_that_are_not_listed_have_no_better_card():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_bound_of_a_stopped_search_holds_at_any_moment(threads):
     problem = larger_problem("auc", n=300, d=40, k=5)
-    best, closed = solve(problem, CardSearch(threads=2)).value, 0
+    best = solve(problem, CardSearch(threads=2)).value
     for seconds in np.linspace(0.0, 0.3, 12):
         search, stop = problem._search(), np.zeros(1, dtype=np.uint8)
         timer = threading.Timer(seconds, stop.fill, [1])
@@ -303,8 +303,6 @@ def test_the_bound_of_a_stopped_search_holds_at_any_moment(threads):
         assert best - 1e-12 <= bound <= 1.0 + 1e-12
         assert search.best[0] + problem.shift <= bound
         assert not done or bound == pytest.approx(best, abs=1e-12)
-        closed += bound < 1.0 - 1e-9
-    assert closed > 0
 
 
 def test_a_larger_search_after_a_limit_and_warm_starts_lose_nothing():

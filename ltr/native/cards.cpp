@@ -27,6 +27,12 @@
 // Where the rank weights fall by the same amount from place to place, as for AUC, `card_pairs.h` has stronger bounds.
 // The share of comparable pairs in order, of times until an event, has the same bounds, and no others.
 //
+// *Parts of supports.* Where the pairs of a row of the upper and one of the lower level are all that counts,
+// `card_prefixes.h` bounds all supports that contain given columns. Columns that order more pairs by themselves are
+// added first. Parts of supports, two columns short of a whole one (fewer columns where there would be more than
+// `kPrefixes`), are listed and completed in descending order of their bounds. So the bound of what is left falls, and a
+// search that is stopped returns it. For other statistics all supports are listed.
+//
 // *Demands.* Other statistics of the same order, with the same ties, may have least values. They have the same bounds,
 // so a support, the cards of it with given signs, or a node is left out where the bound of one is below its least
 // value. Where all statistics have pairs, the tree is that of `SignTree`. Otherwise it is that of `Orders`, in which
