@@ -5,8 +5,8 @@ of an outcome 1 is known: a function of a linear combination of the features (``
 interact (``bent``); it is small beside what else decides the outcome. A value is the area under the true effects in the
 order of the scores on 20,000 new rows, as a share of the best, where a random order has 0. Each seed is another draw.
 
-T- and X-learners are scikit-learn's HistGradientBoostingRegressor with its defaults, the X-learner with the known chance
-of a treatment.
+T- and X-learners are scikit-learn's HistGradientBoostingRegressor with its defaults, the X-learner with the known
+chance of a treatment.
 
     python scripts/bench_uplift.py --out runs/uplift --docs docs/uplift.md
 """

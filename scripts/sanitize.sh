@@ -10,7 +10,7 @@ checkout="$PWD"
 # the tests that run compiled kernels
 areas=(
     arcs card_search central certificate gbdt hosted levels line_search listwise local_search loss_invariants
-    max_nonzeros metrics native_losses native_weight_space operating_points points probing scores supports trec
+    max_nonzeros metrics native_losses native_weight_space operating_points points probing scores supports survival trec
     weight_space whole_numbers
 )
 files=("${areas[@]/%/.py}")

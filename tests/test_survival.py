@@ -239,6 +239,12 @@ def test_losses_are_finite_at_extremes_and_zero_without_pairs(loss, dtype):
         if isinstance(loss, CoxLoss) and scores.abs().max() > 1e15:
             continue  # torch's logcumsumexp loses the share of a term there
         assert float(scores.grad.sum()) == pytest.approx(0.0, abs=1e-5 * float(1 + scores.grad.abs().max()))
+    for half in (torch.float16, torch.bfloat16):
+        scores = torch.tensor([6e4, 6e4, 0.0, -6e4], dtype=half, requires_grad=True)
+        value = loss(scores, time, event)
+        value.backward()
+        assert value.dtype == torch.float32
+        assert not value.isnan()
     for events in (torch.zeros(4), torch.ones(4)):
         scores = torch.zeros(4, dtype=dtype, requires_grad=True)
         value = loss(scores, torch.ones(4), events)

@@ -29,8 +29,8 @@ class ConcordanceLoss(nn.Module):
     r"""A convex surrogate of ``1 - C``: the weighted mean of φ(s_i - s_k) over the comparable pairs.
 
     The value is ``sum of w_i w_k φ(s_i - s_k)``, divided by the sum of ``w_i w_k`` with ``pairs="mean"``. Without a
-    comparable pair the value and the gradient are 0. Time is O(n log^2 n). Losses keep `ltr.losses.contract` where it
-    speaks of weights, of large scores, and of types.
+    comparable pair the value and the gradient are 0. Time is O(n log^2 n). Values and gradients at large scores are as
+    in `ltr.losses.contract`; half precision is raised to float32.
 
     Source: Steck, Krishnapuram, Dehing-oberije, Lambin & Raykar, *On Ranking in Survival Analysis: Bounds on the
     Concordance Index* (2007).
@@ -80,7 +80,7 @@ class ConcordanceLoss(nn.Module):
         with torch.no_grad():
             rows, order, group = _ordered(time, event, qid)
             total = _pair_weight(rows, order, group, event, weight)
-        value = scores.sum() * 0.0
+        value = (scores * 0.0).sum()
         if not bool(total > 0):
             return value
         digits = int(order.max()).bit_length()
@@ -136,7 +136,7 @@ class CoxLoss(nn.Module):
         weight = torch.ones_like(scores) if weight is None else weight
         real = weight > 0
         if not bool((event & real).any()):
-            return scores.sum() * 0.0
+            return (scores * 0.0).sum()
         given = scores[real].float() if scores.dtype in (torch.float16, torch.bfloat16) else scores[real]
         time, event, weight = time[real], event[real], weight[real].to(torch.float64)
         with torch.no_grad():

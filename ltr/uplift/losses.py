@@ -69,7 +69,7 @@ class UpliftLoss(nn.Module):
             TypeError, ValueError: anything else.
         """
         treated = check_rows(scores, {"outcome": outcome}, {"treatment": treatment}, weight, None)
-        value = scores.sum() * 0.0
+        value = (scores * 0.0).sum()
         with torch.no_grad():
             w = torch.ones_like(outcome, dtype=torch.float64) if weight is None else weight.double()
             sizes = w[treated].sum(), w[~treated].sum()
@@ -91,9 +91,7 @@ class UpliftLoss(nn.Module):
             for by in (torch.where(upper, z - c, 1.0), torch.where(upper, 1.0, c - z)):
                 kept = (by > 0).nonzero().squeeze(-1)
                 whole = total if self.pairs == "mean" else None
-                value = value + two_class_loss(
-                    self.pair, s[kept], upper[kept], block[kept], (w * by)[kept].to(s.dtype), whole
-                )
+                value = value + two_class_loss(self.pair, s[kept], upper[kept], block[kept], (w * by)[kept], whole)
         return value
 
 

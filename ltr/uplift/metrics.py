@@ -99,9 +99,9 @@ def auuc(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
         0.25
     """
     data = _treatments(y)
-    curve = uplift_curve(scores, data, definition=definition)
     if definition == "fixed":
-        return curve.area / len(data.outcome)
+        return data.auuc(_scores(scores, data))
+    curve = uplift_curve(scores, data, definition=definition)
     if definition == "causalml":
         return _share(float(curve.value.mean()), abs(float(curve.value[-1])))
     responders, treated = data.outcome == 1, data.treatment
@@ -119,7 +119,7 @@ def qini(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
 
     Examples:
         >>> from ltr.uplift import uplift_labels
-        >>> qini([3, 2, 1], uplift_labels([1, 0, 1], [1, 1, 0]))
+        >>> round(qini([3, 2, 1], uplift_labels([1, 0, 1], [1, 1, 0])), 6)
         0.5
     """
     data = _treatments(y)
