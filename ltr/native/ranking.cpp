@@ -187,7 +187,8 @@ void order_grades(Vector<std::int64_t> grade, Vector<std::int64_t> relevant, std
 void count_later(Vector<std::int64_t> order, Vector<std::int64_t> level, Vector<bool> event, std::int64_t levels,
                  OutVector<std::int64_t> below, OutVector<std::int64_t> equal) {
   const std::size_t n = order.shape(0);
-  require(level.shape(0) == n && event.shape(0) == n && below.shape(0) == n && equal.shape(0) == n, "one entry per row");
+  require(level.shape(0) == n && event.shape(0) == n && below.shape(0) == n && equal.shape(0) == n,
+          "one entry per row");
   for (const std::int64_t one : view(level)) require(one >= 0 && one < levels, "levels");
   const nb::gil_scoped_release release;
   std::vector<std::size_t> rows(n);
