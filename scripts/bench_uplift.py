@@ -1,4 +1,4 @@
-"""Measure linear rankers of treatments, trained on pairwise losses, against learners of the effect.
+"""Measure linear rankers of treatments, trained on pairwise losses, and cards against learners of the effect.
 
 Rows have ten normal features, a treatment at random with chance 1/2, and an outcome of 0 or 1. The effect on the chance
 of an outcome 1 is known: a function of a linear combination of the features (``linear``), or of two of them that
@@ -18,7 +18,8 @@ import torch
 from _bench import FloatArray, Json, Records, apart, command_line, descended, paired, parsed, publish
 from scipy.stats import rankdata
 
-from ltr.uplift import UpliftLoss
+from ltr.cards import CardRanker
+from ltr.uplift import UpliftLoss, uplift_labels
 from trainers.provenance import machine
 from trainers.tables import markdown_table
 
@@ -30,6 +31,8 @@ _FORMS = (
     "T-learner, logistic",
     "T-learner, boosted",
     "X-learner, boosted",
+    "card of four questions",
+    "card of six questions",
 )
 _SETTINGS = [{"effect": effect, "rows": rows} for effect in ("linear", "bent") for rows in (1000, 10000)]
 _SEEDS, _RIDGE = 20, 0.001
@@ -64,6 +67,9 @@ def measure(request: Json) -> Json:
 
 def _scores(form: str, X: FloatArray, y: FloatArray, t: FloatArray, new: FloatArray) -> FloatArray:
     learner, _, kind = form.partition(" ")
+    if learner == "card":
+        ranker = CardRanker("auuc", {"four": 4, "six": 6}[kind.split()[1]], 3).fit(X, uplift_labels(y, t))
+        return ranker.predict(new)
     treated = t == 1
     if learner == "UpliftLoss":
         loss = UpliftLoss(kind)
