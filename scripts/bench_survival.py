@@ -5,7 +5,7 @@ missing numbers the median, and columns are divided by their standard deviation.
 rows held out, in 20 random splits with as many events on each side. The losses are minimised by L-BFGS, with
 ``0.0005 |w|^2`` added as to lifelines' Cox model. The cause of death in flchain is left out.
 
-    pip install scikit-survival && pip install --no-deps lifelines autograd autograd-gamma formulaic interface-meta wrapt
+    pip install --no-deps lifelines autograd autograd-gamma formulaic interface-meta wrapt
     python scripts/bench_survival.py --out runs/survival --docs docs/survival.md
 """
 
