@@ -39,7 +39,7 @@ def data_set(name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
     else:
         from sksurv import datasets
 
-        loader = {"GBSG2": "load_gbsg2", "veteran": "load_veteran_lung_cancer"}.get(name, f"load_{name}")
+        loader = {"GBSG2": "load_gbsg2", "veteran": "load_veterans_lung_cancer"}.get(name, f"load_{name}")
         table, y = getattr(datasets, loader)()
         event, time = y.dtype.names
         times, events, table = y[time], y[event], table.drop(columns=["chapter"], errors="ignore")
