@@ -31,8 +31,7 @@ _FORMS = (
     "T-learner, logistic",
     "T-learner, boosted",
     "X-learner, boosted",
-    "card of four questions",
-    "card of six questions",
+    "card of four questions",  # points up to 3
 )
 _SETTINGS = [{"effect": effect, "rows": rows} for effect in ("linear", "bent") for rows in (1000, 10000)]
 _SEEDS, _RIDGE = 20, 0.001
@@ -68,8 +67,7 @@ def measure(request: Json) -> Json:
 def _scores(form: str, X: FloatArray, y: FloatArray, t: FloatArray, new: FloatArray) -> FloatArray:
     learner, _, kind = form.partition(" ")
     if learner == "card":
-        ranker = CardRanker("auuc", {"four": 4, "six": 6}[kind.split()[1]], 3).fit(X, uplift_labels(y, t))
-        return ranker.predict(new)
+        return CardRanker("auuc", max_questions=4, points=3).fit(X, uplift_labels(y, t)).predict(new)
     treated = t == 1
     if learner == "UpliftLoss":
         loss = UpliftLoss(kind)
