@@ -262,7 +262,7 @@ def test_a_problem_that_some_card_solves_is_not_shown_to_be_infeasible(tmp_path)
 
 def test_a_true_positive_rate_is_demanded_at_some_threshold():
     seen = {"met": 0, "costly": 0, "refused": 0}
-    for seed in range(examples(60, 500)):
+    for seed in range(examples(30, 500)):
         rng = np.random.default_rng([9, seed])
         n, d = int(rng.integers(12, 40)), int(rng.integers(2, 4))
         X = (rng.random((n, d)) < 0.5).astype(float)
@@ -297,7 +297,7 @@ def test_a_true_positive_rate_is_demanded_at_some_threshold():
             del loose["problem"]["demands"][0]["ties_lost"]
             with pytest.raises(verify.CertificateError):
                 verify.check(verify.parse(json.dumps(loose)))
-    assert min(seen.values()) > 3
+    assert min(seen.values()) > 1
 
 
 def test_demands_have_ties_of_their_own_on_cards():

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import itertools
 import json
+import threading
 
 import numpy as np
 import pandas as pd
@@ -240,3 +241,66 @@ def test_a_config_and_the_command_have_rules(tmp_path, capsys, monkeypatch):
     assert "did you mean 'town'" in capsys.readouterr().err
     assert main(["card", "people.csv", "--label", "ill", "card.one_direction=3"]) == 2
     assert "card.one_direction: must be true, false, or a list of column names" in capsys.readouterr().err
+
+
+def middle(seed):
+    """A problem of AUC with more columns than questions, all its cards, and their values, -inf for those refused."""
+    rng = np.random.default_rng([13, seed])
+    n, d, k = int(rng.integers(10, 60)), int(rng.integers(6, 9)), int(rng.integers(2, 5))
+    X = (rng.random((n, d)) < rng.uniform(0.2, 0.8, d)).astype(float)
+    X[:, 1] = X[:, 0] if rng.random() < 0.2 else X[:, 1]
+    X[:, 2] = 1 - X[:, 3] if rng.random() < 0.2 else X[:, 2]
+    y = (X @ rng.normal(size=d) + rng.logistic(size=n) > 0).astype(int)
+    y[:2] = (0, 1)
+    ties, group = str(rng.choice(["average", "lost"])), (rng.random(n) < 0.4).astype(float)
+    rules, directions = rules_for(rng, d) if rng.random() < 0.6 else ([], None)
+    signs = rng.integers(-1, 2, d) if rng.random() < 0.3 else np.zeros(d, dtype=int)
+    demands = [Demand("hits@5", 2, labels=group)] if rng.random() < 0.3 and group.sum() > 2 else []
+    options = {"points": 2, "max_nonzeros": k, "ties": ties, "C": float(rng.choice([0.0, 0.0, 0.003]))}
+    options |= {"signs": signs, "rules": rules, "directions": directions, "demands": demands}
+    every = np.array(list(itertools.product(range(-2, 3), repeat=d)), dtype=np.int8)
+    every = every[((every != 0).sum(axis=1) <= k) & (every * signs >= 0).all(axis=1)].astype(int)
+    totals = every @ X.T.astype(int)
+    upper, lower = totals[:, y == 1], totals[:, y == 0]
+    tie = 0.5 if ties == "average" else 0.0
+    values = sum((up[:, None] > lower).sum(axis=1) + tie * (up[:, None] == lower).sum(axis=1) for up in upper.T)
+    values = values / (upper.shape[1] * lower.shape[1]) - options["C"] * (every != 0).sum(axis=1)
+    kept = np.array([follows(card, rules, directions) for card in every.tolist()])
+    if demands:
+        found = []
+        for row in totals:
+            above = (row[None] > row[:, None]).sum(axis=1)
+            tied = (row[None] == row[:, None]).sum(axis=1)
+            inside = np.clip(5 - above, 0, tied) / tied  # the share of the tied rows that is among the first five
+            if ties == "lost":  # rows of the group stand behind the others of their total
+                others = np.array([((row == row[i]) & (group == 0)).sum() for i in range(n)])
+                mates = np.array([((row == row[i]) & (group == 1)).sum() for i in range(n)])
+                inside = np.clip(5 - above - others, 0, mates) / np.maximum(mates, 1)
+            found.append((inside * group).sum())
+        kept &= np.array(found) >= 2 - 1e-9
+    return CardProblem(X, y, "auc", **options), every, np.where(kept, values, -np.inf)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_bounds_of_parts_of_sets_lose_no_card(part):
+    for seed in range(part * examples(4, 100), (part + 1) * examples(4, 100)):
+        problem, cards, values = middle(seed)
+        search = problem._search()
+        stop = np.zeros(1, dtype=np.uint8)
+        threading.Timer(1e-4 * (seed % 7), stop.fill, (1,)).start()
+        search.search(problem.max_nonzeros, 1 + seed % 2, stop)
+        best = values.max()
+        assert search.bound + problem.shift >= best - 1e-12, seed  # stopped or not
+        solution = solve(problem, CardSearch(threads=1 + seed % 2))
+        if best == -np.inf:
+            assert solution.status is Status.INFEASIBLE, seed
+            continue
+        assert solution.status is Status.OPTIMAL, seed
+        assert solution.value == pytest.approx(best, abs=1e-12)
+        if seed % 4 == 0:
+            good = problem.good_cards(best - 0.01, most=1_000_000)
+            assert all(value >= best - 0.01 - 1e-9 for value, _ in good)
+            near = cards[values >= best - 0.01 + 1e-9]
+            orders = {tuple(np.unique(problem.X @ card, return_inverse=True)[1]) for card in near}
+            listed = {tuple(np.unique(problem.X @ card, return_inverse=True)[1]) for _, card in good}
+            assert orders <= listed, seed

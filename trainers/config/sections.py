@@ -893,12 +893,12 @@ class CardConfig(Section):
         None, 'table of "+" or "-" by column or question: points must not be below or above 0; any when left out'
     )
     required: Names = option((), "questions that the card must have")
-    rules: Annotated[tuple[dict[str, Any], ...], PlainValidator(_tables)] = option(
+    rules: Annotated[tuple[dict[str, Any], ...] | list[dict[str, Any]], PlainValidator(_tables)] = option(
         (),
         'tables such as { at_least = 1, of = ["age", "smoker"] } or { at_most = 2, of = [...] }: how many of these '
         "questions, or of those about these columns, the card may have; with when = [...] where it has one of those",
     )
-    one_direction: Annotated[bool | tuple[StrictStr, ...], PlainValidator(_yes_no_or_names)] = option(
+    one_direction: Annotated[bool | tuple[StrictStr, ...] | list[StrictStr], PlainValidator(_yes_no_or_names)] = option(
         False, "columns whose thresholds must not have points of both signs; true for all"
     )
     forbidden: Names = option((), "columns and questions that the card may not have")
