@@ -304,3 +304,13 @@ def test_bounds_of_parts_of_sets_lose_no_card(part):
             orders = {tuple(np.unique(problem.X @ card, return_inverse=True)[1]) for card in near}
             listed = {tuple(np.unique(problem.X @ card, return_inverse=True)[1]) for _, card in good}
             assert orders <= listed, seed
+
+
+def test_columns_that_are_needed_and_forbidden_leave_no_card():
+    X, y = np.eye(4)[:, :3], [1, 0, 1, 0]
+    for rules in (
+        [CardRule([2], at_least=1), CardRule([1, 2], at_most=0)],
+        [CardRule([0], at_least=1), CardRule([1], at_least=1), CardRule([0, 1], at_most=1)],
+    ):
+        solution = solve(CardProblem(X, y, points=2, max_nonzeros=3, rules=rules), CardSearch())
+        assert solution.status is Status.INFEASIBLE

@@ -675,7 +675,6 @@ class CardSearch {
   // Whether a card may have exactly these columns.
   bool complete(const Support& support, int m) const {
     return std::all_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
-      if (rule.least == 0 && rule.when.empty()) return true;  // `allowed` is enough
       if (!holds(rule, support.columns, m)) return true;
       const auto end = support.columns.begin() + m;
       const auto counted = std::count_if(support.columns.begin(), end, [&](auto c) { return rule.of[c] != 0; });
