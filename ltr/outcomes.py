@@ -148,6 +148,9 @@ class Times:
             raise ValueError(f"y must hold two rows of which one is known to have its event first, got {got}")
         return found
 
+    def __len__(self) -> int:
+        return len(self.time)
+
     @cached_property
     def later(self) -> IntArray:
         """The number of rows that each row is comparable with, 0 for censored rows, (n,)."""
@@ -306,6 +309,9 @@ class Treatments:
             raise ValueError(f"y must hold treated rows and others, got {got}")
         return found
 
+    def __len__(self) -> int:
+        return len(self.outcome)
+
     @property
     def sizes(self) -> tuple[int, int]:
         """The numbers of treated and of other rows."""
@@ -350,6 +356,23 @@ class Treatments:
     def effect(self) -> float:
         """The difference of the mean outcomes of treated rows and others."""
         return float(self.outcome[self.treatment].mean() - self.outcome[~self.treatment].mean())
+
+
+def read_labels(y: Any) -> NDArray[Any] | Times | Treatments:  # noqa: ANN401 (labels of any kind)
+    """Return labels of two fields as what they are, and plain labels as an array."""
+    kind = label_kind(y)
+    return Times.of(y) if kind == "times" else Treatments.of(y) if kind == "treatments" else np.asarray(y)
+
+
+def checked_scores(scores: ArrayLike, y: Times | Treatments) -> FloatArray:
+    """Return scores as float64; raise ValueError unless there is a finite one for each row of y."""
+    found = as_numbers("scores", scores)
+    if found.shape != (len(y),):
+        raise ValueError(f"scores must hold one number for each row of y ({len(y)},), got shape {found.shape}")
+    if not np.isfinite(found).all():
+        row = int(np.argmax(~np.isfinite(found)))
+        raise ValueError(f"scores must be finite, got {float(found[row])!r} at row {row}")
+    return found
 
 
 def wilson(positives: int, rows: int, level: float = 0.9) -> tuple[float, float]:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -154,6 +154,17 @@ class Records:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         self[record].append(record)
+
+
+def measure_missing(script: str, kept: Records, requests: Iterable[Json]) -> None:
+    """Measure, in processes of their own, the requests of which there is no record yet, and keep what succeeds."""
+    for request in requests:
+        if kept[request]:
+            continue
+        record = apart(script, request)
+        print(request, record["status"], record.get("message", ""), flush=True)
+        if record["status"] == "ok":
+            kept.add(record)
 
 
 def publish(options: argparse.Namespace, name: str, text: str) -> None:

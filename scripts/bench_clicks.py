@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from _bench import Json, Records, apart, command_line, parsed, publish
+from _bench import Json, Records, command_line, measure_missing, parsed, publish
 from numpy.typing import NDArray
 
 from ltr import gbdt
@@ -124,13 +124,9 @@ def main() -> None:
     """Measure what is missing, and write the table."""
     options = parsed(command_line(__doc__, "runs/clicks"), measure)
     kept = Records(options.out / "clicks.jsonl", ("form", "bias", "queries"))
-    for form in (*_LINEAR, *_BOOSTED):
-        for setting in _SETTINGS:
-            if not kept[request := {"form": form, **setting}]:
-                record = apart(__file__, request)
-                print(request, record["status"], record.get("message", ""), flush=True)
-                if record["status"] == "ok":
-                    kept.add(record)
+    measure_missing(
+        __file__, kept, ({"form": form, **setting} for form in (*_LINEAR, *_BOOSTED) for setting in _SETTINGS)
+    )
     rows = []
     for form in (*_LINEAR, *_BOOSTED):
         records = [kept[{"form": form, **setting}] for setting in _SETTINGS]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import torch
-from _bench import FloatArray, Json, Records, apart, command_line, descended, paired, parsed, publish
+from _bench import FloatArray, Json, Records, command_line, descended, measure_missing, paired, parsed, publish
 
 from ltr.survival import ConcordanceLoss, CoxLoss, c_index, survival_labels
 from trainers.provenance import machine
@@ -81,13 +81,7 @@ def main() -> None:
     options = parsed(command_line(__doc__, "runs/survival"), measure)
     kept = Records(options.out / "survival.jsonl", ("form", "data"))
     forms = (_COX, "cox_loss", *_LOSSES)
-    for data in _DATA:
-        for form in forms:
-            if not kept[request := {"form": form, "data": data}]:
-                record = apart(__file__, request)
-                print(request, record["status"], record.get("message", ""), flush=True)
-                if record["status"] == "ok":
-                    kept.add(record)
+    measure_missing(__file__, kept, ({"form": form, "data": data} for data in _DATA for form in forms))
     rows = []
     for data in _DATA:
         records = [kept[{"form": form, "data": data}][0] for form in forms]

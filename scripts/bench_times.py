@@ -23,9 +23,9 @@ import numpy as np
 import pandas as pd
 from _bench import Json, command_line, publish
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from ltr.cards import CardRanker
+from ltr.cards.reference import cox
 from ltr.exact import solve
 from ltr.exact.cards import CardProblem
 from ltr.outcomes import Times, survival_labels
@@ -33,6 +33,7 @@ from trainers.tables import markdown_table
 
 FloatArray = NDArray[np.float64]
 _QUESTIONS, _POINTS, _QUANTILE = 4, 5, 1.645
+_STRENGTH = 100.0  # inverse strength of the penalty, next to none
 _MOST_TRAINING = 2_000  # rows of a half that learn, where it has more
 _EXPORT = """
 import sys
@@ -79,39 +80,17 @@ def tables(folder: Path) -> None:
     subprocess.run([python, "-c", _EXPORT, str(folder)], check=True)
 
 
-def fitted(X: FloatArray, y: Times, start: FloatArray) -> tuple[float, FloatArray]:
-    """Return the largest partial likelihood, ties by Breslow, with next to no penalty, and its coefficients."""
-    order = np.argsort(-y.time, kind="stable")
-    X, until = X[order], y.time[order]
-    events = np.flatnonzero(y.event[order])
-    last = (np.searchsorted(-until, -until, "right") - 1)[events]
-    total = X[events].sum(axis=0)
-
-    def loss(w: FloatArray) -> tuple[float, FloatArray]:
-        scores = X @ w
-        weights = np.exp(scores - scores.max())
-        seen = np.cumsum(weights)[last]
-        shares = np.zeros(len(X))
-        np.add.at(shares, last, 1 / seen)
-        shares = weights * np.cumsum(shares[::-1])[::-1]
-        value = np.log(seen).sum() + scores.max() * len(events) - scores[events].sum() + 0.005 * w @ w
-        return float(value), shares @ X - total + 0.01 * w
-
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100})
-    return -float(found.fun), found.x
-
-
 def rounded_cox(answers: FloatArray, y: Times) -> FloatArray:
     """Return the points of questions that are added one at a time, the largest coefficient scaled to `_POINTS`."""
     chosen: list[int] = []
     weights = np.zeros(0)
     for _ in range(_QUESTIONS):
         tried = [
-            (*fitted(answers[:, [*chosen, j]], y, np.append(weights, 0.0)), j)
+            (*cox(answers[:, [*chosen, j]], y, _STRENGTH, np.append(weights, 0.0)), j)
             for j in range(answers.shape[1])
             if j not in chosen and np.ptp(answers[:, j])
         ]
-        _, weights, best = max(tried, key=lambda one: one[0])
+        weights, _, best = max(tried, key=lambda one: one[1])
         chosen.append(best)
     points = np.zeros(answers.shape[1])
     points[chosen] = np.rint(weights / np.abs(weights).max() * _POINTS)

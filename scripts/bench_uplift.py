@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from _bench import FloatArray, Json, Records, apart, command_line, descended, paired, parsed, publish
+from _bench import FloatArray, Json, Records, command_line, descended, measure_missing, paired, parsed, publish
 from scipy.stats import rankdata
 
 from ltr.cards import CardRanker
@@ -95,13 +95,7 @@ def main() -> None:
     """Measure what is missing, and write the table."""
     options = parsed(command_line(__doc__, "runs/uplift"), measure)
     kept = Records(options.out / "uplift.jsonl", ("form", "effect", "rows"))
-    for form in _FORMS:
-        for setting in _SETTINGS:
-            if not kept[request := {"form": form, **setting}]:
-                record = apart(__file__, request)
-                print(request, record["status"], record.get("message", ""), flush=True)
-                if record["status"] == "ok":
-                    kept.add(record)
+    measure_missing(__file__, kept, ({"form": form, **setting} for form in _FORMS for setting in _SETTINGS))
     rows = []
     for form in _FORMS:
         means = (paired(kept[{"form": form, **setting}][0]["share"], np.zeros(_SEEDS)) for setting in _SETTINGS)

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from ltr.cards.counts import Counts, Estimate, count, number_of, text_of
 from ltr.cards.questions import Question, columns_of
 from ltr.checks import is_whole
 from ltr.files import json_text, write_atomic
-from ltr.outcomes import Times, Treatments, label_kind
+from ltr.outcomes import Times, Treatments, label_kind, read_labels
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
@@ -197,22 +198,19 @@ class Card:
         if name in [counts.name for counts in self.counts]:
             raise ValueError(f"name must be a new one, got {name!r}")
         found, labels = np.asarray(totals, dtype=np.int64), self._labels(y)
-        size = len(labels.time if isinstance(labels, Times) else labels.z if isinstance(labels, Treatments) else labels)
-        if found.shape != (size,):
-            raise ValueError(f"y must hold a label >= 0 for each of {len(found)} rows, got {size} labels")
+        if found.shape != (len(labels),):
+            raise ValueError(f"y must hold a label >= 0 for each of {len(found)} rows, got {len(labels)} labels")
         compared = None if beside is None else self._value(np.asarray(beside, dtype=np.float64), labels)
         added = count(name, found, labels, self.horizon, value=self._value(found, labels), beside=compared)
         return replace(self, counts=(*self.counts, added))
 
     def _labels(self, y: ArrayLike) -> NDArray[np.float64] | Times | Treatments:
         """Return labels of the kind that the statistic is about."""
-        kind = RankStatistic.parse(self.statistic)
-        kind.check_kind(label_kind(y))
-        if kind.kind.labels == "times":
-            return Times.of(y)
-        if kind.kind.labels == "treatments":
-            return Treatments.of(y)
-        labels = np.array(y, dtype=np.float64)
+        RankStatistic.parse(self.statistic).check_kind(label_kind(y))
+        found = read_labels(y)
+        if isinstance(found, Times | Treatments):
+            return found
+        labels = np.array(found, dtype=np.float64)
         if labels.ndim != 1 or not np.all(labels >= 0):
             raise ValueError(f"y must hold a label >= 0 for each row, got {y!r:.80}")
         return labels
@@ -241,7 +239,7 @@ class Card:
 
     # what a total promises
 
-    @property
+    @cached_property
     def chances(self) -> dict[int, Estimate]:
         """The chance of a positive at each total of the first rows of the table, see `Counts.chances`.
 

@@ -29,7 +29,7 @@ from ltr.exact.solve import solve
 from ltr.exact.state import Limits
 from ltr.list_demands import Asked, ListDemand, OnTop
 from ltr.metrics.ranked import Ties as TiesOfMetric
-from ltr.outcomes import Times, Treatments, label_kind
+from ltr.outcomes import Times, Treatments, label_kind, read_labels
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
 from ltr.rankers.baselines import RankBoostRanker
 from ltr.rankers.demanded import (
@@ -283,7 +283,7 @@ class CardRanker(Ranker):
             told = "; ".join(self._conditions(required, questions))
             raise ValueError(f"no card of at most {self.max_questions} questions meets all conditions: {told}")
         self.questions_ = questions
-        read = self._read(labels)
+        read = read_labels(labels)
         self.reference_ = Reference.fit(answers, read)
         found = Card(
             (),
@@ -321,10 +321,6 @@ class CardRanker(Ranker):
         if len(labels) != len(rows):
             raise ValueError(f"y must have one label for each of {len(rows)} rows, got {len(labels)}")
         return self._training_data(answers, rows, None)[0], labels
-
-    def _read(self, labels: NDArray[Any]) -> NDArray[Any] | Times | Treatments:
-        kind = label_kind(labels)
-        return labels if kind == "labels" else Times.of(labels) if kind == "times" else Treatments.of(labels)
 
     def _horizon(self, labels: NDArray[Any] | Times | Treatments) -> float | None:
         """Return the time by which the card tells the share of events."""

@@ -44,7 +44,7 @@ class Reference:
             y: their labels, (n,).
         """
         if isinstance(y, Times):
-            return cls("Cox regression", tuple(_cox(answers, y).tolist()), 0.0)
+            return cls("Cox regression", tuple(cox(answers, y, _STRENGTH)[0].tolist()), 0.0)
         if isinstance(y, Treatments):
             center, z = answers.mean(axis=0), len(answers) * y.z
             centred, target = answers - center, z - z.mean()
@@ -66,10 +66,10 @@ class Reference:
         return found
 
 
-def _cox(answers: FloatArray, y: Times) -> FloatArray:
-    """Return the coefficients with the largest partial likelihood minus ``|w|^2 / (2 strength)``, (q,).
+def cox(answers: FloatArray, y: Times, strength: float, start: FloatArray | None = None) -> tuple[FloatArray, float]:
+    """Return the coefficients with the largest partial likelihood minus ``|w|^2 / (2 strength)``, (q,), and that value.
 
-    ``sum over events i of  w·x_i - log sum over rows k that are seen until t_i of exp(w·x_k)``.
+    ``sum over events i of  w·x_i - log sum over rows k that are seen until t_i of exp(w·x_k)``: ties by Breslow.
     """
     order = np.argsort(-y.time, kind="stable")  # the rows seen longest first
     X, event, time = answers[order], y.event[order], y.time[order]
@@ -86,8 +86,9 @@ def _cox(answers: FloatArray, y: Times) -> FloatArray:
         shares = np.zeros(len(X))
         np.add.at(shares, at, 1 / seen)
         shares = weights * np.cumsum(shares[::-1])[::-1]
-        value = np.log(seen).sum() - scores[events].sum() + w @ w / (2 * _STRENGTH)
-        return float(value), shares @ X - total + w / _STRENGTH
+        value = np.log(seen).sum() - scores[events].sum() + w @ w / (2 * strength)
+        return float(value), shares @ X - total + w / strength
 
-    found = minimize(loss, np.zeros(answers.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 1_000})
-    return np.asarray(found.x, dtype=np.float64)
+    first = np.zeros(answers.shape[1]) if start is None else start
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 1_000})
+    return np.asarray(found.x, dtype=np.float64), -float(found.fun)

@@ -93,7 +93,12 @@ class CardRanking(RerankProblem):
 class CardConcordance(Problem):
     """The share of comparable pairs of times in order; with equal totals a pair counts half, or nothing."""
 
+    y: Any
     times: Times
+    gains: FloatArray
+    shift: float = 0.0
+    gain: Gain = "linear"
+    normalise: bool = False
     statistic: RankStatistic
     ties: Ties
     points: int
@@ -112,14 +117,8 @@ class CardConcordance(Problem):
     ) -> None:
         set_fields(self, X=X, y=y, statistic=statistic, times=Times.of(y), ties=ties, points=points, unit=unit)
         set_fields(self, margin=1.0, C=0.0, constraints=None, gains=np.zeros(len(X)))
-        if len(self.times.order) != len(X):
-            raise ValueError(f"y must have one label per row of X ({len(X)}), got {len(self.times.order)}")
-
-    y: Any
-    gains: FloatArray
-    shift: float = 0.0
-    gain: Gain = "linear"
-    normalise: bool = False
+        if len(self.times) != len(X):
+            raise ValueError(f"y must have one label per row of X ({len(X)}), got {len(self.times)}")
 
     @property
     def trivial_bound(self) -> float:

@@ -22,10 +22,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ltr.checks import check_number, one_of
 from ltr.lists import Lists, check_inputs, check_qid
@@ -488,6 +488,19 @@ _OF_TWO_CLASSES: dict[str, type[PairwiseLoss]] = {
     "squared_hinge": PairwiseSquaredHingeLoss,
     "exponential": PairwiseExponentialLoss,
 }
+
+
+class TwoFieldLoss(nn.Module):
+    """The options of losses of labels of two fields: the function of a pair, and how pairs are reduced."""
+
+    def __init__(self, pair: PairName = "ranknet", *, pairs: PairsName = "mean") -> None:
+        super().__init__()
+        self.pair = one_of("pair", pair, get_args(PairName))
+        self.pairs = one_of("pairs", pairs, get_args(PairsName))
+
+    def extra_repr(self) -> str:
+        """Return the options."""
+        return f"pair={self.pair!r}, pairs={self.pairs!r}"
 
 
 def two_class_loss(

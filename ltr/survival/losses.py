@@ -19,13 +19,13 @@ from torch import Tensor, nn
 
 from ltr.checks import one_of
 from ltr.losses.contract import PairsName
-from ltr.losses.pairwise import PairName, check_rows, two_class_loss
+from ltr.losses.pairwise import PairName, TwoFieldLoss, check_rows, two_class_loss
 
 TiesName = Literal["efron", "breslow"]
 """How Cox's partial likelihood treats events at the same time."""
 
 
-class ConcordanceLoss(nn.Module):
+class ConcordanceLoss(TwoFieldLoss):
     r"""A convex surrogate of ``1 - C``: the weighted mean of φ(s_i - s_k) over the comparable pairs.
 
     The value is ``sum of w_i w_k φ(s_i - s_k)``, divided by the sum of ``w_i w_k`` with ``pairs="mean"``. Without a
@@ -49,15 +49,6 @@ class ConcordanceLoss(nn.Module):
         >>> loss(scores, torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 0, 0]))  # (1.5 + 3) / 2
         tensor(2.2500)
     """
-
-    def __init__(self, pair: PairName = "ranknet", *, pairs: PairsName = "mean") -> None:
-        super().__init__()
-        self.pair = one_of("pair", pair, get_args(PairName))
-        self.pairs = one_of("pairs", pairs, get_args(PairsName))
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return f"pair={self.pair!r}, pairs={self.pairs!r}"
 
     def forward(
         self, scores: Tensor, time: Tensor, event: Tensor, *, weight: Tensor | None = None, qid: Tensor | None = None

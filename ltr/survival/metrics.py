@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers
-from ltr.outcomes import FloatArray, Times, kaplan_meier
+from ltr.outcomes import FloatArray, Times, checked_scores, kaplan_meier
 
 
 def c_index(scores: ArrayLike, y: Any) -> float:  # noqa: ANN401 (labels of any kind)
@@ -37,7 +37,7 @@ def c_index(scores: ArrayLike, y: Any) -> float:  # noqa: ANN401 (labels of any 
         0.75
     """
     times = _times(y)
-    return times.c_index(_scores(scores, times))
+    return times.c_index(checked_scores(scores, times))
 
 
 def uno_c_index(
@@ -72,7 +72,7 @@ def uno_c_index(
         0.5714
     """
     times = _times(y)
-    below, equal = times.later_below(_scores(scores, times))
+    below, equal = times.later_below(checked_scores(scores, times))
     counted = times.event if tau is None else times.event & (times.time < as_numbers("tau", [tau])[0])
     weight = _inverse_chances(times if train is None else _times(train), times, counted) ** 2
     total = weight @ times.later
@@ -127,7 +127,7 @@ def cumulative_dynamic_auc(
         [1.0, 0.5]
     """
     labels = _times(y)
-    _, level = np.unique(_scores(scores, labels), return_inverse=True)
+    _, level = np.unique(checked_scores(scores, labels), return_inverse=True)
     at = as_numbers("times", times)
     if at.ndim != 1 or not at.size or not np.all(np.isfinite(at)) or np.any(np.diff(at) <= 0):
         raise ValueError(f"times must be an ascending sequence of at least one finite number, got {at.tolist()}")
@@ -149,16 +149,6 @@ def cumulative_dynamic_auc(
 
 def _times(y: Any) -> Times:  # noqa: ANN401
     return y if isinstance(y, Times) else Times.of(y)
-
-
-def _scores(scores: ArrayLike, times: Times) -> FloatArray:
-    found = as_numbers("scores", scores)
-    if found.shape != times.time.shape:
-        raise ValueError(f"scores must hold one number for each row of y {times.time.shape}, got shape {found.shape}")
-    if not np.isfinite(found).all():
-        row = int(np.argmax(~np.isfinite(found)))
-        raise ValueError(f"scores must be finite, got {float(found[row])!r} at row {row}")
-    return found
 
 
 def _inverse_chances(train: Times, times: Times, counted: NDArray[np.bool_]) -> FloatArray:

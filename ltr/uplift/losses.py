@@ -11,17 +11,14 @@ class, ``z_i - z_k = (z_i - c) 1 + 1 (c - z_k)``: two losses whose pairs have th
 
 from __future__ import annotations
 
-from typing import get_args
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ltr.checks import one_of
 from ltr.losses.contract import PairsName
-from ltr.losses.pairwise import PairName, check_rows, two_class_loss
+from ltr.losses.pairwise import PairName, TwoFieldLoss, check_rows, two_class_loss
 
 
-class UpliftLoss(nn.Module):
+class UpliftLoss(TwoFieldLoss):
     r"""A convex surrogate of the area under the uplift curve: the weighted mean of φ(s_i - s_k) over pairs z_i > z_k.
 
     With the transformed outcome ``z = y t / N_1 - y (1 - t) / N_0`` the value is ``sum of w_i w_k (z_i - z_k)
@@ -46,15 +43,6 @@ class UpliftLoss(nn.Module):
         >>> loss(torch.tensor([0.0, 0.5]), torch.tensor([1, 1]), torch.tensor([1, 0]))  # 1 - (0 - 0.5)
         tensor(1.5000)
     """
-
-    def __init__(self, pair: PairName = "ranknet", *, pairs: PairsName = "mean") -> None:
-        super().__init__()
-        self.pair = one_of("pair", pair, get_args(PairName))
-        self.pairs = one_of("pairs", pairs, get_args(PairsName))
-
-    def extra_repr(self) -> str:
-        """Return the options."""
-        return f"pair={self.pair!r}, pairs={self.pairs!r}"
 
     def forward(self, scores: Tensor, outcome: Tensor, treatment: Tensor, *, weight: Tensor | None = None) -> Tensor:
         """Return the loss, 0-D.

@@ -31,8 +31,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.checks import as_numbers, one_of
-from ltr.outcomes import FloatArray, IntArray, Treatments, effect_interval
+from ltr.checks import one_of
+from ltr.outcomes import FloatArray, IntArray, Treatments, checked_scores, effect_interval
 
 Definition = Literal["fixed", "scikit-uplift", "causalml"]
 """Whose definition of a curve and its area is taken."""
@@ -100,7 +100,7 @@ def auuc(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
     """
     data = _treatments(y)
     if definition == "fixed":
-        return data.auuc(_scores(scores, data))
+        return data.auuc(checked_scores(scores, data))
     curve = uplift_curve(scores, data, definition=definition)
     if definition == "causalml":
         return _share(float(curve.value.mean()), abs(float(curve.value[-1])))
@@ -178,7 +178,7 @@ def effect_by_top_share(
         (2, 1.0)
     """
     data = _treatments(y)
-    found = _scores(scores, data)
+    found = checked_scores(scores, data)
     if not 0 < level < 1:
         raise ValueError(f"level must be a number between 0 and 1, such as 0.95, got {level}")
     ordered, effects = np.sort(found)[::-1], []
@@ -200,7 +200,7 @@ def effect_by_top_share(
 def _curve(scores: ArrayLike, y: Any, definition: Definition, *, per_treated: bool) -> UpliftCurve:  # noqa: ANN401
     one_of("definition", definition, get_args(Definition))
     data = _treatments(y)
-    found = _scores(scores, data)
+    found = checked_scores(scores, data)
     if definition == "scikit-uplift" and not np.isin(data.outcome, (0, 1)).all():
         raise ValueError('y must have the outcomes 0 and 1 with definition="scikit-uplift", take "fixed" for others')
     order = np.argsort(-found, kind="stable")
@@ -241,13 +241,3 @@ def _share(value: float, whole: float) -> float:
 
 def _treatments(y: Any) -> Treatments:  # noqa: ANN401
     return y if isinstance(y, Treatments) else Treatments.of(y)
-
-
-def _scores(scores: ArrayLike, y: Treatments) -> FloatArray:
-    found = as_numbers("scores", scores)
-    if found.shape != y.outcome.shape:
-        raise ValueError(f"scores must hold one number for each row of y {y.outcome.shape}, got shape {found.shape}")
-    if not np.isfinite(found).all():
-        row = int(np.argmax(~np.isfinite(found)))
-        raise ValueError(f"scores must be finite, got {float(found[row])!r} at row {row}")
-    return found
