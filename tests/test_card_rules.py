@@ -17,7 +17,7 @@ from ltr.exact import Certificate, Demand, certify, solve
 from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
-from ltr.outcomes import survival_labels
+from ltr.outcomes import survival_labels, uplift_labels
 from tests.test_card_search import all_cards, instance
 from tests.test_points import mixed
 from tests.tiers import examples
@@ -244,15 +244,36 @@ def test_a_config_and_the_command_have_rules(tmp_path, capsys, monkeypatch):
 
 
 def middle(seed):
-    """A problem of AUC with more columns than questions, all its cards, and their values, -inf for those refused."""
+    """A problem about pairs with more columns than questions, all its cards, and their values, -inf for those refused.
+
+    `pairs` has the weight of each pair of rows of which the first should stand above the second. The sum of the weights
+    of those in order is the statistic up to a factor and a constant, which two cards show.
+    """
     rng = np.random.default_rng([13, seed])
     n, d, k = int(rng.integers(10, 60)), int(rng.integers(6, 9)), int(rng.integers(2, 5))
     X = (rng.random((n, d)) < rng.uniform(0.2, 0.8, d)).astype(float)
     X[:, 1] = X[:, 0] if rng.random() < 0.2 else X[:, 1]
     X[:, 2] = 1 - X[:, 3] if rng.random() < 0.2 else X[:, 2]
-    y = (X @ rng.normal(size=d) + rng.logistic(size=n) > 0).astype(int)
-    y[:2] = (0, 1)
-    ties, group = str(rng.choice(["average", "lost"])), (rng.random(n) < 0.4).astype(float)
+    score = X @ rng.normal(size=d) + rng.logistic(size=n)
+    statistic = ("auc", "c_index", "wrs", "auuc")[seed % 4]
+    if statistic == "auc":
+        y = (score > 0).astype(int)
+        y[:2] = (0, 1)
+        pairs = np.subtract.outer(y, y).clip(0)
+    elif statistic == "c_index":
+        time, event = np.round(np.exp(-score / 2), 1) + 0.1, rng.random(n) < 0.7
+        time[0], event[0] = 0.01, True
+        later = (time[:, None] < time) | ((time[:, None] == time) & ~event)  # censored at the same time, too
+        y, pairs = survival_labels(time, event), np.where(event[:, None], later, 0.0)
+    elif statistic == "wrs":
+        y = np.digitize(score, [0.0, 1.0, 2.0])
+        pairs = np.subtract.outer(2.0**y, 2.0**y).clip(0)
+    else:
+        outcome, treatment = (score > 0).astype(int), (np.arange(n) + rng.integers(2)) % 2
+        share = outcome * np.where(treatment == 1, 1 / (treatment == 1).sum(), -1 / (treatment == 0).sum())
+        y, pairs = uplift_labels(outcome, treatment), np.subtract.outer(share, share).clip(0)
+    ties = str(rng.choice(["average", "lost"])) if statistic in ("auc", "c_index") else "average"
+    group = (rng.random(n) < 0.4).astype(float)
     rules, directions = rules_for(rng, d) if rng.random() < 0.6 else ([], None)
     signs = rng.integers(-1, 2, d) if rng.random() < 0.3 else np.zeros(d, dtype=int)
     demands = [Demand("hits@5", 2, labels=group)] if rng.random() < 0.3 and group.sum() > 2 else []
@@ -261,10 +282,15 @@ def middle(seed):
     every = np.array(list(itertools.product(range(-2, 3), repeat=d)), dtype=np.int8)
     every = every[((every != 0).sum(axis=1) <= k) & (every * signs >= 0).all(axis=1)].astype(int)
     totals = every @ X.T.astype(int)
-    upper, lower = totals[:, y == 1], totals[:, y == 0]
     tie = 0.5 if ties == "average" else 0.0
-    values = sum((up[:, None] > lower).sum(axis=1) + tie * (up[:, None] == lower).sum(axis=1) for up in upper.T)
-    values = values / (upper.shape[1] * lower.shape[1]) - options["C"] * (every != 0).sum(axis=1)
+    in_order = np.zeros(len(every))
+    for i in np.flatnonzero(pairs.any(axis=1)):
+        above, level = totals[:, i, None] > totals, totals[:, i, None] == totals
+        in_order += above @ pairs[i] + tie * (level @ pairs[i])
+    problem = CardProblem(X, y, statistic, **options)
+    ends = [np.argmin(in_order), np.argmax(in_order)]
+    shown = [problem.statistic_value(every[end] / 2) for end in ends]
+    values = np.interp(in_order, in_order[ends], shown) - options["C"] * (every != 0).sum(axis=1)
     kept = np.array([follows(card, rules, directions) for card in every.tolist()])
     if demands:
         found = []
@@ -278,29 +304,31 @@ def middle(seed):
                 inside = np.clip(5 - above - others, 0, mates) / np.maximum(mates, 1)
             found.append((inside * group).sum())
         kept &= np.array(found) >= 2 - 1e-9
-    return CardProblem(X, y, "auc", **options), every, np.where(kept, values, -np.inf)
+    return problem, every, np.where(kept, values, -np.inf)
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_bounds_of_parts_of_sets_lose_no_card(part):
     for seed in range(part * examples(4, 100), (part + 1) * examples(4, 100)):
         problem, cards, values = middle(seed)
+        size = max(1.0, problem.trivial_bound)
         search = problem._search()
         stop = np.zeros(1, dtype=np.uint8)
         threading.Timer(1e-4 * (seed % 7), stop.fill, (1,)).start()
         search.search(problem.max_nonzeros, 1 + seed % 2, stop)
         best = values.max()
-        assert search.bound + problem.shift >= best - 1e-12, seed  # stopped or not
+        assert search.bound + problem.shift >= best - 1e-12 * size, seed  # stopped or not
         solution = solve(problem, CardSearch(threads=1 + seed % 2))
         if best == -np.inf:
             assert solution.status is Status.INFEASIBLE, seed
             continue
         assert solution.status is Status.OPTIMAL, seed
-        assert solution.value == pytest.approx(best, abs=1e-12)
-        if seed % 4 == 0:
-            good = problem.good_cards(best - 0.01, most=1_000_000)
-            assert all(value >= best - 0.01 - 1e-9 for value, _ in good)
-            near = cards[values >= best - 0.01 + 1e-9]
+        assert solution.value == pytest.approx(best, abs=1e-12 * size)
+        if seed % 3 == 0:
+            least = best - 0.01 * size
+            good = problem.good_cards(least, most=1_000_000)
+            assert all(value >= least - 1e-9 for value, _ in good)
+            near = cards[values >= least + 1e-9]
             orders = {tuple(np.unique(problem.X @ card, return_inverse=True)[1]) for card in near}
             listed = {tuple(np.unique(problem.X @ card, return_inverse=True)[1]) for _, card in good}
             assert orders <= listed, seed

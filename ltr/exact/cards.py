@@ -378,6 +378,7 @@ class CardProblem(Problem):
             when=np.array([np.isin(numbers, rule.when) for rule in rules], np.uint8).reshape(-1, len(numbers)),
             rule_least=np.array([rule.at_least for rule in rules], dtype=np.int32),
             rule_most=np.array([rule.at_most for rule in rules], dtype=np.int32),
+            fewest=1,
             most=self.points,
             ties_lost=np.array([ranking.ties == "lost" for ranking in rankings], dtype=np.uint8),
             price=self.C,

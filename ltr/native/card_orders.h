@@ -23,13 +23,13 @@ struct Block {
 
 using Weights = std::array<std::int8_t, kLargest>;
 
-// Return all weights of m columns from 1 to `most`, those with the smallest sum first.
-inline std::vector<Weights> positive_weights(int m, int most) {
+// Return all weights of m columns from `fewest` to `most`, those with the smallest sum first.
+inline std::vector<Weights> positive_weights(int m, int fewest, int most) {
   std::vector<Weights> all{{}};
   for (int j = 0; j < m; ++j) {
     std::vector<Weights> longer;
     for (auto w : all) {
-      for (int v = 1; v <= most; ++v) {
+      for (int v = fewest; v <= most; ++v) {
         w[static_cast<std::size_t>(j)] = static_cast<std::int8_t>(v);
         longer.push_back(w);
       }
@@ -61,7 +61,7 @@ struct WeightsOfOrders {
   std::vector<std::vector<Patterns>> tiers;  // the order by each of the weights
 };
 
-// The orders of blocks by positive weights from 1 to `most`, as a tree.
+// The orders of blocks by weights from `fewest` to `most`, as a tree.
 struct Orders : WeightsOfOrders {
   struct Node {
     Patterns equal = 0;         // patterns with this total
@@ -70,8 +70,8 @@ struct Orders : WeightsOfOrders {
   };
   std::vector<Node> nodes{1};
 
-  Orders(int m, int most) {
-    for (const auto& w : positive_weights(m, most)) add(w, m);  // the first weights of an order stand for it
+  Orders(int m, int fewest, int most) {
+    for (const auto& w : positive_weights(m, fewest, most)) add(w, m);  // the first weights of an order stand for it
   }
 
  private:

@@ -9,8 +9,8 @@
 // much, or all of it where ties are lost. Where only some signs are known, the least costs of the others bound the
 // value.
 //
-// `SignTree` is a tree of the signs that weights from 1 to `most` can have. Each node lists the differences whose sign
-// becomes the same for all weights below it; a leaf is one order. It is made once for each m.
+// `SignTree` is a tree of the signs that weights from `fewest` to `most` can have. Each node lists the differences
+// whose sign becomes the same for all weights below it; a leaf is one order. It is made once for each m.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ struct SignTree : WeightsOfOrders {
   std::vector<std::vector<std::int16_t>> renamed;  // for each mask and difference: 1 + the difference with the columns
                                                    // of the mask negated, below 0 where that is its opposite
 
-  SignTree(int m, int most) {
+  SignTree(int m, int fewest, int most) {
     std::map<std::array<std::int8_t, kLargest>, int> number;
     for (int p = 0; p < 1 << m; ++p) {
       for (int q = 0; q < 1 << m; ++q) {
@@ -70,7 +70,7 @@ struct SignTree : WeightsOfOrders {
       }
     }
     std::map<std::vector<std::int8_t>, int> seen;  // signs of all differences; the first weights stand for an order
-    for (const auto& w : positive_weights(m, most)) {
+    for (const auto& w : positive_weights(m, fewest, most)) {
       std::vector<std::int8_t> signs;
       for (const auto& d : differences) {
         int sum = 0;

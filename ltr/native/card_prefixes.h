@@ -1,8 +1,9 @@
-// A bound for all cards that have given columns and more, where the pairs of a row of the upper and one of the lower
-// level are all that counts.
+// A bound for all cards that have given columns and more, where pairs of rows are all that counts (`card_pairs.h`).
 //
-// The weights of the given columns alone give each pair a sign. A pair that they order wrongly, or tie, is in order on
-// the card only if one of the added columns separates its rows in the right direction. So the card costs at least what
+// A pair is two rows of which the first should stand above the second. It costs its weight on a card that orders it
+// wrongly: 1 for comparable pairs, otherwise the difference of the gains. The weights of the given columns alone give
+// each pair a sign. A pair that they order wrongly, or tie, is in order on the card only if one of the added columns
+// separates its rows in the right direction. So the card costs at least what
 // the given columns cost, less the sum over the added columns of the cost of the pairs that each can repair.
 //
 // Pairs with the same difference d of the patterns of the given columns have the same sign s (`card_pairs.h`). They
@@ -24,9 +25,19 @@
 
 namespace ltr {
 
-// Rows of the upper and of the lower level, by pattern.
-struct Levels {
-  std::array<double, kPatterns> upper{}, lower{};
+// The weight of all pairs whose rows have given patterns.
+class PatternPairs {
+ public:
+  explicit PatternPairs(int size) : size_(size), weight_(std::size_t{1} << 2 * size, 0.0) {}
+
+  double operator()(std::size_t first, std::size_t second) const { return weight_[first << size_ | second]; }
+  double& operator()(std::size_t first, std::size_t second) { return weight_[first << size_ | second]; }
+  std::size_t patterns() const { return std::size_t{1} << size_; }
+  void clear() { std::fill(weight_.begin(), weight_.end(), 0.0); }
+
+ private:
+  int size_;
+  std::vector<double> weight_;
 };
 
 struct PrefixCosts {
@@ -35,21 +46,14 @@ struct PrefixCosts {
   // Args:
   //   tree: the signs of that many columns; null for none.
   //   size, more: columns that are given, and that are added.
-  //   tied: what a pair of rows with equal totals costs.
-  PrefixCosts(const SignTree* tree, int size, int more, const Levels& of, double tied)
-      : least(std::size_t{1} << size, 0.0), tree_(tree), tied_(tied), of_(of) {
-    double within = 0.0;
-    for (std::size_t p = 0; p < std::size_t{1} << size; ++p) within += tied * of.upper[p] * of.lower[p];
-    const std::size_t differences = tree == nullptr ? 0 : tree->differences.size();
-    above_.assign(differences, {});
-    for (std::size_t i = 0; tree != nullptr && i < tree->pairs.size(); ++i) {
-      const SignTree::Pair& pair = tree->pairs[i];
-      above_[pair.difference][0] += of.upper[pair.p] * of.lower[pair.q];
-      above_[pair.difference][2] += of.lower[pair.p] * of.upper[pair.q];
-    }
-    double sum = within;
+  //   of: all pairs, by patterns of the given columns.
+  //   tied: what a pair of rows with equal totals costs, as a share of its weight.
+  PrefixCosts(const SignTree* tree, int size, int more, const PatternPairs& of, double tied)
+      : least(std::size_t{1} << size, 0.0), tree_(tree), tied_(tied) {
+    double sum = 0.0;
+    for (std::size_t p = 0; p < of.patterns(); ++p) sum += tied * of(p, p);
+    costs_of(of, above_);
     for (auto& costs : above_) {
-      costs[1] = tied * (costs[0] + costs[2]);
       const double smallest = std::min(costs[0], costs[2]);
       sum += smallest;
       for (double& cost : costs) cost = (cost - smallest) / more;
@@ -70,52 +74,44 @@ struct PrefixCosts {
     }
   }
 
-  // Fill in what a column can gain, for each mask; `with` are the rows that have it. Bit 0 and bit 1 of `signs` tell
-  // whether it may count up and down.
-  void gains(const Levels& with, unsigned signs, double* gain) {
-    std::fill(gain, gain + least.size(), -std::numeric_limits<double>::infinity());
-    repaired_.resize(3 * above_.size());
-    for (unsigned down = 0; down < 2; ++down) {
-      if ((signs >> down & 1U) == 0) continue;
-      // rows that the column moves up, and rows that it leaves below these
-      Levels high, low;
-      double sum = 0.0;
-      for (std::size_t p = 0; p < least.size(); ++p) {
-        const double upper = of_.upper[p] - with.upper[p], lower = of_.lower[p] - with.lower[p];
-        high.upper[p] = down != 0 ? upper : with.upper[p];
-        low.lower[p] = down != 0 ? with.lower[p] : lower;
-        sum += tied_ * high.upper[p] * low.lower[p];
-      }
-      std::fill(repaired_.begin(), repaired_.end(), 0.0);
-      for (std::size_t i = 0; tree_ != nullptr && i < tree_->pairs.size(); ++i) {
-        const SignTree::Pair& pair = tree_->pairs[i];
-        double* of = repaired_.data() + std::size_t{3} * pair.difference;
-        of[0] += high.upper[pair.p] * low.lower[pair.q];
-        of[2] += high.upper[pair.q] * low.lower[pair.p];
-      }
-      open_.resize(above_.size());
-      for (std::size_t d = 0; d < above_.size(); ++d) {
-        double* of = repaired_.data() + 3 * d;
-        of[1] = tied_ * (of[0] + of[2]);
-        open_[d] = std::max({of[0] - above_[d][0], of[1] - above_[d][1], of[2] - above_[d][2]});
-        sum += open_[d];
-      }
-      for (std::size_t mask = 0; mask < least.size(); ++mask) {
-        double known = sum;
-        for (const std::uint16_t entry : known_[mask]) known += repaired_[entry] - open_[entry / 3U];
-        gain[mask] = std::max(gain[mask], known);
-      }
+  // Raise the gain of a column for each mask to what it has where it separates these pairs in the right direction.
+  void raise(const PatternPairs& separated, double* gain) {
+    double sum = 0.0;
+    for (std::size_t p = 0; p < separated.patterns(); ++p) sum += tied_ * separated(p, p);
+    costs_of(separated, repaired_);
+    open_.resize(above_.size());
+    for (std::size_t d = 0; d < above_.size(); ++d) {
+      const auto& of = repaired_[d];
+      open_[d] = std::max({of[0] - above_[d][0], of[1] - above_[d][1], of[2] - above_[d][2]});
+      sum += open_[d];
+    }
+    for (std::size_t mask = 0; mask < least.size(); ++mask) {
+      double known = sum;
+      for (const std::uint16_t entry : known_[mask]) known += repaired_[entry / 3U][entry % 3U] - open_[entry / 3U];
+      gain[mask] = std::max(gain[mask], known);
     }
   }
 
  private:
+  using Costs = std::vector<std::array<double, 3>>;  // of each difference and sign
+
+  // What the pairs of each difference of patterns cost, by its sign.
+  void costs_of(const PatternPairs& of, Costs& costs) const {
+    costs.assign(tree_ == nullptr ? 0 : tree_->differences.size(), {});
+    for (std::size_t i = 0; tree_ != nullptr && i < tree_->pairs.size(); ++i) {
+      const SignTree::Pair& pair = tree_->pairs[i];
+      costs[pair.difference][0] += of(pair.p, pair.q);
+      costs[pair.difference][2] += of(pair.q, pair.p);
+    }
+    for (auto& cost : costs) cost[1] = tied_ * (cost[0] + cost[2]);
+  }
+
   const SignTree* tree_;
   double tied_;
-  Levels of_;
-  std::vector<std::array<double, 3>> above_;  // of each difference and sign: cost above the least, by added column
+  Costs above_, repaired_;    // above the least, by added column; what a column repairs
+  std::vector<double> open_;  // the most that it gains, of each difference
   std::vector<std::vector<std::uint16_t>>
       known_;  // of each mask: 3 * difference + sign + 1 of the signs that are known
-  std::vector<double> repaired_, open_;
 };
 
 }  // namespace ltr

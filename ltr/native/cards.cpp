@@ -1,8 +1,9 @@
 // Find the scoring systems with the largest rank statistic: few yes/no questions, small whole numbers of points.
 //
-// A card gives points w_j, whole numbers from -most to most, to each of at most k yes/no columns; the total of a row is
-// the sum of the points of its columns. Rows are ordered by their totals. Of a statistic ``sum_r a_r gain(row at place
-// r)``, places counted from the top and a_1 >= a_2 >= ..., rows with equal totals get the expectation over their orders
+// A card gives points w_j, whole numbers of size `fewest` to `most`, to each of at most k yes/no columns; the total of
+// a row is the sum of the points of its columns. Rows are ordered by their totals. Of a statistic ``sum_r a_r gain(row
+// at place r)``, places counted from the top and a_1 >= a_2 >= ..., rows with equal totals get the expectation over
+// their orders
 // (`ties average`) or the worst order (`ties lost`).
 //
 // *Blocks.* The m columns of a support split the rows into 2^m patterns, so a card orders 2^m blocks of rows, whatever
@@ -77,6 +78,8 @@ constexpr double kTolerance = 2e-13;
 constexpr std::size_t kSurvivors = 4'000'000;  // supports in memory at a time
 constexpr double kPrefixes = 4e6;              // parts of supports in memory at a time
 constexpr std::size_t kBatch = 20'000;         // supports to examine at a time where the best are found first
+constexpr double kCeilingWork = 2e9;           // words and rows looked at for a bound before the search
+constexpr std::size_t kMostSteps = 8;          // of the gains, where parts of supports are bounded
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kUnseen = std::numeric_limits<std::uint64_t>::max();
 
@@ -179,6 +182,7 @@ class CardSearch {
   //   X: answers; level: of each row; signs: of each column.
   //   directions: of each column, number of the group whose points must have one sign, or -1.
   //   rules: a row for each rule, 1 for its columns; when: likewise; least, most: of each rule.
+  //   fewest, most: points that a column of a card may have, up to their sign.
   //   gains: of each level, a row for each statistic, that of the objective first; rank_weights: likewise, of each
   //   place; perfect: the value of a perfect order for each; least: the value asked for of each but the first.
   //   order, event: of each row, a row for each statistic: where a row has an event, the statistic is the share of
@@ -188,11 +192,12 @@ class CardSearch {
   CardSearch(Rows<std::uint8_t> X, Vector<std::int32_t> level, Rows<double> gains, Rows<double> rank_weights,
              Vector<double> perfect, Vector<double> least, Rows<std::int32_t> order, Rows<std::uint8_t> event,
              nb::object met, Vector<std::uint8_t> signs, Vector<std::int32_t> directions, Rows<std::uint8_t> rules,
-             Rows<std::uint8_t> when, Vector<std::int32_t> rule_least, Vector<std::int32_t> rule_most, int most,
-             Vector<std::uint8_t> ties_lost, double price)
+             Rows<std::uint8_t> when, Vector<std::int32_t> rule_least, Vector<std::int32_t> rule_most, int fewest,
+             int most, Vector<std::uint8_t> ties_lost, double price)
       : n_(X.shape(0)),
         columns_(X.shape(1)),
         levels_(gains.shape(1)),
+        fewest_(fewest),
         most_(most),
         price_(price),
         met_(std::move(met)),
@@ -213,7 +218,7 @@ class CardSearch {
       }
       rules_.push_back(std::move(rule));
     }
-    require(most >= 1 && most <= 100 && columns_ <= 60'000 && n_ >= 1, "sizes");
+    require(1 <= fewest && fewest <= most && most <= 100 && columns_ <= 60'000 && n_ >= 1, "sizes");
     require(levels_ >= 1 && levels_ <= n_, "number of levels");
     require(std::isfinite(price) && price >= 0.0, "price");
     const std::size_t statistics = gains.shape(0);
@@ -234,6 +239,7 @@ class CardSearch {
         statistics_.emplace_back(view(gains)[s], view(rank_weights)[s], perfect(s), from, lost);
       }
     }
+    steps_ = steps_of(objective());
     for (const std::uint8_t of : signs_) require(of <= 3, "signs");
     for (const std::int32_t of : view(level)) require(of >= 0 && of < static_cast<int>(levels_), "levels");
     // rows of a level follow each other, and each level begins with a new word
@@ -332,18 +338,27 @@ class CardSearch {
     threshold_ = threshold;
     most_cards_ = most_cards;
     bound_ = objective().perfect;  // until it is known better
+    const int most = std::min(k, static_cast<int>(columns_));
     if (threshold < kInfinity) {
       searched_ = 0;
       found_.clear();
       full_ = false;
     }
     if (searched_ == 0 && complete({}, 0)) take_none();
-    for (int m = std::max(searched_ + 1, 1); m <= k && m <= static_cast<int>(columns_); ++m) {
+    // bounds of the cards of each number of columns, and of larger ones
+    std::vector<double> bounds(static_cast<std::size_t>(most) + 2, -kInfinity);
+    for (int m = most; m > searched_; --m) {
+      const auto size = static_cast<std::size_t>(m);
+      bounds[size] = std::max(bounds[size + 1], ceiling(m, threads, asked));
+    }
+    for (int m = searched_ + 1; m <= most; ++m) {
+      const auto size = static_cast<std::size_t>(m);
+      bound_ = bounds[size];
       {
         const std::lock_guard guard(lock_);
         if (best_.value > -kInfinity) cutoff_ = best_.value + tolerance();
       }
-      if (!search_size(m, m == k, threads, asked)) return false;
+      if (!search_size(m, bounds[size + 1], threads, asked)) return false;
       searched_ = m;
     }
     bound_ = -kInfinity;
@@ -464,21 +479,87 @@ class CardSearch {
     return std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
   }
 
-  // Whether the objective is about pairs of a row of the upper and one of the lower level alone, see `card_prefixes.h`.
-  bool two_levels() const {
-    const CardStatistic& of = objective();
-    const auto at_end = [&](double gain) { return gain == of.low || gain == of.high; };
-    return !of.pairs && of.slope > 0.0 && of.high > of.low && std::all_of(of.gains.begin(), of.gains.end(), at_end);
+  // The rows of the parts of a support that have a column, by their comparison with the gain at which a step is.
+  struct Step {
+    double height;              // difference of the gains above and below it
+    std::vector<double> above;  // of each level, 1 where its gain is above
+  };
+
+  // Whether pairs of rows are all that the objective is about, and they can be counted by few steps of the gains.
+  bool has_pairs() const { return objective().pairs || !steps_.empty(); }
+
+  std::vector<Step> steps_of(const CardStatistic& of) const {
+    std::vector<double> gains = of.gains;
+    std::sort(gains.begin(), gains.end());
+    gains.erase(std::unique(gains.begin(), gains.end()), gains.end());
+    std::vector<Step> steps;
+    if (of.pairs || of.slope == 0.0 || gains.size() > kMostSteps + 1) return steps;
+    for (std::size_t i = 1; i < gains.size(); ++i) {
+      Step& step = steps.emplace_back(Step{gains[i] - gains[i - 1], {}});
+      for (const double gain : of.gains) step.above.push_back(gain >= gains[i] ? 1.0 : 0.0);
+    }
+    return steps;
   }
 
-  Levels levels_of(const Block* blocks, int size) const {
-    const CardStatistic& of = objective();
-    Levels levels;
-    for (std::size_t p = 0; p < static_cast<std::size_t>(size); ++p) {
-      levels.upper[p] = std::round((blocks[p].gain - of.low * blocks[p].count) / (of.high - of.low));
-      levels.lower[p] = blocks[p].count - levels.upper[p];
+  // Count the rows that have a column (all rows without one) in each part, those of a step's upper levels as gain.
+  void count_step(const Step& step, const Parts& now, int size, const std::uint64_t* column, Block* blocks) const {
+    count_common(now.bits.data(), 1 << size, words_, start_.data(), step.above.data(), levels_, column, blocks);
+  }
+
+  // Fill in the pairs of rows by the patterns of the columns that a support has, and for each step its blocks.
+  void count_pairs_of(const Parts& now, int size, PatternPairs& all, std::vector<Blocks>& blocks) const {
+    if (const auto& pairs = objective().pairs) {
+      thread_local PairCounts counts;
+      pairs->count(now.pattern[0].data(), size, counts);
+      for (std::size_t p = 0; p < all.patterns(); ++p) {
+        for (std::size_t q = 0; q < all.patterns(); ++q) all(p, q) = static_cast<double>(counts[p][q]);
+      }
     }
-    return levels;
+    blocks.resize(steps_.size());
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      count_step(steps_[s], now, size, all_.data(), blocks[s].data());
+      for (std::size_t p = 0; p < all.patterns(); ++p) {
+        for (std::size_t q = 0; q < all.patterns(); ++q) {
+          all(p, q) += steps_[s].height * blocks[s][p].gain * (blocks[s][q].count - blocks[s][q].gain);
+        }
+      }
+    }
+  }
+
+  // Fill in the pairs of rows of which only the first has a column, or, if it counts down, only the second; `blocks`
+  // are those of `count_pairs_of`.
+  void count_separated(const Parts& now, int size, std::size_t j, const std::vector<Blocks>& blocks, PatternPairs& up,
+                       PatternPairs& down) const {
+    const std::size_t patterns = up.patterns();
+    if (const auto& pairs = objective().pairs) {
+      thread_local std::vector<std::uint8_t> pattern;
+      thread_local PairCounts counts;
+      pattern.resize(pairs->rows());
+      pairs->split(now.pattern[0].data(), j, size, pattern.data());
+      pairs->count(pattern.data(), size + 1, counts);
+      for (std::size_t p = 0; p < patterns; ++p) {
+        for (std::size_t q = 0; q < patterns; ++q) {
+          up(p, q) = static_cast<double>(counts[p + patterns][q]);
+          down(p, q) = static_cast<double>(counts[p][q + patterns]);
+        }
+      }
+      return;
+    }
+    up.clear();
+    down.clear();
+    Blocks with;
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      count_step(steps_[s], now, size, bits_.data() + j * words_, with.data());
+      for (std::size_t p = 0; p < patterns; ++p) {
+        const double upper_with = with[p].gain, upper = blocks[s][p].gain - with[p].gain;
+        for (std::size_t q = 0; q < patterns; ++q) {
+          const double lower_with = with[q].count - with[q].gain;
+          const double lower = blocks[s][q].count - blocks[s][q].gain - lower_with;
+          up(p, q) += steps_[s].height * upper_with * lower;
+          down(p, q) += steps_[s].height * upper * lower_with;
+        }
+      }
+    }
   }
 
   // Columns that may follow those of a support, and bounds of the cards that have one of them and otherwise only later
@@ -497,17 +578,20 @@ class CardSearch {
     of.more = m - size;
     of.least.clear();
     of.bounds.assign(of.columns.size(), most);
-    if (of.more < 2 || !two_levels()) return;
-    const auto tree = static_cast<std::size_t>(size);
-    PrefixCosts costs(size > 0 ? &trees_[tree].front() : nullptr, size, of.more,
-                      levels_of(now.blocks[0].data(), 1 << size), objective().ties_lost ? 1.0 : 0.5);
+    if (of.more < 2 || !has_pairs()) return;
+    PatternPairs all(size), up(size), down(size);
+    std::vector<Blocks> blocks;
+    count_pairs_of(now, size, all, blocks);
+    const SignTree* tree = size > 0 ? &trees_[static_cast<std::size_t>(size)].front() : nullptr;
+    PrefixCosts costs(tree, size, of.more, all, objective().ties_lost ? 1.0 : 0.5);
     const std::size_t masks = costs.least.size();
-    of.gains.resize(of.columns.size() * masks);
+    of.gains.assign(of.columns.size() * masks, -kInfinity);
     of.later.resize(of.columns.size() * masks);
-    Blocks blocks;
     for (std::size_t i = 0; i < of.columns.size(); ++i) {
-      count(objective(), now.bits.data(), now.blocks[0].data(), 1 << size, of.columns[i], blocks.data());
-      costs.gains(levels_of(blocks.data() + masks, 1 << size), signs_[of.columns[i]], of.gains.data() + i * masks);
+      const std::size_t j = of.columns[i];
+      count_separated(now, size, j, blocks, up, down);
+      if ((signs_[j] & 1U) != 0) costs.raise(up, of.gains.data() + i * masks);
+      if ((signs_[j] & 2U) != 0) costs.raise(down, of.gains.data() + i * masks);
     }
     for (std::size_t mask = 0; mask < masks; ++mask) {
       if (!possible(support, size, static_cast<int>(mask))) costs.least[mask] = kInfinity;
@@ -531,9 +615,9 @@ class CardSearch {
     }
   }
 
-  // The value of a card of m questions that costs so many pairs.
+  // The value of a card of m questions whose pairs cost so much; rounding of sums of other numbers is allowed for.
   double bound_of_cost(double cost, int m) const {
-    return objective().perfect - objective().slope * (objective().high - objective().low) * cost - price_ * m;
+    return objective().perfect - objective().slope * cost - price_ * m + (steps_.size() > 1 ? tolerance() : 0.0);
   }
 
   // The candidates after the one at i that may be on a card together with it.
@@ -682,28 +766,46 @@ class CardSearch {
     });
   }
 
-  // Search the cards of m columns, `last` if no larger ones will be; return whether that was completed.
-  bool search_size(int m, bool last, int threads, const Stop& stop) {
-    if (m < static_cast<int>(needed_.size()) || objective().perfect - price_ * m < cutoff()) return true;
+  // A bound of the cards of m columns from what one or two of them cannot order, for before they are searched.
+  double ceiling(int m, int threads, const Stop& stop) {
+    const double most = objective().perfect - price_ * m;
+    if (m == 1 || !has_pairs()) return most;
+    prepare(2);
+    const Candidates firsts = first_candidates(m);
+    const auto columns = static_cast<double>(firsts.columns.size());
+    const double work = columns * columns * columns * static_cast<double>(words_ + (objective().pairs ? n_ : 0));
+    std::vector<Support> prefixes;
+    return std::min(most, list_prefixes(m, m > 2 && work < kCeilingWork ? 2 : 1, firsts, threads, stop, prefixes));
+  }
+
+  // Make the orders and signs of up to m columns.
+  void prepare(int m) {
     const auto size = static_cast<std::size_t>(m);
     const auto falls = [](const CardStatistic& statistic) { return statistic.slope > 0.0; };
     if (trees_.size() <= size) trees_.resize(size + 1);
     if (orders_.size() <= size) orders_.resize(size + 1);
     for (int some = 1; some <= m && std::any_of(statistics_.begin(), statistics_.end(), falls); ++some) {
-      if (auto& trees = trees_[static_cast<std::size_t>(some)]; trees.empty()) trees.emplace_back(some, most_);
+      if (auto& trees = trees_[static_cast<std::size_t>(some)]; trees.empty()) trees.emplace_back(some, fewest_, most_);
     }
-    if (orders_[size].empty() && !all_fall()) orders_[size].emplace_back(m, most_);
+    if (orders_[size].empty() && !all_fall()) orders_[size].emplace_back(m, fewest_, most_);
+  }
+
+  // Search the cards of m columns; `larger` is a bound of those with more. Return whether that was completed.
+  bool search_size(int m, double larger, int threads, const Stop& stop) {
+    if (m < static_cast<int>(needed_.size()) || objective().perfect - price_ * m < cutoff()) return true;
+    const double all = bound_;
+    prepare(m);
     const auto chains = chains_of(m);
     if (threshold_ == kInfinity) climb(m, chains, stop);  // it meets cards more than once
     const Candidates firsts = first_candidates(m);
     const int prefix = prefix_of(m, firsts.columns.size());
     std::vector<Support> prefixes;
     if (const double left = list_prefixes(m, prefix, firsts, threads, stop, prefixes); stop.asked()) {
-      if (last) bound_ = left;
+      bound_ = std::max(larger, std::min(all, left));
       return false;
     }
     std::atomic<std::size_t> next{0};
-    const std::size_t batch = two_levels() ? kBatch : kSurvivors;
+    const std::size_t batch = has_pairs() ? kBatch : kSurvivors;
     while (next < prefixes.size()) {
       std::vector<std::vector<Support>> found(static_cast<std::size_t>(threads));
       std::atomic<std::size_t> kept{0};
@@ -744,7 +846,7 @@ class CardSearch {
       });
       if (open > -kInfinity || stop.asked()) {
         if (next < prefixes.size()) open = std::max(open, static_cast<double>(prefixes[next].bound));
-        if (last) bound_ = open;
+        bound_ = std::max(larger, std::min(all, open));
         if (open > -kInfinity) return false;
       }
     }
@@ -757,10 +859,10 @@ class CardSearch {
     });
   }
 
-  // The number of columns of parts of supports that are listed before whole ones: two less where these have bounds that
-  // tell something, and fewer where there would be too many.
+  // The number of columns of parts of supports that are listed before whole ones: two less, so that the whole ones of
+  // a part fit into memory, and fewer where there would be too many parts.
   int prefix_of(int m, std::size_t columns) const {
-    if (m == 1 || !two_levels()) return m > 1 ? 1 : 0;
+    if (m == 1) return 0;
     double parts = 1.0;
     int size = 0;
     for (; size < std::max(m - 2, 1); ++size) {
@@ -1255,10 +1357,11 @@ class CardSearch {
   }
 
   std::size_t n_, columns_, levels_, words_ = 0;
-  int most_, searched_ = 0;
+  int fewest_, most_, searched_ = 0;
   double price_, threshold_ = kInfinity;
   std::size_t most_cards_ = 0;
   std::vector<CardStatistic> statistics_;  // that of the objective, and those of the demands
+  std::vector<Step> steps_;                // of the gains of the objective, where pairs are all that it is about
   nb::object met_;
   std::vector<std::uint8_t> signs_;
   std::vector<std::int32_t> directions_;
@@ -1287,11 +1390,11 @@ void bind_cards(nb::module_& module) {
       .def(nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Rows<double>, Rows<double>, Vector<double>,
                     Vector<double>, Rows<std::int32_t>, Rows<std::uint8_t>, nb::object, Vector<std::uint8_t>,
                     Vector<std::int32_t>, Rows<std::uint8_t>, Rows<std::uint8_t>, Vector<std::int32_t>,
-                    Vector<std::int32_t>, int, Vector<std::uint8_t>, double>(),
+                    Vector<std::int32_t>, int, int, Vector<std::uint8_t>, double>(),
            nb::kw_only(), nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("perfect"),
            nb::arg("least"), nb::arg("order"), nb::arg("event"), nb::arg("met").none(), nb::arg("signs"),
            nb::arg("directions"), nb::arg("rules"), nb::arg("when"), nb::arg("rule_least"), nb::arg("rule_most"),
-           nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))
+           nb::arg("fewest"), nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"))
       .def("search", &CardSearch::search, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
            nb::arg("threshold") = kInfinity, nb::arg("most_cards") = 0)
       .def("places", &CardSearch::places, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
