@@ -1,8 +1,8 @@
 """The search for the best card: brute force over all points, limits, all good cards, and what the kernel refuses."""
 
 import itertools
-import signal
 import math
+import signal
 import threading
 import time
 
