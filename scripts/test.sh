@@ -10,6 +10,6 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" MPLBACKEND=Agg
 unset PYTHONDONTWRITEBYTECODE # the tests start many processes, which load the bytecode of the first one
 .venv/bin/ruff format --check .
 .venv/bin/ruff check .
-.venv/bin/clang-format --dry-run -Werror ltr/native/*.cpp ltr/native/*.h
+.venv/bin/clang-format --dry-run -Werror $(find ltr/native -name "*.cpp" -o -name "*.h")
 .venv/bin/mypy
 .venv/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder "$@"

@@ -22,8 +22,8 @@
 #include <map>
 #include <vector>
 
-#include "card_orders.h"
 #include "comparisons.h"
+#include "orders.h"
 
 namespace ltr {
 

@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "arrays.h"
-#include "card_orders.h"
+#include "../arrays.h"
 #include "comparisons.h"
+#include "orders.h"
 
 namespace ltr {
 

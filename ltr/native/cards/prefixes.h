@@ -1,4 +1,4 @@
-// A bound for all cards that have given columns and more, where pairs of rows are all that counts (`card_pairs.h`).
+// A bound for all cards that have given columns and more, where pairs of rows are all that counts (`pairs.h`).
 //
 // A pair is two rows of which the first should stand above the second. It costs its weight on a card that orders it
 // wrongly: 1 for comparable pairs, otherwise the difference of the gains. The weights of the given columns alone give
@@ -6,7 +6,7 @@
 // separates its rows in the right direction. So the card costs at least what
 // the given columns cost, less the sum over the added columns of the cost of the pairs that each can repair.
 //
-// Pairs with the same difference d of the patterns of the given columns have the same sign s (`card_pairs.h`). They
+// Pairs with the same difference d of the patterns of the given columns have the same sign s (`pairs.h`). They
 // cost c_d(s), and an added column a repairs r_ad(s) of that. Of m added columns,
 // ``c_d(s) - sum_a r_ad(s) >= min c_d - sum_a max_s (r_ad(s) - (c_d(s) - min c_d) / m)``,
 // so each column has one gain for each mask of given columns that count down, and no set of m columns gains more than
@@ -21,7 +21,7 @@
 #include <limits>
 #include <vector>
 
-#include "card_pairs.h"
+#include "pairs.h"
 
 namespace ltr {
 

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "arrays.h"
-#include "card_orders.h"
+#include "../arrays.h"
+#include "orders.h"
 
 namespace ltr {
 
