@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "config.md"
 
 _INTRODUCTION = """# Config keys
 
-Every key of an experiment, a sweep and a search, written by `scripts/config_reference.py`. `ltr options` prints the same,
+Every key of an experiment, a sweep and a search, written by `scripts/config_reference.py`. `ltr options` prints them,
 `ltr options exact` a section, and `ltr options exact.margin` one key. Any key can be set on the command line:
 `ltr run inspect.toml exact.top_k=100 name=top100`.
 """
