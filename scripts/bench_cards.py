@@ -188,33 +188,25 @@ def measure_all(options: argparse.Namespace, records: Records) -> None:
 
 
 def results(records: Sequence[Json]) -> str:
-    """Return the table of means over splits."""
+    """Return the table of the AUC, as means over splits: a row for each data set and number of questions."""
+    methods = [method for method in METHODS if any(r["method"] == method for r in records)]
     rows = []
-    for data, k, method in sorted({(r["data"], r["k"], r["method"]) for r in records}, key=_place):
-        own = [r for r in records if (r["data"], r["k"], r["method"]) == (data, k, method)]
-        mean = {name: float(np.mean([r[name] for r in own])) for name in own[0] if "_" in name or name == "seconds"}
-        texts = [
-            f"{mean[f'{m}_train']:.{d}f} / {mean[f'{m}_test']:.{d}f}" for m, d in zip(MEASURES, (3, 2, 3), strict=True)
-        ]
-        done = sum(r["status"] == "optimal" for r in own)
-        proof = f"{done} of {len(own)}" if method in ("auc", "near", "dcg") else "-"
+    for data, k in sorted({(r["data"], r["k"]) for r in records}, key=_place):
+        own = [r for r in records if (r["data"], r["k"]) == (data, k)]
+        values = []
+        for method in methods:
+            train, test = (
+                np.mean([r[f"auc_{part}"] for r in own if r["method"] == method]) for part in ("train", "test")
+            )
+            values.append(f"{train:.3f} / {test:.3f}")
+        proven = [r["status"] == "optimal" for r in own if r["method"] == "auc"]
         size = f"{data}, {own[0]['rows']} rows, {own[0]['columns']} columns"
-        rows.append([size, str(k), METHODS[method], *texts, f"{mean['seconds']:.2f}", proof])
-    head = [
-        "data",
-        "k",
-        "card",
-        "AUC, train / test",
-        "DCG, train / test",
-        "precision, train / test",
-        "seconds",
-        "proven",
-    ]
-    return markdown_table(head, rows)
+        rows.append([size, str(k), *values, f"{sum(proven)} of {len(proven)}"])
+    return markdown_table(["data", "k", *(METHODS[method] for method in methods), "proven"], rows)
 
 
-def _place(row: tuple[str, int, str]) -> tuple[int, int, int]:
-    return (*DATA, *RISKSLIM, row[0]).index(row[0]), row[1], list(METHODS).index(row[2])
+def _place(row: tuple[str, int]) -> tuple[int, int]:
+    return (*DATA, *RISKSLIM).index(row[0]), row[1]
 
 
 def comparison(records: Sequence[Json]) -> str:

@@ -6,7 +6,7 @@ as many as there, which does not. The feature is the first one whose group has 1
 Every solve runs in a process of its own. Time is processor time, of all threads together, so that other work on the
 machine counts as little as possible; of several solves, the median.
 
-    LTR_DATA=path/to/data python scripts/bench_demands.py --docs docs/exact.md
+    LTR_DATA=path/to/data python scripts/bench_demands.py --docs docs/exact_bench.md
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ best of a local search of two seconds), within the largest of the limits. Compil
 folder `--out`, one line per solve, and are not computed again. A Markdown table and a plot are written beside it.
 
     LTR_DATA=path/to/data python scripts/bench_exact.py --out runs/bench --data travel --top 50 100
-    python scripts/bench_exact.py --out runs/bench --table-only --docs docs/exact.md --image docs/images/exact_gap.png
+    python scripts/bench_exact.py --out runs/bench --table-only --image docs/images/exact_gap.png
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ differs from ours. Other libraries (``allrank``, ``pytorchltr``, ``libauc``) are
 Results are kept in ``losses.jsonl`` and not measured again; a Markdown table and a plot are written beside it.
 
     python scripts/bench_losses.py --out runs/losses
-    python scripts/bench_losses.py --out runs/losses --docs docs/losses.md --image docs/images/losses.png
+    python scripts/bench_losses.py --out runs/losses --image docs/images/losses.png
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def test_links_are_those_of_the_site():
     def link(target, page):
         return docs_hooks._link(target, ROOT / page, docs_hooks.OUTSIDE.get(page, page.removeprefix("docs/")))
 
-    assert link("docs/gap.md", "README.md") == "gap.md"
+    assert link("docs/exact.md", "README.md") == "exact.md"
     assert link("../README.md", "docs/index.md") == "readme.md"
     assert link("../../ltr/lists.py", "docs/api/ltr.md") == "../source/ltr/lists.py.md"
     assert link("first_ranking.py", "docs/notebooks/README.md") == "first_ranking.md"

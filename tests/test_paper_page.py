@@ -1,4 +1,4 @@
-"""The page on the paper: made of a sweep and the theorems, with all its pictures."""
+"""The pages on the paper: made of a sweep and the theorems, with all their pictures."""
 
 import re
 from pathlib import Path
@@ -38,11 +38,21 @@ def theorems():
 
 @pytest.fixture(scope="module")
 def docs(tmp_path_factory):
-    """A page of a tiny sweep."""
+    """The findings of a tiny sweep."""
     folder = tmp_path_factory.mktemp("page")
     write_export(folder / "sweep.jsonl", results())
-    assert paper.main(["--docs", str(folder / "docs"), "--sweep", str(folder / "sweep.jsonl")]) == 0
+    assert paper.main([*folders(folder), "--sweep", str(folder / "sweep.jsonl")]) == 0
     return folder / "docs"
+
+
+def folders(folder):
+    return ["--docs", str(folder / "docs"), "--tables", str(folder / "tables")]
+
+
+@pytest.fixture(scope="module")
+def tables(docs):
+    """All tables of the tiny sweep."""
+    return docs.parent / "tables"
 
 
 def results(data=("uis", "travel"), splits=3):
@@ -61,31 +71,60 @@ def results(data=("uis", "travel"), splits=3):
     return sweep([*first, *lists, *margins], grids)
 
 
-def test_the_page_of_a_tiny_sweep(docs):
-    text = (docs / "paper.md").read_text()
+def test_the_page_of_a_tiny_sweep(tables):
+    text = (tables / "paper.md").read_text()
     headings = re.findall(r"^## (.*)$", text, re.M)
     for title in ("Where the paper's parts are", "Protocol", "Methods", "The margin, at K = 12", "The exact stage"):
         assert title in headings
     assert headings[-1] == "Other statements, checked"
     assert "commit `0123456789ab` with changes" in text
     assert not re.search(r"[{}%]{2}|\bNone\b(?! of)|undefined", text)
-    images = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
-    assert "paper/figures/theorem1_losses.png" in images
-    assert {docs / image for image in images} == set((docs / "paper" / "figures").iterdir())
+    assert "figures/theorem1_losses.png" in images_of(tables, "figures")
+
+
+def images_of(folder, figures):
+    """The images of a page, all of which are there, and no other ones."""
+    images = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", (folder / "paper.md").read_text())
+    assert {folder / image for image in images} == set((folder / figures).iterdir())
     for image in images:
-        assert (docs / image).read_bytes().startswith(b"\x89PNG")
+        assert (folder / image).read_bytes().startswith(b"\x89PNG")
+    return images
 
 
-def test_tables_are_rectangular(docs):
-    for block in (docs / "paper.md").read_text().split("\n\n"):
+def test_the_findings_of_a_tiny_sweep(docs):
+    text = (docs / "paper.md").read_text()
+    headings = re.findall(r"^## (.*)$", text, re.M)
+    assert headings[:2] == ["Protocol", "Does the proven optimum generalise better than the surrogate?"]
+    assert headings[-1] == "Ranks, and when Subranks suffice"
+    assert not re.search(r"[{}%]{2}|\bNone\b(?! of)|undefined", text)
+    assert images_of(docs, "paper/figures")[-1] == "paper/figures/subrank_counterexample.png"
+    for said in (
+        "609 observations in four clumps",
+        "in each of 2 draws of the data.**",
+        "all 9 losses end with Solution 2",
+        "Two lists without duplicates",
+        "Of 24 random cases 24 were solved",
+        "cases in which the condition holds, the optima agree",
+        "on 5 of 6 random lists",
+    ):
+        assert said in text, said
+
+
+def test_the_findings_are_short():
+    page = Path(__file__).parents[1] / "docs" / "paper.md"
+    assert len(page.read_text(encoding="utf-8").split()) <= 1500
+
+
+def test_tables_are_rectangular(tables):
+    for block in (tables / "paper.md").read_text().split("\n\n"):
         if block.startswith("|"):
             lines = block.strip().splitlines()
             assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1, block
             assert re.fullmatch(r"\|( ---:? \|)+", lines[1]), block
 
 
-def test_the_theorems_are_told_by_what_was_computed(docs):
-    text = (docs / "paper.md").read_text()
+def test_the_theorems_are_told_by_what_was_computed(tables):
+    text = (tables / "paper.md").read_text()
     for said in (
         "609 observations in four clumps",
         "in each of 2 draws",
@@ -103,8 +142,8 @@ def test_the_theorems_are_told_by_what_was_computed(docs):
         assert said in text, said
 
 
-def test_links_within_the_page_lead_to_headings(docs):
-    text = (docs / "paper.md").read_text()
+def test_links_within_the_page_lead_to_headings(tables):
+    text = (tables / "paper.md").read_text()
     links = re.findall(r"\]\(#([^)]*)\)", text)
     headings = {paper.anchor(heading) for heading in re.findall(r"^## (.*)$", text, re.M)}
     assert {"methods", "the-margin-at-k--12", "theorem-1-one-data-set-two-opposite-rankings"} <= set(links) <= headings
@@ -116,7 +155,7 @@ def test_the_page_can_be_made_again_of_the_results_beside_it(docs, tmp_path, cap
     old = tmp_path / "docs" / "paper" / "figures" / "old.png"
     old.parent.mkdir(parents=True)
     old.touch()
-    assert paper.main(["--docs", str(tmp_path / "docs"), "--cells", str(cells)]) == 0
+    assert paper.main([*folders(tmp_path), "--cells", str(cells)]) == 0
     files = [path.relative_to(docs) for path in sorted(docs.rglob("*")) if path.is_file()]
     assert files == [
         path.relative_to(tmp_path / "docs") for path in sorted((tmp_path / "docs").rglob("*")) if path.is_file()
@@ -129,13 +168,13 @@ def test_the_page_can_be_made_again_of_the_results_beside_it(docs, tmp_path, cap
 
 
 def test_what_is_no_sweep_is_an_error(tmp_path, capsys):
-    assert paper.main(["--docs", str(tmp_path)]) == 1
+    assert paper.main(folders(tmp_path)) == 1
     assert "cells.jsonl" in capsys.readouterr().err
-    assert not (tmp_path / "paper.md").exists()
+    assert not (tmp_path / "docs" / "paper.md").exists()
 
 
-def test_the_protocol_is_read_from_the_options(docs):
-    text = (docs / "paper.md").read_text()
+def test_the_protocol_is_read_from_the_options(tables):
+    text = (tables / "paper.md").read_text()
     assert "at random, 3 times" in text
     assert "`ranknet` and maximises `dcg` with a margin of 0.0001 and C = 0.0001, for at most 2 seconds" in text
 

@@ -53,6 +53,10 @@ def made_up():
     return found
 
 
+def folders(tmp_path):
+    return ["--docs", str(tmp_path), "--tables", str(tmp_path / "tables" / "payoff.md")]
+
+
 @pytest.fixture(scope="module")
 def text():
     return to_markdown(pages.page_of(made_up()), {})
@@ -134,7 +138,7 @@ def small(monkeypatch):
 
 
 def test_cells_are_computed_once_and_make_a_page(small, tmp_path, monkeypatch, capsys):
-    arguments = ["--docs", str(tmp_path), "--data", "uis", study.QUERIES, "--splits", "0", "--processes", "1"]
+    arguments = [*folders(tmp_path), "--data", "uis", study.QUERIES, "--splits", "0", "--processes", "1"]
     assert payoff.main([*arguments, "--bases", "logistic_regression"]) == 0
     path = tmp_path / "payoff" / "cells.jsonl"
     found = [json.loads(line) for line in path.read_text().splitlines()]
@@ -146,12 +150,12 @@ def test_cells_are_computed_once_and_make_a_page(small, tmp_path, monkeypatch, c
         kept = computed["choice"]["chosen"]
         assert computed["test"]["chosen"] == pytest.approx(computed["test"][kept])
         assert computed["choice"]["low"] <= computed["choice"]["expected"] <= computed["choice"]["high"]
-    page = (tmp_path / "payoff.md").read_text()
+    page = (tmp_path / "tables" / "payoff.md").read_text()
     before = path.read_bytes()
     monkeypatch.setattr(payoff, "compute", lambda **request: pytest.fail("a cell was computed again"))
     assert payoff.main([*arguments, "--bases", "logistic_regression"]) == 0
-    assert payoff.main(["--docs", str(tmp_path), "--page"]) == 0
-    assert ((tmp_path / "payoff.md").read_text(), path.read_bytes()) == (page, before)
+    assert payoff.main([*folders(tmp_path), "--page"]) == 0
+    assert ((tmp_path / "tables" / "payoff.md").read_text(), path.read_bytes()) == (page, before)
     capsys.readouterr()
 
 
@@ -173,7 +177,7 @@ def test_a_failed_cell_leaves_the_others(tmp_path, monkeypatch, capsys):
         return cell(data, split, 0.0, base=base)
 
     monkeypatch.setattr(payoff, "compute", compute)
-    arguments = ["--docs", str(tmp_path), "--data", "pima", "uis", "--splits", "0", "--bases", "rankboost"]
+    arguments = [*folders(tmp_path), "--data", "pima", "uis", "--splits", "0", "--bases", "rankboost"]
     assert payoff.main([*arguments, "--processes", "1"]) == 1
     assert "pima, split 0, rankboost: failed, ValueError: no such rows" in capsys.readouterr().err
     (only,) = (tmp_path / "payoff" / "cells.jsonl").read_text().splitlines()
@@ -181,7 +185,7 @@ def test_a_failed_cell_leaves_the_others(tmp_path, monkeypatch, capsys):
 
 
 def test_no_cells_are_an_error(tmp_path, capsys):
-    assert payoff.main(["--docs", str(tmp_path), "--page"]) == 1
+    assert payoff.main([*folders(tmp_path), "--page"]) == 1
     assert "there are no cells" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         payoff.main(["--splits", "first"])
@@ -191,7 +195,7 @@ def test_no_cells_are_an_error(tmp_path, capsys):
 def test_further_candidates_are_computed_and_compared(small, tmp_path, monkeypatch, capsys):
     few = [further.Correction(10, 0.45), further.Correction(None, 0.45), further.Correction(10, max_nonzeros=1)]
     monkeypatch.setattr(further, "_EVERY", few)
-    arguments = ["--docs", str(tmp_path), "--data", "uis", "--splits", "0", "--processes", "1", "--further"]
+    arguments = [*folders(tmp_path), "--data", "uis", "--splits", "0", "--processes", "1", "--further"]
     assert payoff.main(arguments) == 0
     (record,) = map(json.loads, (tmp_path / "payoff" / "further.jsonl").read_text().splitlines())
     names = ["base", "spread 0.45, top 10", "spread 0.45, full list", "+ 1, top 10"]

@@ -1,4 +1,4 @@
-"""What docs/sweeps.md says is so."""
+"""What docs/experiments.md says about sweeps is so."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ from trainers.cli import main
 from trainers.records import read_sweep
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "sweeps.md").read_text()
+PAGE = (ROOT / "docs" / "experiments.md").read_text()
 
 
 def test_the_example_is_a_sweep(tmp_path):
@@ -34,7 +34,7 @@ def test_the_example_is_a_sweep(tmp_path):
 
 
 def test_options_on_the_page_are_those_of_the_command(capsys):
-    for command in ("sweep", "report"):
+    for command in ("sweep", "report", "board"):
         with pytest.raises(SystemExit):
             main([command, "--help"])
     known = set(re.findall(r"--[a-z]+", capsys.readouterr().out))

@@ -192,8 +192,24 @@ def test_the_index_lists_every_page():
     assert {page.name for page in DOCS.glob("*.md")} - {"index.md"} <= {target for _, target in listed}
 
 
-@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
-def test_links_to_files_lead_somewhere(page):
-    targets = re.findall(r"\]\(([^)\s#]+)[^)\s]*\)", page.read_text(encoding="utf-8"))
-    local = [target for target in targets if not target.startswith("http")]
-    assert [target for target in local if not (page.parent / target).exists()] == []
+def headings(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*(DOCS.parent / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.glob("*.md"))],
+    ids=lambda page: page.name,
+)
+def test_links_lead_to_files_and_headings(page):
+    lost = []
+    for target, anchor in re.findall(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)", page.read_text(encoding="utf-8")):
+        file = page.parent / target if target else page
+        if target.startswith("http"):
+            continue
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in headings(file)):
+            lost.append(f"{target}#{anchor}" if anchor else target)
+    assert lost == []

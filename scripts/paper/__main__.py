@@ -3,8 +3,9 @@
     python -m scripts.paper                        # from docs/paper/cells.jsonl
     python -m scripts.paper --sweep runs/paper     # from a sweep, whose results replace docs/paper/cells.jsonl
 
-Writes ``paper.md``, ``paper/figures/`` and ``paper/cells.jsonl`` in the folder `--docs`. The theorems take about a
-minute. The page's text is in ``page.md.jinja``; all its numbers are computed here and in the modules beside
+Writes ``paper.md``, ``paper/figures/`` and ``paper/cells.jsonl`` in the folder `--docs`: the findings. All tables and
+figures are written to ``paper.md`` and ``figures/`` in the folder `--tables`. The theorems take about a minute. The
+texts are in ``summary.md.jinja`` and ``page.md.jinja``; all their numbers are computed here and in the modules beside
 this one.
 """
 
@@ -146,30 +147,38 @@ def anchor(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
+def _write(folder: Path, figures: str, text: str, names: dict[Picture, str]) -> list[Path]:
+    """Write a page and its pictures, remove the pictures of an earlier one, and return the files."""
+    (folder / figures).mkdir(parents=True, exist_ok=True)
+    for old in set((folder / figures).glob("*.png")) - {folder / figures / name for name in names.values()}:
+        old.unlink()
+    for picture, name in names.items():
+        write_atomic(folder / figures / name, png(picture))
+    write_atomic(folder / "paper.md", text.encode())
+    return [folder / "paper.md", *(folder / figures / name for name in names.values())]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make the page; return 1 if the results cannot be read."""
+    """Make the pages; return 1 if the results cannot be read."""
     parser = argparse.ArgumentParser(description="Make the page on the paper: its experiments and its theorems.")
-    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder to write to (default: docs)")
+    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of the findings (default: docs)")
+    tables = Path("runs") / "paper-tables"
+    parser.add_argument("--tables", type=Path, default=tables, help=f"folder of all tables (default: {tables})")
     parser.add_argument("--cells", type=Path, help="results in one file (default: DOCS/paper/cells.jsonl)")
     parser.add_argument("--sweep", type=Path, help="folder of a sweep, whose results replace DOCS/paper/cells.jsonl")
     arguments = parser.parse_args(argv)
-    markdown, folder = arguments.docs / "paper.md", arguments.docs / "paper"
-    cells = folder / "cells.jsonl"
+    cells = arguments.docs / "paper" / "cells.jsonl"
     torch.set_num_threads(1)  # lists are short: more threads are slower
     try:
         results = read_sweep(arguments.sweep or arguments.cells or cells)
-        text, names = render("page.md.jinja", context_of(results, read_reference(_PUBLISHED)) | theorems())
-        (folder / "figures").mkdir(parents=True, exist_ok=True)
-        for old in set((folder / "figures").glob("*.png")) - {folder / "figures" / name for name in names.values()}:
-            old.unlink()
-        for picture, name in names.items():
-            write_atomic(folder / "figures" / name, png(picture))
-        write_atomic(markdown, text.encode())
+        context = context_of(results, read_reference(_PUBLISHED)) | theorems()
+        written = _write(arguments.docs, "paper/figures", *render("summary.md.jinja", context))
+        written += _write(arguments.tables, "figures", *render("page.md.jinja", context, "figures"))
         write_export(cells, results)
     except RunError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for path in (markdown, *(folder / "figures" / name for name in names.values()), cells):
+    for path in (*written, cells):
         print(f"{path}  {path.stat().st_size // 1024} KB")
     return 0
 

@@ -6,9 +6,9 @@
     python -m scripts.payoff --further --splits 0 1                       # candidates that the choice does not compare
     python -m scripts.payoff --noise                                      # labels that no feature predicts
 
-Writes ``payoff.md``, and ``cells.jsonl``, ``further.jsonl`` and ``noise.jsonl`` in ``payoff/``, in the folder `--docs`.
-A cell that is in the file is not computed again, so the same command goes on after an interruption. Each cell is
-computed by one process on one thread.
+Adds to ``cells.jsonl``, ``further.jsonl`` and ``noise.jsonl`` in ``payoff/``, in the folder `--docs`. Writes the page
+of all tables, whose findings are in ``docs/payoff.md``, to the file `--tables`. A cell that is in the file is not
+computed again, so the same command goes on after an interruption. Each cell is computed by one process on one thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compute the cells that are missing and make the page; return 1 where a cell failed or there is none."""
     every = [*PAPER, *INSTALLED, QUERIES]
     parser = argparse.ArgumentParser(description="Measure whether reranking pays off on new data.")
-    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder to write to (default: docs)")
+    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of the cells (default: docs)")
+    tables = Path("runs") / "payoff.md"
+    parser.add_argument("--tables", type=Path, default=tables, help=f"page to write (default: {tables})")
     parser.add_argument("--data", nargs="+", choices=every, default=every, help="data sets (default: all)", metavar="D")
     parser.add_argument("--splits", nargs="+", type=_split, default=SPLITS, help=f"numbers, or {OWN}", metavar="S")
     parser.add_argument("--bases", nargs="+", choices=[*BASES], default=[*BASES], help="base rankers (default: all)")
@@ -74,9 +76,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = sorted(cells.all(), key=lambda c: (order[c["base"]], order[c["data"]], str(c["split"]).zfill(9)))
     if missing:
         write_atomic(path, "".join(json.dumps(cell) + "\n" for cell in found).encode())
-    page = options.docs / "payoff.md"
-    write_atomic(page, to_markdown(page_of([by_rule(cell) for cell in found], more.all(), noisy.all()), {}).encode())
-    print(f"{page}: made of {len(found)} cells")
+    page = to_markdown(page_of([by_rule(cell) for cell in found], more.all(), noisy.all()), {})
+    options.tables.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(options.tables, page.encode())
+    print(f"{options.tables}: made of {len(found)} cells")
     return 1 if failed else 0
 
 
