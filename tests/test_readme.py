@@ -21,7 +21,9 @@ def test_the_python_examples_run(page):
 
 
 def test_the_table_of_config_keys_is_that_of_the_code():
-    assert config_reference.PAGE.read_text(encoding="utf-8") == config_reference.page(), "run the script"
+    assert config_reference.PAGE.read_text(encoding="utf-8") == config_reference.page(), (
+        "run python scripts/config_reference.py"
+    )
 
 
 def test_the_readme_is_short():
