@@ -28,17 +28,22 @@ def instance(seed):
     options = {"C": float(rng.choice([0, 0.001, 0.05, 0.5])), "points": int(rng.integers(1, 4))}
     options["max_nonzeros"] = int(rng.integers(1, d + 2))
     if rng.random() < 0.3:
-        options["limits"] = np.column_stack([-rng.integers(0, 4, d), rng.integers(0, 4, d)])
+        options["point_limits"] = np.column_stack([-rng.integers(0, 4, d), rng.integers(0, 4, d)])
+        if rng.random() < 0.3:
+            options["point_limits"][0] = [(1, 3), (-3, -2)][rng.integers(2)]
+    if rng.random() < 0.2:
+        options["free"] = rng.permutation(d)[: rng.integers(1, d + 1)].tolist()
     if rng.random() < 0.2:
         options["least_points"] = 2
     if rng.random() < 0.3:
         low = int(rng.integers(-4, 3))
-        options["intercept"] = (low, low + int(rng.integers(0, 4)))
+        options["intercept_limits"] = (low, low + int(rng.integers(0, 4)))
     if rng.random() < 0.3:
         options["signs"] = rng.integers(-1, 2, d)
     if rng.random() < 0.3:
         options["groups"] = rng.integers(-1, 2, d)
-    if rng.random() < 0.2:
+    forced = "point_limits" in options and bool(np.prod(options["point_limits"][0]) > 0)
+    if rng.random() < 0.2 and not forced:
         options["required"] = [int(rng.integers(d))]
     if rng.random() < 0.4:
         options["rules"], options["directions"] = rules_for(rng, d)
@@ -50,15 +55,15 @@ def instance(seed):
 def follows(card, options):
     """Whether a card meets all conditions, from their definitions."""
     used = {j for j, points in enumerate(card) if points}
-    limits = options.get("limits")
-    for j in used:
+    limits, free = options.get("point_limits"), set(options.get("free", ()))
+    for j in range(len(card)):
         low, high = (-options["points"], options["points"]) if limits is None else limits[j]
-        if not low <= card[j] <= high or abs(card[j]) < options.get("least_points", 1):
+        if not low <= card[j] <= high or 0 < abs(card[j]) < options.get("least_points", 1):
             return False
         if "signs" in options and card[j] * options["signs"][j] < 0:
             return False
     groups = [options["groups"][j] for j in used if options["groups"][j] >= 0] if "groups" in options else []
-    if len(used) > options["max_nonzeros"] or len(set(groups)) < len(groups):
+    if len(used - free) > options["max_nonzeros"] or len(set(groups)) < len(groups):
         return False
     if not set(options.get("required", ())) <= used:
         return False
@@ -77,15 +82,16 @@ def best_of_all(X, y, options):
     """The largest value over all cards and intercepts, -inf where no card meets the conditions."""
     n, d = X.shape
     weight = options.get("weight", np.ones(n)) / np.sum(options.get("weight", np.ones(n)))
-    most = 3 if "limits" in options else options["points"]
-    low, high = options.get("intercept", (-60, 60))
+    most = 3 if "point_limits" in options else options["points"]
+    low, high = options.get("intercept_limits", (-60, 60))
     b, best, cards = np.arange(low, high + 1), -math.inf, []
     for card in itertools.product(range(-most, most + 1), repeat=d):
         if follows(card, options):
             cards.append(card)
             totals = (X @ card)[:, None] + b
             losses = weight @ np.logaddexp(0, -(2 * y[:, None] - 1) * totals)
-            best = max(best, -losses.min() - options["C"] * np.count_nonzero(card))
+            counted = len({*np.flatnonzero(card).tolist()} - {*options.get("free", ())})
+            best = max(best, -losses.min() - options["C"] * counted)
     return best, cards
 
 

@@ -99,6 +99,7 @@ class CardConditions:
     Args:
         d: number of columns.
         max_nonzeros: largest number of columns with points.
+        free: columns that `max_nonzeros` does not count.
         signs: for each column, 1 for points above 0, -1 for points below, 0 for any, (d,); None for any.
         groups: number of the group of each column, or -1, (d,): a card has at most one column of a group; None for no
             groups.
@@ -117,6 +118,7 @@ class CardConditions:
     """
 
     max_nonzeros: int
+    free: tuple[int, ...]
     signs: IntArray
     groups: IntArray
     required: tuple[int, ...]
@@ -128,6 +130,7 @@ class CardConditions:
         d: int,
         max_nonzeros: int,
         *,
+        free: Sequence[int] = (),
         signs: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         required: Sequence[int] = (),
@@ -139,8 +142,8 @@ class CardConditions:
         columns = as_sequence("required", required, "column numbers")
         if not all(is_whole(j) and 0 <= j < d for j in columns) or len(set(columns)) < len(columns):
             raise ValueError(f"required must hold different column numbers from 0 to {d - 1}, got {columns!r}")
-        if len(columns) > max_nonzeros:
-            raise ValueError(f"required must hold at most {max_nonzeros} columns, got {len(columns)}")
+        if len({*columns} - {*free}) > max_nonzeros:
+            raise ValueError(f"required must hold at most {max_nonzeros} columns, got {len({*columns} - {*free})}")
         of = own_groups[[int(j) for j in columns]]
         if len(set(of[of >= 0].tolist())) < np.count_nonzero(of >= 0):
             raise ValueError(f"required must hold at most one column of a group, got {columns!r}")
@@ -150,6 +153,7 @@ class CardConditions:
                 raise ValueError(f"rules[{at}] must be a CardRule of columns from 0 to {d - 1}, got {rule!r:.120}")
         none = np.full(d, -1)
         own_directions = whole_numbers("directions", none if directions is None else directions, d, -1, 2**31 - 1)
+        set_fields(self, free=tuple(sorted(free)))
         set_fields(self, max_nonzeros=int(max_nonzeros), signs=own_signs, groups=own_groups, rules=own_rules)
         set_fields(self, required=tuple(sorted(map(int, columns))), directions=own_directions)
 
@@ -165,7 +169,7 @@ class CardConditions:
         used = np.flatnonzero(points)
         turns = {(int(self.directions[j]), bool(points[j] > 0)) for j in used if self.directions[j] >= 0}
         return (
-            len(used) <= self.max_nonzeros
+            len({*used.tolist()} - {*self.free}) <= self.max_nonzeros
             and bool(np.all(points[used] * self.signs[used] >= 0))
             and len({group for group, _ in turns}) == len(turns)
             and all(rule.admits(used.tolist()) for rule in self.all_rules)
@@ -175,6 +179,7 @@ class CardConditions:
         """Return the conditions as a certificate file describes them."""
         return {
             "max_nonzeros": self.max_nonzeros,
+            **({"free": list(self.free)} if self.free else {}),
             "signs": self.signs.tolist(),
             "groups": self.groups.tolist(),
             "required": list(self.required),

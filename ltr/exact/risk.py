@@ -24,16 +24,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, xlogy
 
 from ltr.checks import as_numbers, as_sequence, is_whole
-from ltr.exact.card_rules import CardConditions, CardRule
+from ltr.exact.card_rules import CardConditions, CardRule, whole_numbers
 from ltr.exact.constraints import set_fields
 from ltr.exact.problem import FloatArray, IntArray, Problem, check_price_and_margin, finite_features
-
-LOG_LOSS = "log_loss"
-"""Name of the objective, where the names of rank statistics stand elsewhere."""
+from ltr.statistics import LOG_LOSS
 
 MOST_POINTS = 1_000
 """Largest size of the points of a column."""
@@ -52,17 +50,18 @@ class RiskProblem(Problem):
         X: numbers, (n, d), finite; columns of zeros and ones are the questions of a card.
         y: label of each row, (n,): 0 and 1, both of them.
         C: price of each column with points, >= 0.
-        points: largest size of the points of a column, from 1 to 1,000, unless `limits` states others.
-        max_nonzeros: largest number of columns with points, at least 1.
-        limits: least and largest points of each column, (d, 2), with 0 between them; None for -points and points.
-        least_points: least size of points other than 0.
-        intercept: least and largest intercept; None for any.
+        points: largest size of the points of a column, from 1 to 1,000, unless `point_limits` states others.
+        max_nonzeros: largest number of columns with points, at least 1; free ones are not counted.
+        point_limits: least and largest points of each column, (d, 2); where 0 is not between them, the column is
+            required. None for -points and points.
+        least_points: least size of points other than 0, for all columns or for each, (d,).
+        intercept_limits: least and largest intercept; None for any.
+        free: columns that have no price, and are not counted by `max_nonzeros`.
         signs, groups, required, rules, directions: what the points may look like, see `CardConditions`.
         weight: weight of each row, (n,), > 0; None for equal weights.
 
     Attributes:
-        least, largest: limits of the points of each column, `signs` and `least_points` included, (d,).
-        size: the largest size of points that any column may have.
+        least, largest: the least and the largest points of each column, or 0 for none below or above 0, (d,).
 
     Raises:
         ValueError: an argument breaks its rule.
@@ -79,9 +78,10 @@ class RiskProblem(Problem):
     C: float
     points: int
     max_nonzeros: int
-    limits: IntArray | None
-    least_points: int
+    point_limits: IntArray | None
+    least_points: IntArray
     intercept_limits: tuple[int, int] | None
+    free: tuple[int, ...]
     signs: IntArray
     groups: IntArray
     required: tuple[int, ...]
@@ -91,7 +91,6 @@ class RiskProblem(Problem):
     statistic: str = field(init=False)
     least: IntArray = field(init=False)
     largest: IntArray = field(init=False)
-    size: int = field(init=False)
     margin: float = field(init=False)
     constraints: None = field(init=False)
     conditions: CardConditions = field(init=False)
@@ -104,9 +103,10 @@ class RiskProblem(Problem):
         *,
         points: int = 5,
         max_nonzeros: int = 4,
-        limits: ArrayLike | None = None,
-        least_points: int = 1,
-        intercept: Sequence[int] | None = None,
+        point_limits: ArrayLike | None = None,
+        least_points: ArrayLike = 1,
+        intercept_limits: Sequence[int] | None = None,
+        free: Sequence[int] = (),
         signs: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         required: Sequence[int] = (),
@@ -116,36 +116,37 @@ class RiskProblem(Problem):
     ) -> None:
         features = finite_features(X)
         n, d = features.shape
-        for name, value, most in (
-            ("points", points, MOST_POINTS),
-            ("max_nonzeros", max_nonzeros, None),
-            ("least_points", least_points, MOST_POINTS),
-        ):
-            if not is_whole(value) or value < 1 or (most is not None and value > most):
-                rule = "an integer >= 1" if most is None else f"an integer from 1 to {most:,}"
-                raise ValueError(f"{name} must be {rule}, got {value!r}")
+        if not is_whole(points) or not 1 <= points <= MOST_POINTS:
+            raise ValueError(f"points must be an integer from 1 to {MOST_POINTS:,}, got {points!r}")
+        if not is_whole(max_nonzeros) or max_nonzeros < 1:
+            raise ValueError(f"max_nonzeros must be an integer >= 1, got {max_nonzeros!r}")
+        given = as_numbers("least_points", least_points)
+        sizes = whole_numbers("least_points", given if given.ndim else np.tile(given, d), d, 1, MOST_POINTS)
         check_price_and_margin(C, 1.0)
         labels, shares = _labels(y, n), _weights(weight, n)
+        limits = np.tile([-points, points], (d, 1)) if point_limits is None else _limits(point_limits, d)
+        always = np.flatnonzero((limits[:, 0] > 0) | (limits[:, 1] < 0)).tolist()
+        needed = as_sequence("required", required, "column numbers")
+        set_fields(self, X=features, y=labels, C=float(C), points=int(points))
         conditions = CardConditions(
             d,
             max_nonzeros,
+            free=self._columns("free", free),
             signs=signs,
             groups=groups,
-            required=required,
+            required=[*needed, *(j for j in always if j not in needed)],
             rules=rules,
             directions=directions,
         )
-        set_fields(self, X=features, y=labels, C=float(C), points=int(points), least_points=int(least_points))
         set_fields(self, weight=shares, conditions=conditions, statistic=LOG_LOSS, margin=1.0, constraints=None)
-        for name in ("max_nonzeros", "signs", "groups", "required", "rules", "directions"):
+        for name in ("max_nonzeros", "free", "signs", "groups", "required", "rules", "directions"):
             set_fields(self, **{name: getattr(conditions, name)})
-        set_fields(self, limits=None if limits is None else _limits(limits, d), intercept_limits=_range(intercept))
-        least = np.full(d, -points) if self.limits is None else self.limits[:, 0].copy()
-        largest = np.full(d, points) if self.limits is None else self.limits[:, 1].copy()
-        least[(conditions.signs > 0) | (least > -least_points)] = 0
-        largest[(conditions.signs < 0) | (largest < least_points)] = 0
-        size = int(max(np.max(-least), np.max(largest), 1))
-        set_fields(self, least=least.astype(np.int64), largest=largest.astype(np.int64), size=size)
+        set_fields(self, point_limits=None if point_limits is None else limits)
+        set_fields(self, intercept_limits=_range(intercept_limits))
+        smallest = np.maximum(sizes, np.maximum(limits[:, 0], -limits[:, 1]))
+        for name, end, sign in (("least", -limits[:, 0], -1), ("largest", limits[:, 1], 1)):
+            set_fields(self, **{name: sign * np.where((conditions.signs != -sign) & (end >= smallest), end, 0)})
+        set_fields(self, least_points=smallest)
         total = float(max(self._reach))
         if total > _LARGEST_TOTAL:
             j = int(np.argmax(np.abs(features).max(axis=0)))
@@ -161,8 +162,10 @@ class RiskProblem(Problem):
         """The different rows, (m, d), with the weight of their positives and of their negatives, (m,) each."""
         rows, of = np.unique(self.X + 0.0, axis=0, return_inverse=True)
         m, of = len(rows), of.reshape(-1)
-        positive = np.bincount(of, self.weight * (self.y == 1), m)
-        return rows, positive, np.bincount(of, self.weight * (self.y == 0), m)
+        positive, negative = (
+            np.bincount(of, self.weight * (self.y == label), m).astype(np.float64) for label in (1, 0)
+        )
+        return rows, positive, negative
 
     @property
     def _reach(self) -> tuple[float, float]:
@@ -171,8 +174,9 @@ class RiskProblem(Problem):
         ends = np.stack([np.multiply.outer(self.least, [1, 1]), np.multiply.outer(self.largest, [1, 1])])
         products = ends * np.stack([low, high], axis=1)
         sizes = [np.maximum(0.0, (sign * products).max(axis=(0, 2))) for sign in (-1.0, 1.0)]
-        below, above = (float(np.sort(size)[::-1][: self.max_nonzeros].sum()) for size in sizes)
-        return below, above
+        counted = [np.sort(size[self.counted])[::-1][: self.max_nonzeros].sum() for size in sizes]
+        free = [size[list(self.free)].sum() for size in sizes]
+        return float(counted[0] + free[0]), float(counted[1] + free[1])
 
     @cached_property
     def intercepts(self) -> tuple[int, int]:
@@ -195,7 +199,7 @@ class RiskProblem(Problem):
     @property
     def reach(self) -> float:
         """Largest size of a weight: that of points."""
-        return float(self.size)
+        return max(1.0, float(np.max(-self.least)), float(np.max(self.largest)))
 
     @property
     def binary(self) -> bool:
@@ -234,11 +238,11 @@ class RiskProblem(Problem):
         """Whether the weights are points that a card of this problem may have, decided exactly."""
         weights = self.in_box(w)
         points = self.points_of(weights)
-        used = points[points != 0]
+        used = points != 0
         return (
             bool(np.all(weights == points))
             and bool(np.all((self.least <= points) & (points <= self.largest)))
-            and bool(np.all(np.abs(used) >= self.least_points))
+            and bool(np.all(np.abs(points[used]) >= self.least_points[used]))
             and self.conditions.admits(points)
         )
 
@@ -295,7 +299,7 @@ class RiskProblem(Problem):
             "C": self.C,
             "least": self.least.tolist(),
             "largest": self.largest.tolist(),
-            "least_points": self.least_points,
+            "least_points": self.least_points.tolist(),
             "intercept": None if self.intercept_limits is None else list(self.intercept_limits),
             **self.conditions.content(),
             **({} if equal else {"row_weights": self.weight.tolist()}),
@@ -334,23 +338,25 @@ def _weights(weight: ArrayLike | None, n: int) -> FloatArray:
     return shares
 
 
-def _limits(limits: ArrayLike, d: int) -> IntArray:
-    numbers = as_numbers("limits", limits)
+def _limits(point_limits: ArrayLike, d: int) -> IntArray:
+    numbers = as_numbers("point_limits", point_limits)
     if numbers.shape != (d, 2):
         rule = f"the least and the largest points of each column, ({d}, 2)"
-        raise ValueError(f"limits must hold {rule}, got shape {numbers.shape}")
+        raise ValueError(f"point_limits must hold {rule}, got shape {numbers.shape}")
     for j, (least, largest) in enumerate(numbers.tolist()):
-        whole = least == round(least) and largest == round(largest) if math.isfinite(least + largest) else False
-        if not whole or not -MOST_POINTS <= least <= 0 <= largest <= MOST_POINTS:
-            rule = f"whole numbers from -{MOST_POINTS:,} to {MOST_POINTS:,} with 0 between them"
-            raise ValueError(f"limits[{j}] must be {rule}, got {least:g} and {largest:g}")
+        if not (
+            -MOST_POINTS <= least <= largest <= MOST_POINTS and least == round(least) and largest == round(largest)
+        ):
+            rule = f"two whole numbers from -{MOST_POINTS:,} to {MOST_POINTS:,}, the least first"
+            raise ValueError(f"point_limits[{j}] must be {rule}, got {least:g} and {largest:g}")
     return numbers.astype(np.int64)
 
 
 def _range(intercept: Sequence[int] | None) -> tuple[int, int] | None:
     if intercept is None:
         return None
-    ends: NDArray[Any] = np.array(as_sequence("intercept", intercept, "its least and its largest value"), dtype=object)
-    if len(ends) != 2 or not all(map(is_whole, ends)) or not -(10**9) <= ends[0] <= ends[1] <= 10**9:
-        raise ValueError(f"intercept must be two whole numbers, the least and the largest, got {intercept!r:.80}")
+    ends = as_sequence("intercept_limits", intercept, "its least and its largest value")
+    if len(ends) != 2 or not all(map(is_whole, ends)) or not -_LARGEST_TOTAL <= ends[0] <= ends[1] <= _LARGEST_TOTAL:
+        rule = f"two whole numbers from {-_LARGEST_TOTAL:g} to {_LARGEST_TOTAL:g}, the least first"
+        raise ValueError(f"intercept_limits must be {rule}, got {intercept!r:.80}")
     return int(ends[0]), int(ends[1])

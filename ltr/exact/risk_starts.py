@@ -57,14 +57,15 @@ def polish(state: SolveState, problem: RiskProblem, end: float = math.inf) -> No
             state.check()
             some = cards[begin : begin + block]
             losses = problem.losses(problem.merged[0] @ some.T)[1]
-            values = -losses - problem.C * np.count_nonzero(some, axis=1)
+            values = -losses - problem.C * np.count_nonzero(some[:, problem.counted], axis=1)
             for at in np.argsort(-values, kind="stable").tolist():
                 if values[at] <= value:
                     break
                 if problem.allowed(some[at]):
                     value, best = float(values[at]), some[at]
                     break
-        if best is None or state.offer(best.astype(np.float64)) < value - 1e-12 or value <= -math.inf:
+        before = state.value
+        if best is None or state.offer(best.astype(np.float64)) <= before:
             return
 
 
@@ -72,7 +73,7 @@ def _neighbours(problem: RiskProblem, points: IntArray) -> Iterator[IntArray]:
     """Yield the cards that differ in the points of one column, or have another column in place of one."""
     used = np.flatnonzero(points)
     b = problem.intercept(points)
-    room = len(used) < problem.max_nonzeros
+    room = problem.nonzeros(points) < problem.max_nonzeros or len(problem.free) > 0
     for j in used.tolist():
         for other in _points_of_column(problem, j, int(points[j])):
             card = points.copy()
@@ -93,7 +94,7 @@ def _neighbours(problem: RiskProblem, points: IntArray) -> Iterator[IntArray]:
                 continue
             ends = range(int(problem.least[j]), 0) if slope[j] > 0 else range(1, int(problem.largest[j]) + 1)
             for other in sorted(ends, key=abs)[:20]:
-                if abs(other) >= problem.least_points:
+                if abs(other) >= int(problem.least_points[j]):
                     new = card.copy()
                     new[j] = other
                     yield new
@@ -103,21 +104,22 @@ def _points_of_column(problem: RiskProblem, j: int, now: int) -> list[int]:
     """Return the points near those that a column has."""
     near = (now + step for step in (-2, -1, 1, 2))
     allowed = {other for other in near if problem.least[j] <= other <= problem.largest[j]}
-    return sorted(other for other in allowed if other and abs(other) >= problem.least_points)
+    return sorted(other for other in allowed if other and abs(other) >= int(problem.least_points[j]))
 
 
 def _forward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[FloatArray]:
     """Yield rounded cards of columns that are chosen one by one, each with the largest decrease of the loss."""
     chosen = list(problem.required)
     w, b, _ = fit(problem, chosen)
-    for _ in range(min(problem.max_nonzeros, problem.d)):
+    for _ in range(problem.d):
         yield from _roundings(problem, w)
-        if state.seconds > end or len(chosen) >= problem.max_nonzeros:
+        if state.seconds > end:
             return
         state.check()
         slope = problem.tangent(w, b)[1][:-1]
         spread = np.maximum(problem.merged[0].std(axis=0), 1e-12)
-        gain = np.abs(slope) / spread * ((slope > 0) & (problem.least < 0) | (slope < 0) & (problem.largest > 0))
+        helps = np.where(slope > 0, problem.least < 0, problem.largest > 0)
+        gain = np.abs(slope) / spread * helps
         used = np.zeros(problem.d, dtype=np.int64)
         used[chosen] = 1
         fits = []
@@ -135,8 +137,10 @@ def _forward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[Fl
 
 
 def _may_have(problem: RiskProblem, columns: list[int]) -> bool:
-    """Whether the columns break no upper limit of a rule; lower ones may be met later."""
+    """Whether the columns are not too many, for all and for each rule; lower limits may be met later."""
     own = set(columns)
+    if len(own - set(problem.free)) > problem.max_nonzeros:
+        return False
     rules = problem.conditions.all_rules
     return all(rule.when or len(own & set(rule.columns)) <= rule.at_most for rule in rules)
 
@@ -190,7 +194,9 @@ def _roundings(problem: RiskProblem, w: FloatArray) -> Iterator[FloatArray]:
     ways = [sorted({math.floor(value), math.ceil(value)}) for value in w[used].tolist()]
     cards = np.zeros((math.prod(map(len, ways)), problem.d))
     cards[:, used] = list(itertools.product(*ways)) if len(used) else np.zeros((1, 0))
-    losses = problem.losses(problem.merged[0] @ cards.T)[1] + problem.C * np.count_nonzero(cards, axis=1)
+    losses = problem.losses(problem.merged[0] @ cards.T)[1] + problem.C * np.count_nonzero(
+        cards[:, problem.counted], axis=1
+    )
     offered = 0
     for at in np.argsort(losses, kind="stable").tolist():
         if problem.allowed(cards[at]):
@@ -202,7 +208,7 @@ def _roundings(problem: RiskProblem, w: FloatArray) -> Iterator[FloatArray]:
 
 def _offer_auc(state: SolveState, problem: RiskProblem, end: float) -> None:
     """Offer the card of the largest AUC at every scale, where the search of all sets of columns applies."""
-    points = min(problem.size, 10)
+    points = min(int(problem.reach), 10)
     try:
         card = CardProblem(
             problem.X,

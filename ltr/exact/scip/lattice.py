@@ -4,13 +4,13 @@ The model has whole points, and a variable for the loss that only its tangents b
 
     min  L + C sum_j (u_j + v_j)
     L >= loss(p) + ∇loss(p) · ((λ, b) - p)              tangents, added at solutions of the relaxation
-    m u_j - l_j v_j <= λ_j <= h_j u_j - m v_j           λ_j in {m, ..., h_j} where u_j = 1, {-l_j, ..., -m} where v_j = 1
+    m_j u_j - l_j v_j <= λ_j <= h_j u_j - m_j v_j       λ_j from m_j to h_j if u_j = 1, -l_j to -m_j if v_j = 1
     u_j + v_j <= 1                                      the column is used where the sum is 1
-    sum_j (u_j + v_j) <= k                              at most k columns, and the rules on them
+    sum_j (u_j + v_j) <= k                              at most k columns that are not free; the rules likewise
     u_j <= t_g, v_j <= 1 - t_g                          one sign for the columns of a direction g
     λ_j, b whole, u_j, v_j, t_g in {0, 1}
 
-with -l_j and h_j the limits of the points of column j, m the least size of points that are not 0. The loss is convex,
+with -l_j and h_j the limits of the points of column j, m_j the least size of points that are not 0. The loss is convex,
 so that tangents are never above it: the model is a relaxation, and its bound is one of the problem.
 
 **What SCIP may prune.** SCIP never gets a solution. The best card known is its objective limit, raised by a margin:
@@ -128,14 +128,15 @@ class Host:
         self.points: list[Variable] = []
         self.up: list[Variable | None] = []
         self.down: list[Variable | None] = []
+        prices = np.where(problem.counted, problem.C, 0.0).tolist()
         for j, (least, largest) in enumerate(zip(problem.least.tolist(), problem.largest.tolist(), strict=True)):
             points = model.addVar(f"points_{j}", vtype="I", lb=least, ub=largest)
-            up = model.addVar(f"up_{j}", vtype="B", obj=problem.C) if largest > 0 else None
-            down = model.addVar(f"down_{j}", vtype="B", obj=problem.C) if least < 0 else None
+            up = model.addVar(f"up_{j}", vtype="B", obj=prices[j]) if largest > 0 else None
+            down = model.addVar(f"down_{j}", vtype="B", obj=prices[j]) if least < 0 else None
             self.points.append(points)
             self.up.append(up)
             self.down.append(down)
-            m, none = problem.least_points, quicksum([])
+            m, none = int(problem.least_points[j]), quicksum([])
             u, v = none if up is None else up, none if down is None else down
             if up is not None or down is not None:
                 model.addCons(points - largest * u + m * v <= 0, name=f"largest_{j}")
@@ -151,17 +152,19 @@ class Host:
 
     def _add_conditions(self) -> None:
         problem, model = self.problem, self.model
-        if problem.max_nonzeros < problem.d:
-            self._add_row(self._used(range(problem.d)), 0, problem.max_nonzeros, "max_nonzeros")
+        counted = np.flatnonzero(problem.counted).tolist()
+        if problem.max_nonzeros < len(counted):
+            self._add_row(self._used(counted), 0, problem.max_nonzeros, "max_nonzeros")
         for at, rule in enumerate(problem.conditions.all_rules):
             self._add_rule(rule, f"rule_{at}")
         for group in np.unique(problem.directions[problem.directions >= 0]).tolist():
             turn = model.addVar(f"turn_{group}", vtype="B")
             for j in np.flatnonzero(problem.directions == group).tolist():
-                if self.up[j] is not None:
-                    model.addCons(self.up[j] - turn <= 0, name=f"up_{j}_{group}")
-                if self.down[j] is not None:
-                    model.addCons(self.down[j] + turn <= 1, name=f"down_{j}_{group}")
+                up, down = self.up[j], self.down[j]
+                if up is not None:
+                    model.addCons(up - turn <= 0, name=f"up_{j}_{group}")
+                if down is not None:
+                    model.addCons(down + turn <= 1, name=f"down_{j}_{group}")
 
     def _add_rule(self, rule: CardRule, name: str) -> None:
         """Add ``at_least <= number of columns used <= at_most``, for each column of `when` where it is used."""
