@@ -1,13 +1,23 @@
 """Risk scores: the best points and their loss are those of brute force over all cards and intercepts."""
 
+import copy
 import itertools
+import json
 import math
+import os
+import signal
+import threading
 
+import mpmath
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, solve
+from ltr import verify
+from ltr.exact import Certificate, Limits, certify, solve
+from ltr.exact.card_rules import CardRule
+from ltr.exact.cards import CardProblem
 from ltr.exact.risk import RiskProblem
+from ltr.exact.scip import LatticeCuts
 from ltr.exact.solution import Status
 from tests.test_card_rules import rules_for
 from tests.tiers import examples
@@ -113,3 +123,191 @@ def test_the_best_risk_score_is_that_of_brute_force(part):
         assert tuple(problem.points_of(solution.weights)) in cards
         assert problem.trivial_bound >= best
     assert found[Status.OPTIMAL] > 0
+
+
+def wide(seed, n=300, d=14, k=4):
+    """A problem that takes some seconds."""
+    rng = np.random.default_rng([23, seed])
+    X = (rng.random((n, d)) < 0.4).astype(float)
+    y = (rng.random(n) < 1 / (1 + np.exp(-(X[:, :5] @ [1.2, -0.8, 0.7, 0.9, -1.1])))).astype(int)
+    return RiskProblem(X, y, max_nonzeros=k)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_stop_at_any_moment_leaves_a_bound_that_holds(part):
+    stopped = 0
+    for seed in range(part * examples(8, 60), (part + 1) * examples(8, 60)):
+        X, y, options = instance(seed)
+        best, _ = best_of_all(X, y, options)
+        rng, problem = np.random.default_rng([29, seed]), RiskProblem(X, y, **options)
+        calls, last = 0, int(rng.integers(1, 60))
+
+        def stop(last=last):
+            nonlocal calls
+            calls += 1
+            return calls > last
+
+        nodes = int(rng.integers(1, 20)) if rng.random() < 0.3 else None
+        bounds = []
+        solution = solve(
+            problem,
+            LatticeCuts(starts=float(rng.choice([0.0, 0.2]))),
+            Limits(time_limit=60, node_limit=nodes),
+            should_stop=stop,
+            on_progress=lambda point, bounds=bounds: bounds.append(point.bound),
+        )
+        stopped += solution.status in (Status.INTERRUPTED, Status.NODE_LIMIT)
+        assert solution.value <= best + 1e-10, seed
+        if best > -math.inf:
+            assert min([solution.bound, *bounds]) >= best - 1e-12, (seed, solution)
+        if solution.status is Status.OPTIMAL:
+            assert solution.value == pytest.approx(best, abs=1e-10)
+    assert stopped > 0
+
+
+def test_limits_of_a_solve():
+    problem = wide(0)
+    best = solve(problem, limits=Limits(time_limit=300))
+    assert best.status is Status.OPTIMAL
+    assert best.gap == 0
+    loose = solve(problem, limits=Limits(time_limit=300, gap=0.1))
+    assert loose.status is Status.GAP_LIMIT
+    assert 0 < loose.gap <= 0.1
+    assert loose.bound >= best.value
+    short = solve(problem, limits=Limits(time_limit=0.3))
+    assert short.status is Status.TIME_LIMIT
+    assert short.bound >= best.value >= short.value
+    began = [point.incumbent for point in short.trace]
+    assert began == sorted(began)
+
+
+def test_ctrl_c_keeps_the_best_card_and_a_bound():
+    problem = wide(1)
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    solution = solve(problem, LatticeCuts(starts=0.0), Limits(time_limit=300))
+    timer.cancel()
+    assert solution.status in (Status.INTERRUPTED, Status.OPTIMAL)
+    assert problem.feasible(solution.weights)
+    assert solution.bound >= solve(problem).value
+
+
+def test_equal_rows_are_merged_and_weights_repeat_rows():
+    X, y, _ = instance(3)
+    repeats = np.random.default_rng(0).integers(1, 4, len(y))
+    one = RiskProblem(X, y, weight=repeats, C=0.01)
+    many = RiskProblem(np.repeat(X, repeats, axis=0), np.repeat(y, repeats), C=0.01)
+    assert len(one.merged[0]) == len(many.merged[0])
+    assert solve(one).value == pytest.approx(solve(many).value, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": [0, 1, 2]}, "y must hold the labels 0 and 1, both of them, got"),
+        ({"y": [1, 1, 1]}, "y must hold the labels 0 and 1, both of them, got"),
+        ({"y": [1, 0]}, r"y must have one label per row of X \(3\), got shape \(2,\)"),
+        ({"points": 0}, "points must be an integer from 1 to 1,000, got 0"),
+        ({"max_nonzeros": 0}, "max_nonzeros must be an integer >= 1, got 0"),
+        ({"least_points": 1.5}, "least_points must hold whole numbers from 1 to 1000, got 1.5"),
+        ({"point_limits": [[0, 1]]}, r"point_limits must hold .* \(2, 2\), got shape \(1, 2\)"),
+        ({"point_limits": [[0, 1], [2, 1]]}, r"point_limits\[1\] must be two whole numbers .* got 2 and 1"),
+        ({"point_limits": [[0, 0.5], [0, 1]]}, r"point_limits\[0\] must be two whole numbers"),
+        ({"intercept_limits": [3]}, "intercept_limits must be two whole numbers"),
+        ({"intercept_limits": [3, 2]}, "intercept_limits must be two whole numbers"),
+        ({"weight": [1, 0, 1]}, "weight must hold finite numbers > 0, got 0.0"),
+        ({"free": [2]}, "free must hold different column numbers from 0 to 1"),
+        ({"C": -1}, "C must be a number from 0 to 1e300, got -1"),
+        ({"X": [[1e9, 0], [0, 1], [1, 1]]}, "X must hold numbers whose totals stay below 1e.06, .* column 0"),
+        ({"X": [[math.nan, 0], [0, 1], [1, 1]]}, "X"),
+        ({"rules": [CardRule([4], at_most=0)]}, r"rules\[0\] must be a CardRule of columns from 0 to 1"),
+    ],
+)
+def test_mistakes_get_one_clear_error(change, message):
+    with pytest.raises(ValueError, match=message):
+        RiskProblem(**{"X": [[1, 0], [0, 1], [1, 1]], "y": [0, 1, 1], **change})
+
+
+def test_methods_refuse_problems_of_other_kinds():
+    problem = wide(0)
+    with pytest.raises(ValueError, match="a RiskProblem by the method lattice"):
+        solve(problem, "weight_space")
+    with pytest.raises(ValueError, match="method lattice solves a RiskProblem"):
+        solve(CardProblem(problem.X, problem.y), "lattice")
+    with pytest.raises(ValueError, match="method cards solves a CardProblem"):
+        solve(problem, "cards")
+
+
+def certified(seed):
+    X, y, options = instance(seed)
+    problem = RiskProblem(X, y, **options)
+    return problem, solve(problem)
+
+
+def test_certificates_state_the_loss():
+    for seed in range(examples(40, 200)):
+        problem, solution = certified(seed)
+        if solution.status is Status.INFEASIBLE:
+            with pytest.raises(ValueError, match="no risk score is feasible, which no certificate can show"):
+                certify(problem, solution)
+            continue
+        certificate = certify(problem, solution)
+        content = verify.parse(json.dumps(certificate.content))
+        claim, words = verify.check(content)
+        assert claim == "value"
+        assert "claimed, not proven; problem: risk score" in words
+        assert Certificate(content).problem.content() == problem.content()
+        points, intercept = certificate.weights[:-1], certificate.weights[-1]
+        assert intercept == problem.intercept(points)
+
+
+def place(content, path, value):
+    for name in path[:-1]:
+        content = content[name]
+    content[path[-1]] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("value",), -0.3, "value: is -0.466659512753 at these weights, not -0.3"),
+        (("weights",), [1.0, 0.0], "weights: must hold 3 entries, got 2"),
+        (("weights", 0), 1.5, r"weights\[0\]: must be a whole number, got 1.5"),
+        (("weights", 0), 3.0, r"weights\[0\]: must be 0 or from -2 to 2"),
+        (("weights", 2), 9.0, r"weights\[2\]: is the intercept, which must be from -3 to 3, got 9"),
+        (("weights", 2), 1.0, "value: is"),
+        (("weights",), [0.0, 1.0, 0.0], "weights: are not allowed: columns 1"),
+        (("claimed_bound",), -0.9, "claimed_bound: must be at least the value"),
+        (("claim",), "optimal", "claim: the file shows 'value'"),
+        (("proof",), {"bound": 0.0, "partition": []}, "proof: must be null for a risk score"),
+        (("problem", "y", 0), 0, "problem.sha256"),
+        (("problem", "C"), 0.1, "problem.sha256"),
+        (("problem", "largest", 0), 5, "problem.sha256"),
+        (("problem", "X", 0, 0), 0.5, "problem.sha256"),
+        (("problem", "rules", 0, "at_least"), 0, "problem.sha256"),
+        (("problem", "intercept"), None, "problem.sha256"),
+        (("problem", "y", 0), 2, r"problem.y\[0\]: must be 0 or 1"),
+        (("problem", "least", 0), 1, r"problem.least\[0\]: must be from"),
+        (("problem", "unit"), 10, "problem: 'unit' is not known"),
+    ],
+)
+def test_changes_of_a_certificate_are_found(path, value, message):
+    X, y = [[1, 0], [1, 1], [0, 1], [0, 0], [1, 0]], [1, 1, 0, 0, 0]
+    options = {"points": 2, "max_nonzeros": 1, "intercept_limits": (-3, 3), "rules": [CardRule([0], at_least=1)]}
+    problem = RiskProblem(X, y, **options)
+    content = copy.deepcopy(certify(problem, solve(problem)).content)
+    verify.check(verify.parse(json.dumps(content)))
+    place(content, path, value)
+    with pytest.raises(verify.CertificateError, match=message):
+        verify.check(verify.parse(json.dumps(content)))
+
+
+def test_the_checker_computes_losses_to_the_last_digit():
+    for total in (0.0, 1.0, -3.5, 30.0, 59.0, 61.0, 700.0, 1e5):
+        X, y = [[total], [0.0]], [1, 0]
+        content = RiskProblem(X, y, points=1, max_nonzeros=1).content() | {"sha256": ""}
+        exact = verify.Risk(content)
+        with mpmath.workdps(80):
+            expected = (mpmath.log(1 + mpmath.exp(-mpmath.mpf(total))) + mpmath.log(2)) / 2
+            found = -exact.value([1.0, 0.0])
+            assert abs(mpmath.mpf(found.numerator) / found.denominator - expected) <= mpmath.mpf(10) ** -50 * expected
