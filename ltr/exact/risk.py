@@ -61,6 +61,7 @@ class RiskProblem(Problem):
         weight: weight of each row, (n,), > 0; None for equal weights.
 
     Attributes:
+        shares: weight of each row as a share of all, (n,).
         least, largest: the least and the largest points of each column, or 0 for none below or above 0, (d,).
 
     Raises:
@@ -88,6 +89,7 @@ class RiskProblem(Problem):
     rules: tuple[CardRule, ...]
     directions: IntArray
     weight: FloatArray
+    shares: FloatArray = field(init=False, repr=False)
     statistic: str = field(init=False)
     least: IntArray = field(init=False)
     largest: IntArray = field(init=False)
@@ -123,7 +125,7 @@ class RiskProblem(Problem):
         given = as_numbers("least_points", least_points)
         sizes = whole_numbers("least_points", given if given.ndim else np.tile(given, d), d, 1, MOST_POINTS)
         check_price_and_margin(C, 1.0)
-        labels, shares = _labels(y, n), _weights(weight, n)
+        labels, weights = _labels(y, n), _weights(weight, n)
         limits = np.tile([-points, points], (d, 1)) if point_limits is None else _limits(point_limits, d)
         always = np.flatnonzero((limits[:, 0] > 0) | (limits[:, 1] < 0)).tolist()
         needed = as_sequence("required", required, "column numbers")
@@ -138,7 +140,15 @@ class RiskProblem(Problem):
             rules=rules,
             directions=directions,
         )
-        set_fields(self, weight=shares, conditions=conditions, statistic=LOG_LOSS, margin=1.0, constraints=None)
+        set_fields(
+            self,
+            weight=weights,
+            shares=weights / math.fsum(weights),
+            conditions=conditions,
+            statistic=LOG_LOSS,
+            margin=1.0,
+            constraints=None,
+        )
         for name in ("max_nonzeros", "free", "signs", "groups", "required", "rules", "directions"):
             set_fields(self, **{name: getattr(conditions, name)})
         set_fields(self, point_limits=None if point_limits is None else limits)
@@ -163,7 +173,7 @@ class RiskProblem(Problem):
         rows, of = np.unique(self.X + 0.0, axis=0, return_inverse=True)
         m, of = len(rows), of.reshape(-1)
         positive, negative = (
-            np.bincount(of, self.weight * (self.y == label), m).astype(np.float64) for label in (1, 0)
+            np.bincount(of, self.shares * (self.y == label), m).astype(np.float64) for label in (1, 0)
         )
         return rows, positive, negative
 
@@ -186,7 +196,7 @@ class RiskProblem(Problem):
         total is at least P and that at the smallest total is at most P: ``logit(P) - max w·x <= b <= logit(P) - min
         w·x``. The best whole intercept is next to it, or at a limit.
         """
-        share = float(self.weight[self.y == 1].sum())
+        share = float(self.shares[self.y == 1].sum())
         middle, (below, above) = math.log(share / (1 - share)), self._reach
         low, high = math.floor(middle - above - 1e-6), math.ceil(middle + below + 1e-6)
         if self.intercept_limits is None:
@@ -218,8 +228,8 @@ class RiskProblem(Problem):
     def balance(self) -> FloatArray:
         """The weight of each positive, minus that of each negative, each as a share of its class, (n,)."""
         positive = self.y == 1
-        signs = np.where(positive, 1.0 / self.weight[positive].sum(), -1.0 / self.weight[~positive].sum())
-        return self.weight * signs
+        signs = np.where(positive, 1.0 / self.shares[positive].sum(), -1.0 / self.shares[~positive].sum())
+        return self.shares * signs
 
     def in_box(self, w: ArrayLike) -> FloatArray:
         """Return points as float64 of shape (d,), as they are: other points than these have another loss."""
@@ -263,31 +273,14 @@ class RiskProblem(Problem):
     def losses(self, totals: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the best intercept and the loss of several cards, (c,) each, given their totals, (m, c)."""
         _, positive, negative = self.merged
-        whole, share = positive + negative, float(positive.sum())
-        low = np.full(totals.shape[1], self.intercepts[0])
-        high = np.full(totals.shape[1], self.intercepts[1])
-        while np.any(high - low > 1):  # the slope is at most 0 at `low`, unless that is a limit, and above 0 at `high`
-            middle = (low + high) // 2
-            rises = whole @ expit(totals + middle) > share
-            low, high = np.where(rises, low, middle), np.where(rises, middle, high)
-        below, above = self.loss(totals + low), self.loss(totals + high)
-        return np.where(below <= above, low, high), np.minimum(below, above)
-
-    def loss(self, totals: FloatArray) -> FloatArray:
-        """Return the loss at totals of the merged rows that have their intercepts, (m, c) or (m,)."""
-        _, positive, negative = self.merged
-        rest = np.log1p(np.exp(-np.abs(totals)))
-        found: FloatArray = (
-            (positive + negative) @ rest + positive @ np.maximum(-totals, 0.0) + negative @ np.maximum(totals, 0.0)
-        )
-        return found
+        return best_intercepts(totals, positive, negative, self.intercepts)
 
     def tangent(self, w: FloatArray, b: float) -> tuple[float, FloatArray]:
         """Return the loss at real weights and an intercept, and its gradient, (d + 1,), the intercept last."""
         rows, positive, negative = self.merged
         totals = rows @ w + b
         slopes = (positive + negative) * expit(totals) - positive
-        return float(self.loss(totals)), np.append(slopes @ rows, slopes.sum())
+        return float(loss_of(totals, positive, negative)), np.append(slopes @ rows, slopes.sum())
 
     # --- for certificates ----------------------------------------------------------------------------------------
 
@@ -315,6 +308,35 @@ class RiskProblem(Problem):
         return {"rows": self.n, "columns": self.d, "different rows": len(self.merged[0])}
 
 
+def loss_of(totals: FloatArray, positive: FloatArray, negative: FloatArray) -> FloatArray:
+    """Return the loss at totals that have their intercepts, (m, c) or (m,), of rows with these weights, (m,) each."""
+    rest = np.log1p(np.exp(-np.abs(totals)))
+    against = positive @ np.maximum(-totals, 0.0) + negative @ np.maximum(totals, 0.0)
+    found: FloatArray = (positive + negative) @ rest + against
+    return found
+
+
+def best_intercepts(
+    totals: FloatArray, positive: FloatArray, negative: FloatArray, ends: tuple[int, int]
+) -> tuple[IntArray, FloatArray]:
+    """Return the whole intercept from a range with the smallest loss, and that loss, (c,) each.
+
+    Args:
+        totals: totals of the rows without an intercept, (m, c).
+        positive: weight of the positives of each row, (m,).
+        negative: weight of the negatives of each row, (m,).
+        ends: the least and the largest intercept.
+    """
+    whole, share = positive + negative, float(positive.sum())
+    low, high = np.full(totals.shape[1], ends[0]), np.full(totals.shape[1], ends[1])
+    while np.any(high - low > 1):  # the slope is at most 0 at `low`, unless that is a limit, and above 0 at `high`
+        middle = (low + high) // 2
+        rises = whole @ expit(totals + middle) > share
+        low, high = np.where(rises, low, middle), np.where(rises, middle, high)
+    below, above = loss_of(totals + low, positive, negative), loss_of(totals + high, positive, negative)
+    return np.where(below <= above, low, high), np.minimum(below, above)
+
+
 def _labels(y: ArrayLike, n: int) -> IntArray:
     labels = as_numbers("y", y)
     if labels.shape != (n,):
@@ -325,17 +347,16 @@ def _labels(y: ArrayLike, n: int) -> IntArray:
 
 
 def _weights(weight: ArrayLike | None, n: int) -> FloatArray:
-    """Return the weights of the rows, which add up to 1."""
+    """Return the weights of the rows, equal ones if none are given."""
     if weight is None:
-        return np.full(n, 1.0 / n)
-    weights = as_numbers("weight", weight)
+        return np.ones(n)
+    weights = as_numbers("weight", weight).copy()
     if weights.shape != (n,):
         raise ValueError(f"weight must hold one number per row of X ({n}), got shape {weights.shape}")
     wrong = ~(np.isfinite(weights) & (weights > 0))
     if wrong.any():
         raise ValueError(f"weight must hold finite numbers > 0, got {float(weights[wrong][0])!r}")
-    shares: FloatArray = weights / math.fsum(weights.tolist())
-    return shares
+    return weights
 
 
 def _limits(point_limits: ArrayLike, d: int) -> IntArray:

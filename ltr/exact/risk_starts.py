@@ -1,8 +1,8 @@
 """Good risk scores to start from: columns chosen one by one, rounded, and improved by exchanges.
 
-Nothing here proves anything. `offer_starts` offers cards to a solve: those of a forward choice of columns with real
-points, rounded in every way; those with the points of the card of the largest AUC, at every scale; and what exchanges
-of one column, or of one column's points, make of the best one.
+Nothing here proves anything. `offer_starts` offers cards to a solve: those of columns with real points that are added,
+or left out, one by one, rounded in every way; those with the points of the card of the largest AUC, at every scale; and
+what exchanges of one column, or of one column's points, make of the best one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from scipy.special import expit
 
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.problem import FloatArray, IntArray
-from ltr.exact.risk import RiskProblem
+from ltr.exact.risk import RiskProblem, loss_of
 from ltr.exact.state import Limits, SolveState, Stopped
 
 _CANDIDATES = 12  # columns of the largest slopes that are tried in place of another
 _ROUNDED = 8  # columns whose points are rounded in all ways
 _NEWTON = 30  # steps of a continuous fit
-_LEAST_DECREASE = 1e-9  # of the loss, in a step of a continuous fit that is not the last
+_HALVINGS = 12  # most halvings of such a step
+_LEAST_DECREASE = 1e-10  # of the loss, in a step of a continuous fit that is not the last
 _RIDGE = 1e-6  # on the diagonal of the Hessian, for columns that are constant or equal
 _BLOCK = 2_000_000  # most totals that are looked at together
 
@@ -35,9 +36,10 @@ def offer_starts(state: SolveState, problem: RiskProblem, seconds: float) -> Non
         Stopped: a limit of the solve is reached.
     """
     end = state.seconds + seconds
-    for points in _forward(state, problem, end):
-        state.offer(points)
-    polish(state, problem, end)
+    for cards in (_forward(state, problem, end), _backward(state, problem, end)):
+        for points in cards:
+            state.offer(points)
+        polish(state, problem, end)
     if state.seconds < end:
         _offer_auc(state, problem, end)
         polish(state, problem, end)
@@ -136,6 +138,25 @@ def _forward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[Fl
     yield from _roundings(problem, w)
 
 
+def _backward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[FloatArray]:
+    """Yield rounded cards of what is left of all columns once those with the least effect have been left out."""
+    chosen = np.flatnonzero((problem.least < 0) | (problem.largest > 0)).tolist()
+    needed, spread = {*problem.required, *problem.free}, problem.merged[0].std(axis=0)
+    start = np.zeros(problem.d)
+    while chosen and state.seconds < end:
+        state.check()
+        start = fit(problem, chosen, start)[0]
+        if _may_have(problem, chosen):
+            yield from _roundings(problem, start)
+        removable = [j for j in chosen if j not in needed]
+        if not removable:
+            return
+        several = max(1, (len(chosen) - 2 * problem.max_nonzeros) // 3)
+        effect = np.abs(start[removable]) * spread[removable]
+        out = {removable[at] for at in np.argsort(effect, kind="stable")[:several]}
+        chosen = [j for j in chosen if j not in out]
+
+
 def _may_have(problem: RiskProblem, columns: list[int]) -> bool:
     """Whether the columns are not too many, for all and for each rule; lower limits may be met later."""
     own = set(columns)
@@ -151,28 +172,37 @@ def fit(
     """Return real points of some columns within their limits that have about the least loss, intercept and loss."""
     w = np.zeros(problem.d) if start is None else start.copy()
     rows, positive, negative = problem.merged
-    whole, own = positive + negative, np.column_stack([rows[:, columns], np.ones(len(rows))])
-    ends = problem.intercepts
-    low = np.append(problem.least[columns].astype(np.float64), ends[0])
-    high = np.append(problem.largest[columns].astype(np.float64), ends[1])
-    x = np.clip(np.append(w[columns], intercept), low, high)
-    totals = own @ x
-    loss = float(problem.loss(totals))
+    own = np.column_stack([rows[:, columns], np.ones(len(rows))])
+    low = np.append(problem.least[columns].astype(np.float64), problem.intercepts[0])
+    high = np.append(problem.largest[columns].astype(np.float64), problem.intercepts[1])
+    x, loss = fit_in_box(own, positive, negative, low, high, np.append(w[columns], intercept))
+    w[:] = 0.0
+    w[columns] = x[:-1]
+    return w, float(x[-1]), loss
+
+
+def fit_in_box(
+    rows: FloatArray, positive: FloatArray, negative: FloatArray, low: FloatArray, high: FloatArray, start: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return weights between limits that have about the least loss, by projected Newton steps, and their loss."""
+    whole, x = positive + negative, np.clip(start, low, high)
+    totals = rows @ x
+    loss = float(loss_of(totals, positive, negative))
     for _ in range(_NEWTON):
         chance = expit(totals)
-        slope = (whole * chance - positive) @ own
+        slope = (whole * chance - positive) @ rows
         free = ~(((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0)))
         if not free.any():
             break
-        some = own[:, free]
+        some = rows[:, free]
         curve = (some.T * (whole * chance * (1 - chance))) @ some
         step = np.zeros(len(x))
-        damped = curve + _RIDGE * (1 + np.trace(curve)) * np.eye(len(curve))
+        damped = curve + _RIDGE * (1e-6 + np.trace(curve)) * np.eye(len(curve))
         step[free] = np.linalg.solve(damped, slope[free])
-        for halving in range(20):
+        for halving in range(_HALVINGS):
             new = np.clip(x - step * 0.5**halving, low, high)
-            found = own @ new
-            better = float(problem.loss(found))
+            found = rows @ new
+            better = float(loss_of(found, positive, negative))
             if better < loss:
                 break
         else:
@@ -180,9 +210,7 @@ def fit(
         decrease, x, totals, loss = loss - better, new, found, better
         if decrease < _LEAST_DECREASE:
             break
-    w[:] = 0.0
-    w[columns] = x[:-1]
-    return w, float(x[-1]), loss
+    return x, loss
 
 
 def _roundings(problem: RiskProblem, w: FloatArray) -> Iterator[FloatArray]:

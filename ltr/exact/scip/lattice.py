@@ -39,11 +39,14 @@ from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, SCIP_RESULT, Conshdlr, 
 from ltr.exact.card_rules import CardRule
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.risk import RiskProblem
+from ltr.exact.risk_sets import search_sets, work_of
 from ltr.exact.risk_starts import offer_starts, polish
 from ltr.exact.scip.base import Constraints, Expression, Guard, ScipEvent, ScipSolution, Variable
 from ltr.exact.scip.solver import STATUS, attempt, configure, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
+
+NO_CARD = "no card meets the limits and rules"
 
 _TOLERANCE = 1e-9  # SCIP's, of feasibility, of reduced costs and of equal numbers
 _ROUNDING = 1e-13  # room in the constant of a tangent, relative to the size of its terms
@@ -58,9 +61,12 @@ class LatticeCuts:
 
     Args:
         starts: share of the time limit for good cards to start from.
+        sets: share of the time limit that bounding all sets of columns may take, as estimated, for that to be tried
+            before SCIP (`ltr.exact.risk_sets`); 0 leaves all to SCIP.
     """
 
     starts: float = 0.2
+    sets: float = 0.4
 
     def check(self, problem: Problem) -> None:
         """Accept a `RiskProblem`."""
@@ -72,6 +78,10 @@ class LatticeCuts:
         problem = state.problem
         assert isinstance(problem, RiskProblem)
         offer_starts(state, problem, self.starts * state.limits.time_limit)
+        seconds = self.sets * state.remaining
+        if work_of(problem) < seconds and search_sets(state, problem, state.seconds + seconds):
+            none = state.value == -math.inf
+            return Ending(Status.INFEASIBLE, NO_CARD) if none else Ending(Status.OPTIMAL, "searched by sets of columns")
         host = Host(state, problem)
         try:
             return attempt(host.guard, host.solve)
@@ -215,7 +225,7 @@ class Host:
         if claim != "infeasible":
             return Ending(status)
         if state.value == -math.inf:
-            return Ending(Status.INFEASIBLE, "no card meets the limits and rules")
+            return Ending(Status.INFEASIBLE, NO_CARD)
         state.prove(state.value)
         return Ending(Status.OPTIMAL)
 
