@@ -53,6 +53,9 @@ Cutoff = Literal["may", "must", "never"]
 ShareOf = Literal["", "pairs", "top", "positives"]
 """What a statistic is a share of: nothing, the positive-negative pairs, the positions of its cutoff, the positives."""
 
+LOG_LOSS = "log_loss"
+"""What risk scores make smallest: the name where others have a rank statistic. It is none, and does not parse."""
+
 _Function = TypeVar("_Function", bound=Callable[..., ArrayLike])
 
 _GRAMMAR = re.compile(

@@ -30,6 +30,8 @@ from ltr.cards import CardRanker, Questions
 from ltr.data import half_split, load
 from ltr.exact import Limits, solve
 from ltr.exact.cards import CardProblem, CardSearch
+from ltr.exact.risk import RiskProblem
+from ltr.exact.solution import Status
 from ltr.statistics import RankStatistic
 from trainers.tables import markdown_table
 
@@ -47,6 +49,7 @@ MEASURES = ("auc", "dcg", "precision")
 POINTS = 5
 FASTERRISK = ("fasterrisk==0.1.10", "numpy<2")  # its code calls `tostring`, which NumPy 2 does not have
 _CUTS, _MOST_COLUMNS = 5, 100  # thresholds of a column; fewer where there would be more columns than this
+_PATIENCE = 10  # longest time of a proof, as a multiple of its processor seconds
 _TOP = 0.1  # share of the rows of a list for whose top the precision is measured
 _KEY = ("data", "split", "k", "method")
 _WORKER = """
@@ -254,6 +257,31 @@ def proofs(folder: Path, sizes: Sequence[int], time_limit: float) -> str:
     return markdown_table(["data", "k", "AUC", "bound", "processor seconds", "sets listed"], rows)
 
 
+def risks(folder: Path, sizes: Sequence[int], seconds: float) -> str:
+    """Return the smallest log loss on all rows of RiskSLIM's tables, with its bound, and the AUC of that card.
+
+    The limit is one of processor seconds, so that other work on the machine does not count.
+    """
+    rows = []
+    for data in RISKSLIM:
+        table = pd.read_csv(folder / f"{data}_data.csv")
+        y, X = (table.iloc[:, 0].to_numpy() > 0).astype(np.int64), table.iloc[:, 1:].to_numpy(dtype=float)
+        for k in sizes:
+            problem = RiskProblem(X, y, points=POINTS, max_nonzeros=k)
+            limits, began = Limits(time_limit=_PATIENCE * seconds), time.process_time()
+            found = solve(problem, limits=limits, should_stop=lambda: time.process_time() - began > seconds)  # noqa: B023
+            took = time.process_time() - began
+            ranked = CardProblem(X, y, points=POINTS, max_nonzeros=k)
+            best = solve(ranked, CardSearch(threads=2), Limits(time_limit=seconds))
+            values = [f"{-found.value:.5f}", f"{-found.bound:.5f}", f"{100 * found.gap:.1f} %", f"{took:.1f}"]
+            values.append(f"{ranked.statistic_value(found.weights / POINTS):.4f}")
+            values.append(f"{best.value:.4f}" if best.status is Status.OPTIMAL else "not proven")
+            rows.append([f"{data}, {problem.n:,} rows, {problem.d} columns", str(k), *values])
+            print(rows[-1], flush=True)
+    head = ["data", "k", "log loss", "bound", "gap", "processor seconds", "AUC of this card", "best AUC"]
+    return markdown_table(head, rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and publish."""
     parser = command_line(__doc__, "runs/bench_cards")
@@ -261,8 +289,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--k", nargs="+", type=int, default=[3, 4], help="numbers of questions")
     parser.add_argument("--splits", type=int, default=5, help="number of random halves (default 5)")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for each proof (default 60)")
+    parser.add_argument("--risk", action="store_true", help="the table of risk scores alone, for k = 3, 4 and 5")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
+    if options.risk:
+        publish(options, "risk", risks(Path(os.environ["LTR_DATA"], "riskslim"), (3, 4, 5), options.time_limit))
+        return
     records = Records(options.out / "records.jsonl", _KEY)
     measure_all(options, records)
     tables = [[r for r in records.all() if (r["data"] in RISKSLIM) == own] for own in (False, True)]

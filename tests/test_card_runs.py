@@ -213,7 +213,7 @@ def test_a_config_with_tables_by_column_comes_back_as_it_was(tmp_path):
     ("card", "message"),
     [
         ({"questions": 3}, "card.questions: unknown key"),
-        ({"max_questions": 7}, "card.max_questions: must be <= 6, got 7"),
+        ({"max_questions": 7}, "card.max_questions: must be <= 6 for a rank statistic, got 7"),
         ({"max_questions": 6, "points": 10}, "card.max_questions: must be at most 5 for points = 10"),
         ({"cuts": {"age": []}}, "card.cuts: must be an integer >= 1, or a table with an integer or a list of numbers"),
         ({"signs": {"age": "up"}}, "card.signs.age: must be '+' or '-'"),

@@ -704,7 +704,7 @@ def test_a_card_is_found_written_and_applied(folder):
         ("card table.csv --label ill --positive si", "table.csv: column 'ill' has no label 'si'; it has 'no', 'yes'"),
         ("card table.csv --label age", "column 'age': labels must not be missing, got none in row "),
         ("card table.csv --label risk --test 1", "argument --test: must be a number >= 0 and < 1, got '1'"),
-        ("card table.csv --label risk --questions 7", "argument --questions: must be an integer from 1 to 6"),
+        ("card table.csv --label risk --questions 7", "card.max_questions: must be <= 6 for a rank statistic, got 7"),
         ("card table.csv --label risk --statistic aux", "card.statistic: statistic: unknown name 'aux'"),
         (
             "card table.csv --label risk --statistic ap",

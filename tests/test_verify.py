@@ -722,7 +722,7 @@ DAMAGE = [
     ("rank weight gone", drop("problem", "a", 0), "problem.a: must hold 9 entries, got 8"),
     ("rank", put("problem", "rank", "Subrank"), "problem.rank: must be 'resolved' or 'subrank', got 'Subrank'"),
     ("kind", put("problem", "kind", "pairwise"), "problem: 'pairs' is missing"),
-    ("unknown kind", put("problem", "kind", ["rerank"]), "problem.kind: must be one of rerank, graded, .*, card, got"),
+    ("unknown kind", put("problem", "kind", ["rerank"]), "problem.kind: must be one of rerank, .*, card, risk, got"),
     ("constraints dropped", put("problem", "constraints", None), r"\(w_\d = -?1\), word \d+: closes the box"),
     ("constraint reversed", put("problem", "constraints", "A", 0, [-1.0, 1.0]), "weights: exceed a side constraint"),
     ("constraint loosened", put("problem", "constraints", "b", 0, 1.0), "proof.partition: must hold 1 entries, got 4"),

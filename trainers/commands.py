@@ -71,7 +71,8 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     from trainers.config.toml_text import apply_overrides
     from trainers.task.raw import read_labelled
 
-    options = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit", "demands", "horizon")
+    options: tuple[str, ...] = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit")
+    options += ("demands", "horizon", "point_limits")
     tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
     tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
     columns = ("label", "positive", "drop", "time_to_event", "treatment")

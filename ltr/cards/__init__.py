@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from ltr.cards.card import Card
 from ltr.cards.counts import Counts
+from ltr.cards.limits import PointLimits
 from ltr.cards.questions import Question, Questions
 
 if TYPE_CHECKING:
     from ltr.cards.ranker import CardRanker, GoodCards
 
-__all__ = ["Card", "CardRanker", "Counts", "GoodCards", "Question", "Questions"]
+__all__ = ["Card", "CardRanker", "Counts", "GoodCards", "PointLimits", "Question", "Questions"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (classes that load torch, which cards do without)

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from ltr.cards.counts import Counts, Estimate, count, number_of, text_of
 from ltr.cards.questions import Question, columns_of
 from ltr.checks import is_whole
 from ltr.files import json_text, write_atomic
-from ltr.outcomes import Times, Treatments, label_kind, read_labels
-from ltr.statistics import RankStatistic
+from ltr.outcomes import Times, Treatments, label_kind, read_labels, wilson
+from ltr.statistics import LOG_LOSS, RankStatistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,19 +75,22 @@ class Card:
         points: points of each, whole numbers.
         label: what is predicted, in a word or two.
         counts: training rows, and others that `with_rows` added, by total.
-        statistic: the rank statistic that the card was chosen for.
+        statistic: the rank statistic that the card was chosen for, or ``"log_loss"`` for a risk score.
         ties: ``"average"`` or ``"lost"``: how rows with equal totals count in the statistic.
         gain: how graded labels become gains, as for `ltr.exact.RerankProblem`.
-        value: the statistic on the training rows, minus the price of the questions; None for a card made by hand.
+        value: the statistic on the training rows, minus the price of the questions; None for a card made by hand. The
+            statistic of a risk score is minus its log loss, so that it is the larger the better.
         bound: no card that was searched has a larger value.
         status: how the search ended, a value of `ltr.exact.Status`.
         searched: what the search chose from.
         beside: name of the scores that the card is compared with, such as those of logistic regression.
         missing: texts that stand for missing values in the table it was made from, beside empty cells, NA and null.
         horizon: of times until an event, the time by which the share of events is told; None for other labels.
+        intercept: of a risk score, what is added to a total t: its rows are positive with the chance
+            ``1 / (1 + exp(-(intercept + t)))``. None for other cards.
 
     Raises:
-        ValueError: not as many points as questions, or a question twice.
+        ValueError: not as many points as questions, a question twice, or a risk score without an intercept.
 
     Examples:
         >>> card = Card((Question("age", ">=", 60), Question("smoker", "=", "yes")), (2, 1))
@@ -124,8 +128,12 @@ class Card:
     beside: str = ""
     missing: tuple[str, ...] = ()
     horizon: float | None = None
+    intercept: int | None = None
 
     def __post_init__(self) -> None:
+        if (self.statistic == LOG_LOSS) != is_whole(self.intercept):
+            rule = f"a whole number for a card of the statistic {LOG_LOSS}, None for others"
+            raise ValueError(f"intercept must be {rule}, got {self.intercept!r:.80} for {self.statistic}")
         if len(self.questions) != len(self.points):
             raise ValueError(f"points must be one for each of {len(self.questions)} questions, got {self.points!r:.80}")
         if not all(is_whole(p) and -MOST_POINTS <= p <= MOST_POINTS for p in self.points):
@@ -136,7 +144,8 @@ class Card:
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{q.name!r}: {p:+d}" for q, p in zip(self.questions, self.points, strict=True))
-        proof = "" if self.value is None else f"; {self.statistic} {self.value:.4g}, {self.status}"
+        value = None if self.value is None else self.value * (1 if self.intercept is None else -1)
+        proof = "" if value is None else f"; {self.statistic} {value:.4g}, {self.status}"
         return f"Card({parts or 'no question'}{proof})"
 
     def __str__(self) -> str:
@@ -201,21 +210,27 @@ class Card:
         if found.shape != (len(labels),):
             raise ValueError(f"y must hold a label >= 0 for each of {len(found)} rows, got {len(labels)} labels")
         compared = None if beside is None else self._value(np.asarray(beside, dtype=np.float64), labels)
-        added = count(name, found, labels, self.horizon, value=self._value(found, labels), beside=compared)
+        own = self._value(found if self.intercept is None else found + self.intercept, labels)
+        added = count(name, found, labels, self.horizon, value=own, beside=compared)
         return replace(self, counts=(*self.counts, added))
 
     def _labels(self, y: ArrayLike) -> NDArray[np.float64] | Times | Treatments:
         """Return labels of the kind that the statistic is about."""
-        RankStatistic.parse(self.statistic).check_kind(label_kind(y))
+        check_labels(self.statistic, y)
         found = read_labels(y)
         if isinstance(found, Times | Treatments):
             return found
         labels = np.array(found, dtype=np.float64)
         if labels.ndim != 1 or not np.all(labels >= 0):
             raise ValueError(f"y must hold a label >= 0 for each row, got {y!r:.80}")
+        if self.intercept is not None and not np.isin(labels, (0, 1)).all():
+            raise ValueError(f"y must hold the labels 0 and 1 for a risk score, got {y!r:.80}")
         return labels
 
     def _value(self, scores: NDArray[Any], labels: NDArray[np.float64] | Times | Treatments) -> float | None:
+        if self.intercept is not None:
+            assert isinstance(labels, np.ndarray)
+            return -float(np.logaddexp(0.0, np.where(labels == 1, -scores, scores)).mean()) if len(labels) else None
         import torch
 
         from ltr.metrics import rank_statistic
@@ -235,6 +250,8 @@ class Card:
         """What a total tells of its rows: the share of positives, of events by the horizon, or the effect."""
         if self.horizon is not None:
             return f"event by {self.horizon:g}"
+        if self.intercept is not None:
+            return "share"
         return "effect" if RankStatistic.parse(self.statistic).kind.labels == "treatments" else "share"
 
     # what a total promises
@@ -243,14 +260,22 @@ class Card:
     def chances(self) -> dict[int, Estimate]:
         """The chance of a positive at each total of the first rows of the table, see `Counts.chances`.
 
-        It is empty for labels of two fields, whose totals mean something else (`measure`).
+        A risk score says the chance itself: ``1 / (1 + exp(-(intercept + total)))``, here with the interval of the
+        share of positives. It is empty for labels of two fields, whose totals mean something else (`measure`).
         """
         if not self.counts or self.measure != "share":
             return {}
+        if self.intercept is not None:
+            first = self.counts[0]
+            by_total = zip(first.totals, first.positives, first.rows, strict=True)
+            own = float(self.intercept)
+            return {total: (float(expit(own + total)), *wilson(hits, rows)) for total, hits, rows in by_total}
         return dict(zip(self.counts[0].totals, self.counts[0].chances(), strict=True))
 
     def chance(self, totals: ArrayLike) -> NDArray[np.float64]:
-        """Return the chance of a positive for rows with these totals, (n,): that of the nearest total below, or above.
+        """Return the chance of a positive for rows with these totals, (n,).
+
+        That is the one of the nearest total below, or above, in the table; a risk score has one for every total.
 
         Raises:
             ValueError: a card without `chances`.
@@ -260,6 +285,9 @@ class Card:
             >>> card.chance([1, 0, 7, -3]).tolist()
             [0.5, 0.0, 0.5, 0.0]
         """
+        if self.intercept is not None:
+            found: NDArray[np.float64] = expit(self.intercept + np.asarray(totals, dtype=np.float64))
+            return found
         if not self.chances:
             raise ValueError("the card tells no chances: they need rows with plain labels in its table")
         known = sorted(self.chances)
@@ -280,9 +308,9 @@ class Card:
         """A sentence on what is proven of the card; empty for a card made by hand."""
         if self.searched is None or self.bound is None or self.value is None:
             return ""
-        s = self.searched
-        name = f"a larger {statistic_name(self.statistic)}"
-        name += f" minus {s.C:g} for each question" if s.C else ""
+        s, loss = self.searched, self.intercept is not None
+        name = f"a {'smaller' if loss else 'larger'} {statistic_name(self.statistic)}"
+        name += f" {'plus' if loss else 'minus'} {s.C:g} for each question" if s.C else ""
         which = (
             f"card of at most {s.max_questions} of {s.questions} questions with points from {-s.points} to {s.points}"
         )
@@ -290,9 +318,10 @@ class Card:
         if self.status == "optimal":
             if not self.below:
                 return f"proven: no {which} has {name}"
-            largest = name.replace("a larger", "the largest")
-            return f"proven: at most {100 * self.below:.2g} % below {largest} of any {which}"
-        return f"not proven ({self.status}): no {which} has {name} than {self.bound:.6g}; this one has {self.value:.6g}"
+            best = name.replace("a smaller", "above the smallest").replace("a larger", "below the largest")
+            return f"proven: at most {100 * self.below:.2g} % {best} of any {which}"
+        value, bound = (abs(number) if loss else number for number in (self.value, self.bound))
+        return f"not proven ({self.status}): no {which} has {name} than {bound:.6g}; this one has {value:.6g}"
 
     # pictures and texts, which `ltr.cards.rendering` makes
 
@@ -346,6 +375,7 @@ class Card:
         tail: dict[str, Any] = {"searched": searched, "beside": self.beside, "proof": self.proof}
         tail |= {"missing": list(self.missing)} if self.missing else {}
         tail |= {} if self.horizon is None else {"horizon": self.horizon}
+        tail |= {} if self.intercept is None else {"intercept": self.intercept}
         tail |= {"chances": {str(total): list(one) for total, one in self.chances.items()}} if self.chances else {}
         return {**head, "questions": rules, "counts": counts, **proof, **tail}
 
@@ -382,6 +412,7 @@ class Card:
                 text_of(content, "beside"),
                 tuple(text_of({"missing": text}, "missing") for text in content.get("missing", ())),
                 number_of({"horizon": content.get("horizon")}, "horizon"),
+                content.get("intercept"),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a damaged card: {type(error).__name__} {error!s:.80}") from None
@@ -462,7 +493,15 @@ def statistic_name(statistic: str) -> str:
     word = statistic.partition("@")[0].partition("(")[0]
     if word in ("auc", "auuc", "dcg", "mrr"):
         return statistic.replace(word, word.upper(), 1)
-    return "C-index" if statistic == "c_index" else statistic
+    return {"c_index": "C-index", LOG_LOSS: "log loss"}.get(statistic, statistic)
+
+
+def check_labels(statistic: str, y: ArrayLike) -> None:
+    """Raise ValueError unless labels are of the kind that the statistic of a card is about."""
+    if statistic != LOG_LOSS:
+        RankStatistic.parse(statistic).check_kind(label_kind(y))
+    elif (kind := label_kind(y)) != "labels":
+        raise ValueError(f"statistic {LOG_LOSS} is about the labels 0 and 1, got labels of {kind}")
 
 
 def _rules(lines: Sequence[Mapping[str, Any]]) -> tuple[tuple[Question, ...], tuple[int, ...]]:

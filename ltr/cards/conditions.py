@@ -1,4 +1,4 @@
-"""Conditions on the questions and points of a card, as `CardRanker` takes them: signs, rules and directions."""
+"""Conditions on the questions and points of a card, as `CardRanker` takes them: signs, limits, rules and directions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.cards.limits import PointLimits
 from ltr.cards.questions import Question, Questions
 from ltr.checks import as_sequence, nearest, one_of
 from ltr.exact.card_rules import CardRule
@@ -38,6 +39,37 @@ def signs_of(given: Mapping[str, str] | None, questions: Questions) -> IntArray:
                 raise ValueError(f"signs[{name!r}]: the column is text; name one of its questions, {rule.name!r}")
             found[j] = number if found[j] == 0 else found[j]
     return found
+
+
+def limits_of(given: PointLimits, questions: Questions, points: int) -> IntArray | None:
+    """Return the least and the largest points of each question, (q, 2); None without limits.
+
+    A column stands for all questions about it but whether it is missing; a question's own limits come first.
+    """
+    if not given.limits:
+        return None
+    found = np.tile([-points, points], (len(questions.rules_), 1))
+    for name, ends in given.limits.items():
+        for j in _asked(name, questions, "point_limits"):
+            if name == questions.questions_[j] or questions.questions_[j] not in given.limits:
+                found[j] = ends
+    return found
+
+
+def free_of(given: PointLimits, questions: Questions) -> list[int]:
+    """Return the numbers of the questions that have no price and are not counted."""
+    return sorted({j for name in given.free for j in _asked(name, questions, "point_limits")})
+
+
+def _asked(name: str, questions: Questions, what: str) -> list[int]:
+    """Return the numbers of the question of a name, or of those about a column of that name, except "is missing"."""
+    if name in questions.questions_:
+        return [questions.questions_.index(name)]
+    columns = [rule.column for rule in questions.rules_]
+    if name not in columns and name not in questions.left_out_:
+        known = list(dict.fromkeys([*columns, *questions.questions_]))
+        raise ValueError(f"{what} must name columns or questions, got {name!r}{nearest(str(name), known)}")
+    return [j for j, rule in enumerate(questions.rules_) if rule.column == name and rule.operator != "missing"]
 
 
 def rules_of(given: Sequence[Mapping[str, Any]], questions: Questions) -> list[tuple[CardRule, str]]:

@@ -15,15 +15,18 @@ from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.cards.card import Card, Searched
-from ltr.cards.conditions import directions_of, rules_of, signs_of
+from ltr.cards.card import Card, Searched, check_labels
+from ltr.cards.conditions import directions_of, free_of, limits_of, rules_of, signs_of
+from ltr.cards.limits import PointLimits
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
 from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
+from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.demand import Demand
+from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
@@ -44,7 +47,7 @@ from ltr.rankers.demanded import (
 )
 from ltr.rankers.explanation import Explanation
 from ltr.ranks import GainName
-from ltr.statistics import RankStatistic
+from ltr.statistics import LOG_LOSS, RankStatistic
 from ltr.threads import available_threads
 
 if TYPE_CHECKING:
@@ -135,8 +138,9 @@ class CardRanker(Ranker):
 
     Args:
         statistic: what is maximised, a `RankStatistic` or its name; also what `score` reports. It is ``"c_index"`` for
-            times until an event, and ``"auuc"`` for treatments.
-        max_questions: largest number of questions of a card, from 1 to 6.
+            times until an event, and ``"auuc"`` for treatments. ``"log_loss"`` finds a risk score, whose totals say
+            chances, with the smallest log loss (`ltr.exact.risk`); `score` is then minus the log loss.
+        max_questions: largest number of questions of a card, from 1 to 6; any number for ``"log_loss"``.
         points: largest number of points of a question; smallest is its negative.
         cuts: thresholds of the columns of numbers, see `Questions`.
         one_per_feature: whether a card may have only one question about each column, besides its being missing.
@@ -146,6 +150,9 @@ class CardRanker(Ranker):
             the C-index, and 0 for other statistics, for which no gain was measured.
         signs: ``"+"`` or ``"-"`` by column or question: answers of yes to thresholds of ``{"age": "+"}`` must not get
             points below 0. Values of text columns are named by question, ``{"mode = fast": "-"}``.
+        point_limits: least and largest points of columns and questions, for ``"log_loss"``: a mapping such as ``{"age":
+            (0, 3), "(Intercept)": (-9, 9)}``, the name of a CSV file with the columns name, lb and ub, or a
+            ``CoefficientSet`` of RiskSLIM (`PointLimits`). Rank statistics take what ``signs`` and ``forbidden`` say.
         required: names of questions that every card must have.
         rules: further rules on the questions of a card, mappings such as ``{"at_least": 1, "of": ["age", "smoker"]}``
             or ``{"at_most": 2, "of": [...]}``, which with ``"when": [...]`` hold for cards that have one of these. A
@@ -171,7 +178,8 @@ class CardRanker(Ranker):
             the best card, which `card_` may be below by the share `within`.
         demands_: the `DemandOutcome`: which demands the card meets on the training rows, and what they cost; None
             without any, and in a ranker read from a file.
-        problem_: the `ltr.exact.cards.CardProblem`; None in copies, pickles and rankers read from a file.
+        problem_: the `ltr.exact.cards.CardProblem`, or `ltr.exact.risk.RiskProblem` of a risk score; None in copies,
+            pickles and rankers read from a file.
 
     Raises:
         ValueError: in `fit`, a parameter or data against its rule.
@@ -198,6 +206,7 @@ class CardRanker(Ranker):
     one_per_feature: bool = False
     within: float | None = None
     signs: Mapping[str, str] | None = None
+    point_limits: Any = None
     required: Sequence[str] = ()
     rules: Sequence[Mapping[str, Any]] = ()
     one_direction: bool | Sequence[str] = False
@@ -235,6 +244,8 @@ class CardRanker(Ranker):
             ValueError: an argument against its rule, or demands that no card meets, with the most that can be reached.
         """
         self._measure()
+        if self._is_risk:
+            self._check_risk()
         one_of("ties", self.ties, get_args(Ties))
         if not isinstance(self.one_per_feature, bool | np.bool_):
             raise ValueError(f"one_per_feature must be true or false, got {self.one_per_feature!r}")
@@ -267,21 +278,25 @@ class CardRanker(Ranker):
         refuse_settled(asked, "Ask for less")
         decisive = [one for one in asked if one.demand is not None]
         limits = self.limits or Limits()
-        self.problem_: CardProblem | None = self._problem(
+        self.problem_: CardProblem | RiskProblem | None = self._problem(
             questions, answers, labels, [one.demand for one in decisive if one.demand is not None]
         )
         self.solution_: Solution | None
         price = None
         if decisive:
+            assert isinstance(self.problem_, CardProblem)
             name = str(self.problem_.statistic)
             self.solution_, price = solve_under(self.problem_, "cards", limits, name, warm_starts=(), on_progress=None)
             if self.solution_.value == -math.inf:
                 raise not_met(self.problem_, "cards", limits, decisive, self.solution_, "cards", _REMEDY)
         else:
-            self.solution_ = solve(self.problem_, "cards", limits)
+            self.solution_ = solve(self.problem_, "lattice" if self._is_risk else "cards", limits)
         if self.solution_.status is Status.INFEASIBLE:
             told = "; ".join(self._conditions(required, questions))
             raise ValueError(f"no card of at most {self.max_questions} questions meets all conditions: {told}")
+        if self.solution_.value == -math.inf:
+            told = "; ".join(self._conditions(required, questions))
+            raise ValueError(f"no card that meets all conditions was found in time, raise the time limit: {told}")
         self.questions_ = questions
         read = read_labels(labels)
         self.reference_ = Reference.fit(answers, read)
@@ -303,9 +318,13 @@ class CardRanker(Ranker):
             ),
             beside=f"{self.reference_.name} on all {len(questions.rules_)} questions",
             horizon=self._horizon(read),
+            intercept=self.problem_.intercept(self.solution_.weights)
+            if isinstance(self.problem_, RiskProblem)
+            else None,
         )
         points, value = self._chosen(answers)
-        points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
+        if not self._is_risk:
+            points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
         self.card_ = self._card(found, points, value, self.reference_.scores(answers))
         self.demands_ = self._outcome(given, asked, answers @ points, points, price)
         return self
@@ -313,7 +332,7 @@ class CardRanker(Ranker):
     def _answers_and_labels(self, answers: Any, y: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:  # noqa: ANN401
         """Check the answers to all questions and the labels, of the kind that the statistic is about."""
         kind = label_kind(y)
-        RankStatistic.parse(self.statistic).check_kind(kind)
+        check_labels(str(self.statistic), y)
         if kind == "labels":
             return self._training_data(answers, y, None)[:2]
         labels: NDArray[Any] = np.asarray(y)
@@ -344,7 +363,7 @@ class CardRanker(Ranker):
         """Return which demands the card with these points meets, and what they cost; None without demands."""
         if not given:
             return None
-        assert self.problem_ is not None
+        assert isinstance(self.problem_, CardProblem)
         weights, reached = points / self.problem_.points, []
         demanded = iter(self.problem_.demanded)
         for words, one in zip(given, asked, strict=True):
@@ -360,25 +379,55 @@ class CardRanker(Ranker):
 
     def _problem(
         self, questions: Questions, answers: FloatArray, labels: FloatArray, demands: Sequence[Demand] = ()
-    ) -> CardProblem:
+    ) -> CardProblem | RiskProblem:
         """Return the problem of a card of these questions for rows with these answers, (n, q), and labels, (n,)."""
         missing = np.array([rule.operator == "missing" for rule in questions.rules_])
-        return CardProblem(
-            answers,
-            labels,
-            self.statistic,
-            self.C,
-            points=self.points,
-            max_nonzeros=self.max_questions,
-            ties=self.ties,
-            signs=signs_of(self.signs, questions),
-            groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
-            required=[questions.questions_.index(name) for name in self.required],
-            rules=[one for one, _ in rules_of(self.rules, questions)],
-            directions=directions_of(self.one_direction, questions),
-            gain=self.gain,
-            demands=demands,
-        )
+        given, signs = PointLimits.read(self.point_limits, self.C), signs_of(self.signs, questions)
+        limits, free = limits_of(given, questions, self.points), free_of(given, questions)
+        rules = [one for one, _ in rules_of(self.rules, questions)]
+        options: dict[str, Any] = {
+            "C": self.C,
+            "points": self.points,
+            "max_nonzeros": self.max_questions,
+            "signs": signs,
+            "groups": np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
+            "required": [questions.questions_.index(name) for name in self.required],
+            "rules": rules,
+            "directions": directions_of(self.one_direction, questions),
+        }
+        if self._is_risk:
+            own: dict[str, Any] = {"point_limits": limits, "intercept_limits": given.intercept, "free": free}
+            return RiskProblem(answers, labels, **options, **own)
+        if free:
+            raise ValueError(f"point_limits: columns without a price go with statistic {LOG_LOSS}, got {given.free}")
+        if limits is not None:
+            options["signs"], never = _signs_only(limits, signs, self.points, questions)
+            options["rules"] = [*rules, *(CardRule([j], at_most=0) for j in never)]
+        options |= {"ties": self.ties, "gain": self.gain, "demands": demands}
+        return CardProblem(answers, labels, self.statistic, **options)
+
+    @property
+    def _is_risk(self) -> bool:
+        """Whether the card is a risk score."""
+        return isinstance(self.statistic, str) and self.statistic == LOG_LOSS
+
+    def _check_risk(self) -> None:
+        """Refuse what goes with rank statistics alone."""
+        rules = {
+            "demands": (len(self.demands) > 0, "be empty"),
+            "ties": (self.ties != "average", "be 'average'"),
+            "within": (self.within not in (None, 0), "be None or 0"),
+        }
+        for name, (wrong, rule) in rules.items():
+            if wrong:
+                raise ValueError(f"{name} must {rule} for statistic {LOG_LOSS}, got {getattr(self, name)!r:.80}")
+
+    def _measure(self) -> tuple[RankStatistic, GainName, bool]:
+        # ranks have no log loss: where a rank statistic is asked for, it is the AUC
+        if not self._is_risk:
+            return super()._measure()
+        one_of("gain", self.gain, get_args(GainName))
+        return RankStatistic("auc"), self.gain, bool(self.normalize)
 
     @property
     def tolerance(self) -> float:
@@ -415,8 +464,8 @@ class CardRanker(Ranker):
         qid: Qid = ...,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the statistic, see `Ranker.score`; of labels of two fields that of all rows as one list."""
-        if label_kind(y) == "labels":
+        """Return the statistic, see `Ranker.score`; of labels of two fields, and minus the log loss, of all rows."""
+        if label_kind(y) == "labels" and not self._is_risk:
             return super().score(X, y, qid, sample_weight)
         if sample_weight is not None or qid not in (..., None):
             raise ValueError(f"{self.statistic} is a statistic of one list without weights: leave out qid and weights")
@@ -436,7 +485,7 @@ class CardRanker(Ranker):
         check_is_fitted(self)
         if self.problem_ is None or self.solution_ is None or self.card_.value is None:
             raise ValueError("certificate needs a ranker fitted in this process: files do not contain its problem")
-        weights = self._points / self.problem_.points
+        weights = self._points if self._is_risk else self._points / self.problem_.points
         return certify(self.problem_, replace(self.solution_, weights=weights, value=self.card_.value))
 
     def _chosen(self, answers: FloatArray) -> tuple[IntArray, float]:
@@ -466,7 +515,7 @@ class CardRanker(Ranker):
         self, within: float, most: int, time_limit: float | None = None
     ) -> tuple[list[tuple[float, IntArray]], float]:
         """Return the cards within a share of the best value, and the share, halved until there are at most `most`."""
-        assert self.problem_ is not None
+        assert isinstance(self.problem_, CardProblem)
         assert self.solution_ is not None
         value = self.solution_.value
         slack = 1e-9 * max(1.0, self.problem_.trivial_bound)
@@ -494,6 +543,8 @@ class CardRanker(Ranker):
         check_is_fitted(self)
         check_number("within", within)
         check_whole("most", most, 1)
+        if self._is_risk:
+            raise ValueError(f"good_cards lists cards of rank statistics, got a card of statistic {LOG_LOSS}")
         if self.problem_ is None or self.card_.value is None:
             raise ValueError("good_cards needs a ranker fitted in this process: files do not contain its problem")
         found, share = self._cards_within(within, most)
@@ -514,6 +565,12 @@ class CardRanker(Ranker):
         found += [
             f"points of {name} not {'below' if sign == '+' else 'above'} 0" for name, sign in (self.signs or {}).items()
         ]
+        given = PointLimits.read(self.point_limits, self.C)
+        found += [f"points of {name} from {low} to {high}" for name, (low, high) in given.limits.items()]
+        found += (
+            [] if given.intercept is None or not self._is_risk else ["intercept from {} to {}".format(*given.intercept)]
+        )
+        found += [f"{name} is not counted" for name in given.free]
         found += [f"with {name}" for name in required]
         found += [words for _, words in rules_of(self.rules, questions)]
         if self.one_direction is not False:
@@ -612,6 +669,23 @@ class CardRanker(Ranker):
         if hasattr(self, "feature_names_in_"):
             questions.feature_names_in_ = self.feature_names_in_
         self.questions_, self.solution_, self.problem_, self.demands_ = questions, None, None, None
+
+
+def _signs_only(limits: IntArray, signs: IntArray, points: int, questions: Questions) -> tuple[IntArray, list[int]]:
+    """Return what limits of points say of signs, and the questions without points; refuse other limits."""
+    known = {(-points, points): 0, (0, points): 1, (-points, 0): -1, (0, 0): 0}
+    found, never = signs.copy(), []
+    for j, (low, high) in enumerate(limits.tolist()):
+        if (low, high) not in known:
+            rule = f"-{points} to {points}, 0 to {points}, -{points} to 0, or 0 to 0"
+            got = f"{low} to {high} for {questions.questions_[j]!r}"
+            hint = f"the search for a rank statistic knows no others, statistic {LOG_LOSS!r} does"
+            raise ValueError(f"point_limits must be {rule}, got {got}: {hint}")
+        sign = known[low, high]
+        if (low, high) == (0, 0) or sign * signs[j] < 0:
+            never.append(j)
+        found[j] = signs[j] or sign
+    return found, never
 
 
 def _answers_in(graph: OnnxGraph, rule: Question, number: bool) -> str:

@@ -311,22 +311,25 @@ def _chance(card: Card, total: int) -> str:
 def _facts(card: Card, escaped: Callable[[str], str]) -> list[str]:
     """Return sentences about the card."""
     name = statistic_name(card.statistic)
-    own = _values((counts.name, counts.value) for counts in card.counts)
-    other = _values((counts.name, counts.beside) for counts in card.counts)
+    sign = 1 if card.intercept is None else -1
+    own = _values(((counts.name, counts.value) for counts in card.counts), sign)
+    other = _values(((counts.name, counts.beside) for counts in card.counts), sign)
     told = {
         "event": f"{card.measure}: the share of rows with their event until then, by Kaplan and Meier",
         "effect": "effect: the mean outcome of treated rows minus that of the others",
     }.get(card.measure.partition(" ")[0], "")
-    if card.chances:
+    if card.intercept is not None:
+        told = f"chance: 1 / (1 + exp(-(intercept + total))), with the intercept {card.intercept}"
+    elif card.chances:
         rows = f"{card.counts[0].name} rows"
         told = f"chance: the share of positives among {rows}, where it does not fall as totals rise"
     facts = [told, f"{name} {own}" if own else "", f"{card.beside}: {name} {other}" if other else "", card.proof]
     return [escaped(fact) for fact in facts if fact]
 
 
-def _values(found: Iterable[tuple[str, float | None]]) -> str:
-    """Return the values of a statistic by the name of the rows; empty for none."""
-    return ", ".join(f"{value:.4g} on {name} rows" for name, value in found if value is not None)
+def _values(found: Iterable[tuple[str, float | None]], sign: int) -> str:
+    """Return the values of a statistic by the name of the rows, times a sign; empty for none."""
+    return ", ".join(f"{sign * value:.4g} on {name} rows" for name, value in found if value is not None)
 
 
 def _plain(name: str) -> str:

@@ -30,14 +30,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_numbers, as_sequence, is_whole, one_of
-from ltr.exact.card_rules import MOST_QUESTIONS, CardRule
+from ltr.checks import is_whole, one_of
+from ltr.exact.card_rules import MOST_QUESTIONS, CardConditions, CardRule
 from ltr.exact.card_statistics import CardRanking, CardStatistic, Ties, card_statistic
 from ltr.exact.constraints import set_fields
 from ltr.exact.demand import Demand
@@ -137,6 +137,7 @@ class CardProblem(Problem):
     constraints: None = field(init=False)
     free: tuple[int, ...] = field(init=False)
     _ranking: CardStatistic = field(init=False, repr=False)
+    _conditions: CardConditions = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -174,27 +175,21 @@ class CardProblem(Problem):
             row, column = np.argwhere((features != 0) & (features != 1))[0]
             got = f"{float(features[row, column])!r} at row {row}, column {column}"
             raise ValueError(f"X must hold answers 0 and 1 for {statistic}, got {got}")
-        own_signs = _whole("signs", np.zeros(d) if signs is None else signs, d, -1, 1)
-        own_groups = _whole("groups", np.full(d, -1) if groups is None else groups, d, -1, 2**31 - 1)
-        columns = as_sequence("required", required, "column numbers")
-        if not all(is_whole(j) and 0 <= j < d for j in columns) or len(set(columns)) < len(columns):
-            raise ValueError(f"required must hold different column numbers from 0 to {d - 1}, got {columns!r}")
-        if len(columns) > max_nonzeros:
-            raise ValueError(f"required must hold at most {max_nonzeros} columns, got {len(columns)}")
-        of = own_groups[[int(j) for j in columns]]
-        if len(set(of[of >= 0].tolist())) < np.count_nonzero(of >= 0):
-            raise ValueError(f"required must hold at most one column of a group, got {columns!r}")
-        own_rules = as_sequence("rules", rules, "CardRule(columns, at_least=1)")
-        for at, rule in enumerate(own_rules):
-            if not isinstance(rule, CardRule) or max((*rule.columns, *rule.when)) >= d:
-                raise ValueError(f"rules[{at}] must be a CardRule of columns from 0 to {d - 1}, got {rule!r:.120}")
-        own_directions = _whole("directions", np.full(d, -1) if directions is None else directions, d, -1, 2**31 - 1)
-        if np.any(own_directions >= 0) and np.any((features != 0) & (features != 1)):
+        conditions = CardConditions(
+            d,
+            max_nonzeros,
+            signs=signs,
+            groups=groups,
+            required=required,
+            rules=rules,
+            directions=directions,
+        )
+        if np.any(conditions.directions >= 0) and np.any((features != 0) & (features != 1)):
             raise ValueError("directions go with yes/no columns: X must hold 0 and 1 only")
-        set_fields(self, rules=own_rules, directions=own_directions)
+        for name in ("max_nonzeros", "signs", "groups", "required", "rules", "directions"):
+            set_fields(self, **{name: getattr(conditions, name)})
         set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C), points=int(points))
-        set_fields(self, max_nonzeros=int(max_nonzeros), ties=ties, signs=own_signs, groups=own_groups, gain=gain)
-        set_fields(self, required=tuple(sorted(map(int, columns))), gains=ranking.gains, _ranking=ranking)
+        set_fields(self, ties=ties, gain=gain, gains=ranking.gains, _ranking=ranking, _conditions=conditions)
         set_fields(self, margin=1.0, constraints=None, free=(), unit=unit)
 
         def problem_of(ties: Ties | None = None, **options: Any) -> CardStatistic:  # noqa: ANN401
@@ -246,14 +241,9 @@ class CardProblem(Problem):
         """Whether the weights are those of a card of this problem."""
         weights = self.in_box(w) * self.points
         points = np.rint(weights).astype(np.int64)
-        used = np.flatnonzero(points)
-        turns = {(int(self.directions[j]), bool(points[j] > 0)) for j in used if self.directions[j] >= 0}
         return (
             bool(np.all(np.abs(weights - points) <= tolerance))
-            and len(used) <= self.max_nonzeros
-            and bool(np.all(points[used] * self.signs[used] >= 0))
-            and len({group for group, _ in turns}) == len(turns)
-            and all(rule.admits(used.tolist()) for rule in self._all_rules)
+            and self._conditions.admits(points)
             and all(demanded.met(points / self.points) for demanded in self.demanded)
         )
 
@@ -271,13 +261,8 @@ class CardProblem(Problem):
             "kind": "card",
             "C": self.C,
             "points": self.points,
-            "max_nonzeros": self.max_nonzeros,
             "ties": self.ties,
-            "signs": self.signs.tolist(),
-            "groups": self.groups.tolist(),
-            "required": list(self.required),
-            **({"rules": [rule.content() for rule in self.rules]} if self.rules else {}),
-            **({"directions": self.directions.tolist()} if np.any(self.directions >= 0) else {}),
+            **self._conditions.content(),
             **self._ranking.stated(),
             **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
             **self._answers(),
@@ -360,7 +345,7 @@ class CardProblem(Problem):
         gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
         numbers = np.flatnonzero(yes_no)
         # a card of yes/no columns has none of the others, whose rules may then not apply
-        rules = [rule for rule in self._all_rules if not rule.when or np.isin(numbers, rule.when).any()]
+        rules = [rule for rule in self._conditions.all_rules if not rule.when or np.isin(numbers, rule.when).any()]
         times, none = [ranking.times for ranking in rankings], np.zeros(self.n)
         return _Search(
             X=self.X[:, yes_no].astype(np.uint8),
@@ -383,13 +368,6 @@ class CardProblem(Problem):
             ties_lost=np.array([ranking.ties == "lost" for ranking in rankings], dtype=np.uint8),
             price=self.C,
         )
-
-    @cached_property
-    def _all_rules(self) -> tuple[CardRule, ...]:
-        """The rules, with those that `groups` and `required` are."""
-        groups = [np.flatnonzero(self.groups == group) for group in np.unique(self.groups) if group >= 0]
-        alone = [CardRule(members.tolist(), at_most=1) for members in groups if len(members) > 1]
-        return (*[CardRule([j], at_least=1) for j in self.required], *alone, *self.rules)
 
     @property
     def _decisive(self) -> list[Demanded]:
@@ -445,7 +423,7 @@ class CardProblem(Problem):
         sets = []
         for some in sets_of(self.d, self.max_nonzeros, self.required):
             kept = np.any(self.numeric[some], axis=1)
-            for rule in self._all_rules:
+            for rule in self._conditions.all_rules:
                 kept &= rule.admitted(some, self.d)
             sets.append(some[kept])
         assert isinstance(self._ranking, CardRanking)
@@ -556,13 +534,3 @@ def _unit_of(X: FloatArray, most: int) -> int:
             f"{float(X[row, column])!r} at row {row}, column {column}"
         )
     return unit
-
-
-def _whole(name: str, values: ArrayLike, d: int, least: int, most: int) -> NDArray[np.int64]:
-    numbers = as_numbers(name, values)
-    if numbers.shape != (d,):
-        raise ValueError(f"{name} must hold one number per column ({d}), got shape {numbers.shape}")
-    wrong = ~((numbers == np.rint(numbers)) & (numbers >= least) & (numbers <= most))
-    if wrong.any():
-        raise ValueError(f"{name} must hold whole numbers from {least} to {most}, got {numbers[wrong][0]:g}")
-    return numbers.astype(np.int64)

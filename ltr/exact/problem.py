@@ -926,7 +926,7 @@ def check_pairs(problem: Problem) -> None:
     if type(problem).levels is Problem.levels:
         raise ValueError(
             f"problem must be a RerankProblem or PairwiseProblem for this method, got {type(problem).__name__}: "
-            "a CardProblem is solved by the method cards"
+            "a CardProblem is solved by the method cards, a RiskProblem by the method lattice"
         )
 
 

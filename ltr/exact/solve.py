@@ -21,6 +21,7 @@ from ltr.checks import as_sequence, check_callable
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.local_search import LocalSearch, real_value
 from ltr.exact.problem import FloatArray, Problem
+from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Progress, Solution, Status
 from ltr.exact.state import Ending, Interrupts, Limits, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
@@ -49,6 +50,7 @@ _ROWS: dict[str, Solver | None] = {
     "weight_space": WeightSpaceSearch(),
     "cards": CardSearch(),
     # those of `ltr.exact.scip.METHODS`: SCIP is loaded when one of them is used
+    "lattice": None,
     **dict.fromkeys(f"{model}{form}" for model in _MODELS for form in ("", "_faithful")),
 }
 
@@ -84,6 +86,8 @@ def choose_method(problem: Problem) -> tuple[str, str]:
     """
     if isinstance(problem, CardProblem):
         return "cards", "the problem is one of points"
+    if isinstance(problem, RiskProblem):
+        return "lattice", "the problem is one of a logistic loss"
     features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
     if problem.d <= _PROVABLE:
         return "weight_space", f"{features} few enough for a proof"

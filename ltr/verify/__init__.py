@@ -48,6 +48,13 @@ a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal to
 and with gains 0 and 1 the statistic is that of the kind "rerank". A card may have "demands", too, on statistics of the
 same order with the same ties. The last section says how it is proven.
 
+A file of the kind "risk" is about points, too: whole numbers w_j for the columns of X, which are 0 or from least_j to
+largest_j and at least least_points_j in size, and behind them a whole intercept b, within "intercept" where that is not
+null. Columns, signs, groups, rules and directions are as for a card; free columns are not counted. The statistic is
+minus the sum of v_i log(1 + exp(-(2 y_i - 1) (b + w·x_i))), where the weights of the rows v_i are row_weights, or equal
+ones, divided by their sum. The logarithms are computed to fifty digits. No bound of it is proven here: such a file has
+no proof, and what it says of all other points is the claim of the solver.
+
 **Layers.** As gain_i is the sum of v_t - v_(t-1) over t = 1, ..., h_i, the statistic is the sum over lists and t of
 (v_t - v_(t-1)) S_t, where S_t is the sum of a[n - c_i] over the *members* of the layer, the i with h_i >= t. For
 "resolved" let the pairs be the (i, k) with h_i > h_k, s = h_i - h_k, so that a pair is won where i comes before k; for
@@ -149,6 +156,7 @@ from .file import (
     sized,
 )
 from .objectives import Demand, Objective
+from .risk import Risk
 
 __all__ = [
     "DEMAND_TOLERANCE",
@@ -164,6 +172,7 @@ __all__ = [
     "LimitError",
     "Objective",
     "Problem",
+    "Risk",
     "check",
     "data_digest",
     "main",
@@ -178,15 +187,17 @@ MAX_SIZE = 256  # largest size of a file in MiB: Python needs up to twenty times
 ROUNDING = Fraction(1e-12)  # tolerance of the value and of "optimal", relative to the statistic's size
 
 
-def problem_of(content: dict[str, Json], progress: Progress | None = None) -> Problem | Cards:
+def problem_of(content: dict[str, Json], progress: Progress | None = None) -> Problem | Cards | Risk:
     """Return the problem of a file, checked, given its whole content."""
     stated, infeasible = content["problem"], content["claim"] == "infeasible"
     progress = progress or Progress()
     if stated["kind"] == "card":
-        problem: Problem | Cards = Cards(stated, progress)
+        problem: Problem | Cards | Risk = Cards(stated, progress)
+    elif stated["kind"] == "risk":
+        problem = Risk(stated, progress)
     else:
         problem = Problem(stated, progress, infeasible=infeasible)
-    owner, sha256 = "problem has" if stated["kind"] == "card" else "data have", data_digest(stated)
+    owner, sha256 = "problem has" if stated["kind"] in ("card", "risk") else "data have", data_digest(stated)
     require(stated["sha256"] == sha256, "problem.sha256", f"the {owner} {sha256}")
     return problem
 
@@ -202,7 +213,7 @@ def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[s
         means = problem.prove(None, content["proof"]["partition"])
         words = f"no weights satisfy all constraints and demands, proven by {means}"
         return "infeasible", f"infeasible: {words}; {statement(content['problem'])}"
-    sized(weights, problem.d, "weights")
+    sized(weights, problem.d + isinstance(problem, Risk), "weights")  # behind the points stands the intercept
     problem.check_weights(weights)
     over, value = problem.excess(weights), problem.value(weights)
     require(over <= FEASIBLE, "weights", f"exceed a side constraint by {show(over)} of its terms' size")
@@ -225,7 +236,7 @@ def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[s
 
 def statement(problem: dict[str, Json]) -> str:
     """Return the problem in words: all that the value and the bound depend on, the data by their hash."""
-    if problem["kind"] == "card":
+    if problem["kind"] in ("card", "risk"):
         return card_statement(problem)
     words, lists, sides = [f"problem: {problem['kind']}"], "", problem["constraints"]
     if problem["kind"] == "pairwise":
@@ -260,12 +271,20 @@ def demands_in_words(problem: dict[str, Json]) -> list[str]:
 
 
 def card_statement(problem: dict[str, Json]) -> str:
-    """Return the problem of the kind "card" in words."""
-    words = [f"problem: card, statistic {''.join(problem['statistic'].split())}, ties {problem['ties']}"]
-    words += [f"{field} {problem[field]!r}" for field in ("points", "max_nonzeros", "C")]
+    """Return the problem of the kind "card" or "risk" in words."""
+    if problem["kind"] == "card":
+        words = [f"problem: card, statistic {''.join(problem['statistic'].split())}, ties {problem['ties']}"]
+        words.append(f"points {problem['points']!r}")
+    else:
+        words = ["problem: risk score, minus the logistic loss"]
+        words.append(f"points from {min(problem['least'])} to {max(problem['largest'])}")
+        words += [] if problem["intercept"] is None else ["intercept from {} to {}".format(*problem["intercept"])]
+    words += [f"{field} {problem[field]!r}" for field in ("max_nonzeros", "C")]
     limits = {"sign": map(bool, problem["signs"]), "grouped column": (v >= 0 for v in problem["groups"])}
     limits["required column"] = (True for _ in problem["required"])
+    limits["free column"] = (True for _ in problem.get("free", []))
     limits["rule"] = (True for _ in problem.get("rules", []))
+    limits["weighted row"] = (True for _ in problem.get("row_weights", []))
     limits["column with a direction"] = (v >= 0 for v in problem.get("directions", []))
     words += [counted(number, word) for word, each in limits.items() if (number := sum(each))]
     words += demands_in_words(problem)

@@ -265,7 +265,70 @@ def asked_of(content: dict[str, Json], n: int, progress: Progress, lost: bool, p
     return statistic
 
 
-class Cards:
+class Pointed:
+    """What points a file allows, besides their sizes.
+
+    Attributes:
+        d: number of columns.
+        most: largest number of columns with points.
+        free: columns that it does not count.
+        signs, groups, needed, rules, directions: see `ltr.verify`.
+    """
+
+    def read_conditions(self, content: dict[str, Json], d: int) -> None:
+        """Read the conditions of a file, checked."""
+        self.d, self.most, self.free = d, content["max_nonzeros"], {*content.get("free", [])}
+        distinct(content.get("free", []), d, "problem.free")
+        self.signs, self.groups, self.needed = content["signs"], content["groups"], content["required"]
+        for name, values, least, largest in (("signs", self.signs, -1, 1), ("groups", self.groups, -1, 2**31 - 1)):
+            sized(values, d, f"problem.{name}")
+            allowed = (least <= v <= largest for v in values)
+            each(values, allowed, f"problem.{name}", f"be from {least} to {largest}")
+        distinct(self.needed, d, "problem.required")
+        self.rules = [self.rule(at, rule) for at, rule in enumerate(content.get("rules", []))]
+        self.directions = content.get("directions", [-1] * d)
+        sized(self.directions, d, "problem.directions")
+        each(self.directions, (-1 <= v < 2**31 for v in self.directions), "problem.directions", "be a group or -1")
+
+    def check_columns_of(self, points: list[float]) -> None:
+        """Check that a card may have the columns of points, with their signs."""
+        used = [j for j, w in enumerate(points) if w]
+        for j in used:
+            right = points[j] * self.signs[j] >= 0
+            require(right, f"weights[{j}]", f"are no points of the sign {self.signs[j]:+d}, got {points[j]:g}")
+        alike = self.alike(used, [points[j] < 0 for j in used])
+        require(alike, "weights", "must have one sign for all columns of a direction")
+        require(self.allowed(used), "weights", f"are not allowed: columns {', '.join(map(str, used)) or 'none'}")
+
+    def allowed(self, columns: Collection[int]) -> bool:
+        """Whether a card may have exactly these columns."""
+        groups = [self.groups[j] for j in columns if self.groups[j] >= 0]
+        simple = (
+            len({*columns} - self.free) <= self.most and len({*groups}) == len(groups) and {*self.needed} <= {*columns}
+        )
+        return simple and all(
+            (when and not when & {*columns}) or least <= len(own & {*columns}) <= most
+            for own, least, most, when in self.rules
+        )
+
+    def rule(self, at: int, stated: dict[str, Json]) -> tuple[set[int], int, int, set[int]]:
+        """Return a rule: its columns, how many of them a card may have, and the columns for which it holds.
+
+        A card that has one of the latter, or any card if there are none, has from so many to so many of the columns.
+        """
+        place, least, most = f"problem.rules[{at}]", stated["at_least"], stated["at_most"]
+        for name in ("columns", "when"):
+            distinct(stated.get(name, []), self.d, f"{place}.{name}")
+        require(0 <= least <= most, place, f"must have 0 <= at_least <= at_most, got {least} and {most}")
+        return {*stated["columns"]}, least, most, {*stated.get("when", [])}
+
+    def alike(self, columns: Collection[int], down: list[bool]) -> bool:
+        """Whether columns of the same direction count down together, or none of them does."""
+        found = {(self.directions[j], side) for j, side in zip(columns, down, strict=True) if self.directions[j] >= 0}
+        return len({group for group, _ in found}) == len(found)
+
+
+class Cards(Pointed):
     """The problem of a file of the kind "card", checked, its numbers as integers.
 
     Attributes:
@@ -289,19 +352,11 @@ class Cards:
             require(len(row) == d and right, f"problem.X[{i}]", f"must be {d} of {words}")
         self.numbers = [list(map(int, column)) for column in zip(*table, strict=True)]
         require(ties in ("average", "lost"), "problem.ties", f"must be 'average' or 'lost', got {ties!r:.40}")
-        self.lost, self.points, self.most = ties == "lost", content["points"], content["max_nonzeros"]
-        for name, value, largest in (("points", self.points, 100), ("max_nonzeros", self.most, 6)):
+        self.lost, self.points = ties == "lost", content["points"]
+        for name, largest in (("points", 100), ("max_nonzeros", 6)):
+            value = content[name]
             require(1 <= value <= largest, f"problem.{name}", f"must be from 1 to {largest}, got {value}")
-        self.signs, self.groups, self.needed = content["signs"], content["groups"], content["required"]
-        for name, values, least, largest in (("signs", self.signs, -1, 1), ("groups", self.groups, -1, 2**31 - 1)):
-            sized(values, d, f"problem.{name}")
-            allowed = (least <= v <= largest for v in values)
-            each(values, allowed, f"problem.{name}", f"be from {least} to {largest}")
-        distinct(self.needed, d, "problem.required")
-        self.rules = [self.rule(at, rule) for at, rule in enumerate(content.get("rules", []))]
-        self.directions = content.get("directions", [-1] * d)
-        sized(self.directions, d, "problem.directions")
-        each(self.directions, (-1 <= v < 2**31 for v in self.directions), "problem.directions", "be a group or -1")
+        self.read_conditions(content, d)
         self.columns = [
             None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
         ]
@@ -346,43 +401,15 @@ class Cards:
     def check_weights(self, weights: list[float]) -> None:
         """Check that points are allowed."""
         for j, w in enumerate(weights):
-            right = w == int(w) and abs(w) <= self.points and w * self.signs[j] >= 0
+            right = w == int(w) and abs(w) <= self.points
             require(right, f"weights[{j}]", f"are no points of a card with points {self.points}, got {w!r}")
-        used = [j for j, w in enumerate(weights) if w]
-        alike = self.alike(used, [w < 0 for w in weights if w])
-        require(alike, "weights", "must have one sign for all columns of a direction")
-        require(self.allowed(used), "weights", f"are not allowed: columns {', '.join(map(str, used)) or 'none'}")
+        self.check_columns_of(weights)
         _, totals = self.totals(weights)
         for at, demand in enumerate(self.demands):
             reached = demand.of_totals(totals)
             require(
                 reached >= demand.least, "weights", f"do not meet demand {at}: {show(demand.objective(reached, 0))}"
             )
-
-    def allowed(self, columns: Collection[int]) -> bool:
-        """Whether a card may have exactly these columns."""
-        groups = [self.groups[j] for j in columns if self.groups[j] >= 0]
-        simple = len(columns) <= self.most and len({*groups}) == len(groups) and {*self.needed} <= {*columns}
-        return simple and all(
-            (when and not when & {*columns}) or least <= len(own & {*columns}) <= most
-            for own, least, most, when in self.rules
-        )
-
-    def rule(self, at: int, stated: dict[str, Json]) -> tuple[set[int], int, int, set[int]]:
-        """Return a rule: its columns, how many of them a card may have, and the columns for which it holds.
-
-        A card that has one of the latter, or any card if there are none, has from so many to so many of the columns.
-        """
-        place, least, most = f"problem.rules[{at}]", stated["at_least"], stated["at_most"]
-        for name in ("columns", "when"):
-            distinct(stated.get(name, []), self.d, f"{place}.{name}")
-        require(0 <= least <= most, place, f"must have 0 <= at_least <= at_most, got {least} and {most}")
-        return {*stated["columns"]}, least, most, {*stated.get("when", [])}
-
-    def alike(self, columns: Collection[int], down: list[bool]) -> bool:
-        """Whether columns of the same direction count down together, or none of them does."""
-        found = {(self.directions[j], side) for j, side in zip(columns, down, strict=True) if self.directions[j] >= 0}
-        return len({group for group, _ in found}) == len(found)
 
     def prove(self, bound: Fraction | None, partition: list[str]) -> str:
         """Check that no allowed points have an objective above the bound, and return by what that is proven.

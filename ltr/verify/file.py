@@ -20,6 +20,9 @@ PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [f
 PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
 LABELS = {"gains": [float], "outcome": [float], "treatment": [int], "time": [float], "event": [int]}
 OPTIONAL = ("free", "required", "integer", "unit", "demands", "a", "ties_lost", "rules", "directions", "when", *LABELS)
+OPTIONAL += ("row_weights",)
+POINTS = {"max_nonzeros": int, "signs": [int], "groups": [int], "required": [int], "directions": [int]}
+POINTS |= {"rules": [{"columns": [int], "at_least": int, "at_most": int, "when": [int]}]}
 STATISTIC = {"kind": str, "statistic": str, "a": [float]}
 DEMANDS = {
     "rerank": {**STATISTIC, "y": [int], "at_least": float, "ties_lost": bool},
@@ -30,10 +33,10 @@ KINDS = {
     "rerank": {**RANKED, "y": [int]},
     "graded": {**RANKED, **LABELS, "qid": [int]},
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
-    "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, "max_nonzeros": int}
-    | {"signs": [int], "groups": [int], "required": [int], **LABELS, "X": [str], "sha256": str}
-    | {"unit": int, "demands": [DEMANDS], "directions": [int]}
-    | {"rules": [{"columns": [int], "at_least": int, "at_most": int, "when": [int]}]},
+    "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, **POINTS}
+    | {**LABELS, "X": [str], "sha256": str, "unit": int, "demands": [DEMANDS]},
+    "risk": {"kind": str, "C": float, "least": [int], "largest": [int], "least_points": [int], **POINTS, "free": [int]}
+    | {"intercept": ([int],), "row_weights": [float], "y": [int], "X": [[float]], "sha256": str},
 }
 # a type, [type of each entry], {name: type of the field}, or (type or null,)
 FILE = {"format": str, "version": int, "claim": str, "value": (float,), "claimed_bound": (float,)}
@@ -285,8 +288,8 @@ def data_digest(problem: dict[str, Json]) -> str:
 
     One line per observation: its label (kind "rerank") or its gain, or outcome and treatment, and list (kind "graded"),
     then its features as `float.hex` writes them, separated by single spaces. Then one line per demand, its labels, and
-    for the kind "pairwise" one line per pair: above, below, weight. For the kind "card", whose digest covers the whole
-    problem, the words of each other field, by name, and the rows of X, then those of the fields of each demand.
+    for the kind "pairwise" one line per pair: above, below, weight. For the kinds "card" and "risk", whose digest
+    covers the whole problem, the words of each field, by name, then those of the fields of each demand.
     """
     digest = hashlib.sha256()
     for line in data_lines(problem):
@@ -296,7 +299,7 @@ def data_digest(problem: dict[str, Json]) -> str:
 
 def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
     """Yield the words of each line."""
-    if problem["kind"] == "card":
+    if problem["kind"] in ("card", "risk"):
         for stated in (problem, *problem.get("demands", [])):
             for field in sorted(set(stated) - {"sha256", "demands"}):
                 value = stated[field] if isinstance(stated[field], list) else [stated[field]]
@@ -314,7 +317,9 @@ def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
 
 
 def texts(value: Json) -> list[str]:
-    """Return a number or text as a word, and an object, which has numbers and lists of them, as its names and words."""
+    """Return a number or text as a word, a list as those of its entries, and an object as its names and words."""
+    if isinstance(value, list):
+        return [text for v in value for text in texts(v)]
     if isinstance(value, dict):
         lists = {name: v if isinstance(v, list) else [v] for name, v in sorted(value.items())}
         return [text for name, numbers in lists.items() for text in (name, *map(str, numbers))]

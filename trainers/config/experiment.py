@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from ltr.checks import is_trusting
 from ltr.estimator_names import EstimatorName
-from ltr.statistics import RankStatistic
+from ltr.statistics import LOG_LOSS, RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
     AUTO,
@@ -99,8 +99,8 @@ class Config(Section):
     @property
     def reported(self) -> tuple[str, ...]:
         """Names of the statistics to report: those of the exact stage and of the card come first."""
-        card = (self.card.statistic,) if self.card.enabled else ()
-        exact = (self.exact.statistic,) if self.exact.enabled or not card else ()
+        card = (self.card.statistic,) if self.card.enabled and self.card.statistic != LOG_LOSS else ()
+        exact = (self.exact.statistic,) if self.exact.enabled or not self.card.enabled else ()
         return tuple(dict.fromkeys((*exact, *card, *self.statistics.report)))
 
     def clashes(self) -> Iterator[Clash]:
@@ -129,7 +129,8 @@ class Config(Section):
         """Require the statistic of cards that labels of two fields have, and leave these labels to cards."""
         roles = {"times": "time_to_event", "treatments": "treatment"}
         given = next((kind for kind, role in roles.items() if getattr(self.data, role) is not None), "labels")
-        if self.card.enabled and RankStatistic.parse(self.card.statistic).kind.labels != given:
+        of = "labels" if self.card.statistic == LOG_LOSS else RankStatistic.parse(self.card.statistic).kind.labels
+        if self.card.enabled and of != given:
             own = {"times": "c_index", "treatments": "auuc"}.get(given, "one of plain labels, such as auc")
             because = f" with data.{roles[given]}" if given in roles else ""
             follows = ("data.time_to_event", "data.treatment")

@@ -277,7 +277,7 @@ class _Reader:
 _SEED = "must be left out: splits are the seeds"
 _IN_FILE = {"grid": "is set in the file only: there may be several grids", "seed": _SEED}
 _KEYS = tuple(key for key, *_ in describe_keys())
-_TABLES = ("card.cuts.", "card.signs.")  # keys below these are names of the data
+_TABLES = ("card.cuts.", "card.signs.", "card.point_limits.")  # keys below these are names of the data
 # keys that a grid may not vary, or sections of them
 _NOT = {
     "name": "must not be varied: it is the row of the table",

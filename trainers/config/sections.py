@@ -29,6 +29,7 @@ from pydantic import (
 )
 
 from ltr.calls import read_call, split_at_commas
+from ltr.cards.limits import PointLimits
 from ltr.checks import as_float, in_one_message, is_trusting, is_whole, nearest, without_spaces
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
@@ -41,7 +42,7 @@ from ltr.exact.problem import MOST_POINTS
 from ltr.files import has_text, missing_file, parquet_files
 from ltr.list_demands import ListDemand, read_list_demands
 from ltr.outcomes import survival_labels, uplift_labels
-from ltr.statistics import GainName, RankStatistic
+from ltr.statistics import LOG_LOSS, GainName, RankStatistic
 from ltr.training import (
     ADAM_ONLY,
     OptimizerName,
@@ -146,11 +147,13 @@ def _tables(value: object) -> tuple[dict[str, Any], ...]:
     return tuple(value)
 
 
-def _maximised_by_cards(text: str) -> str:
+def _of_cards(text: str) -> str:
+    if text == LOG_LOSS:
+        return text
     statistic = RankStatistic.parse(text)
     if statistic.kind.labels == "labels":
         statistic.check_linear()
-    return text
+    return str(statistic)
 
 
 PLAIN_LOSSES = (
@@ -299,7 +302,7 @@ Several = Annotated[tuple[_Item, ...], BeforeValidator(split_text), Field(strict
 """A list without repeats, or one string with commas."""
 Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
 Maximised = Annotated[Statistic, AfterValidator(_maximised)]
-MaximisedByCards = Annotated[Statistic, AfterValidator(_maximised_by_cards)]
+OfCards = Annotated[StrictStr, AfterValidator(_of_cards)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
 ListDemands = Several[Annotated[StrictStr, AfterValidator(_demand)]]
@@ -869,14 +872,30 @@ def _cuts(value: object) -> object:
     return value
 
 
+def _point_limits(value: object) -> object:
+    if value is not None and not isinstance(value, str | dict):
+        raise ValueError("must be a table of the least and the largest points, or the name of a CSV file")
+    try:
+        PointLimits.read(value)
+    except OSError as error:
+        raise ValueError(f"must be a CSV file that can be read ({error.strerror or error})") from None
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("point_limits: ")) from None
+    return value
+
+
 class CardConfig(Section):
     """A card: the few yes/no questions and whole numbers of points whose sum has the largest rank statistic."""
 
     enabled: bool = option(False, "whether to make a card; true where the section is there and leaves this key out")
-    statistic: MaximisedByCards = option(
-        "auc", "the rank statistic to maximise; c_index with data.time_to_event, auuc with data.treatment"
+    statistic: OfCards = option(
+        "auc",
+        "the rank statistic to maximise; c_index with data.time_to_event, auuc with data.treatment; or log_loss, for a "
+        "risk score, whose totals say chances",
     )
-    max_questions: StrictInt = option(4, "largest number of questions of the card", ge=1, le=MOST_QUESTIONS)
+    max_questions: StrictInt = option(
+        4, f"largest number of questions of the card; at most {MOST_QUESTIONS} for a rank statistic", ge=1
+    )
     points: StrictInt = option(5, "largest number of points of a question; the smallest is its negative", ge=1, le=100)
     cuts: Annotated[int | dict[str, Any], PlainValidator(_cuts)] = option(
         5, "largest number of thresholds of a column of numbers; a table has their number, or a list of them, by column"
@@ -891,6 +910,11 @@ class CardConfig(Section):
     )
     signs: dict[str, Literal["+", "-"]] | None = option(
         None, 'table of "+" or "-" by column or question: points must not be below or above 0; any when left out'
+    )
+    point_limits: Annotated[str | dict[str, Any] | None, PlainValidator(_point_limits)] = option(
+        None,
+        "with log_loss: table of the least and the largest points by column or question, such as { age = [0, 3] }, or "
+        'a CSV file with the columns name, lb and ub; "(Intercept)" names the intercept',
     )
     required: Names = option((), "questions that the card must have")
     rules: Annotated[tuple[dict[str, Any], ...] | list[dict[str, Any]], PlainValidator(_tables)] = option(
@@ -920,8 +944,19 @@ class CardConfig(Section):
 
     def clashes(self) -> Iterator[Clash]:
         """Check what goes together: questions and points; and refuse rank weights, which fit lists of one length."""
+        if self.statistic == LOG_LOSS:
+            for name, wrong in (("demands", self.demands), ("within", self.within), ("horizon", self.horizon)):
+                if wrong:
+                    yield name, f"must be left out with statistic {LOG_LOSS}", wrong, ("statistic",)
+            if self.ties != "average":
+                yield "ties", f"must be average with statistic {LOG_LOSS}", self.ties, ("statistic",)
+            return
         if RankStatistic.parse(self.statistic).length is not None:
             yield "statistic", "cannot be weights(...): they fit lists of one length only", self.statistic, ()
+            return
+        if self.max_questions > MOST_QUESTIONS:
+            rule = f"must be <= {MOST_QUESTIONS} for a rank statistic"
+            yield "max_questions", rule, self.max_questions, ("statistic",)
             return
         options: dict[str, Any] = {"points": self.points, "max_nonzeros": self.max_questions, "ties": self.ties}
         kind, of = RankStatistic.parse(self.statistic).kind.labels, np.arange(4) % 2

@@ -145,7 +145,8 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
         folder.save(fitted.ranker)
     if not interrupted:
         if card:
-            save_answers(folder, context, fitted.ranker)
+            if fitted.ranker.card_.intercept is None:  # ranges are about rank statistics
+                save_answers(folder, context, fitted.ranker)
             _write_card(context, folder, Card.from_dict(record["card"]), fitted.ranker)
         folder.finish(record)
     return record

@@ -42,7 +42,7 @@ WITHIN = 0.01
 def save_answers(folder: MethodFolder, task: Task, ranker: CardRanker) -> None:
     """Write the answers of the training rows to the questions of a card, from which its problem is made again."""
     problem, buffer = ranker.problem_, io.BytesIO()
-    assert problem is not None
+    assert isinstance(problem, CardProblem)
     arrays: dict[str, Any] = {"y": problem.y, "members": np.arange(problem.n), "rows": rows_in_file(task.split)}
     arrays |= {f"demand_{at}": one.labels for at, one in enumerate(problem.demands)}
     arrays["demands"] = np.array([[str(one.statistic), repr(one.at_least)] for one in problem.demands], dtype=str)
@@ -193,7 +193,9 @@ def _found(
             Demand(statistic, float(least), arrays[f"demand_{at}"])
             for at, (statistic, least) in enumerate(arrays["demands"].tolist())
         ]
-        problem = ranker._problem(ranker.questions_, doubles(arrays["X"]), arrays["y"], demands)
+        again = ranker._problem(ranker.questions_, doubles(arrays["X"]), arrays["y"], demands)
+        assert isinstance(again, CardProblem)  # there are no answers of others
+        problem = again
         options["within"], value, lists = max(WITHIN, ranker.tolerance), ranker.card_.value, None
     else:
         solution: Solution

@@ -29,6 +29,7 @@ from ltr.exact.constraints import LinearConstraints
 from ltr.exact.demand import Demand
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import write_atomic
 from ltr.outcomes import survival_labels, uplift_labels
@@ -70,7 +71,10 @@ class Certificate:
 
     @property
     def weights(self) -> NDArray[np.float64] | None:
-        """The weights, (d,); those of a card are its points divided by the largest number of points."""
+        """The weights, (d,); those of a card are its points divided by the largest number of points.
+
+        Those of a risk score are its points and, behind them, its intercept.
+        """
         if self.content["weights"] is None:
             return None
         most = self.content["problem"]["points"] if self.content["problem"]["kind"] == "card" else 1
@@ -121,6 +125,14 @@ class Certificate:
             options["directions"] = content.get("directions")
             options["demands"] = _demands(content, 1)
             return CardProblem(X, _labels(content), content["statistic"], gain="linear", **options)
+        if content["kind"] == "risk":
+            stated = ("C", "max_nonzeros", "least_points", "signs", "groups", "required")
+            options = {"free": content.get("free", ()), **{name: content[name] for name in stated}}
+            options["rules"] = [CardRule(**rule) for rule in content.get("rules", ())]
+            options["directions"] = content.get("directions")
+            options["point_limits"] = np.column_stack([content["least"], content["largest"]])
+            options |= {"intercept_limits": content["intercept"], "weight": content.get("row_weights")}
+            return RiskProblem(content["X"], content["y"], **options)
         sides = content["constraints"]
         options = {
             "C": content["C"],
@@ -190,10 +202,12 @@ def certify(
     itself, some 30,000 per second of yes/no columns, and far fewer of numbers. It states the solver's bound, or none
     where there are too many sets.
 
+    The certificate of a risk score (`RiskProblem`) has no proof: the checker computes the loss, and quotes the bound.
+
     A solution with the status infeasible gets a certificate that no weights satisfy the side constraints and demands.
 
     Args:
-        problem: a `RerankProblem`, `PairwiseProblem` or `CardProblem`.
+        problem: a `RerankProblem`, `PairwiseProblem`, `CardProblem` or `RiskProblem`.
         solution: a solution of this problem, from any method.
         max_boxes: largest number of boxes in a partition.
         max_checks: largest number of checks of a pair in a box that the verifier has to make, a few million per
@@ -227,6 +241,8 @@ def certify(
     described = {**content, "sha256": verify.data_digest(content)}
     if isinstance(problem, CardProblem):
         return _certify_card(problem, solution, described)
+    if isinstance(problem, RiskProblem):
+        return _certify_risk(problem, solution, described)
     deadline = time.monotonic() + time_limit
 
     def record(recorder: Recorder, bound: float | None) -> list[str] | None:
@@ -292,6 +308,18 @@ def _certify_card(problem: CardProblem, solution: Solution, described: Content) 
     return _certificate(described, claim, value, claimed, [float(v) for v in points], proof)
 
 
+def _certify_risk(problem: RiskProblem, solution: Solution, described: Content) -> Certificate:
+    """Return the certificate of a risk score, which states the bound of the solver as a claim."""
+    points = problem.points_of(solution.weights)
+    if solution.status is Status.INFEASIBLE and solution.value == -math.inf:
+        raise ValueError("solution says that no risk score is feasible, which no certificate can show")
+    if not (math.isfinite(solution.value) and problem.feasible(solution.weights)):
+        raise ValueError("solution must have feasible weights")
+    written = [float(v) for v in (*points, problem.intercept(points))]
+    value, _ = _values(problem, verify.Risk(described), points.astype(np.float64), written, solution.value)
+    return _certificate(described, "value", value, max(float(solution.bound), value), written)
+
+
 def _certificate(
     described: Content,
     claim: str,
@@ -316,7 +344,7 @@ def _certificate(
 
 def _values(
     problem: Problem,
-    exact: verify.Problem | verify.Cards,
+    exact: verify.Problem | verify.Cards | verify.Risk,
     weights: NDArray[np.float64],
     written: list[float],
     stated: float,

@@ -1,6 +1,7 @@
-"""What runs in SCIP: the paper's MIP formulations, and the weight-space search.
+"""What runs in SCIP: the paper's MIP formulations, the weight-space search, and the search for risk scores.
 
-`base` states what the formulations share, `solver` runs them, and `hosted` runs the weight-space search.
+`base` states what the formulations share, `solver` runs them, `hosted` runs the weight-space search, and `lattice` cuts
+and branches for risk scores.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ltr.exact.problem import Problem
 from ltr.exact.scip.base import Form, Formulation
 from ltr.exact.scip.constraints import ScipConstraints
 from ltr.exact.scip.formulations import Auc, Pairwise, ResolvedRank, Subrank
+from ltr.exact.scip.lattice import LatticeCuts
 from ltr.exact.scip.resolved_pairs import ResolvedLattice, ResolvedPairs, ResolvedTangents
 from ltr.exact.scip.solver import ScipSolver
 
@@ -19,6 +21,7 @@ __all__ = [
     "Auc",
     "Form",
     "Formulation",
+    "LatticeCuts",
     "Pairwise",
     "ResolvedLattice",
     "ResolvedPairs",
@@ -31,7 +34,8 @@ __all__ = [
     "write_model",
 ]
 
-METHODS: dict[str, ScipSolver] = {
+METHODS: dict[str, ScipSolver | LatticeCuts] = {
+    "lattice": LatticeCuts(),
     "resolved": ScipSolver(ResolvedPairs),
     "resolved_faithful": ScipSolver(ResolvedRank, "faithful"),
     "subrank": ScipSolver(Subrank),
@@ -41,7 +45,7 @@ METHODS: dict[str, ScipSolver] = {
     "pairwise": ScipSolver(Pairwise),
     "pairwise_faithful": ScipSolver(Pairwise, "faithful"),
 }
-"""The paper's models as methods; `ltr.exact.solve.METHODS` has their names."""
+"""The paper's models, and the cutting planes of risk scores, as methods; `ltr.exact.solve.METHODS` has their names."""
 
 _SUFFIXES = (".cip", ".lp", ".mps")
 
@@ -60,8 +64,9 @@ def build_model(problem: Problem, method: str = "auto") -> Formulation:
     """
     if method == "auto":
         method = _model(problem).name
-    if (solver := METHODS.get(method)) is None:
-        raise ValueError(f"method must be one of auto, {', '.join(METHODS)} to have a model, got {method!r}")
+    if not isinstance(solver := METHODS.get(method), ScipSolver):
+        known = (name for name, solver in METHODS.items() if isinstance(solver, ScipSolver))
+        raise ValueError(f"method must be one of auto, {', '.join(known)} to have a model, got {method!r}")
     solver.check(problem)
     return solver.build(problem)
 

@@ -1,0 +1,383 @@
+r"""Risk scores: few columns, whole numbers of points, and the smallest logistic loss.
+
+A *risk score* adds up whole points w_j of at most k columns and a whole intercept b, and says that a row with the total
+``t = b + w·x`` is positive with the chance ``1 / (1 + exp(-t))``. The points are the ones with the largest
+
+    -loss(w)  -  C * #{j : w_j != 0},      loss(w) = min over b of  sum_i v_i log(1 + exp(-(2 y_i - 1) (b + w·x_i))),
+
+where the weights of the rows v_i add up to 1. The loss is convex in b, so the best whole intercept follows from the
+points, and the points alone are what is searched. Rows with the same numbers are merged: what counts of them is the
+weight of the positives and that of the negatives.
+
+No points predict better than the shares of positives among rows with the same numbers, which is the first bound.
+
+Source: Ustun & Rudin, *Learning Optimized Risk Scores* (JMLR 2019), whose RiskSLIM has this objective;
+`ltr.exact.scip.lattice` is the search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, xlogy
+
+from ltr.checks import as_numbers, as_sequence, is_whole
+from ltr.exact.card_rules import CardConditions, CardRule, whole_numbers
+from ltr.exact.constraints import set_fields
+from ltr.exact.problem import FloatArray, IntArray, Problem, check_price_and_margin, finite_features
+from ltr.statistics import LOG_LOSS
+
+MOST_POINTS = 1_000
+"""Largest size of the points of a column."""
+
+_LARGEST_TOTAL = 1e6  # of a row: beyond it, SCIP's tolerances would be larger than what is to be proven
+_ROUNDING = 1e-12  # room for rounding in the first bound
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class RiskProblem(Problem):
+    """Find the risk score with the smallest logistic loss, for one list with the labels 0 and 1.
+
+    Weights of this problem are whole points, and `intercept` returns the whole intercept that goes with them.
+
+    Args:
+        X: numbers, (n, d), finite; columns of zeros and ones are the questions of a card.
+        y: label of each row, (n,): 0 and 1, both of them.
+        C: price of each column with points, >= 0.
+        points: largest size of the points of a column, from 1 to 1,000, unless `point_limits` states others.
+        max_nonzeros: largest number of columns with points, at least 1; free ones are not counted.
+        point_limits: least and largest points of each column, (d, 2); where 0 is not between them, the column is
+            required. None for -points and points.
+        least_points: least size of points other than 0, for all columns or for each, (d,).
+        intercept_limits: least and largest intercept; None for any.
+        free: columns that have no price, and are not counted by `max_nonzeros`.
+        signs, groups, required, rules, directions: what the points may look like, see `CardConditions`.
+        weight: weight of each row, (n,), > 0; None for equal weights.
+
+    Attributes:
+        shares: weight of each row as a share of all, (n,).
+        least, largest: the least and the largest points of each column, or 0 for none below or above 0, (d,).
+
+    Raises:
+        ValueError: an argument breaks its rule.
+
+    Examples:
+        >>> X = [[1, 1], [1, 0], [0, 1], [0, 0]]
+        >>> problem = RiskProblem(X, [1, 1, 0, 0], points=3)
+        >>> problem.intercept([2, 0]), round(problem.evaluate([2, 0]), 4)  # totals 1 and -1: log(1 + exp(-1))
+        (-1, -0.3133)
+    """
+
+    X: FloatArray
+    y: IntArray
+    C: float
+    points: int
+    max_nonzeros: int
+    point_limits: IntArray | None
+    least_points: IntArray
+    intercept_limits: tuple[int, int] | None
+    free: tuple[int, ...]
+    signs: IntArray
+    groups: IntArray
+    required: tuple[int, ...]
+    rules: tuple[CardRule, ...]
+    directions: IntArray
+    weight: FloatArray
+    shares: FloatArray = field(init=False, repr=False)
+    statistic: str = field(init=False)
+    least: IntArray = field(init=False)
+    largest: IntArray = field(init=False)
+    margin: float = field(init=False)
+    constraints: None = field(init=False)
+    conditions: CardConditions = field(init=False)
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        C: float = 0.0,
+        *,
+        points: int = 5,
+        max_nonzeros: int = 4,
+        point_limits: ArrayLike | None = None,
+        least_points: ArrayLike = 1,
+        intercept_limits: Sequence[int] | None = None,
+        free: Sequence[int] = (),
+        signs: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        required: Sequence[int] = (),
+        rules: Sequence[CardRule] = (),
+        directions: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> None:
+        features = finite_features(X)
+        n, d = features.shape
+        if not is_whole(points) or not 1 <= points <= MOST_POINTS:
+            raise ValueError(f"points must be an integer from 1 to {MOST_POINTS:,}, got {points!r}")
+        if not is_whole(max_nonzeros) or max_nonzeros < 1:
+            raise ValueError(f"max_nonzeros must be an integer >= 1, got {max_nonzeros!r}")
+        given = as_numbers("least_points", least_points)
+        sizes = whole_numbers("least_points", given if given.ndim else np.tile(given, d), d, 1, MOST_POINTS)
+        check_price_and_margin(C, 1.0)
+        labels, weights = _labels(y, n), _weights(weight, n)
+        limits = np.tile([-points, points], (d, 1)) if point_limits is None else _limits(point_limits, d)
+        always = np.flatnonzero((limits[:, 0] > 0) | (limits[:, 1] < 0)).tolist()
+        needed = as_sequence("required", required, "column numbers")
+        set_fields(self, X=features, y=labels, C=float(C), points=int(points))
+        conditions = CardConditions(
+            d,
+            max_nonzeros,
+            free=self._columns("free", free),
+            signs=signs,
+            groups=groups,
+            required=[*needed, *(j for j in always if j not in needed)],
+            rules=rules,
+            directions=directions,
+        )
+        set_fields(
+            self,
+            weight=weights,
+            shares=weights / math.fsum(weights),
+            conditions=conditions,
+            statistic=LOG_LOSS,
+            margin=1.0,
+            constraints=None,
+        )
+        for name in ("max_nonzeros", "free", "signs", "groups", "required", "rules", "directions"):
+            set_fields(self, **{name: getattr(conditions, name)})
+        set_fields(self, point_limits=None if point_limits is None else limits)
+        set_fields(self, intercept_limits=_range(intercept_limits))
+        smallest = np.maximum(sizes, np.maximum(limits[:, 0], -limits[:, 1]))
+        for name, end, sign in (("least", -limits[:, 0], -1), ("largest", limits[:, 1], 1)):
+            set_fields(self, **{name: sign * np.where((conditions.signs != -sign) & (end >= smallest), end, 0)})
+        set_fields(self, least_points=smallest)
+        total = float(max(self._reach))
+        if total > _LARGEST_TOTAL:
+            j = int(np.argmax(np.abs(features).max(axis=0)))
+            raise ValueError(
+                f"X must hold numbers whose totals stay below {_LARGEST_TOTAL:g}, got totals up to {total:.3g}, "
+                f"most of it from column {j}: divide its numbers, or cut them into questions"
+            )
+
+    # --- rows ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def merged(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The different rows, (m, d), with the weight of their positives and of their negatives, (m,) each."""
+        rows, of = np.unique(self.X + 0.0, axis=0, return_inverse=True)
+        m, of = len(rows), of.reshape(-1)
+        positive, negative = (
+            np.bincount(of, self.shares * (self.y == label), m).astype(np.float64) for label in (1, 0)
+        )
+        return rows, positive, negative
+
+    @property
+    def _reach(self) -> tuple[float, float]:
+        """How far a card's totals, without the intercept, can lie below 0 and above 0."""
+        low, high = self.X.min(axis=0), self.X.max(axis=0)
+        ends = np.stack([np.multiply.outer(self.least, [1, 1]), np.multiply.outer(self.largest, [1, 1])])
+        products = ends * np.stack([low, high], axis=1)
+        sizes = [np.maximum(0.0, (sign * products).max(axis=(0, 2))) for sign in (-1.0, 1.0)]
+        counted = [np.sort(size[self.counted])[::-1][: self.max_nonzeros].sum() for size in sizes]
+        free = [size[list(self.free)].sum() for size in sizes]
+        return float(counted[0] + free[0]), float(counted[1] + free[1])
+
+    @cached_property
+    def intercepts(self) -> tuple[int, int]:
+        """The range of intercepts that can be best for some points.
+
+        At the best real intercept b the mean chance is the share of positives P, so that the chance at the largest
+        total is at least P and that at the smallest total is at most P: ``logit(P) - max w·x <= b <= logit(P) - min
+        w·x``. The best whole intercept is next to it, or at a limit.
+        """
+        share = float(self.shares[self.y == 1].sum())
+        middle, (below, above) = math.log(share / (1 - share)), self._reach
+        low, high = math.floor(middle - above - 1e-6), math.ceil(middle + below + 1e-6)
+        if self.intercept_limits is None:
+            return low, high
+        least, largest = self.intercept_limits
+        return min(max(low, least), largest), max(min(high, largest), least)
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    @property
+    def reach(self) -> float:
+        """Largest size of a weight: that of points."""
+        return max(1.0, float(np.max(-self.least)), float(np.max(self.largest)))
+
+    @property
+    def binary(self) -> bool:
+        """Whether labels are 0 and 1: they are."""
+        return True
+
+    @cached_property
+    def trivial_bound(self) -> float:
+        """The value of the shares of positives among equal rows as chances: no points exceed it."""
+        _, positive, negative = self.merged
+        whole = positive + negative
+        terms = xlogy(positive, positive / whole) + xlogy(negative, negative / whole)
+        return min(0.0, math.fsum(terms.tolist()) + _ROUNDING)
+
+    @property
+    def balance(self) -> FloatArray:
+        """The weight of each positive, minus that of each negative, each as a share of its class, (n,)."""
+        positive = self.y == 1
+        signs = np.where(positive, 1.0 / self.shares[positive].sum(), -1.0 / self.shares[~positive].sum())
+        return self.shares * signs
+
+    def in_box(self, w: ArrayLike) -> FloatArray:
+        """Return points as float64 of shape (d,), as they are: other points than these have another loss."""
+        weights = as_numbers("w", w)
+        if weights.shape != (self.d,):
+            raise ValueError(f"w must have shape ({self.d},), got {weights.shape}")
+        if not np.isfinite(weights).all():
+            raise ValueError(f"w must be finite, got {weights.tolist()}")
+        return weights
+
+    def points_of(self, w: ArrayLike) -> IntArray:
+        """Return the points of a card from its weights, (d,)."""
+        return np.rint(np.asarray(w, dtype=np.float64)).astype(np.int64)
+
+    def allowed(self, w: ArrayLike, tolerance: float = 0.0) -> bool:
+        """Whether the weights are points that a card of this problem may have, decided exactly."""
+        weights = self.in_box(w)
+        points = self.points_of(weights)
+        used = points != 0
+        return (
+            bool(np.all(weights == points))
+            and bool(np.all((self.least <= points) & (points <= self.largest)))
+            and bool(np.all(np.abs(points[used]) >= self.least_points[used]))
+            and self.conditions.admits(points)
+        )
+
+    def statistic_value(self, w: ArrayLike) -> float:
+        """Return minus the logistic loss of points with their best intercept, without the price of columns."""
+        return -float(self.losses(self.totals(self.in_box(w))[:, None])[1][0])
+
+    def intercept(self, w: ArrayLike) -> int:
+        """Return the whole intercept with which points have the smallest loss."""
+        return int(self.losses(self.totals(self.in_box(w))[:, None])[0][0])
+
+    def totals(self, w: FloatArray) -> FloatArray:
+        """Return the totals of the merged rows without an intercept, (m,)."""
+        used = np.flatnonzero(w)
+        totals: FloatArray = self.merged[0][:, used] @ w[used]
+        return totals
+
+    def losses(self, totals: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the best intercept and the loss of several cards, (c,) each, given their totals, (m, c)."""
+        _, positive, negative = self.merged
+        return best_intercepts(totals, positive, negative, self.intercepts)
+
+    def tangent(self, w: FloatArray, b: float) -> tuple[float, FloatArray]:
+        """Return the loss at real weights and an intercept, and its gradient, (d + 1,), the intercept last."""
+        rows, positive, negative = self.merged
+        totals = rows @ w + b
+        slopes = (positive + negative) * expit(totals) - positive
+        return float(loss_of(totals, positive, negative)), np.append(slopes @ rows, slopes.sum())
+
+    # --- for certificates ----------------------------------------------------------------------------------------
+
+    def content(self) -> dict[str, Any]:
+        """Return the problem as a certificate file describes it, of kind ``risk``."""
+        equal = bool(np.all(self.weight == self.weight[0]))
+        return {
+            "kind": "risk",
+            "C": self.C,
+            "least": self.least.tolist(),
+            "largest": self.largest.tolist(),
+            "least_points": self.least_points.tolist(),
+            "intercept": None if self.intercept_limits is None else list(self.intercept_limits),
+            **self.conditions.content(),
+            **({} if equal else {"row_weights": self.weight.tolist()}),
+            "y": self.y.tolist(),
+            "X": self.X.tolist(),
+        }
+
+    def describe(self) -> str:
+        """Return the problem in a few words, for error messages."""
+        return "a RiskProblem"
+
+    def _sizes(self) -> dict[str, object]:
+        return {"rows": self.n, "columns": self.d, "different rows": len(self.merged[0])}
+
+
+def loss_of(totals: FloatArray, positive: FloatArray, negative: FloatArray) -> FloatArray:
+    """Return the loss at totals that have their intercepts, (m, c) or (m,), of rows with these weights, (m,) each."""
+    rest = np.log1p(np.exp(-np.abs(totals)))
+    against = positive @ np.maximum(-totals, 0.0) + negative @ np.maximum(totals, 0.0)
+    found: FloatArray = (positive + negative) @ rest + against
+    return found
+
+
+def best_intercepts(
+    totals: FloatArray, positive: FloatArray, negative: FloatArray, ends: tuple[int, int]
+) -> tuple[IntArray, FloatArray]:
+    """Return the whole intercept from a range with the smallest loss, and that loss, (c,) each.
+
+    Args:
+        totals: totals of the rows without an intercept, (m, c).
+        positive: weight of the positives of each row, (m,).
+        negative: weight of the negatives of each row, (m,).
+        ends: the least and the largest intercept.
+    """
+    whole, share = positive + negative, float(positive.sum())
+    low, high = np.full(totals.shape[1], ends[0]), np.full(totals.shape[1], ends[1])
+    while np.any(high - low > 1):  # the slope is at most 0 at `low`, unless that is a limit, and above 0 at `high`
+        middle = (low + high) // 2
+        rises = whole @ expit(totals + middle) > share
+        low, high = np.where(rises, low, middle), np.where(rises, middle, high)
+    below, above = loss_of(totals + low, positive, negative), loss_of(totals + high, positive, negative)
+    return np.where(below <= above, low, high), np.minimum(below, above)
+
+
+def _labels(y: ArrayLike, n: int) -> IntArray:
+    labels = as_numbers("y", y)
+    if labels.shape != (n,):
+        raise ValueError(f"y must have one label per row of X ({n}), got shape {labels.shape}")
+    if set(np.unique(labels).tolist()) != {0.0, 1.0}:
+        raise ValueError(f"y must hold the labels 0 and 1, both of them, got {np.unique(labels).tolist()!r:.80}")
+    return labels.astype(np.int64)
+
+
+def _weights(weight: ArrayLike | None, n: int) -> FloatArray:
+    """Return the weights of the rows, equal ones if none are given."""
+    if weight is None:
+        return np.ones(n)
+    weights = as_numbers("weight", weight).copy()
+    if weights.shape != (n,):
+        raise ValueError(f"weight must hold one number per row of X ({n}), got shape {weights.shape}")
+    wrong = ~(np.isfinite(weights) & (weights > 0))
+    if wrong.any():
+        raise ValueError(f"weight must hold finite numbers > 0, got {float(weights[wrong][0])!r}")
+    return weights
+
+
+def _limits(point_limits: ArrayLike, d: int) -> IntArray:
+    numbers = as_numbers("point_limits", point_limits)
+    if numbers.shape != (d, 2):
+        rule = f"the least and the largest points of each column, ({d}, 2)"
+        raise ValueError(f"point_limits must hold {rule}, got shape {numbers.shape}")
+    for j, (least, largest) in enumerate(numbers.tolist()):
+        if not (
+            -MOST_POINTS <= least <= largest <= MOST_POINTS and least == round(least) and largest == round(largest)
+        ):
+            rule = f"two whole numbers from -{MOST_POINTS:,} to {MOST_POINTS:,}, the least first"
+            raise ValueError(f"point_limits[{j}] must be {rule}, got {least:g} and {largest:g}")
+    return numbers.astype(np.int64)
+
+
+def _range(intercept: Sequence[int] | None) -> tuple[int, int] | None:
+    if intercept is None:
+        return None
+    ends = as_sequence("intercept_limits", intercept, "its least and its largest value")
+    if len(ends) != 2 or not all(map(is_whole, ends)) or not -_LARGEST_TOTAL <= ends[0] <= ends[1] <= _LARGEST_TOTAL:
+        rule = f"two whole numbers from {-_LARGEST_TOTAL:g} to {_LARGEST_TOTAL:g}, the least first"
+        raise ValueError(f"intercept_limits must be {rule}, got {intercept!r:.80}")
+    return int(ends[0]), int(ends[1])

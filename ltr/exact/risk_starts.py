@@ -1,0 +1,268 @@
+"""Good risk scores to start from: columns chosen one by one, rounded, and improved by exchanges.
+
+Nothing here proves anything. `offer_starts` offers cards to a solve: those of columns with real points that are added,
+or left out, one by one, rounded in every way; those with the points of the card of the largest AUC, at every scale; and
+what exchanges of one column, or of one column's points, make of the best one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import expit
+
+from ltr.exact.cards import CardProblem, CardSearch
+from ltr.exact.problem import FloatArray, IntArray
+from ltr.exact.risk import RiskProblem, loss_of
+from ltr.exact.state import Limits, SolveState, Stopped
+
+_CANDIDATES = 12  # columns of the largest slopes that are tried in place of another
+_ROUNDED = 8  # columns whose points are rounded in all ways
+_NEWTON = 30  # steps of a continuous fit
+_HALVINGS = 12  # most halvings of such a step
+_LEAST_DECREASE = 1e-10  # of the loss, in a step of a continuous fit that is not the last
+_RIDGE = 1e-6  # on the diagonal of the Hessian, for columns that are constant or equal
+_BLOCK = 2_000_000  # most totals that are looked at together
+
+
+def offer_starts(state: SolveState, problem: RiskProblem, seconds: float) -> None:
+    """Offer good cards, for at most some seconds.
+
+    Raises:
+        Stopped: a limit of the solve is reached.
+    """
+    end = state.seconds + seconds
+    for cards in (_forward(state, problem, end), _backward(state, problem, end)):
+        for points in cards:
+            state.offer(points)
+        polish(state, problem, end)
+    if state.seconds < end:
+        _offer_auc(state, problem, end)
+        polish(state, problem, end)
+
+
+def polish(state: SolveState, problem: RiskProblem, end: float = math.inf) -> None:
+    """Improve the best card by exchanges of one column, or of the points of one, until none helps."""
+    if not math.isfinite(state.value):
+        return
+    while state.seconds < end:
+        state.check()
+        points = problem.points_of(state.weights)
+        cards = np.array(list(_neighbours(problem, points)), dtype=np.int64).reshape(-1, problem.d)
+        value, best = state.value, None
+        block = max(1, _BLOCK // len(problem.merged[0]))
+        for begin in range(0, len(cards), block):
+            state.check()
+            some = cards[begin : begin + block]
+            losses = problem.losses(problem.merged[0] @ some.T)[1]
+            values = -losses - problem.C * np.count_nonzero(some[:, problem.counted], axis=1)
+            for at in np.argsort(-values, kind="stable").tolist():
+                if values[at] <= value:
+                    break
+                if problem.allowed(some[at]):
+                    value, best = float(values[at]), some[at]
+                    break
+        before = state.value
+        if best is None or state.offer(best.astype(np.float64)) <= before:
+            return
+
+
+def _neighbours(problem: RiskProblem, points: IntArray) -> Iterator[IntArray]:
+    """Yield the cards that differ in the points of one column, or have another column in place of one."""
+    used = np.flatnonzero(points)
+    b = problem.intercept(points)
+    room = problem.nonzeros(points) < problem.max_nonzeros or len(problem.free) > 0
+    for j in used.tolist():
+        for other in _points_of_column(problem, j, int(points[j])):
+            card = points.copy()
+            card[j] = other
+            yield card
+    bases = [(points, -1)] if room else []
+    for j in used.tolist():
+        card = points.copy()
+        card[j] = 0
+        yield card
+        bases.append((card, j))
+    for card, out in bases:
+        slope = problem.tangent(card.astype(np.float64), b)[1][:-1]
+        gain = np.abs(slope) * np.where(slope > 0, -problem.least, problem.largest)
+        gain[card != 0] = 0.0
+        for j in np.argsort(-gain, kind="stable")[:_CANDIDATES].tolist():
+            if gain[j] == 0 or j == out:
+                continue
+            ends = range(int(problem.least[j]), 0) if slope[j] > 0 else range(1, int(problem.largest[j]) + 1)
+            for other in sorted(ends, key=abs)[:20]:
+                if abs(other) >= int(problem.least_points[j]):
+                    new = card.copy()
+                    new[j] = other
+                    yield new
+
+
+def _points_of_column(problem: RiskProblem, j: int, now: int) -> list[int]:
+    """Return the points near those that a column has."""
+    near = (now + step for step in (-2, -1, 1, 2))
+    allowed = {other for other in near if problem.least[j] <= other <= problem.largest[j]}
+    return sorted(other for other in allowed if other and abs(other) >= int(problem.least_points[j]))
+
+
+def _forward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[FloatArray]:
+    """Yield rounded cards of columns that are chosen one by one, each with the largest decrease of the loss."""
+    chosen = list(problem.required)
+    w, b, _ = fit(problem, chosen)
+    for _ in range(problem.d):
+        yield from _roundings(problem, w)
+        if state.seconds > end:
+            return
+        state.check()
+        slope = problem.tangent(w, b)[1][:-1]
+        spread = np.maximum(problem.merged[0].std(axis=0), 1e-12)
+        helps = np.where(slope > 0, problem.least < 0, problem.largest > 0)
+        gain = np.abs(slope) / spread * helps
+        used = np.zeros(problem.d, dtype=np.int64)
+        used[chosen] = 1
+        fits = []
+        for j in np.argsort(-gain, kind="stable").tolist():
+            if gain[j] > 0 and j not in chosen and _may_have(problem, [*chosen, j]):
+                fits.append((fit(problem, [*chosen, j], w, b), j))
+                state.check()
+            if len(fits) >= _CANDIDATES or state.seconds > end:
+                break
+        if not fits:
+            return
+        (w, b, _), j = min(fits, key=lambda one: one[0][2])
+        chosen.append(j)
+    yield from _roundings(problem, w)
+
+
+def _backward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[FloatArray]:
+    """Yield rounded cards of what is left of all columns once those with the least effect have been left out."""
+    chosen = np.flatnonzero((problem.least < 0) | (problem.largest > 0)).tolist()
+    needed, spread = {*problem.required, *problem.free}, problem.merged[0].std(axis=0)
+    start = np.zeros(problem.d)
+    while chosen and state.seconds < end:
+        state.check()
+        start = fit(problem, chosen, start)[0]
+        if _may_have(problem, chosen):
+            yield from _roundings(problem, start)
+        removable = [j for j in chosen if j not in needed]
+        if not removable:
+            return
+        several = max(1, (len(chosen) - 2 * problem.max_nonzeros) // 3)
+        effect = np.abs(start[removable]) * spread[removable]
+        out = {removable[at] for at in np.argsort(effect, kind="stable")[:several]}
+        chosen = [j for j in chosen if j not in out]
+
+
+def _may_have(problem: RiskProblem, columns: list[int]) -> bool:
+    """Whether the columns are not too many, for all and for each rule; lower limits may be met later."""
+    own = set(columns)
+    if len(own - set(problem.free)) > problem.max_nonzeros:
+        return False
+    rules = problem.conditions.all_rules
+    return all(rule.when or len(own & set(rule.columns)) <= rule.at_most for rule in rules)
+
+
+def fit(
+    problem: RiskProblem, columns: list[int], start: FloatArray | None = None, intercept: float = 0.0
+) -> tuple[FloatArray, float, float]:
+    """Return real points of some columns within their limits that have about the least loss, intercept and loss."""
+    w = np.zeros(problem.d) if start is None else start.copy()
+    rows, positive, negative = problem.merged
+    own = np.column_stack([rows[:, columns], np.ones(len(rows))])
+    low = np.append(problem.least[columns].astype(np.float64), problem.intercepts[0])
+    high = np.append(problem.largest[columns].astype(np.float64), problem.intercepts[1])
+    x, loss = fit_in_box(own, positive, negative, low, high, np.append(w[columns], intercept))
+    w[:] = 0.0
+    w[columns] = x[:-1]
+    return w, float(x[-1]), loss
+
+
+def fit_in_box(
+    rows: FloatArray, positive: FloatArray, negative: FloatArray, low: FloatArray, high: FloatArray, start: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return weights between limits that have about the least loss, by projected Newton steps, and their loss."""
+    whole, x = positive + negative, np.clip(start, low, high)
+    totals = rows @ x
+    loss = float(loss_of(totals, positive, negative))
+    for _ in range(_NEWTON):
+        chance = expit(totals)
+        slope = (whole * chance - positive) @ rows
+        free = ~(((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0)))
+        if not free.any():
+            break
+        some = rows[:, free]
+        curve = (some.T * (whole * chance * (1 - chance))) @ some
+        step = np.zeros(len(x))
+        damped = curve + _RIDGE * (1e-6 + np.trace(curve)) * np.eye(len(curve))
+        step[free] = np.linalg.solve(damped, slope[free])
+        for halving in range(_HALVINGS):
+            new = np.clip(x - step * 0.5**halving, low, high)
+            found = rows @ new
+            better = float(loss_of(found, positive, negative))
+            if better < loss:
+                break
+        else:
+            break
+        decrease, x, totals, loss = loss - better, new, found, better
+        if decrease < _LEAST_DECREASE:
+            break
+    return x, loss
+
+
+def _roundings(problem: RiskProblem, w: FloatArray) -> Iterator[FloatArray]:
+    """Yield what real points are rounded to: up and down in all combinations, or the nearest ones."""
+    used = np.flatnonzero(w)
+    if len(used) > _ROUNDED:
+        yield np.rint(w)
+        return
+    ways = [sorted({math.floor(value), math.ceil(value)}) for value in w[used].tolist()]
+    cards = np.zeros((math.prod(map(len, ways)), problem.d))
+    cards[:, used] = list(itertools.product(*ways)) if len(used) else np.zeros((1, 0))
+    losses = problem.losses(problem.merged[0] @ cards.T)[1] + problem.C * np.count_nonzero(
+        cards[:, problem.counted], axis=1
+    )
+    offered = 0
+    for at in np.argsort(losses, kind="stable").tolist():
+        if problem.allowed(cards[at]):
+            yield cards[at]
+            offered += 1
+            if offered == 2:
+                return
+
+
+def _offer_auc(state: SolveState, problem: RiskProblem, end: float) -> None:
+    """Offer the card of the largest AUC at every scale, where the search of all sets of columns applies."""
+    points = min(int(problem.reach), 10)
+    try:
+        card = CardProblem(
+            problem.X,
+            problem.y,
+            "auc",
+            points=points,
+            max_nonzeros=problem.max_nonzeros,
+            signs=np.where(problem.largest == 0, -1, np.where(problem.least == 0, 1, 0)),
+            groups=problem.groups,
+            required=problem.required,
+            rules=problem.rules,
+            directions=problem.directions,
+        )
+    except ValueError:  # too many questions or points, or numbers of too many decimals
+        return
+    if card.numeric.any():
+        return
+    limits = dataclasses.replace(state.limits, time_limit=max(1e-3, end - state.seconds))
+    inner = SolveState(card, Limits(time_limit=limits.time_limit), should_stop=state.stop_requested)
+    try:
+        CardSearch().run(inner)
+    except Stopped:
+        state.check()
+    if not math.isfinite(inner.value):
+        return
+    best = card.points_of(inner.weights)
+    largest = int(np.abs(best).max(initial=0))
+    for size in range(1, largest + 1):
+        state.offer(np.rint(best * (size / largest)))

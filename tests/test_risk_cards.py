@@ -1,0 +1,228 @@
+"""Cards of the smallest log loss: from tables, with limits of points in all their forms, and from the command line."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr.cards import Card, CardRanker, PointLimits, Question
+from ltr.exact import Limits
+from ltr.exact.risk import RiskProblem
+from ltr.rankers import Ranker
+from trainers.cli import main
+
+
+def people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"age": rng.integers(20, 90, n), "smoker": rng.choice(["yes", "no"], n)})
+    table["town"] = rng.choice(["north", "south", "east"], n)
+    logit = 0.06 * (table["age"] - 55) + 1.2 * (table["smoker"] == "yes") - 0.5
+    return table, pd.Series((rng.random(n) < 1 / (1 + np.exp(-logit))).astype(int), name="ill")
+
+
+def test_a_card_of_the_smallest_log_loss():
+    table, y = people()
+    ranker = CardRanker("log_loss", max_questions=3, points=3).fit(table, y)
+    card = ranker.card_
+    totals = card.totals(table)
+    chances = 1 / (1 + np.exp(-(card.intercept + totals)))
+    loss = -np.mean(np.where(y == 1, np.log(chances), np.log(1 - chances)))
+    assert card.status == "optimal"
+    assert card.value == pytest.approx(-loss, abs=1e-12) == card.bound
+    assert card.chance(totals).tolist() == chances.tolist()
+    assert card.chance([100]).tolist() == [1.0]
+    assert card.chances[totals[0]][0] == chances[0]
+    assert ranker.score(table, y) == pytest.approx(-loss)
+    assert ranker.predict(table).tolist() == totals.tolist()
+    assert card.counts[0].beside >= card.value - 0.01  # logistic regression on all questions, with a penalty
+    other, labels = people(seed=1)
+    text = str(ranker.with_rows("test", other, labels))
+    assert f"log loss {loss:.4g} on training rows, {-ranker.score(other, labels):.4g} on test rows" in text
+    assert f"chance: 1 / (1 + exp(-(intercept + total))), with the intercept {card.intercept}" in text
+    assert "proven: no card of at most 3 of" in text
+    assert text.replace("\n", " ").endswith("has a smaller log loss")
+    assert repr(card).endswith(f"; log_loss {loss:.4g}, optimal)")
+    for form in (card.to_html(), card.to_markdown(), card.to_latex()):
+        assert "chance" in form
+    verdict = ranker.certificate().verify()
+    assert verdict.startswith("value: the weights have the value -")
+    assert "is claimed, not proven; problem: risk score" in verdict
+
+
+def test_a_risk_score_is_saved_with_its_intercept(tmp_path):
+    table, y = people()
+    ranker = CardRanker("log_loss", max_questions=2, point_limits={"age": (0, 3)}).fit(table, y)
+    ranker.card_.save(tmp_path / "card.json")
+    assert Card.load(tmp_path / "card.json") == ranker.card_
+    ranker.save(tmp_path / "ranker.pt")
+    again = Ranker.load(tmp_path / "ranker.pt")
+    assert again.card_ == ranker.card_
+    assert again.score(table, y) == ranker.score(table, y)
+    content = json.loads((tmp_path / "card.json").read_text())
+    del content["intercept"]
+    with pytest.raises(ValueError, match="intercept must be a whole number for a card of the statistic log_loss"):
+        Card.from_dict(content)
+    with pytest.raises(ValueError, match=r"intercept must be .* None for others, got 3 for auc"):
+        Card((Question("age", ">=", 60),), (1,), intercept=3)
+
+
+def test_limits_of_points_are_kept():
+    table, y = people()
+    for limits, allowed in (
+        ({"age": (0, 1)}, lambda name, points: not name.startswith("age") or points == 1),
+        ({"age": (-5, 0)}, lambda name, points: not name.startswith("age") or points < 0),
+        ({"smoker": (0, 0)}, lambda name, points: "smoker" not in name),
+    ):
+        card = CardRanker("log_loss", max_questions=3, point_limits=limits).fit(table, y).card_
+        assert all(allowed(q.name, p) for q, p in zip(card.questions, card.points, strict=True))
+        [(name, (low, high))] = limits.items()
+        assert f"points of {name} from {low} to {high}" in card.proof
+    card = CardRanker("log_loss", point_limits={"smoker = yes": (2, 4), "(Intercept)": (-1, 0)}).fit(table, y).card_
+    points = dict(zip((q.name for q in card.questions), card.points, strict=True))
+    assert points["smoker = yes"] >= 2
+    assert card.intercept in (-1, 0)
+    ranker = CardRanker("log_loss", max_questions=1, point_limits=coefficients(c0=[0, math.nan, 0])).fit(table, y)
+    assert isinstance(ranker.problem_, RiskProblem)
+    names = [ranker.questions_.questions_[j] for j in ranker.problem_.free]
+    assert names == [name for name in ranker.questions_.questions_ if name.startswith("age")]
+    assert "age is not counted" in ranker.card_.proof
+
+
+def coefficients(**other):
+    """An object such as RiskSLIM's CoefficientSet."""
+    names = ["(Intercept)", "smoker", "age"]
+    fields = {"lb": np.array([-9.0, 0.0, -3.0]), "ub": np.array([9.0, 5.0, 3.0]), "vtype": np.array(["I"] * 3)}
+    return SimpleNamespace(**({"variable_names": names, "c0": np.array([0.0, np.nan, np.nan])} | fields | other))
+
+
+def test_limits_are_read_in_all_forms(tmp_path):
+    expected = PointLimits({"smoker": (0, 5), "age": (-3, 3)}, (-9, 9))
+    (tmp_path / "limits.csv").write_text("name, lb, ub\n(Intercept),-9,9\nsmoker,0,5\nage,-3.0,3\n")
+    (tmp_path / "bare.csv").write_text("name,lb,ub\n")
+    for given in (
+        {"(Intercept)": (-9, 9), "smoker": [0, 5], "age": (-3, 3)},
+        tmp_path / "limits.csv",
+        str(tmp_path / "limits.csv"),
+        coefficients(),
+        coefficients(vtype="I", c0=math.nan),
+    ):
+        assert PointLimits.read(given) == expected
+    assert PointLimits.read(expected) is expected
+    assert PointLimits.read(None) == PointLimits.read(tmp_path / "bare.csv") == PointLimits()
+    assert PointLimits.read(coefficients(c0=[0.0, 0.1, 0.1]), C=0.1) == expected
+    assert PointLimits.read(coefficients(c0=[0.0, 0.1, 0.0]), C=0.1).free == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1, 2], "point_limits must be a mapping such as .* got"),
+        ({"age": 3}, r"point_limits\['age'\] must be two whole numbers, the least and the largest points, got 3"),
+        ({"age": (0, 1.5)}, r"point_limits\['age'\] must be two whole numbers"),
+        ({"age": (2, 1)}, r"point_limits\['age'\] must be two whole numbers"),
+        (coefficients(vtype=["I", "I", "C"]), "type must be 'I', got 'C' for age"),
+        (coefficients(c0=[0, 0.5, math.nan]), "c0 must be 0 .* got 0.5 for smoker"),
+        (coefficients(lb=[0]), "lb must hold 3 entries, got 1"),
+        ("a,b\n1,2", "the first line of .* must be name,lb,ub, got 'a,b'"),
+        ("name,lb,ub\nage,1", "line 2 of .* must have 3 entries, got 'age,1'"),
+        ("name,lb,ub\nage,low,3", r"point_limits\['age'\] must be two whole numbers"),
+        ("name,lb,ub\nage,0,3\nage,0,3", "must name each column once, got 'age' twice"),
+        ("", "must be name,lb,ub, got 'nothing'"),
+    ],
+)
+def test_wrong_limits_get_one_clear_error(given, message, tmp_path):
+    if isinstance(given, str):
+        (tmp_path / "limits.csv").write_text(given)
+        given = tmp_path / "limits.csv"
+    with pytest.raises(ValueError, match=message):
+        PointLimits.read(given)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"demands": ["share(smoker = yes) @50 >= 0.4"]}, "demands must be empty for statistic log_loss"),
+        ({"ties": "lost"}, "ties must be 'average' for statistic log_loss"),
+        ({"within": 0.02}, "within must be None or 0 for statistic log_loss"),
+        ({"horizon": 3.0}, "horizon goes with times"),
+        ({"point_limits": {"agee": (0, 1)}}, "point_limits must name columns or questions, got 'agee' .*'age'"),
+        ({"rules": [{"at_least": 1, "of": ["age"]}], "point_limits": {"age": (0, 0)}}, "no card of at most 4"),
+        ({"statistic": "auc", "point_limits": {"age": (0, 3)}}, "point_limits must be -5 to 5, .* got 0 to 3 for"),
+        ({"statistic": "auc", "point_limits": coefficients(c0=[0, 0, math.nan])}, "columns without a price go with"),
+    ],
+)
+def test_what_does_not_go_together_gets_one_clear_error(options, message):
+    table, y = people(60)
+    with pytest.raises(ValueError, match=message):
+        CardRanker(**{"statistic": "log_loss", "limits": Limits(time_limit=30), **options}).fit(table, y)
+
+
+def test_other_labels_and_lists_of_good_cards_are_refused():
+    table, y = people(60)
+    with pytest.raises(ValueError, match="y must hold the labels 0 and 1, both of them, got"):
+        CardRanker("log_loss").fit(table, y + (np.arange(60) % 5 == 0))
+    ranker = CardRanker("log_loss", max_questions=1).fit(table, y)
+    with pytest.raises(ValueError, match="good_cards lists cards of rank statistics"):
+        ranker.good_cards()
+    with pytest.raises(ValueError, match="leave out qid and weights"):
+        ranker.score(table, y, sample_weight=np.ones(60))
+
+
+def test_limits_of_rank_statistics_are_signs():
+    table, y = people()
+    limits = {"age": (-5, 0), "smoker": (0, 0), "town = north": (0, 5)}
+    card = CardRanker("auc", point_limits=limits, within=0).fit(table, y).card_
+    same = (
+        CardRanker("auc", signs={"age": "-", "town = north": "+"}, forbidden=["smoker"], within=0).fit(table, y).card_
+    )
+    assert card.value == same.value
+    assert all("smoker" not in q.name for q in card.questions)
+
+
+def test_the_command_line_makes_a_risk_score(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table, y = people(200)
+    table.assign(ill=y).to_csv("people.csv", index=False)
+    (tmp_path / "limits.csv").write_text("name,lb,ub\nage,0,2\n(Intercept),-4,4\n")
+    command = "card people.csv --label ill --questions 3 --statistic log_loss --point-limits limits.csv -o card"
+    assert main(command.split()) == 0
+    printed = capsys.readouterr().out
+    assert "points of age from 0 to 2; intercept from -4 to 4" in printed.replace("\n", " ")
+    assert main(["verify", "card/certificate.json"]) == 0
+    assert "risk score" in capsys.readouterr().out
+    assert main(["verify", "card/certificate.json", "--require-proof"]) == 1
+    assert main(["score", "card/card.json", "people.csv", "-o", "scored.csv"]) == 0
+    card, scored = Card.load("card/card.json"), pd.read_csv("scored.csv")
+    assert np.allclose(scored["chance"], card.chance(scored["total"]), atol=1e-4)
+    content = json.loads((tmp_path / "card" / "certificate.json").read_text())
+    content["weights"][-1] += 1
+    (tmp_path / "changed.json").write_text(json.dumps(content))
+    assert main(["verify", "changed.json"]) == 1
+    capsys.readouterr()
+    for wrong, message in (
+        ("--point-limits none.csv", "card.point_limits: must be a CSV file that can be read"),
+        ("--demands hits@10>=5", "card.demands: must be left out with statistic log_loss"),
+        ("card.ties=lost", "card.ties: must be average with statistic log_loss"),
+    ):
+        assert main(f"card people.csv --label ill --statistic log_loss {wrong}".split()) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_run_makes_a_risk_score(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, y = people(200)
+    table.assign(ill=y).to_csv("people.csv", index=False)
+    (tmp_path / "limits.csv").write_text("name,lb,ub\nage,0,2\n")
+    (tmp_path / "risk.toml").write_text(
+        '[data]\npath = "people.csv"\nlabel = "ill"\n[surrogate]\nlosses = []\n[baselines]\n'
+        'methods = ["logistic_regression"]\n[exact]\nenabled = false\n'
+        '[card]\nstatistic = "log_loss"\nmax_questions = 2\npoint_limits = "limits.csv"\n'
+    )
+    assert main(["run", "risk.toml"]) == 0
+    card = Card.load("runs/risk/card/card.json")
+    assert card.intercept is not None
+    assert all(0 < p <= 2 for q, p in zip(card.questions, card.points, strict=True) if q.column == "age")
+    assert main(["predict", "runs/risk", "people.csv", "--method", "card", "-o", "ranked.csv"]) == 0
