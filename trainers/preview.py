@@ -152,8 +152,7 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Prev
     """
     config = loaded.config
     begun = read_json(config.folder / INDEX, ADVICE)
-    known = {cell["id"] for grid in ([] if begun is None else begun["grids"]) for cell in grid["cells"]}
-    whole, notes = examine(loaded.grids, source, known, loaded.sources)
+    whole, notes = examine(loaded.grids, source, loaded.sources)
     unchecked = _unchecked(variant.config for grid in loaded.grids for variant in grid.variants)
     notes = [*notes, *unchecked]
     cells = part(list(whole.cells.values()), shard)

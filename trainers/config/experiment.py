@@ -290,13 +290,6 @@ def _wrong_estimator(path: str) -> str:
     return ""
 
 
-def without_choice(config: Config) -> Config:
-    """Return a config with ``exact.choose = false`` where it leaves that key out."""
-    if "choose" in config.exact.model_fields_set:
-        return config
-    return config.model_copy(update={"exact": config.exact.model_copy(update={"choose": False})})
-
-
 def resolved_toml(config: Config) -> str:
     """Return the whole tree, defaults included, as TOML that `load_config` reads back to an equal config."""
     return dump_toml(config.model_dump())

@@ -52,56 +52,6 @@ from ltr.training import (
     defaults_of,
 )
 
-EARLIER: dict[str, Any] = {
-    "data.group": None,
-    "data.time": None,
-    "data.weight": None,
-    "data.positive_weight": None,
-    "data.positive": None,
-    "data.numbers": [],
-    "data.categories": [],
-    "data.missing": [],
-    "data.decimal": None,
-    "data.date_format": None,
-    "data.first_year": None,
-    "data.unlabelled": None,
-    "baselines.auto.methods": [],
-    "baselines.auto.today": None,
-    "baselines.auto.simplicity": -2.0,
-    "exact.choose": False,
-    "exact.base_score": False,
-    "exact.spread": None,
-    "exact.reach": None,
-    "exact.max_nonzeros": None,
-    "surrogate.dropout": 0.0,
-    "surrogate.layer_norm": False,
-    "surrogate.blocks": 2,
-    "surrogate.heads": 4,
-    "surrogate.scale": "standardize",
-    "surrogate.schedule": "constant",
-    "surrogate.warmup": 0,
-    "surrogate.weight_decay": 0.0,
-    "surrogate.clip": None,
-    "surrogate.precision": "auto",
-    "surrogate.validation": None,
-    "surrogate.patience": 20,
-    "exact.signs": [],
-    "exact.required": [],
-    "exact.forbidden": [],
-    "exact.constraints": [],
-    "exact.demands": [],
-    "exact.integer": None,
-    "card.demands": [],
-    "tracking.loggers": ["tensorboard"],
-}
-"""Keys that are newer than version 0.1, with the values that stand for what it did; records leave these out."""
-BEFORE: dict[str, Any] = {
-    **EARLIER,
-    "surrogate.losses": ["ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"],
-    "baselines.methods": ["logistic_regression", "rankboost"],
-    "exact.base": "logistic_regression",
-}
-"""The same with keys whose defaults have changed; ids of results leave out what was so before."""
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
 
