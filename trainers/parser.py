@@ -550,11 +550,7 @@ def _add_columns(add: Callable[..., Any]) -> None:
     """Add the options that say what the columns of a table are for."""
     add("--label", metavar="COLUMN", help="column of the labels: 0 and 1, yes and no, or with --positive any two")
     add("--positive", metavar="TEXT", help="the label of a hit, where labels are not 0 and 1 or yes and no")
-    add(
-        "--query",
-        metavar="COLUMN",
-        help="column that names the query of each row; each query is ranked by itself",
-    )
+    add("--query", metavar="COLUMN", help="column that names the query of each row; each query is ranked by itself")
     add("--group", metavar="COLUMN", help="column that tells which rows belong together, such as the patient")
     add(
         "--time",

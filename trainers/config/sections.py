@@ -42,15 +42,7 @@ from ltr.files import has_text, missing_file, parquet_files
 from ltr.list_demands import ListDemand, read_list_demands
 from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import GainName, RankStatistic
-from ltr.training import (
-    ADAM_ONLY,
-    OptimizerName,
-    PrecisionName,
-    ScaleName,
-    ScheduleName,
-    ScorerName,
-    defaults_of,
-)
+from ltr.training import ADAM_ONLY, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
 
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
@@ -370,15 +362,7 @@ class DataConfig(Section):
             "unlabelled",
         )
         if self.path is None:
-            for field in (
-                "test_path",
-                "validation_path",
-                "label",
-                *COLUMN_ROLES,
-                "drop",
-                "features",
-                *prepared,
-            ):
+            for field in ("test_path", "validation_path", "label", *COLUMN_ROLES, "drop", "features", *prepared):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with path only: a named data set knows its columns", value, ("path",)
         elif self.file_format == "svmlight":
@@ -688,8 +672,7 @@ class ExactConfig(Section):
     forbidden: Names = option((), "columns that neither stage may use")
     constraints: Names = option((), 'linear constraints on the weights of the columns: ["age >= 2*bmi"]')
     demands: ListDemands = option(
-        (),
-        'demands on the training list, also of dropped columns: ["share(sex = F) @50 >= 0.4", "recall@100 >= 0.8"]',
+        (), 'demands on the training list, also of dropped columns: ["share(sex = F) @50 >= 0.4", "recall@100 >= 0.8"]'
     )
     integer: StrictInt | None = option(
         None, "B: weights are whole numbers from -B to B, of columns in round units", ge=1, le=MOST_POINTS

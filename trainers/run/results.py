@@ -98,11 +98,7 @@ class Row:
 
     @classmethod
     def of(
-        cls,
-        record: Json,
-        top: float | None = None,
-        first_k: Json | None = None,
-        periods: list[Json] | None = None,
+        cls, record: Json, top: float | None = None, first_k: Json | None = None, periods: list[Json] | None = None
     ) -> Row:
         """Return the row of a record."""
         found = {f.name: record[f.name] for f in fields(cls) if f.name in record}

@@ -59,10 +59,7 @@ def _check_columns(grids: Sequence[Grid], sources: Mapping[str, Source], origin:
 
 
 def read_sources(
-    grids: Sequence[Grid],
-    known: Mapping[str, Source] | None = None,
-    *,
-    only_quick: bool = False,
+    grids: Sequence[Grid], known: Mapping[str, Source] | None = None, *, only_quick: bool = False
 ) -> dict[str, Source]:
     """Read the data of each experiment.
 

@@ -146,9 +146,7 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
 
 
 def examine(
-    grids: Sequence[Grid],
-    source: str = "sweep",
-    sources: Mapping[str, Source] | None = None,
+    grids: Sequence[Grid], source: str = "sweep", sources: Mapping[str, Source] | None = None
 ) -> tuple[Plan, list[str]]:
     """Read the data of each experiment before anything is computed, so that everything missing is named at once.
 

@@ -138,10 +138,7 @@ def check_columns(config: Config, split: Split) -> None:
         ConfigError: options that do not go with these columns of the data.
     """
     tables = list({id(table): table for table in split.tables or ()}.values())
-    findings = [
-        *_findings_of_weights(config, split.train),
-        *findings_of_columns(config, split.feature_names, tables),
-    ]
+    findings = [*_findings_of_weights(config, split.train), *findings_of_columns(config, split.feature_names, tables)]
     if not tables:
         columns = {name: Column(name, split.train.X[:, at]) for at, name in enumerate(split.feature_names)}
         findings += _findings_of_demands(config, columns)
