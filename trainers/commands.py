@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ltr.data import JudgedLists, Roles, Table
     from trainers.config import Config
+    from trainers.config.tuning import Tunable
     from trainers.csv_text import CsvText
     from trainers.preview import Preview
     from trainers.records import SweepResults
@@ -36,12 +37,10 @@ if TYPE_CHECKING:
 def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
     """Return the config of an experiment, and its data if they are quick to read."""
     from trainers.config import load_config
-    from trainers.run.checks import check_config
     from trainers.task.options import read_at_once
 
     config = load_config(arguments.config, arguments.overrides)
     config.data.check_files([config.answer.new])
-    config = check_config(config, fresh=arguments.fresh)
     return config, read_at_once(config) if is_first() else None
 
 
@@ -52,16 +51,14 @@ def check_sweep(arguments: argparse.Namespace) -> Loaded:
     return load_and_check(arguments.config, arguments.overrides)
 
 
-def check_tune(arguments: argparse.Namespace) -> tuple[Any, Any, Any, Source | None]:
-    """Return what is searched, tree, options and ranges, and the data if they are quick to read."""
-    from trainers.config import parse_config
+def check_tune(arguments: argparse.Namespace) -> tuple[Tunable, Source | None]:
+    """Return what is searched, and the data if they are quick to read."""
     from trainers.config.tuning import load_tuning
     from trainers.task.options import read_at_once
 
     given = load_tuning(Path(arguments.config), arguments.overrides)
-    config = parse_config(given[0])
-    config.data.check_files()
-    return *given, read_at_once(config)
+    given.config.data.check_files()
+    return given, read_at_once(given.config)
 
 
 def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
@@ -347,12 +344,11 @@ def tune(arguments: argparse.Namespace) -> int:
     from trainers.tables import stacked_tables
     from trainers.tune.runner import Search, run_tuning
 
-    tree, options, ranges, source = arguments.given
-    folder = Path(tree.get("runs_dir", "runs")) / f"{tree['name']}-tune"
+    given, source = arguments.given
+    folder = Path(given.config.runs_dir) / f"{given.config.name}-tune"
     console = Console(stderr=True)
     with Display(None if arguments.quiet else console) as display:
-        search = Search(tree, options, ranges, folder, str(arguments.config), source)
-        tuning = run_tuning(search, fresh=arguments.fresh, display=display)
+        tuning = run_tuning(Search(**vars(given), folder=folder, data=source), fresh=arguments.fresh, display=display)
     stdout = _stdout(Console)
     header, rows = tuning.table(10)
     columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]

@@ -155,10 +155,9 @@ def tune(
     columns = {"label": label, "query": query, "group": group, "time": time}
     tree, frames, source = _given(config, data, test, columns, overrides)
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
-    options, found = check_tuning(tree, section, source)
     with _placed(tree, folder, "-tune") as temporary, Display(_console() if progress else None) as display:
-        own = _read(parse_config(tree, source=source), frames)
-        search = Search(tree, options, found, Path(tree["runs_dir"]) / tree["name"], source, own)
+        given = check_tuning(tree, section, source)
+        search = Search(**vars(given), folder=given.config.folder, data=_read(given.config, frames))
         tuning = run_tuning(search, fresh=fresh, display=display)
         if temporary:
             weakref.finalize(tuning, shutil.rmtree, temporary, ignore_errors=True)

@@ -104,11 +104,19 @@ class Range:
         return trial.suggest_float(self.key, self.low, self.high, step=self.step, log=self.log)
 
 
-def load_tuning(path: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], TuneConfig, tuple[Range, ...]]:
-    """Read a config file with a section ``[tune]``.
+@dataclass(frozen=True)
+class Tunable:
+    """An experiment and the ranges of its keys, checked together."""
 
-    Returns:
-        the tree of the experiment, how it is searched, and where.
+    tree: Mapping[str, Any]  # the experiment as it is written
+    config: Config  # the same, checked
+    options: TuneConfig  # how it is searched
+    ranges: tuple[Range, ...]  # where
+    source: str  # origin of the tree, for messages
+
+
+def load_tuning(path: Path, overrides: Sequence[str]) -> Tunable:
+    """Read a config file with a section ``[tune]``.
 
     Raises:
         ConfigError: everything that is wrong with the experiment and its ranges, at once.
@@ -116,16 +124,11 @@ def load_tuning(path: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], T
     tree, given, findings = apply_overrides(config_tree(path), overrides)
     make_absolute(tree.get("data"), Path())
     section = tree.pop(TUNE, {})
-    return tree, *check_tuning(tree, section, str(path), overrides=given, findings=findings)
+    return check_tuning(tree, section, str(path), overrides=given, findings=findings)
 
 
-def check_tuning(
-    tree: Mapping[str, Any],
-    section: object,
-    source: str,
-    **checked: Any,  # noqa: ANN401
-) -> tuple[TuneConfig, tuple[Range, ...]]:
-    """Check an experiment and its ranges together, and return how and where it is searched.
+def check_tuning(tree: Mapping[str, Any], section: object, source: str, **checked: Any) -> Tunable:  # noqa: ANN401
+    """Check an experiment and its ranges together.
 
     Args:
         tree: the experiment.
@@ -137,15 +140,16 @@ def check_tuning(
         ConfigError: everything that is wrong with both, at once.
     """
     findings: list[Finding] = []
+    found: list[Any] = []
     for check in (lambda: parse_config(tree, source=source, **checked), lambda: read_tuning(section, source)):
         try:
-            found = check()
+            found.append(check())
         except ConfigError as error:
             findings += error.findings
     if findings:
         raise ConfigError(source, findings)
-    assert isinstance(found, tuple)
-    return found
+    config, (options, ranges) = found
+    return Tunable(tree, config, options, ranges, source)
 
 
 def read_tuning(section: object, source: str) -> tuple[TuneConfig, tuple[Range, ...]]:

@@ -15,14 +15,14 @@ from pathlib import Path
 from ltr.data import DataError
 from trainers.config import EXACT
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.grids import Grid, load_sweep
+from trainers.config.grids import Grid
 from trainers.display import Display
 from trainers.files import RunError, locked, read_json, remove_leftovers, write_json, writing
 from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
 from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
 from trainers.stopping import stopped_once
-from trainers.sweep.checks import Loaded, first_configs, read_sources
+from trainers.sweep.checks import Loaded, first_configs, load_and_check, read_sources
 from trainers.sweep.workers import Workers, open_pool
 from trainers.task.data import Labels, Source, Split, split_of
 from trainers.task.options import check_columns, check_lists, follow_labels, too_long
@@ -76,7 +76,7 @@ def run_sweep(
     """
     workers, shard, display = workers or Workers(), shard or Shard(), display or Display()
     with stopped_once():
-        loaded = Loaded(*load_sweep(path, overrides), {}) if loaded is None else loaded
+        loaded = load_and_check(path, overrides) if loaded is None else loaded
         config = loaded.config
         try:
             earlier = None if known is None else read_sweep(known)
