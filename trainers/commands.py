@@ -382,11 +382,11 @@ def report(arguments: argparse.Namespace) -> int:
     found, results = arguments.given
     folder = arguments.output or (found.parent if found.is_file() else found) / "report"
     reference = None if arguments.reference is None else read_reference(arguments.reference)
-    options = {"title": arguments.title, "reference": reference, "markdown": arguments.markdown}
+    answer = None
     if isinstance(results, RunFolder):
-        options["answer"] = read_answer(found) if (found / PAGE).exists() else None
+        answer = read_answer(found) if (found / PAGE).exists() else None
         results = _results_of(results)
-    written = write_report(results, folder, **options)
+    written = write_report(results, folder, answer=answer, reference=reference)
     if arguments.json:
         _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
         return 0

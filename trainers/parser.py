@@ -269,9 +269,7 @@ def parser_of_ltr() -> _Parser:
     report("runs", metavar="RUNS", help="folder of a sweep or run, its name in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
     report("--reference", metavar="CSV", type=Path, help="published values to compare with")
-    report("--markdown", metavar="FILE", type=Path, help="write the Markdown here too, with links to DIR")
     report("--json", action="store_true", help="print JSON: the files that were written")
-    report("--title", help="title of the report")
     report("--trust", action="store_true", help=_TRUST.format("the results name"))
 
     board = add(
