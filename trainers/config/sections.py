@@ -594,10 +594,22 @@ def estimator_name(text: str) -> EstimatorName:
     return EstimatorName.parse(text)
 
 
+@functools.cache
+def _wrong_estimator(text: str) -> str:
+    """Import an estimator, and return what is wrong with its module, name or options; an empty text for nothing."""
+    try:
+        estimator_name(text).check()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _baseline(text: str) -> str:
     if text in _BASELINES:
         return text
     if ":" in text:
+        if is_trusting() and (wrong := _wrong_estimator(str(estimator_name(text)))):
+            raise ValueError(wrong)
         return str(estimator_name(text))
     hint = nearest(text, _BASELINES)
     known = ", ".join(_BASELINES)
