@@ -94,30 +94,23 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     from ltr.files import missing_file
     from trainers.config import load_config, parse_config
     from trainers.config.experiment import config_tree
-    from trainers.config.toml_text import apply_overrides, make_absolute, merged
+    from trainers.config.toml_text import apply_overrides, make_absolute, merged, unflat
     from trainers.ranking import checked_name, read_given
     from trainers.ranking_files import CONFIG, check_folder
     from trainers.run.folder import PAGE, RunFolder
 
     table: Path = arguments.table
-    data = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight", "time")}
-    answer = {name: getattr(arguments, name) for name in ("visits", "id", "new_values", "price")}
-    exact = {name: getattr(arguments, name) or None for name in (*DEMANDS, "demands")}
-    auto = {name: getattr(arguments, name) for name in ("today", "methods")}
-    data |= {"drop": arguments.drop or None}
-    answer["new"] = None if arguments.new is None else str(arguments.new.absolute())
-    given: dict[str, Any] = {
-        "data": {name: value for name, value in data.items() if value is not None},
-        "answer": {name: value for name, value in answer.items() if value is not None},
-    }
-    given["baselines"] = {"auto": {name: value for name, value in auto.items() if value is not None}}
-    given["exact"] = {name: value for name, value in exact.items() if value is not None}
-    given |= {} if arguments.seed is None else {"seed": arguments.seed}
+    keys = [f"data.{name}" for name in ("label", "positive", "query", "group", "weight", "time", "drop")]
+    keys += [f"answer.{name}" for name in ("visits", "id", "new_values", "price")]
+    keys += [f"exact.{name}" for name in (*DEMANDS, "demands")]
+    keys += ["baselines.auto.today", "baselines.auto.methods", "seed"]
+    given = {key: value for key in keys if (value := getattr(arguments, key.rpartition(".")[2])) not in (None, [])}
+    if arguments.new is not None:
+        given["answer.new"] = str(arguments.new.absolute())
     folder = table if (table / PAGE).is_file() else None
     if folder is not None:
         config = load_config(folder / CONFIG)
-        others = set(given["answer"]) - {"new", "visits", "new_values"}
-        if others or given["data"] or given["exact"] or any(auto.values()):
+        if given.keys() - {"answer.new", "answer.visits", "answer.new_values", "seed"}:
             raise DataError(f"{folder}: has a fitted ranker, which goes with --new, --visits and --new-values only")
         if arguments.output is not None and arguments.new is None and arguments.visits is None:
             raise DataError(f"--output: goes with --new or --visits, for the page of {folder} is written already")
@@ -133,9 +126,9 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     if arguments.label is None and table.suffix != ".toml" and not table.is_file():
         raise DataError(f"{table}: {'is a folder without a page' if table.is_dir() else missing_file(table)}")
     if table.suffix == ".toml":
-        tree = merged(config_tree(table), given)
+        tree = merged(config_tree(table), unflat(given))
     else:
-        tree = merged({"name": checked_name(table.stem), "data": {"path": str(table.absolute())}}, given)
+        tree = {"name": checked_name(table.stem), **unflat({"data.path": str(table.absolute()), **given})}
     tree, overridden, findings = apply_overrides(tree, arguments.overrides)
     make_absolute(tree.get("data"), Path())
     config = parse_config(tree, source="ltr rank", overrides=overridden, findings=findings)

@@ -157,6 +157,10 @@ class Config(Section):
             rule = f"has no weights of rows, which {key} asks for; {other}"
             yield "exact.statistic", rule, exact.statistic, (key,)
 
+    def changed(self, section: str, **values: Any) -> Config:  # noqa: ANN401  (of any keys)
+        """Return a copy with other values of a section, which are not checked."""
+        return self.model_copy(update={section: getattr(self, section).model_copy(update=values)})
+
     @property
     def code(self) -> tuple[str, ...]:
         """The losses, estimators and loggers that are named by import path."""

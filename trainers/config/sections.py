@@ -96,17 +96,8 @@ def _maximised_by_cards(text: str) -> str:
 
 
 PLAIN_LOSSES = (
-    "ranknet",
-    "hinge",
-    "squared_hinge",
-    "exponential",
-    "logistic",
-    "margin_mse",
-    "p_norm_push(p=2)",
-    "list_net",
-    "kl",
-    "softmax",
-    "list_mle",
+    *("ranknet", "hinge", "squared_hinge", "exponential", "logistic", "margin_mse", "p_norm_push(p=2)"),
+    *("list_net", "kl", "softmax", "list_mle"),
 )
 """Convex losses in their usual spelling, which need no check: torch takes a second to import."""
 
@@ -345,37 +336,21 @@ class DataConfig(Section):
         if self.name is not None and self.path is not None:
             yield "path", "must not be given beside name: the data come from one place", self.path, ("name",)
         elif self.path is not None and self.label is None and self.file_format != "svmlight":
-            yield (
-                "label",
-                "is required with path: the column that holds 0 and 1, or yes and no",
-                None,
-                ("path", "format"),
-            )
-        prepared = (
-            "positive",
-            "numbers",
-            "categories",
-            "missing",
-            "decimal",
-            "date_format",
-            "first_year",
-            "unlabelled",
-        )
+            rule = "is required with path: the column that holds 0 and 1, or yes and no"
+            yield "label", rule, None, ("path", "format")
+        columns = ["label", *COLUMN_ROLES, "drop", "positive", "numbers", "categories", "missing", "decimal"]
+        columns += ["date_format", "first_year", "unlabelled"]
         if self.path is None:
-            for field in ("test_path", "validation_path", "label", *COLUMN_ROLES, "drop", "features", *prepared):
+            for field in ("test_path", "validation_path", "features", *columns):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with path only: a named data set knows its columns", value, ("path",)
         elif self.file_format == "svmlight":
-            for field in ("label", *COLUMN_ROLES, "drop", *prepared):
+            for field in columns:
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
         if self.dtype != "auto" and (self.path is None or self.file_format != "svmlight"):
-            yield (
-                "dtype",
-                "goes with sparse text only: tables are read as they are stored",
-                self.dtype,
-                ("path", "format"),
-            )
+            rule = "goes with sparse text only: tables are read as they are stored"
+            yield "dtype", rule, self.dtype, ("path", "format")
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
             for field in ("train_fraction", "split_seed"):
                 if (value := getattr(self, field)) != type(self).model_fields[field].default:
@@ -523,12 +498,8 @@ class SurrogateConfig(Section):
         if self.optimizer == "lbfgs":
             for field in (*ADAM_ONLY, "dropout"):
                 if (value := getattr(self, field)) != type(self).model_fields[field].default:
-                    yield (
-                        field,
-                        'goes with optimizer = "adam" only: lbfgs needs the whole gradient',
-                        value,
-                        ("optimizer",),
-                    )
+                    rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
+                    yield field, rule, value, ("optimizer",)
 
 
 class LogisticRegressionConfig(Section):

@@ -72,8 +72,7 @@ def follow_labels(config: Config, labels: Labels) -> Config:
         found["statistics.report"] = ("dcg@10", "mrr")
     for key in unset & set(found):
         section, _, field = key.partition(".")
-        changed = getattr(config, section).model_copy(update={field: found[key]})
-        config = config.model_copy(update={section: changed})
+        config = config.changed(section, **{field: found[key]})
     return config
 
 

@@ -330,8 +330,9 @@ def _narrowed(config: Config, method: str, statistic: str) -> Config:
         "statistics": {"report": tuple(dict.fromkeys((*config.statistics.report, statistic)))},
         "tracking": {"loggers": (), "figures": False},
     }
-    changed = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
-    return config.model_copy(update=changed)
+    for name, values in sections.items():
+        config = config.changed(name, **values)
+    return config
 
 
 def _tuning(search: Search, split: Split, study: optuna.Study, *, complete: bool) -> Tuning:
