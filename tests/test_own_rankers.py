@@ -30,10 +30,9 @@ from trainers.files import RunError
 from trainers.plan import plan_of_run
 from trainers.run import experiment
 from trainers.run.experiment import run_experiment
-from trainers.run.export import export_run
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
-from trainers.run.predict import ranker_of
+from trainers.run.predict import export_run, ranker_of
 from trainers.run.rows import method_of
 from trainers.sweep.compute import compute
 from trainers.task.data import split_of

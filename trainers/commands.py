@@ -523,7 +523,7 @@ def _write_csv(rows: CsvText, arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Write a run's ranker as an ONNX model."""
-    from trainers.run.export import export_run
+    from trainers.run.predict import export_run
 
     sys.stdout.write(f"{export_run(arguments.given, arguments.output, method=arguments.method)}\n")
     return 0

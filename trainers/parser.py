@@ -377,7 +377,7 @@ def parser_of_ltr() -> _Parser:
         "write a run's ranker as an ONNX model",
         "Any language with a runtime for ONNX can then score raw rows: missing values are filled in and texts become "
         "features inside the model. It prints what the inputs hold. It needs the extra onnx: pip install 'ltr[onnx]'.",
-        "trainers.run.export",
+        "trainers.run.predict",
         early=commands.check_export,
     )
     export("run", metavar="RUN", help="a run folder, or the name of one in runs/")
