@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import os
-import platform
 import re
 import stat
 import uuid
@@ -24,7 +23,6 @@ from ltr.checks import nearest
 __all__ = [
     "LARGEST",
     "PARQUET",
-    "WRITER",
     "SizeError",
     "check_size",
     "has_text",
@@ -43,9 +41,6 @@ LARGEST = 4e9
 _INNERMOST, _BREAK = re.compile(r"[\[{][^\[\]{}]*[\]}]"), re.compile(r"\n\s*")
 _EDGE = re.compile(r"(?<=[\[{])\n\s*|\n\s*(?=[\]}])")
 _ONE_LIST = re.compile(r"\{\n\s*(\"[^\"\n]*\": \[[^\n]*\])\n\s*\}")
-
-WRITER = "".join(c for c in platform.node() if c.isalnum())[:40] or "host"
-"""Name of this machine in the names of unfinished files."""
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -70,7 +65,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the path of a file to write, which then replaces another, and is removed where writing fails."""
     # a name of its own: processes of several machines may write the same file
-    temporary = path.with_name(f".{path.name}.{WRITER}-{os.getpid()}-{uuid.uuid4().hex}.tmp")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         yield temporary
         temporary.replace(path)

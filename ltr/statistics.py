@@ -372,11 +372,6 @@ class RankStatistic:
         for field, value in (("name", name), ("numbers", tuple(numbers)), ("cutoff", cutoff)):
             object.__setattr__(self, field, value)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickle; older ones have the fields `base`, `p` and `array` in place of `numbers`."""
-        options = [state[key] for key in _kind_of(state["name"]).defaults if key in state]
-        self._set(state["name"], state.get("numbers", state.get("array") or options), state["cutoff"])
-
     @classmethod
     def parse(cls, text: str | RankStatistic) -> RankStatistic:
         """Return the statistic that a string names; a `RankStatistic` passes through.

@@ -22,13 +22,14 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t
 from torch import Tensor
 
-from trainers.provenance import machine
+from trainers.provenance import machine, origin
 from trainers.report.pictures import drawing as draw
 from trainers.tables import markdown_table
 
@@ -154,6 +155,36 @@ class Records:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         self[record].append(record)
+
+
+def compute_missing(compute: Callable[..., Json], kept: Records, requests: Iterable[Json], processes: int) -> bool:
+    """Compute the requests of which there is no record yet, by a function of their fields, each on one thread.
+
+    Each record is kept as soon as it is known, with the commit of the code. Returns whether all are there.
+    """
+    missing, made, complete = [request for request in requests if not kept[request]], origin(), True
+    commit = {"commit": f"{(made['git_commit'] or '')[:12]}{'+' if made['git_dirty'] else ''}"}
+    with joblib.parallel_config("loky", n_jobs=processes, inner_max_num_threads=1):
+        work = joblib.Parallel(return_as="generator_unordered")(joblib.delayed(_attempt)(compute, r) for r in missing)
+        for done, (request, found, seconds) in enumerate(work, start=1):
+            name = f"{done}/{len(missing)}  {', '.join(map(str, request.values()))}"
+            if isinstance(found, str):
+                complete = False
+                print(f"{name}: failed, {found}", file=sys.stderr, flush=True)
+            else:
+                kept.add(found | commit)
+                print(f"{name}: {seconds:.0f} s", flush=True)
+    return complete
+
+
+def _attempt(compute: Callable[..., Json], request: Json) -> tuple[Json, Json | str, float]:
+    """Return the request, its record or why there is none, and the seconds that it took."""
+    started = time.perf_counter()
+    try:
+        found: Json | str = compute(**request)
+    except Exception as error:  # the others go on
+        found = f"{type(error).__name__}: {error}"
+    return request, found, time.perf_counter() - started
 
 
 def measure_missing(script: str, kept: Records, requests: Iterable[Json]) -> None:

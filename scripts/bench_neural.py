@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _bench import Json, Records, apart, command_line, parsed, publish
+from _bench import Json, Records, command_line, measure_missing, parsed, publish
 from numpy.typing import NDArray
 from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 from torch import Tensor, nn
@@ -267,12 +267,7 @@ def main() -> None:
         for data in options.data
         for seed in range(_SEEDS)
     ]
-    for request in requests:
-        if not kept[request]:
-            record = apart(__file__, request)
-            print(request, record["status"], record.get("message", ""), flush=True)
-            if record["status"] == "ok":
-                kept.add(record)
+    measure_missing(__file__, kept, requests)
     head = f"{machine()}; torch {torch.__version__}. Mean of {_SEEDS} seeds and its standard error."
     for name, forms, made in (("neural", _FORMS, table), ("boosters", _WHOLE, table_of_boosters)):
         if set(forms) & set(options.forms):

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from ltr.statistics import RankStatistic
 from trainers.records import SweepResults, pack_labels
 
 STATISTIC = "dcg"
@@ -48,6 +49,7 @@ def exact(data, split, train, test, *, top_k=10, base="ranknet", status="optimal
             "value": value,
             "bound": bound,
             "gap": (bound - value) / value,
+            "trivial_bound": RankStatistic.parse(STATISTIC).best(10, 5),
             "starts": {f"{data}/{split}/{base}": value - 0.5} if starts is None else starts,
         },
         "trace": [[0.1, value - 0.5, bound + 1, 1], [1.0, value, bound, 9]],

@@ -120,7 +120,7 @@ def test_results_are_measured_once_and_make_tables(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(rankers, "PEERS_OF_LISTS", {rankers.LISTWISE: lists})
     monkeypatch.setattr(rankers, "AutoRanker", lambda seed: AutoRanker(["ranknet", "logistic"], seed=seed))
     (tmp_path / "answer.md").write_text(f"before\n{MARKERS}after\n")
-    arguments = ["--docs", str(tmp_path), "--splits", "3"]
+    arguments = ["--docs", str(tmp_path), "--splits", "3", "--processes", "1"]
     assert answer.main([*arguments, "--tables", "wine"]) == 0
     assert "left out, because their packages are not installed: absent" in capsys.readouterr().out
     monkeypatch.setattr(rankers, "AutoRanker", lambda seed: AutoRanker(["ranknet"], seed=seed))
@@ -147,18 +147,6 @@ def test_results_are_measured_once_and_make_tables(tmp_path, monkeypatch, capsys
     capsys.readouterr()
 
 
-def test_parts_share_no_pair(tmp_path, monkeypatch):
-    asked = {0: set(), 1: set()}
-    for part, requests in asked.items():
-        monkeypatch.setattr(
-            answer, "_measure", lambda wanted, _, into=requests: into.update((r["table"], r["split"]) for r in wanted)
-        )
-        monkeypatch.setattr(answer.os, "sched_setaffinity", lambda *_: None, raising=False)
-        answer.main(["--docs", str(tmp_path), "--splits", "0-2", "--part", f"{part}/2"])
-    assert not asked[0] & asked[1]
-    assert len(asked[0] | asked[1]) == 3 * len(tables.BY_NAME)
-
-
 def test_a_failure_leaves_the_others(tmp_path, monkeypatch, capsys):
     def compute(table, split, ranker):
         if ranker == rankers.AUTO:
@@ -166,7 +154,7 @@ def test_a_failure_leaves_the_others(tmp_path, monkeypatch, capsys):
         return record(table, split, ranker, 1.0)
 
     monkeypatch.setattr(rankers, "compute", compute)
-    assert answer.main(["--docs", str(tmp_path), "--splits", "0", "--tables", "wine"]) == 1
+    assert answer.main(["--docs", str(tmp_path), "--splits", "0", "--tables", "wine", "--processes", "1"]) == 1
     assert f"wine, 0, {rankers.AUTO}: failed, ValueError: no such rows" in capsys.readouterr().err
     kept = [json.loads(line)["ranker"] for line in (tmp_path / "answer" / "results.jsonl").read_text().splitlines()]
     assert kept[0] == rankers.LOGISTIC
@@ -179,7 +167,6 @@ def test_a_failure_leaves_the_others(tmp_path, monkeypatch, capsys):
         (["--splits", "first"], "numbers >= 0, got 'first'"),
         (["--splits", "5-3"], "numbers >= 0, got '5-3'"),
         (["--tables", "pimma"], "unknown table 'pimma'"),
-        (["--part", "2/2"], "a part is I/N with 0 <= I < N, got '2/2'"),
     ],
 )
 def test_bad_options_are_told(arguments, told, capsys):

@@ -14,6 +14,7 @@ from sklearn.metrics import precision_recall_curve, roc_auc_score
 from ltr.exact.solution import relative_gap
 from ltr.pictures import METHODS as METHOD_COLOURS
 from ltr.pictures import RERANKED
+from ltr.statistics import RankStatistic
 from tests.board_events import charts, curves, events, hparams, tags, tensor
 from trainers.board import build
 from trainers.board import events as board_events
@@ -50,6 +51,7 @@ def record(data, split, method, varied, by_query=False):
         gap = relative_gap(values[-1], bounds[-1])
         starts = {f"{data}/{split}/logistic_regression-": 1.0}
         made["list"] = {"n": 20, "n_pos": 8, "value": values[-1], "bound": bounds[-1], "gap": gap, "starts": starts}
+        made["list"]["trivial_bound"] = RankStatistic.parse(STATISTIC).best(20, 8)
     else:
         made["loss"] = rng.random()
         steps = 0 if method == "logistic_regression" else 4 + split

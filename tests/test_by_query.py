@@ -9,7 +9,6 @@ import pytest
 import torch
 from sklearn.metrics import ndcg_score
 
-import trainers.run.checks
 from ltr.data import DataError, grouped
 from tests.reference import graded_problem
 from tests.sweeping import no_processes
@@ -332,8 +331,7 @@ def test_the_length_of_the_lists_follows_the_statistic(given, expected):
     assert (exact.statistic, exact.top_k) == expected
 
 
-def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
-    monkeypatch.setattr(trainers.run.checks, "split_of", lambda *_: pytest.fail("the data were read"))
+def test_what_the_user_set_is_refused_before_anything_is_written(graded, capsys):
     given = ["surrogate.losses=logistic", "statistics.report=auc", "baselines.methods=rankboost", "exact.base=logistic"]
     assert main(["run", "letor.toml", *given]) == 2
     err = capsys.readouterr().err
@@ -344,9 +342,8 @@ def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatc
     assert not (graded / "runs").exists()
 
 
-def test_another_config_of_a_run_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
+def test_another_config_of_a_run_is_refused(graded, capsys):
     assert main(["run", "letor.toml", "--quiet", "surrogate.losses=ranknet"]) == 0
-    monkeypatch.setattr(trainers.run.checks, "split_of", lambda *_: pytest.fail("the data were read"))
     capsys.readouterr()
     assert main(["run", "letor.toml", "exact.top_k=7"]) == 2
     assert "exact.top_k: was 10 in the run begun in runs/letor, got 7" in capsys.readouterr().err

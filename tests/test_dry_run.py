@@ -153,7 +153,7 @@ def completions(line, folder):
     return (folder / "found").read_text().split("\n")
 
 
-def test_a_shell_completes_commands_files_keys_values_and_columns(workplace, monkeypatch):
+def test_a_shell_completes_commands_files_keys_and_values(workplace, monkeypatch):
     import argcomplete
 
     from trainers.completion import complete
@@ -182,16 +182,9 @@ def test_a_shell_completes_commands_files_keys_values_and_columns(workplace, mon
     assert found("ltr run quick.toml data.name=pi") == {"data.name=pima"}
     assert found("ltr run quick.toml exact.choose=") == {"exact.choose=true", "exact.choose=false"}
     assert "runs_dir=" in found("ltr sweep sweep.toml r")
-    assert found("ltr check table.csv --label a") == {"age"}
     assert found("ltr show f") == {"first"}
     assert found("ltr tune quick.toml tune.s") == {"tune.seed=", "tune.splits=", "tune.statistic="}
     assert found("ltr tune quick.toml exact.rank=r") == {"exact.rank=resolved"}
-    for name in ("exact", "ranknet"):
-        (workplace / "runs" / "first" / name).mkdir()
-        (workplace / "runs" / "first" / name / "model.json").touch()
-    (workplace / "runs" / "first" / "run.json").touch()
-    assert found("ltr predict first table.csv --method ") == {"exact", "ranknet"}
-    assert found("ltr predict second table.csv --method ") == set()
     assert found("ltr options exact.mar") == {"exact.margin"}
     assert found("ltr completion f") == {"fish"}
 

@@ -446,7 +446,6 @@ def test_the_next_start_removes_what_a_killed_one_left_unfinished(finished, tmp_
     folder = tmp_path / "small"
     shutil.copytree(finished[0].folder, folder)
     left = [temporary_of(folder / "ranknet" / "result.json"), folder / f".results.json.{'0' * 32}.tmp"]
-    left.append(folder / "exact" / ".certificate.json.123.tmp")
     own = [folder / "notes.tmp", folder / ".mine.tmp", folder / "exact" / ".1.tmp"]
     for path in (*left, *own):
         path.write_text("half a file")
@@ -455,21 +454,17 @@ def test_the_next_start_removes_what_a_killed_one_left_unfinished(finished, tmp_
     assert all(path.exists() for path in own)
 
 
-def test_where_others_may_write_only_what_is_abandoned_is_removed(tmp_path):
-    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    name = temporary_of(tmp_path / "cell.json").name
-    dead = name.replace(f"-{os.getpid()}-", f"-{done.stdout.strip()}-")
-    elsewhere = name.replace(".cell.json.", ".cell.json.x")
-    files = {name: False, dead: True, elsewhere: False, dead.replace(".cell", ".new"): False, f"x{dead}": False}
-    for at, path in enumerate(tmp_path / file for file in files):
+def test_where_others_may_write_only_what_is_a_day_old_is_removed(tmp_path):
+    left, own = temporary_of(tmp_path / "cell.json"), tmp_path / f"x{temporary_of(tmp_path / 'cell.json').name}"
+    for path in (left, own):
         path.write_text("half a file")
-        if at != 3:  # the one just written may still be written to
-            os.utime(path, (time.time() - 3600,) * 2)
+        os.utime(path, (time.time() - 80_000,) * 2)
     remove_leftovers(tmp_path)
-    assert {file: not (tmp_path / file).exists() for file in files} == files
-    os.utime(tmp_path / elsewhere, (time.time() - 90_000,) * 2)
+    assert left.exists()
+    for path in (left, own):
+        os.utime(path, (time.time() - 90_000,) * 2)
     remove_leftovers(tmp_path)
-    assert not (tmp_path / elsewhere).exists()
+    assert list(tmp_path.iterdir()) == [own]
 
 
 def test_a_changed_config_or_changed_data_is_refused_by_name(tmp_path):

@@ -117,7 +117,3 @@ def test_the_report_has_means_over_the_splits_before_and_after():
     (section,) = make(evidence)
     (line,) = section.blocks[0].rows
     assert line[2:] == ["2", "10", "2.5 → 4.0", "5.5 → 6.0", "55.0% → 60.0%", "68.8% → 75.0%", "1.38 → 1.50"]
-    for one in records:
-        one.pop("first_k", None)  # as records of earlier versions
-    (section,) = make(Evidence(sweep(records)))
-    assert not section.blocks

@@ -30,10 +30,9 @@ from trainers.files import RunError
 from trainers.plan import plan_of_run
 from trainers.run import experiment
 from trainers.run.experiment import run_experiment
-from trainers.run.export import export_run
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
-from trainers.run.predict import ranker_of
+from trainers.run.predict import export_run, ranker_of
 from trainers.run.rows import method_of
 from trainers.sweep.compute import compute
 from trainers.task.data import split_of
@@ -225,7 +224,7 @@ def test_plain_configs_import_nothing_slow():
 def test_both_boosters_run_as_their_libraries_fit_them_and_are_reranked(tmp_path):
     config = config_for(tmp_path, [LIGHTGBM, XGBOOST])
     assert config.methods == ("LGBMRanker(n_estimators=5)", "XGBRanker(max_depth=2,n_estimators=4)", "exact")
-    assert config.exact.base == "LGBMRanker(n_estimators=5)"
+    assert config.base == "LGBMRanker(n_estimators=5)"
     results = run_experiment(config)
     split, run = split_of(config.data, 3), RunFolder(config.folder)
     options = {"random_state": 3, "n_jobs": 1}

@@ -179,7 +179,7 @@ def test_a_failed_cell_leaves_the_others(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(payoff, "compute", compute)
     arguments = [*folders(tmp_path), "--data", "pima", "uis", "--splits", "0", "--bases", "rankboost"]
     assert payoff.main([*arguments, "--processes", "1"]) == 1
-    assert "pima, split 0, rankboost: failed, ValueError: no such rows" in capsys.readouterr().err
+    assert "pima, 0, rankboost: failed, ValueError: no such rows" in capsys.readouterr().err
     (only,) = (tmp_path / "payoff" / "cells.jsonl").read_text().splitlines()
     assert json.loads(only)["data"] == "uis"
 

@@ -114,41 +114,10 @@ def test_the_tables_of_the_report_are_rectangular(plain, tmp_path):
     ]
 
 
-def test_pictures_that_are_not_made_any_more_are_removed(plain, monkeypatch, tmp_path):
-    def write(*names):
-        monkeypatch.setattr(
-            report, "pictures", lambda evidence: [Section("Pictures", [picture(name) for name in names])]
-        )
-        write_report(small(), tmp_path / "out")
-        return sorted(path.name for path in (tmp_path / "out" / "figures").iterdir())
-
-    assert write("a", "b", "c", "d") == ["a.png", "b.png", "c.png", "d.png"]
-    folder = tmp_path / "out" / "figures"
-    (folder / "b.png").write_bytes((folder / "a.png").read_bytes() + b"the user's own")
-    (folder / "notes.txt").write_text("the user's own")
-    (folder / "mine.png").write_bytes((folder / "a.png").read_bytes())
-    (tmp_path / "out" / "secret.png").write_bytes((folder / "a.png").read_bytes())
-    assert write("d") == ["b.png", "d.png", "mine.png", "notes.txt"]
-    known = tmp_path / "out" / ".pictures.json"
-    hashes = json.loads(known.read_text())
-    assert list(hashes) == ["d.png"]
-    for damaged in ("", "[]", json.dumps({"../secret.png": hashes["d.png"], "notes.txt": 3})):
-        known.write_text(damaged)
-        assert write("d") == ["b.png", "d.png", "mine.png", "notes.txt"]
-    assert (tmp_path / "out" / "secret.png").exists()
-
-
-@pytest.mark.parametrize("place", ["page.md", "docs/page.md", "out/deep/page.md"])
-def test_links_to_figures_lead_there_from_wherever_the_markdown_lies(plain, tmp_path, place):
-    target = tmp_path / place
-    target.parent.mkdir(parents=True, exist_ok=True)
-    written = write_report(small(), tmp_path / "out put", markdown=target)
-    assert target.read_text() != ""
-    assert written.files[2] == target
-    for path in (target, written.markdown):
-        [link] = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", path.read_text())
-        assert " " not in link
-        assert (path.parent / urllib.parse.unquote(link)).read_bytes().startswith(b"\x89PNG")
+def test_links_to_figures_lead_there(plain, tmp_path):
+    written = write_report(small(), tmp_path / "out put")
+    [link] = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", written.markdown.read_text())
+    assert (written.markdown.parent / urllib.parse.unquote(link)).read_bytes().startswith(b"\x89PNG")
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------
@@ -208,7 +177,7 @@ def test_names_of_users_cannot_become_markup(plain, tmp_path):
     found = [record(EVIL, split, "ranknet" + EVIL, 1, split) for split in (0, 1)]
     results = sweep(found, [grid([entry(one, **{"data.label": EVIL}) for one in found], title=EVIL)], name=EVIL)
     assert plain_text(advice(Evidence(results))).count(EVIL) >= 2
-    written = write_report(results, tmp_path / "out", title=EVIL)
+    written = write_report(results, tmp_path / "out")
     page = Elements(written.html.read_text())
     assert not {"script", "b"} & {tag for tag, _ in page.found}
     assert page.text.count(EVIL) >= 6  # title, heading, answer, section, rows and columns of tables
@@ -249,8 +218,8 @@ def test_pictures_have_file_names_of_their_own(monkeypatch, tmp_path):
 
 def test_the_summary_says_what_is_finished(plain):
     results = small()
-    whole = build_page(results, title="A *title*")
-    assert whole.title == r"A \*title\*"
+    whole = build_page(dataclasses.replace(results, name="A *name*"))
+    assert whole.title == r"Results of A \*name\*"
     assert whole.summary[0].text == advice(Evidence(results))
     assert whole.summary[-1].text == "All 40 results are finished, on 2 data sets and 4 splits."
     later = grid([entry(record("late", 0, "hinge", 1, 1))], name="later", title="Later on")
@@ -288,12 +257,12 @@ def test_the_command_writes_beside_the_cells_and_says_where(plain, tmp_path, cap
     folder_of(small(), tmp_path / "runs" / "small")
     reference = tmp_path / "published.csv"
     reference.write_text("data,method,varied,half,mean,std,note\npumps,hinge,,test,20,1,\n")
-    assert main(["report", "small", "--title", "Pumps", "--reference", str(reference), "--markdown", "pumps.md"]) == 0
+    assert main(["report", "small", "--reference", str(reference)]) == 0
     out = [f"runs/small/report/{name}" for name in ("report.html", "report.md")]
-    out += ["pumps.md", "runs/small/report/figures", "runs/small/report/cells.jsonl"]
+    out += ["runs/small/report/figures", "runs/small/report/cells.jsonl"]
     assert capsys.readouterr().out.splitlines() == out
-    text = (tmp_path / "pumps.md").read_text()
-    assert text.startswith("# Pumps\n")
+    text = (tmp_path / "runs" / "small" / "report" / "report.md").read_text()
+    assert text.startswith("# Results of small\n")
     assert "## Beside published values" in text
 
 
@@ -341,9 +310,6 @@ def test_places_that_cannot_be_written_are_named(plain, tmp_path, capsys):
     path = tmp_path / "cells.jsonl"
     write_export(path, small())
     assert f"cannot write {path}/out: " in failure(capsys, path, "-o", path / "out")
-    missing = tmp_path / "none" / "page.md"
-    message = failure(capsys, path, "-o", tmp_path / "out", "--markdown", missing)
-    assert f"cannot write {missing}: No such file or directory" in message
     assert "no.csv: is missing" in failure(capsys, path, "--reference", tmp_path / "no.csv")
 
 

@@ -69,9 +69,8 @@ class Made:
         self, data, split, test, train=22.0, K=50, *, table="methods", vary=("exact.top_k",), status="optimal", **rest
     ):
         options = {"top_k": K, "time_limit": 20.0, "C": 1e-4, "margin": 1e-4, "base": LR} | rest.pop("options", {})
-        on_list = {"n": 50, "n_pos": 20, "value": train, "bound": train, "gap": 0.0, "starts": {}} | rest.pop(
-            "on_list", {}
-        )
+        on_list = {"n": 50, "n_pos": 20, "value": train, "bound": train, "gap": 0.0, "starts": {}}
+        on_list |= {"trivial_bound": None, **rest.pop("on_list", {})}
         record = {
             "id": f"{data}/{split}/exact-{table}-{sorted(options.items())}",
             "data": data,

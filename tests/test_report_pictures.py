@@ -72,9 +72,10 @@ class Sweep:
         return {
             "status": "optimal" if proven else "time_limit",
             "seconds": float(seconds[-1]),
-            "list": {"n": n, "n_pos": 3, "value": incumbent[-1], "bound": bound[-1], "gap": gap, "starts": {"x": 4.1}},
+            "list": {"n": n, "n_pos": 3, "value": incumbent[-1], "bound": bound[-1], "gap": gap, "starts": {"x": 4.1},
+                     "trivial_bound": None},
             "trace": [list(map(float, point)) for point in zip(seconds, incumbent, bound, range(5), strict=True)],
-        }
+        }  # fmt: skip
 
     def grid(self, name, datas, splits, methods, vary, *, best_of=None, title="", **fixed):
         cells = []

@@ -232,16 +232,9 @@ def test_counts_of_positives_are_integers_up_to_n(n_pos):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pickles_read_back_also_older_ones(name):
+def test_pickles_read_back(name):
     statistic = RankStatistic.parse(name)
     assert pickle.loads(pickle.dumps(statistic)) == statistic
-    # the fields before `numbers`
-    older = {"name": statistic.name, "base": 2.0, "p": 1.0, "cutoff": statistic.cutoff, "array": None}
-    older |= {"array": statistic.numbers} if statistic.name == "weights" else statistic.options
-    restored = RankStatistic.__new__(RankStatistic)
-    restored.__setstate__(older)
-    assert restored == statistic
-    assert str(restored) == name
 
 
 def test_a_users_weights_must_fit_the_list():

@@ -37,7 +37,7 @@ def test_ids_stay_what_they_are():
         "g/0/hinge-9b2e8b09364b",
         "g/0/logistic_regression-c6d27f8a1c53",
         "g/0/rankboost-e8c581b554a1",
-        "g/0/exact-8671091c4b00",
+        "g/0/exact-194bcb85c80a",
     ]
 
 

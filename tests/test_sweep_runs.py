@@ -269,6 +269,7 @@ def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
 def test_data_that_only_the_workers_lack_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep=ONE_SPLIT)
     (tmp_path / "table.csv").unlink()
+    monkeypatch.setattr("trainers.sweep.checks.read_sources", lambda *_, **__: {})
     monkeypatch.setattr(runner, "examine", lambda grids, *_: (plan(grids, {"small": "0" * 64}), []))
     with pytest.raises(RunError, match=r"small, on .*: .*table.csv: no such file"):
         run_here(path)

@@ -14,7 +14,7 @@ from ltr.rankers.states import KINDS
 from ltr.statistics import RankStatistic
 from tests.test_cli import QUICK, table
 from trainers.cli import main
-from trainers.config import experiment
+from trainers.config import sections
 
 EVIL = """
 import pathlib
@@ -58,7 +58,7 @@ def stranger(tmp_path, monkeypatch):
     monkeypatch.setattr("ltr.statistics._KINDS", dict(RankStatistic.parse.__globals__["_KINDS"]))
     monkeypatch.delitem(sys.modules, "evil", raising=False)
     monkeypatch.delitem(KINDS, "Scores", raising=False)
-    experiment._wrong_estimator.cache_clear()
+    sections._wrong_estimator.cache_clear()
     yield tmp_path
     sys.modules.pop("evil", None)
 

@@ -64,18 +64,16 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
             trust.enter_context(trusting(may_run_code(arguments)))
             # the imports behind the commands take seconds; --help, --version, and what is wrong at first sight should
             # not
-            waiting = _waiting(arguments)
             try:
-                arguments.given = arguments.early(arguments)
+                with _waiting(arguments, "reading the data"):
+                    arguments.given = arguments.early(arguments)
             except (DataError, RunError, UntrustedError) as error:
                 complain(f"error: {error}")
                 return 2
             except OSError as error:
                 complain(f"error: {error.filename or 'a file'}: {error.strerror or error}")
                 return 2
-            finally:
-                waiting.cancel()
-            with _loading(arguments):
+            with _waiting(arguments, "loading libraries"):
                 for module in arguments.modules:
                     importlib.import_module(module)
         if stop is not None:
@@ -99,40 +97,20 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
         return code
 
 
-def _waiting(arguments: argparse.Namespace, what: str = "reading the data") -> threading.Timer:
-    """Start a timer that says what the user waits for, unless it is cancelled within less than two seconds."""
-
-    def tell() -> None:
-        sys.stderr.write(f"ltr: {what} ...\n")
-        sys.stderr.flush()
-
-    timer = threading.Timer(_PATIENCE, tell)
+@contextlib.contextmanager
+def _waiting(arguments: argparse.Namespace, what: str) -> Iterator[None]:
+    """Return a context that says what the user waits for, unless it ends within less than two seconds."""
+    timer = threading.Timer(_PATIENCE, complain, [f"{what} ..."])
     timer.daemon = True
     if arguments.command in _LONG and not getattr(arguments, "quiet", False):
         timer.start()
-    return timer
-
-
-_LONG, _PATIENCE = ("run", "rank", "sweep", "tune"), 1.5  # commands that may take long, and seconds
-
-
-@contextlib.contextmanager
-def _loading(arguments: argparse.Namespace) -> Iterator[None]:
-    """Say what the user waits for while modules are imported: at once on a terminal, elsewhere where it takes long."""
-    if not sys.stderr.isatty() or getattr(arguments, "quiet", False) or len(arguments.modules) < 2:
-        waiting = _waiting(arguments, "loading libraries")
-        try:
-            yield
-        finally:
-            waiting.cancel()
-        return
-    sys.stderr.write("ltr: loading libraries, which takes a few seconds ...")
-    sys.stderr.flush()
     try:
         yield
     finally:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        timer.cancel()
+
+
+_LONG, _PATIENCE = ("run", "rank", "sweep", "tune"), 1.5  # commands that may take long, and seconds
 
 
 def _drop_stdout() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ltr.data import JudgedLists, Roles, Table
     from trainers.config import Config
+    from trainers.config.tuning import Tunable
     from trainers.csv_text import CsvText
     from trainers.preview import Preview
     from trainers.records import SweepResults
@@ -36,12 +37,10 @@ if TYPE_CHECKING:
 def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
     """Return the config of an experiment, and its data if they are quick to read."""
     from trainers.config import load_config
-    from trainers.run.checks import check_config
     from trainers.task.options import read_at_once
 
     config = load_config(arguments.config, arguments.overrides)
     config.data.check_files([config.answer.new])
-    config = check_config(config, fresh=arguments.fresh)
     return config, read_at_once(config) if is_first() else None
 
 
@@ -52,16 +51,14 @@ def check_sweep(arguments: argparse.Namespace) -> Loaded:
     return load_and_check(arguments.config, arguments.overrides)
 
 
-def check_tune(arguments: argparse.Namespace) -> tuple[Any, Any, Any, Source | None]:
-    """Return what is searched, tree, options and ranges, and the data if they are quick to read."""
-    from trainers.config import parse_config
+def check_tune(arguments: argparse.Namespace) -> tuple[Tunable, Source | None]:
+    """Return what is searched, and the data if they are quick to read."""
     from trainers.config.tuning import load_tuning
     from trainers.task.options import read_at_once
 
     given = load_tuning(Path(arguments.config), arguments.overrides)
-    config = parse_config(given[0])
-    config.data.check_files()
-    return *given, read_at_once(config)
+    given.config.data.check_files()
+    return given, read_at_once(given.config)
 
 
 def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
@@ -98,30 +95,23 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     from ltr.files import missing_file
     from trainers.config import load_config, parse_config
     from trainers.config.experiment import config_tree
-    from trainers.config.toml_text import apply_overrides, make_absolute, merged
+    from trainers.config.toml_text import apply_overrides, make_absolute, merged, unflat
     from trainers.ranking import checked_name, read_given
     from trainers.ranking_files import CONFIG, check_folder
     from trainers.run.folder import PAGE, RunFolder
 
     table: Path = arguments.table
-    data = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "weight", "time")}
-    answer = {name: getattr(arguments, name) for name in ("visits", "id", "new_values", "price")}
-    exact = {name: getattr(arguments, name) or None for name in (*DEMANDS, "demands")}
-    auto = {name: getattr(arguments, name) for name in ("today", "methods")}
-    data |= {"drop": arguments.drop or None}
-    answer["new"] = None if arguments.new is None else str(arguments.new.absolute())
-    given: dict[str, Any] = {
-        "data": {name: value for name, value in data.items() if value is not None},
-        "answer": {name: value for name, value in answer.items() if value is not None},
-    }
-    given["baselines"] = {"auto": {name: value for name, value in auto.items() if value is not None}}
-    given["exact"] = {name: value for name, value in exact.items() if value is not None}
-    given |= {} if arguments.seed is None else {"seed": arguments.seed}
+    keys = [f"data.{name}" for name in ("label", "positive", "query", "group", "weight", "time", "drop")]
+    keys += [f"answer.{name}" for name in ("visits", "id", "new_values", "price")]
+    keys += [f"exact.{name}" for name in (*DEMANDS, "demands")]
+    keys += ["baselines.auto.today", "baselines.auto.methods", "seed"]
+    given = {key: value for key in keys if (value := getattr(arguments, key.rpartition(".")[2])) not in (None, [])}
+    if arguments.new is not None:
+        given["answer.new"] = str(arguments.new.absolute())
     folder = table if (table / PAGE).is_file() else None
     if folder is not None:
         config = load_config(folder / CONFIG)
-        others = set(given["answer"]) - {"new", "visits", "new_values"}
-        if others or given["data"] or given["exact"] or any(auto.values()):
+        if given.keys() - {"answer.new", "answer.visits", "answer.new_values", "seed"}:
             raise DataError(f"{folder}: has a fitted ranker, which goes with --new, --visits and --new-values only")
         if arguments.output is not None and arguments.new is None and arguments.visits is None:
             raise DataError(f"--output: goes with --new or --visits, for the page of {folder} is written already")
@@ -137,9 +127,9 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     if arguments.label is None and table.suffix != ".toml" and not table.is_file():
         raise DataError(f"{table}: {'is a folder without a page' if table.is_dir() else missing_file(table)}")
     if table.suffix == ".toml":
-        tree = merged(config_tree(table), given)
+        tree = merged(config_tree(table), unflat(given))
     else:
-        tree = merged({"name": checked_name(table.stem), "data": {"path": str(table.absolute())}}, given)
+        tree = {"name": checked_name(table.stem), **unflat({"data.path": str(table.absolute()), **given})}
     tree, overridden, findings = apply_overrides(tree, arguments.overrides)
     make_absolute(tree.get("data"), Path())
     config = parse_config(tree, source="ltr rank", overrides=overridden, findings=findings)
@@ -348,12 +338,11 @@ def tune(arguments: argparse.Namespace) -> int:
     from trainers.tables import stacked_tables
     from trainers.tune.runner import Search, run_tuning
 
-    tree, options, ranges, source = arguments.given
-    folder = Path(tree.get("runs_dir", "runs")) / f"{tree['name']}-tune"
+    given, source = arguments.given
+    folder = Path(given.config.runs_dir) / f"{given.config.name}-tune"
     console = Console(stderr=True)
     with Display(None if arguments.quiet else console) as display:
-        search = Search(tree, options, ranges, folder, str(arguments.config), source)
-        tuning = run_tuning(search, fresh=arguments.fresh, display=display)
+        tuning = run_tuning(Search(**vars(given), folder=folder, data=source), fresh=arguments.fresh, display=display)
     stdout = _stdout(Console)
     header, rows = tuning.table(10)
     columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]
@@ -387,11 +376,11 @@ def report(arguments: argparse.Namespace) -> int:
     found, results = arguments.given
     folder = arguments.output or (found.parent if found.is_file() else found) / "report"
     reference = None if arguments.reference is None else read_reference(arguments.reference)
-    options = {"title": arguments.title, "reference": reference, "markdown": arguments.markdown}
+    answer = None
     if isinstance(results, RunFolder):
-        options["answer"] = read_answer(found) if (found / PAGE).exists() else None
+        answer = read_answer(found) if (found / PAGE).exists() else None
         results = _results_of(results)
-    written = write_report(results, folder, **options)
+    written = write_report(results, folder, answer=answer, reference=reference)
     if arguments.json:
         _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
         return 0
@@ -535,7 +524,7 @@ def _write_csv(rows: CsvText, arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Write a run's ranker as an ONNX model."""
-    from trainers.run.export import export_run
+    from trainers.run.predict import export_run
 
     sys.stdout.write(f"{export_run(arguments.given, arguments.output, method=arguments.method)}\n")
     return 0

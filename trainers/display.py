@@ -217,46 +217,29 @@ class _Parts(tuple[str, ...]):
 class Remaining:
     """An estimate of the time that the remaining cells of a sweep take.
 
-    For an exact cell it is its time limit times the share that finished cells of its kind needed of theirs: the same
-    data and length of list, else the same data, else all. For others it is the mean of finished cells: the same data
-    and method, else the same data, else all.
+    For each it is the time that it may take at most, times the share of theirs that finished cells needed. Exact cells
+    and others are counted apart, and one more cell of each kind counts as if it had needed all of its time.
     """
 
     def __init__(self, cells: Sequence[Cell], at_once: int) -> None:
         self._left = {cell.id: cell for cell in cells}
         self._at_once = at_once
-        self._seen: dict[tuple[object, ...], tuple[int, float]] = {}
+        self._shares = {True: [1.0], False: [1.0]}  # by whether cells are exact ones
 
     def finished(self, cell: Cell, seconds: float | None) -> None:
         """Take the seconds that a cell needed; None where it has no result."""
         self._left.pop(cell.id, None)
         if seconds is not None:
-            for kind in _kinds(cell):
-                count, shares = self._seen.get(kind, (0, 0.0))
-                self._seen[kind] = count + 1, shares + seconds / cell.cost
+            self._shares[cell.method == EXACT].append(seconds / cell.cost)
 
     @property
     def seconds(self) -> float:
         """Estimated seconds until all is done."""
-        each = [cell.cost * self._share(cell) for cell in self._left.values()]
+        means = {exact: sum(shares) / len(shares) for exact, shares in self._shares.items()}
+        each = [cell.cost * means[cell.method == EXACT] for cell in self._left.values()]
         return max(sum(each) / self._at_once, max(each, default=0.0))
 
     @property
     def text(self) -> str:
         """The estimate as text, such as ``0:01:30 left``."""
         return f"{datetime.timedelta(seconds=round(self.seconds))} left"
-
-    def _share(self, cell: Cell) -> float:
-        for at, kind in enumerate(_kinds(cell)):
-            if kind in self._seen:
-                count, shares = self._seen[kind]
-                # a few quick cells say little about other kinds: one more counts as if it took its limit
-                return (shares + 1.0) / (count + 1) if at else shares / count
-        return 1.0
-
-
-def _kinds(cell: Cell) -> list[tuple[object, ...]]:
-    """Return the kinds of cells that need about as long, the nearest first."""
-    exact = cell.method == EXACT
-    detail = (cell.config.exact.time_limit, cell.config.exact.top_k) if exact else (cell.method,)
-    return [(exact, cell.data, *detail), (exact, cell.data), (exact,)]

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
-from ltr.files import WRITER
 from ltr.files import replacing as replacing
 from ltr.files import write_atomic as write_atomic
 
@@ -69,7 +67,7 @@ def writing(path: Path, what: str = "") -> Iterator[None]:
         raise RunError(f"{text}: {error.strerror or error}{advice}") from None
 
 
-_LEFTOVER = re.compile(r"\..+\.((?P<host>\w+)-(?P<process>\d+)-)?[0-9a-f]{32}\.tmp|\..+\.\d+\.tmp")
+_LEFTOVER = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 
 
 def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool = False) -> None:
@@ -78,17 +76,11 @@ def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool =
     Args:
         folder: folder of the files.
         pattern: pattern of their paths in the folder.
-        locked: whether no other process can be writing there. Otherwise only files are removed that are a minute old
-            and whose writer is known to have ended, or that are a day old.
+        locked: whether no other process can be writing there; otherwise files are removed that are a day old.
     """
     with contextlib.suppress(OSError):
         for path in folder.glob(pattern):
-            if (found := _LEFTOVER.fullmatch(path.name)) is None:
-                continue
-            age = time.time() - path.stat().st_mtime
-            own = found["host"] == WRITER and found["process"] is not None
-            ended = age >= 60 and own and not psutil.pid_exists(int(found["process"]))
-            if locked or ended or age > 24 * 3600:
+            if _LEFTOVER.fullmatch(path.name) and (locked or time.time() - path.stat().st_mtime > 24 * 3600):
                 path.unlink(missing_ok=True)
 
 

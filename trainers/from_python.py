@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as narwhals
 import numpy as np
 
-from ltr.demands import DEMANDS
 from trainers.config import Config, parse_config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.experiment import TUNE, config_tree
@@ -155,10 +154,9 @@ def tune(
     columns = {"label": label, "query": query, "group": group, "time": time}
     tree, frames, source = _given(config, data, test, columns, overrides)
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
-    options, found = check_tuning(tree, section, source)
     with _placed(tree, folder, "-tune") as temporary, Display(_console() if progress else None) as display:
-        own = _read(parse_config(tree, source=source), frames)
-        search = Search(tree, options, found, Path(tree["runs_dir"]) / tree["name"], source, own)
+        given = check_tuning(tree, section, source)
+        search = Search(**vars(given), folder=given.config.folder, data=_read(given.config, frames))
         tuning = run_tuning(search, fresh=fresh, display=display)
         if temporary:
             weakref.finalize(tuning, shutil.rmtree, temporary, ignore_errors=True)
@@ -237,24 +235,33 @@ def rank(
         >>> print(ranking.answer.entries[0].reasons[0].column)
         falls
     """
-    given = {"label": label, "query": query, "group": group}
-    keys = {**data_keys, **({} if time is None else {"time": time})}
-    answer: dict[str, Any] = {"visits": visits, "id": id, "new_values": new_values, "price": price}
-    given_demands = (signs, required, forbidden, constraints, max_nonzeros)
-    auto = {"today": today, "methods": () if methods == "auto" else methods}
     path = isinstance(new, str | os.PathLike)
-    answer[NEW] = str(Path(new).absolute()) if path else None
-    tree, frames, source = _given({"data": keys}, data, None, given, {})
+    given = {
+        "seed": seed,
+        "answer.visits": visits,
+        "answer.id": id,
+        "answer.new": str(Path(new).absolute()) if path else None,
+        "answer.new_values": new_values,
+        "answer.price": price,
+        "baselines.auto.today": today,
+        "baselines.auto.methods": () if methods == "auto" else methods,
+        "exact.signs": signs,
+        "exact.required": required,
+        "exact.forbidden": forbidden,
+        "exact.constraints": constraints,
+        "exact.max_nonzeros": max_nonzeros,
+        "exact.demands": demands,
+        **{f"data.{key}": value for key, value in data_keys.items()},
+    }
+    given = {key: value for key, value in given.items() if value is not None}
+    columns = {"label": label, "query": query, "group": group, "time": time}
+    tree, frames, source = _given(given, data, None, columns, {})
     if new is not None and not path:
         if not narwhals.dependencies.is_into_dataframe(new):
             rule = "must be a pandas or polars frame, or the path of a file"
             raise ConfigError("ltr.rank", [Finding("new", rule, type(new).__name__)])
         frames[NEW] = as_pandas(new, NEW)
-    tree["answer"] = {key: value for key, value in answer.items() if value is not None}
-    tree["baselines"] = {"auto": {key: value for key, value in auto.items() if value}}
-    exact = {**dict(zip(DEMANDS, given_demands, strict=True)), "demands": demands}
-    tree["exact"] = {key: value for key, value in exact.items() if value is not None}
-    tree |= {"seed": seed, "name": "ranking" if frames else checked_name(Path(str(data)).stem)}
+    tree["name"] = "ranking" if frames else checked_name(Path(str(data)).stem)
     config = parse_config(tree, source=source if source != "config" else "ltr.rank")
     if "path" not in frames:
         config.data.check_files([config.answer.new])

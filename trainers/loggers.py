@@ -223,11 +223,7 @@ class _Wandb(Logger):
         self._run.finish()
 
 
-LOGGERS: dict[str, type[Logger]] = {
-    "tensorboard": _TensorBoard,
-    "mlflow": _MLflow,
-    "wandb": _Wandb,
-}
+LOGGERS: dict[str, type[Logger]] = {"tensorboard": _TensorBoard, "mlflow": _MLflow, "wandb": _Wandb}
 """Loggers by name."""
 
 

@@ -269,9 +269,7 @@ def parser_of_ltr() -> _Parser:
     report("runs", metavar="RUNS", help="folder of a sweep or run, its name in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
     report("--reference", metavar="CSV", type=Path, help="published values to compare with")
-    report("--markdown", metavar="FILE", type=Path, help="write the Markdown here too, with links to DIR")
     report("--json", action="store_true", help="print JSON: the files that were written")
-    report("--title", help="title of the report")
     report("--trust", action="store_true", help=_TRUST.format("the results name"))
 
     board = add(
@@ -379,7 +377,7 @@ def parser_of_ltr() -> _Parser:
         "write a run's ranker as an ONNX model",
         "Any language with a runtime for ONNX can then score raw rows: missing values are filled in and texts become "
         "features inside the model. It prints what the inputs hold. It needs the extra onnx: pip install 'ltr[onnx]'.",
-        "trainers.run.export",
+        "trainers.run.predict",
         early=commands.check_export,
     )
     export("run", metavar="RUN", help="a run folder, or the name of one in runs/")
@@ -552,11 +550,7 @@ def _add_columns(add: Callable[..., Any]) -> None:
     """Add the options that say what the columns of a table are for."""
     add("--label", metavar="COLUMN", help="column of the labels: 0 and 1, yes and no, or with --positive any two")
     add("--positive", metavar="TEXT", help="the label of a hit, where labels are not 0 and 1 or yes and no")
-    add(
-        "--query",
-        metavar="COLUMN",
-        help="column that names the query of each row; each query is ranked by itself",
-    )
+    add("--query", metavar="COLUMN", help="column that names the query of each row; each query is ranked by itself")
     add("--group", metavar="COLUMN", help="column that tells which rows belong together, such as the patient")
     add(
         "--time",

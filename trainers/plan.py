@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 from trainers.config import CARD, EXACT, Config, free_keys
 from trainers.config.grids import Grid, GridConfig, Variant
-from trainers.config.sections import BEFORE
-from trainers.config.toml_text import flat, unflat
+from trainers.config.toml_text import flat
 from trainers.files import Json
 
 # to be raised when a default or the meaning of an option changes: ids are made of the options that are set
@@ -79,7 +78,7 @@ def cell_of(
     """Return the cell of a method on a split of data with a hash; an exact one has the ids of its `starts`."""
     config = config.model_copy(update={"seed": split})
     # an option that is new, with its default, changes no result and so no id
-    chosen = _dumped(config, set_only=True)
+    chosen = config.model_dump(mode="json", exclude_defaults=True)
     depends = {
         "version": _VERSION,
         "data": {key: value for key, value in chosen["data"].items() if key not in _FILES},
@@ -91,24 +90,13 @@ def cell_of(
         "recentre": recentre,
         "statistics": {**chosen.get("statistics", {}), "report": config.reported},
     }
-    if method == EXACT and (base := _options(config, config.base, chosen)):
-        depends["base"] = base
+    if method == EXACT:
+        depends["base"] = [config.base, _options(config, config.base, chosen)]
     digest = hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()[:12]
-    options = _options(config, method, _dumped(config, set_only=False))
+    options = _options(config, method, config.model_dump(mode="json"))
     options |= {"base": config.base} if method == EXACT else {}
     base_id = cell_of(config, split, config.base, sha256).id if method == EXACT else None
     return Cell(config.name, split, method, config, options, tuple(sorted(starts)), base_id, recentre, digest)
-
-
-def _dumped(config: Config, *, set_only: bool) -> Json:
-    """Return the options of a config, or only those that are set to other values than their defaults.
-
-    A newer key counts as set unless it asks for what was so before there was the key: that gives no new id.
-    """
-    whole = flat(config.model_dump(mode="json"))
-    kept = flat(config.model_dump(mode="json", exclude_defaults=True)) if set_only else whole
-    newer = {key: whole[key] for key in BEFORE if whole[key] != BEFORE[key]}
-    return unflat({key: value for key, value in kept.items() if key not in BEFORE} | newer)
 
 
 def _section(config: Config, method: str) -> str:

@@ -20,8 +20,8 @@ from trainers.files import Json, RunError, read_json, to_json
 from trainers.own_table import columns_table, understood
 from trainers.plan import Cell
 from trainers.records import ADVICE, INDEX, read_cell
-from trainers.run.checks import check_config, check_data, notes_on_saving
-from trainers.run.folder import RunFolder
+from trainers.run.checks import check_data, notes_on_saving
+from trainers.run.folder import RunFolder, check_run
 from trainers.sweep.checks import Loaded
 from trainers.sweep.runner import Shard, examine, part
 from trainers.tables import folded_table
@@ -46,11 +46,9 @@ def preview_run(config: Config, source: Source | None, width: int, *, fresh: boo
         ConfigError: the config differs from that of the run to continue, or does not go with the data.
         RunError: the run folder cannot be used, or the data have changed since the run began.
     """
-    config, split = check_data(check_config(config, fresh=fresh), source)
+    config, split = check_data(config, source)
     folder = RunFolder(config.folder)
-    goes_on = folder.begun and not fresh
-    if goes_on:
-        folder.check_data(split.facts)
+    goes_on = check_run(folder, config, split.facts, fresh=fresh)
     states = {method: _state(folder, method) if goes_on else "to compute" for method in config.methods}
     limits = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}
     left = [method for method, state in states.items() if state != "finished"]
@@ -152,8 +150,7 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Prev
     """
     config = loaded.config
     begun = read_json(config.folder / INDEX, ADVICE)
-    known = {cell["id"] for grid in ([] if begun is None else begun["grids"]) for cell in grid["cells"]}
-    whole, notes = examine(loaded.grids, source, known, loaded.sources)
+    whole, notes = examine(loaded.grids, source, loaded.sources)
     unchecked = _unchecked(variant.config for grid in loaded.grids for variant in grid.variants)
     notes = [*notes, *unchecked]
     cells = part(list(whole.cells.values()), shard)

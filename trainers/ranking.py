@@ -135,7 +135,7 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         raise ConfigError("ltr rank", findings)
     config = follow_labels(config, Labels(table.queries is not None, bool(table.y.max() > 1)))
     if table.labels is not None and table.labels.positive is not None:
-        config = _updated(config, "data", positive=table.labels.positive)  # `ltr outcome` reads labels by it
+        config = config.changed("data", positive=table.labels.positive)  # `ltr outcome` reads labels by it
     given = Given(config, table, _own_of(path, frames.get("path")), None)
     raw = rows_to_rank(config, table, frames)
     if raw is not None:
@@ -178,16 +178,11 @@ def _without_ids(table: Table, config: Config) -> tuple[Table, Config]:
     ids = [*dropped, *ids]
     identity = named or next(iter(ids), None)
     if not dropped or len(dropped) == len(table.columns):
-        return table, config if identity == named else _updated(config, "answer", id=identity)
+        return table, config if identity == named else config.changed("answer", id=identity)
     columns = {name: one for name, one in table.columns.items() if name not in dropped}
     table = replace(table, columns=columns, kinds={name: table.kinds[name] for name in columns})
     left_out = tuple(dict.fromkeys([*config.data.drop, *dropped]))
-    return table, _updated(_updated(config, "data", drop=left_out), "answer", id=identity)
-
-
-def _updated(config: Config, section: str, **values: Any) -> Config:  # noqa: ANN401  (of any keys)
-    """Return a config with other values of a section, which are not checked."""
-    return config.model_copy(update={section: getattr(config, section).model_copy(update=values)})
+    return table, config.changed("data", drop=left_out).changed("answer", id=identity)
 
 
 def _own_of(path: str, frame: pd.DataFrame | None) -> Callable[[], pd.DataFrame]:
@@ -397,7 +392,7 @@ def _under_demands(
     if not all(one.met(scores[known]) for one in on_list):
         needed = least_top(on_list, scores[known], lists)
         if needed is not None and config.exact.top_k != "full":
-            config = _updated(config, "exact", top_k=max(int(config.exact.top_k), 2 * needed))
+            config = config.changed("exact", top_k=max(int(config.exact.top_k), 2 * needed))
         ranker = two_stage_ranker(config, auto, columns=names)
         frame = pd.DataFrame(part.X, columns=list(names), copy=False)
         try:

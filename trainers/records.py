@@ -67,7 +67,6 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from ltr.exact.solution import Status
-from ltr.statistics import RankStatistic
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
 
 CELLS = "cells"
@@ -114,11 +113,7 @@ def nothing_proven(record: Mapping[str, Any]) -> bool:
     found = record.get("list")
     if not found or record["status"] == Status.OPTIMAL.value:
         return False
-    trivial_bound = found.get("trivial_bound")
-    if trivial_bound is None and record.get("ranked"):  # written before records had it; without queries labels are 0, 1
-        statistic = RankStatistic.parse(record["options"]["statistic"])
-        trivial_bound = statistic.best(found["n"], found["n_pos"])
-    return is_trivial(found["bound"], trivial_bound)
+    return is_trivial(found["bound"], found["trivial_bound"])
 
 
 def pack_labels(labels: NDArray[np.int64]) -> str:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import math
 import os
 import re
 from collections.abc import Generator, Iterator, Sequence
@@ -53,21 +52,6 @@ _LINE = re.compile(rb"[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+")
 def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
     """Return whether the first line that is neither blank nor a comment has the form of an observation."""
     return any(_LINE.fullmatch(text.strip()) for _, text in itertools.islice(_observations(Path(path)), 1))
-
-
-def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple[bool, float]:
-    """Return whether the first lines of a file have a ``qid:``, and their largest label (minus infinity without one).
-
-    This takes a moment where reading the whole file takes minutes. Malformed lines are skipped: reading the file
-    reports them.
-    """
-    queries, largest = False, -math.inf
-    for _, text in itertools.islice(_observations(Path(path)), lines):
-        label, *rest = text.decode("utf-8", errors="replace").split(None, 2)
-        if is_number(label):
-            largest = max(largest, float(label))
-            queries = queries or "".join(rest[:1]).startswith("qid:")
-    return queries, largest
 
 
 def read_svmlight(

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -178,9 +178,6 @@ class LogisticRegressionRanker(Demanding, Ranker):
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         return graph.op("Add", graph.linear(columns, self.coef_), graph.constant(self.intercept_))
-
-    def _restore(self, fitted: Mapping[str, Any]) -> None:
-        super()._restore({"center_": np.zeros(self.n_features_in_), **fitted})  # which earlier files do not hold
 
 
 def _strength(features: FloatArray, classes: IntArray, weights: FloatArray | None) -> float:

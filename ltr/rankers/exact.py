@@ -362,7 +362,7 @@ class ExactRanker(Demanding, Ranker):
         return graph.op("Add", scores, graph.op("Mul", graph.constant(self.base_weight_), base))
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        super()._restore({"units_": None, "base_weight_": 0.0, "base_center_": 0.0, **fitted})  # newer than some files
+        super()._restore(fitted)
         self.solution_: Solution | None = None
         self.problem_: RerankProblem | CardProblem | None = None
         self.warm_starts_: list[FloatArray] = []

@@ -590,7 +590,7 @@ class SurrogateRanker(Demanding, Ranker):
         self._model = (scale, scorer.eval())
         self.fit_ = None
         self.objective_, self.n_iter_, self.converged_ = (fitted[name] for name in _RESULTS)
-        self.validation_ = fitted.get("validation_")
+        self.validation_ = fitted["validation_"]
 
     def __getstate__(self) -> dict[str, Any]:
         # neither the training data nor a callback belongs in a copy of the model

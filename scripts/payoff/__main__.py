@@ -16,18 +16,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import joblib
-
 from ltr.threads import available_threads
-from scripts._bench import Records
+from scripts._bench import Records, compute_missing
 from scripts.payoff import further, noise
 from scripts.payoff.cells import BASES, BY_QUERY, INSTALLED, OWN, PAPER, QUERIES, SPLITS, by_rule, compute
 from scripts.payoff.page import KEY, page_of
-from trainers.files import Json, write_atomic
+from trainers.files import write_atomic
 from trainers.report.page import to_markdown
 
 
@@ -53,12 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     noisy = Records(path.with_name("noise.jsonl"), noise.KEY)
     if options.noise:
         wanted = [{"table": table, "seed": seed} for seed in range(noise.FITS) for table in noise.TABLES]
-        return 1 if _compute([r for r in wanted if not noisy[r]], noisy, options.processes, noise.compute) else 0
+        return 0 if compute_missing(noise.compute, noisy, wanted, options.processes) else 1
     if options.further:
         wanted = [
             {"data": data, "split": n} for n in options.splits if n != OWN for data in options.data if data in PAPER
         ]
-        return 1 if _compute([r for r in wanted if not more[r]], more, options.processes, further.compute) else 0
+        return 0 if compute_missing(further.compute, more, wanted, options.processes) else 1
     wanted = [
         {"data": data, "split": split, "base": base}
         for split in options.splits
@@ -68,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if data != QUERIES or base in BY_QUERY
     ]
     missing = [] if options.page else [request for request in wanted if not cells[request]]
-    failed = _compute(missing, cells, options.processes, compute)
+    complete = compute_missing(compute, cells, missing, options.processes)
     if not cells.all():
         print(f"error: there are no cells in {path}", file=sys.stderr)
         return 1
@@ -80,41 +77,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.tables.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(options.tables, page.encode())
     print(f"{options.tables}: made of {len(found)} cells")
-    return 1 if failed else 0
+    return 0 if complete else 1
 
 
 def _split(text: str) -> int | str:
     if text != OWN and not text.isdecimal():
         raise argparse.ArgumentTypeError(f"a split is a number >= 0 or {OWN}, got {text!r}")
     return text if text == OWN else int(text)
-
-
-def _compute(requests: Sequence[Json], cells: Records, processes: int, function: Callable[..., Json]) -> int:
-    """Compute cells by a function, add each to the file as soon as it is known, and return how many failed."""
-    failed = 0
-    with joblib.parallel_config("loky", n_jobs=processes, inner_max_num_threads=1):
-        work = joblib.Parallel(return_as="generator_unordered")(joblib.delayed(_attempt)(function, r) for r in requests)
-        for done, (request, found, seconds) in enumerate(work, start=1):
-            name = ", ".join(
-                value if isinstance(value, str) else f"{field} {value}" for field, value in request.items()
-            )
-            if isinstance(found, str):
-                failed += 1
-                print(f"{done}/{len(requests)}  {name}: failed, {found}", file=sys.stderr, flush=True)
-            else:
-                cells.add(found)
-                print(f"{done}/{len(requests)}  {name}: {seconds:.0f} s", flush=True)
-    return failed
-
-
-def _attempt(function: Callable[..., Json], request: Json) -> tuple[Json, Json | str, float]:
-    """Return the request, its cell or why there is none, and the seconds that it took."""
-    started = time.perf_counter()
-    try:
-        found: Json | str = function(**request)
-    except Exception as error:  # the other cells go on
-        found = f"{type(error).__name__}: {error}"
-    return request, found, time.perf_counter() - started
 
 
 if __name__ == "__main__":

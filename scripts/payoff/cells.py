@@ -37,7 +37,6 @@ from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.choice import SPREADS, Choice
 from trainers.files import Json
-from trainers.provenance import origin
 
 PAPER = (
     "gaussians", "roc_standin", "abalone19", "uis", "travel", "nhanes", "pima", "haberman", "polypharm", "glow500",
@@ -150,7 +149,7 @@ def _compute(data: str, split: int | str, base: str) -> Json:
             found["status"][name] = ranker.solution_.status.value
     for part, rows in (("train", train), ("test", test)):
         found[part][BASE] = base_value(rankers[FULL], rows)
-    choice, made = rankers[CHOSEN].choice_, origin()
+    choice = rankers[CHOSEN].choice_
     assert choice is not None
     return {
         "data": data,
@@ -161,7 +160,6 @@ def _compute(data: str, split: int | str, base: str) -> Json:
         "rows": {"train": [train.n, train.n_pos], "test": [test.n, test.n_pos]},
         **found,
         "choice": choice.to_dict(),
-        "commit": f"{(made['git_commit'] or '')[:12]}{'+' if made['git_dirty'] else ''}",
     }
 
 

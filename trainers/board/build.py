@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import json
-import shutil
-import time
-import uuid
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -137,22 +134,14 @@ def _replacing(folder: Path) -> Iterator[Path]:
         raise RunError(f"--logdir: {folder} is not a folder")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARKER).exists():
         raise RunError(f"--logdir: {folder} holds other files than a board's; remove it yourself, or choose another")
-    unique = uuid.uuid4().hex[:8]
-    new, old = (folder.with_name(f".{folder.name}.{unique}.{end}") for end in ("new", "old"))
     try:
-        new.mkdir(parents=True)
-        # what a killed `ltr board` left a day ago or earlier
-        for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.*"):
-            if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > 24 * 3600:
-                shutil.rmtree(left, ignore_errors=True)
-        yield new
-        if folder.exists():
-            folder.rename(old)
-        new.rename(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
+            new = Path(beside, "new")
+            new.mkdir()
+            yield new
+            if folder.exists():
+                folder.rename(Path(beside, "old"))
+            new.rename(folder)
     except OSError as error:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
         raise RunError(f"--logdir: cannot write {folder}: {error.strerror}") from None
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)

@@ -15,7 +15,6 @@ from trainers.config.experiment import (
     load_config,
     parse_config,
     resolved_toml,
-    without_choice,
 )
 
 __all__ = [
@@ -29,5 +28,4 @@ __all__ = [
     "load_config",
     "parse_config",
     "resolved_toml",
-    "without_choice",
 ]

@@ -7,7 +7,6 @@ value received.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +15,6 @@ from typing import Any
 from pydantic import BaseModel, StrictStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from ltr.checks import is_trusting
-from ltr.estimator_names import EstimatorName
 from ltr.statistics import LOG_LOSS, RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
@@ -38,7 +35,6 @@ from trainers.config.sections import (
     estimator_name,
     is_code,
     option,
-    split_text,
 )
 from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, read_experiment
 
@@ -92,7 +88,7 @@ class Config(Section):
         if (column := self.exact.score_column) is not None:
             return f"{column} (column)"
         if self.exact.base is not None:
-            return self.exact.base
+            return self.method_named(self.exact.base)
         names = (*self.baselines.names, *self.surrogate.losses)
         return AUTO if AUTO in names else next(iter(names), AUTO)
 
@@ -161,6 +157,10 @@ class Config(Section):
             other = "wrs, the sum of ranks, has" if kind.share_of_pairs else "a hit counts 1; dcg has"
             rule = f"has no weights of rows, which {key} asks for; {other}"
             yield "exact.statistic", rule, exact.statistic, (key,)
+
+    def changed(self, section: str, **values: Any) -> Config:  # noqa: ANN401  (of any keys)
+        """Return a copy with other values of a section, which are not checked."""
+        return self.model_copy(update={section: getattr(self, section).model_copy(update=values)})
 
     @property
     def code(self) -> tuple[str, ...]:
@@ -235,9 +235,6 @@ def parse_config(
     tree = {key: value for key, value in tree.items() if key != TUNE}
     if isinstance(card := tree.get(CARD), Mapping):
         tree = {**tree, CARD: {"enabled": True, **card}}
-    paths = estimators_in(tree)
-    if isinstance(exact := tree.get(EXACT), Mapping) and (name := paths.get(_spelled(exact.get("base")))) is not None:
-        tree = {**tree, EXACT: {**exact, "base": name.short}}
     config = None
     try:
         config = Config.model_validate(dict(tree))
@@ -250,52 +247,9 @@ def parse_config(
         if bad.isdisjoint(concerned):
             given = path.split("[")[0] in overrides
             found.append(Finding(path, rule, NOTHING if value is None else value, from_command_line=given))
-    given = "baselines.methods" in overrides
-    found += [dataclasses.replace(one, from_command_line=given) for one in findings_of_estimators(paths)]
     if found or config is None:
         raise ConfigError(source, found)
     return config
-
-
-def estimators_in(tree: Mapping[str, Any]) -> dict[str, EstimatorName]:
-    """Return the estimators among the baselines of a tree by their import paths in one spelling, which is a text."""
-    section = tree.get("baselines")
-    methods = split_text(section.get("methods")) if isinstance(section, Mapping) else ()
-    spelled = map(_spelled, methods if isinstance(methods, list | tuple) else ())
-    return {path: estimator_name(path) for path in spelled if path}
-
-
-def _spelled(text: object) -> str:
-    """Return the import path of an estimator in one spelling, an empty text for anything else."""
-    if not isinstance(text, str) or ":" not in text:
-        return ""
-    try:
-        return str(estimator_name(text))
-    except ValueError:
-        return ""
-
-
-def findings_of_estimators(paths: Iterable[str]) -> Iterator[Finding]:
-    """Import estimators, where code may be run, and yield what is wrong with their modules, names and options."""
-    for path in paths if is_trusting() else ():
-        if wrong := _wrong_estimator(path):
-            yield Finding("baselines.methods", wrong, path)
-
-
-@functools.cache
-def _wrong_estimator(path: str) -> str:
-    try:
-        estimator_name(path).check()
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def without_choice(config: Config) -> Config:
-    """Return a config with ``exact.choose = false`` where it leaves that key out."""
-    if "choose" in config.exact.model_fields_set:
-        return config
-    return config.model_copy(update={"exact": config.exact.model_copy(update={"choose": False})})
 
 
 def resolved_toml(config: Config) -> str:

@@ -43,66 +43,8 @@ from ltr.files import has_text, missing_file, parquet_files
 from ltr.list_demands import ListDemand, read_list_demands
 from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import LOG_LOSS, GainName, RankStatistic
-from ltr.training import (
-    ADAM_ONLY,
-    OptimizerName,
-    PrecisionName,
-    ScaleName,
-    ScheduleName,
-    ScorerName,
-    defaults_of,
-)
+from ltr.training import ADAM_ONLY, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
 
-EARLIER: dict[str, Any] = {
-    "data.group": None,
-    "data.time": None,
-    "data.weight": None,
-    "data.positive_weight": None,
-    "data.positive": None,
-    "data.numbers": [],
-    "data.categories": [],
-    "data.missing": [],
-    "data.decimal": None,
-    "data.date_format": None,
-    "data.first_year": None,
-    "data.unlabelled": None,
-    "baselines.auto.methods": [],
-    "baselines.auto.today": None,
-    "baselines.auto.simplicity": -2.0,
-    "exact.choose": False,
-    "exact.base_score": False,
-    "exact.spread": None,
-    "exact.reach": None,
-    "exact.max_nonzeros": None,
-    "surrogate.dropout": 0.0,
-    "surrogate.layer_norm": False,
-    "surrogate.blocks": 2,
-    "surrogate.heads": 4,
-    "surrogate.scale": "standardize",
-    "surrogate.schedule": "constant",
-    "surrogate.warmup": 0,
-    "surrogate.weight_decay": 0.0,
-    "surrogate.clip": None,
-    "surrogate.precision": "auto",
-    "surrogate.validation": None,
-    "surrogate.patience": 20,
-    "exact.signs": [],
-    "exact.required": [],
-    "exact.forbidden": [],
-    "exact.constraints": [],
-    "exact.demands": [],
-    "exact.integer": None,
-    "card.demands": [],
-    "tracking.loggers": ["tensorboard"],
-}
-"""Keys that are newer than version 0.1, with the values that stand for what it did; records leave these out."""
-BEFORE: dict[str, Any] = {
-    **EARLIER,
-    "surrogate.losses": ["ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"],
-    "baselines.methods": ["logistic_regression", "rankboost"],
-    "exact.base": "logistic_regression",
-}
-"""The same with keys whose defaults have changed; ids of results leave out what was so before."""
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
 
@@ -157,17 +99,8 @@ def _of_cards(text: str) -> str:
 
 
 PLAIN_LOSSES = (
-    "ranknet",
-    "hinge",
-    "squared_hinge",
-    "exponential",
-    "logistic",
-    "margin_mse",
-    "p_norm_push(p=2)",
-    "list_net",
-    "kl",
-    "softmax",
-    "list_mle",
+    *("ranknet", "hinge", "squared_hinge", "exponential", "logistic", "margin_mse", "p_norm_push(p=2)"),
+    *("list_net", "kl", "softmax", "list_mle"),
 )
 """Convex losses in their usual spelling, which need no check: torch takes a second to import."""
 
@@ -406,45 +339,21 @@ class DataConfig(Section):
         if self.name is not None and self.path is not None:
             yield "path", "must not be given beside name: the data come from one place", self.path, ("name",)
         elif self.path is not None and self.label is None and self.file_format != "svmlight":
-            yield (
-                "label",
-                "is required with path: the column that holds 0 and 1, or yes and no",
-                None,
-                ("path", "format"),
-            )
-        prepared = (
-            "positive",
-            "numbers",
-            "categories",
-            "missing",
-            "decimal",
-            "date_format",
-            "first_year",
-            "unlabelled",
-        )
+            rule = "is required with path: the column that holds 0 and 1, or yes and no"
+            yield "label", rule, None, ("path", "format")
+        columns = ["label", *COLUMN_ROLES, "drop", "positive", "numbers", "categories", "missing", "decimal"]
+        columns += ["date_format", "first_year", "unlabelled"]
         if self.path is None:
-            for field in (
-                "test_path",
-                "validation_path",
-                "label",
-                *COLUMN_ROLES,
-                "drop",
-                "features",
-                *prepared,
-            ):
+            for field in ("test_path", "validation_path", "features", *columns):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with path only: a named data set knows its columns", value, ("path",)
         elif self.file_format == "svmlight":
-            for field in ("label", *COLUMN_ROLES, "drop", *prepared):
+            for field in columns:
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
         if self.dtype != "auto" and (self.path is None or self.file_format != "svmlight"):
-            yield (
-                "dtype",
-                "goes with sparse text only: tables are read as they are stored",
-                self.dtype,
-                ("path", "format"),
-            )
+            rule = "goes with sparse text only: tables are read as they are stored"
+            yield "dtype", rule, self.dtype, ("path", "format")
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
             for field in ("train_fraction", "split_seed"):
                 if (value := getattr(self, field)) != type(self).model_fields[field].default:
@@ -592,12 +501,8 @@ class SurrogateConfig(Section):
         if self.optimizer == "lbfgs":
             for field in (*ADAM_ONLY, "dropout"):
                 if (value := getattr(self, field)) != type(self).model_fields[field].default:
-                    yield (
-                        field,
-                        'goes with optimizer = "adam" only: lbfgs needs the whole gradient',
-                        value,
-                        ("optimizer",),
-                    )
+                    rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
+                    yield field, rule, value, ("optimizer",)
 
 
 class LogisticRegressionConfig(Section):
@@ -663,10 +568,22 @@ def estimator_name(text: str) -> EstimatorName:
     return EstimatorName.parse(text)
 
 
+@functools.cache
+def _wrong_estimator(text: str) -> str:
+    """Import an estimator, and return what is wrong with its module, name or options; an empty text for nothing."""
+    try:
+        estimator_name(text).check()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _baseline(text: str) -> str:
     if text in _BASELINES:
         return text
     if ":" in text:
+        if is_trusting() and (wrong := _wrong_estimator(str(estimator_name(text)))):
+            raise ValueError(wrong)
         return str(estimator_name(text))
     hint = nearest(text, _BASELINES)
     known = ", ".join(_BASELINES)
@@ -741,8 +658,7 @@ class ExactConfig(Section):
     forbidden: Names = option((), "columns that neither stage may use")
     constraints: Names = option((), 'linear constraints on the weights of the columns: ["age >= 2*bmi"]')
     demands: ListDemands = option(
-        (),
-        'demands on the training list, also of dropped columns: ["share(sex = F) @50 >= 0.4", "recall@100 >= 0.8"]',
+        (), 'demands on the training list, also of dropped columns: ["share(sex = F) @50 >= 0.4", "recall@100 >= 0.8"]'
     )
     integer: StrictInt | None = option(
         None, "B: weights are whole numbers from -B to B, of columns in round units", ge=1, le=MOST_POINTS

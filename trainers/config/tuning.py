@@ -21,14 +21,12 @@ from typing import Any, get_args, get_origin
 from pydantic import StrictInt, StrictStr, ValidationError
 
 from ltr.checks import nearest
-from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
+from trainers.config.errors import ConfigError, Finding, findings_of
 from trainers.config.experiment import (
     TUNE,
     Config,
     config_tree,
     describe_keys,
-    estimators_in,
-    findings_of_estimators,
     free_keys,
     key_fields,
     parse_config,
@@ -53,6 +51,23 @@ class TuneConfig(Section):
     time_limit: float | None = option(
         None, "seconds of trials after which no other begins; no limit when left out", gt=0, free=True
     )
+
+
+class _Reals(Section):
+    """A range of numbers, as it is written."""
+
+    low: float
+    high: float
+    step: float | None = option(None, "distance of neighbouring numbers", gt=0)
+    log: bool = False
+
+
+class _Integers(_Reals):
+    """A range of whole numbers, as it is written."""
+
+    low: StrictInt
+    high: StrictInt
+    step: StrictInt | None = option(None, "distance of neighbouring numbers", gt=0)
 
 
 @dataclass(frozen=True)
@@ -104,11 +119,19 @@ class Range:
         return trial.suggest_float(self.key, self.low, self.high, step=self.step, log=self.log)
 
 
-def load_tuning(path: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], TuneConfig, tuple[Range, ...]]:
-    """Read a config file with a section ``[tune]``.
+@dataclass(frozen=True)
+class Tunable:
+    """An experiment and the ranges of its keys, checked together."""
 
-    Returns:
-        the tree of the experiment, how it is searched, and where.
+    tree: Mapping[str, Any]  # the experiment as it is written
+    config: Config  # the same, checked
+    options: TuneConfig  # how it is searched
+    ranges: tuple[Range, ...]  # where
+    source: str  # origin of the tree, for messages
+
+
+def load_tuning(path: Path, overrides: Sequence[str]) -> Tunable:
+    """Read a config file with a section ``[tune]``.
 
     Raises:
         ConfigError: everything that is wrong with the experiment and its ranges, at once.
@@ -116,16 +139,11 @@ def load_tuning(path: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], T
     tree, given, findings = apply_overrides(config_tree(path), overrides)
     make_absolute(tree.get("data"), Path())
     section = tree.pop(TUNE, {})
-    return tree, *check_tuning(tree, section, str(path), overrides=given, findings=findings)
+    return check_tuning(tree, section, str(path), overrides=given, findings=findings)
 
 
-def check_tuning(
-    tree: Mapping[str, Any],
-    section: object,
-    source: str,
-    **checked: Any,  # noqa: ANN401
-) -> tuple[TuneConfig, tuple[Range, ...]]:
-    """Check an experiment and its ranges together, and return how and where it is searched.
+def check_tuning(tree: Mapping[str, Any], section: object, source: str, **checked: Any) -> Tunable:  # noqa: ANN401
+    """Check an experiment and its ranges together.
 
     Args:
         tree: the experiment.
@@ -137,15 +155,16 @@ def check_tuning(
         ConfigError: everything that is wrong with both, at once.
     """
     findings: list[Finding] = []
+    found: list[Any] = []
     for check in (lambda: parse_config(tree, source=source, **checked), lambda: read_tuning(section, source)):
         try:
-            found = check()
+            found.append(check())
         except ConfigError as error:
             findings += error.findings
     if findings:
         raise ConfigError(source, findings)
-    assert isinstance(found, tuple)
-    return found
+    config, (options, ranges) = found
+    return Tunable(tree, config, options, ranges, source)
 
 
 def read_tuning(section: object, source: str) -> tuple[TuneConfig, tuple[Range, ...]]:
@@ -182,7 +201,6 @@ def read_tuning(section: object, source: str) -> tuple[TuneConfig, tuple[Range, 
 
 
 _KEYS = tuple(key for key, *_ in describe_keys())
-_PARTS = ("low", "high", "step", "log")
 
 
 def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -224,42 +242,30 @@ def _wrong_numbers(key: str, given: Mapping[str, Any]) -> Iterator[tuple[str, st
     if kind is None:
         yield key, "takes no range of numbers: give a list of its values", dict(given)
         return
-    for part in given:
-        if part not in _PARTS:
-            hint = nearest(part, _PARTS) or f"; known are {', '.join(_PARTS)}"
-            yield f"{key}.{part}", f"unknown key{hint}", given[part]
-    word, types = ("an integer", int) if kind is int else ("a finite number", (int, float))
-    numbers = {}
-    for part in ("low", "high", "step"):
-        number = given.get(part, NOTHING)
-        if number is NOTHING:
-            if part != "step":
-                yield f"{key}.{part}", "is required", NOTHING
-        elif isinstance(number, bool) or not isinstance(number, types) or not math.isfinite(number):
-            yield f"{key}.{part}", f"must be {word}", number
-        else:
-            numbers[part] = number
-    log = given.get("log", False)
-    if not isinstance(log, bool):
-        yield f"{key}.log", "must be true or false", log
-    if "step" in given and log is True:
-        yield f"{key}.step", "goes with log = false only", given["step"]
-    if numbers.get("step", 1) <= 0:
-        yield f"{key}.step", "must be > 0", numbers["step"]
-    if {"low", "high"} <= numbers.keys():
-        if numbers["low"] >= numbers["high"]:
+    model, wrong = _Integers if kind is int else _Reals, set[str]()
+    try:
+        numbers = model.model_validate(dict(given))
+    except ValidationError as error:
+        for found in findings_of(error, model, {}):
+            wrong.add(found.path)
+            yield f"{key}.{found.path}", found.rule, found.value
+    else:
+        if numbers.step is not None and numbers.log:
+            yield f"{key}.step", "goes with log = false only", numbers.step
+        if numbers.low >= numbers.high:
             yield key, "is empty: low must be below high", dict(given)
-        elif log is True and numbers["low"] <= 0:
-            yield f"{key}.low", "must be > 0 with log = true", numbers["low"]
-        else:
-            for part in ("low", "high"):
-                yield from ((f"{key}.{part}", rule, got) for rule, got in _refused(key, numbers[part]))
+            return
+        if numbers.log and numbers.low <= 0:
+            yield f"{key}.low", "must be > 0 with log = true", numbers.low
+            return
+    for part in ("low", "high"):
+        if part in given and part not in wrong:
+            yield from ((f"{key}.{part}", rule, got) for rule, got in _refused(key, given[part]))
 
 
 def _refused(key: str, value: object) -> Iterator[tuple[str, object]]:
     """Yield the rules of a key that a value breaks by itself."""
     tree = {"name": "x", "data": {"name": "gaussians"}} | unflat({key: value})
-    yield from ((found.rule, found.value) for found in findings_of_estimators(estimators_in(tree)))
     try:
         Config.model_validate(tree)
     except ValidationError as error:

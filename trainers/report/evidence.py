@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.config import CARD, EXACT
-from trainers.config.sections import EARLIER
 from trainers.files import Json
 from trainers.records import SweepResults, nothing_proven
 from trainers.report.paired import FEWEST_SPLITS, Paired, family, paired
@@ -96,8 +95,7 @@ class Series:
 
     def option(self, name: str) -> Any:  # noqa: ANN401  (a value of the config)
         """Return an option of the method as the first of its records has it."""
-        options = next(iter(self.records.values()))["options"]
-        return options[name] if name in options else EARLIER[f"{EXACT}.{name}"]
+        return next(iter(self.records.values()))["options"][name]
 
     def common(self, other: Series) -> tuple[int, ...]:
         """Return the splits that both series have."""

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -14,7 +10,7 @@ from urllib.parse import quote
 import numpy as np
 
 from ltr.answer import Answer, ListFront, RowRanges, curve_html, curve_table, drawn
-from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
+from trainers.files import RunError, remove_leftovers, write_atomic, writing
 from trainers.records import SweepResults, write_export
 from trainers.report.evidence import Evidence, mean_of
 from trainers.report.page import (
@@ -38,8 +34,6 @@ from trainers.report.tables import SECTIONS, gain_table, progress, promises, val
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, signed, where
 from trainers.run.results import Results, tables
 
-_PICTURES = ".pictures.json"  # in a report's folder: the names and hashes of its pictures
-
 
 @dataclass(frozen=True)
 class Written:
@@ -49,16 +43,15 @@ class Written:
     html: Path  # the page as HTML with the pictures inside
     figures: Path | None = None  # folder of the pictures of a sweep
     export: Path | None = None  # all results of a sweep, in one file that `ltr report` and `ltr sweep --from` read
-    copy: Path | None = None  # a second place of the Markdown
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All of them, with the pictures as their folder."""
-        found = (self.html, self.markdown, self.copy, self.figures, self.export)
+        found = (self.html, self.markdown, self.figures, self.export)
         return tuple(path for path in found if path is not None)
 
 
-def build_page(results: SweepResults, *, title: str | None = None, reference: Reference | None = None) -> Page:
+def build_page(results: SweepResults, reference: Reference | None = None) -> Page:
     """Make the report of a sweep, beside published values where there is a reference."""
     if not results.records:
         raise RunError(f"sweep {results.name}: no result is finished yet; `ltr sweep CONFIG` computes them")
@@ -75,10 +68,10 @@ def build_page(results: SweepResults, *, title: str | None = None, reference: Re
         blocks = [block for block in section.blocks if block not in first]
         if len(blocks) == len(section.blocks) or any(isinstance(block, Picture) for block in blocks):
             kept.append(Section(section.title, blocks))
-    return Page(literal(f"Results of {results.name}" if title is None else title), summary, kept)
+    return Page(literal(f"Results of {results.name}"), summary, kept)
 
 
-def build_run_page(results: Results, answer: Answer | None, *, title: str | None = None) -> Page:
+def build_run_page(results: Results, answer: Answer | None) -> Page:
     """Make the report of a run: what its page promises, then its tables, the periods of the test set first."""
     lines = [literal(text) for text in (results.answer, results.recommendation) if text]
     summary: list[Block] = [Text(f"**{line}**") for line in lines[:1]]
@@ -102,7 +95,7 @@ def build_run_page(results: Results, answer: Answer | None, *, title: str | None
             sections.append(Section(heading, blocks))
     for row in results.rows:
         sections += [_proven_section(row.method, found) for found in row.proven]
-    return Page(literal(f"Results of {results.name}" if title is None else title), summary, sections)
+    return Page(literal(f"Results of {results.name}"), summary, sections)
 
 
 def _proven_section(method: str, found: RowRanges | ListFront) -> Section:
@@ -186,9 +179,7 @@ def write_report(
     folder: Path,
     *,
     answer: Answer | None = None,
-    title: str | None = None,
     reference: Reference | None = None,
-    markdown: Path | None = None,
 ) -> Written:
     """Write the report of a sweep or of a run.
 
@@ -196,53 +187,28 @@ def write_report(
         results: results of the sweep or run.
         folder: folder to write to, made when missing.
         answer: the page of the run; None without one, and for sweeps.
-        title: title of the report.
         reference: published values to compare with.
-        markdown: a second place for the Markdown, whose links lead to the pictures in `folder`.
 
     Raises:
         RunError: the sweep has no result yet, or a place cannot be written to.
     """
-    written = Written(folder / "report.md", folder / "report.html", copy=markdown)
+    written = Written(folder / "report.md", folder / "report.html")
     if isinstance(results, Results):
-        page = build_run_page(results, answer, title=title)
+        page = build_run_page(results, answer)
     else:
-        page = build_page(results, title=title, reference=reference)
+        page = build_page(results, reference)
         written = dataclasses.replace(written, figures=folder / "figures", export=folder / "cells.jsonl")
     names = file_names(page.pictures)
     images = {picture: png(picture) for picture in names}
     with writing(folder):
-        figures = folder / "figures"
-        places = [folder] if written.figures is None else [folder, figures]
-        for place in places:
+        for place in filter(None, (folder, written.figures)):
             place.mkdir(parents=True, exist_ok=True)
             remove_leftovers(place, ".*.tmp")
-        write_atomic(written.html, to_html(page, images).encode())
-        if written.export is not None and not isinstance(results, Results):
-            _write_pictures(figures, {name: images[picture] for picture, name in names.items()})
+        if written.figures is not None and written.export is not None and not isinstance(results, Results):
+            for picture, name in names.items():
+                write_atomic(written.figures / name, images[picture])
             write_export(written.export, results)
-    for path in (written.markdown, *([] if markdown is None else [markdown])):
-        way = Path(os.path.relpath(figures.resolve(), path.resolve().parent)).as_posix()
-        with writing(path):
-            write_atomic(path, to_markdown(page, {p: quote(f"{way}/{name}") for p, name in names.items()}).encode())
+        write_atomic(written.html, to_html(page, images).encode())
+        paths = {picture: quote(f"figures/{name}") for picture, name in names.items()}
+        write_atomic(written.markdown, to_markdown(page, paths).encode())
     return written
-
-
-def _write_pictures(folder: Path, images: Mapping[str, bytes]) -> None:
-    """Write the pictures of a report, and remove those that an earlier report wrote and this one does not have.
-
-    A file that no report wrote, or that was changed since, is left alone.
-    """
-    known = folder.parent / _PICTURES
-    try:
-        before = json.loads(known.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        before = {}
-    for name, digest in before.items() if isinstance(before, dict) else ():
-        old = folder / name
-        ours = name not in images and old.parent == folder and not old.is_symlink() and old.is_file()
-        if ours and hashlib.sha256(old.read_bytes()).hexdigest() == digest:
-            old.unlink()
-    for name, image in images.items():
-        write_atomic(folder / name, image)
-    write_json(known, {name: hashlib.sha256(image).hexdigest() for name, image in images.items()})

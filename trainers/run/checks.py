@@ -1,4 +1,4 @@
-"""What is checked before a run begins: what config and folder tell, then what the data tell."""
+"""What is checked of config and data before a run begins."""
 
 from __future__ import annotations
 
@@ -8,26 +8,8 @@ from ltr.checks import is_trusting
 from ltr.data import TableError
 from trainers.config import Config
 from trainers.ranking import check_rows, encodings_of_features, problems_of_answer, rows_to_rank
-from trainers.run.folder import check_run
-from trainers.task.data import Source, Split, glimpse, split_of
-from trainers.task.options import check_columns, check_lists, follow_labels, unset_following
-
-
-def check_config(config: Config, *, fresh: bool = False) -> Config:
-    """Check what can be checked before the data are read, which may take minutes; return the config to go on with.
-
-    Args:
-        config: the experiment.
-        fresh: whether an earlier run of this name will be thrown away.
-
-    Raises:
-        ConfigError: the config differs from that of the run to continue, or does not go with data by query.
-        RunError: the folder holds other files than those of a run, or a damaged config.
-    """
-    early = glimpse(config.data)
-    check_lists(follow_labels(config, early), early)
-    check_run(config, fresh=fresh, undecided=unset_following(config))
-    return config
+from trainers.task.data import Source, Split, split_of
+from trainers.task.options import check_columns, check_lists, follow_labels, read_with_options
 
 
 def check_data(config: Config, source: Source | Split | None = None) -> tuple[Config, Split]:
@@ -41,6 +23,7 @@ def check_data(config: Config, source: Source | Split | None = None) -> tuple[Co
         DataError: the data cannot be used.
         ConfigError: all options that do not go with the data.
     """
+    source = read_with_options(config) if source is None else source
     split = source if isinstance(source, Split) else split_of(config.data, config.seed, source)
     config = follow_labels(config, split.labels)
     check_lists(config, split.labels)

@@ -23,7 +23,7 @@ from trainers.files import Json, RunError, read_json, write_atomic, writing
 from trainers.loggers import check_loggers
 from trainers.methods import INTERRUPTED, binding_demands
 from trainers.run.certificates import keep_certificate
-from trainers.run.checks import check_config, check_data, notes_on_saving
+from trainers.run.checks import check_data, notes_on_saving
 from trainers.run.folder import open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
@@ -72,7 +72,7 @@ def run_experiment(
         raise RunError(f"surrogate.{error}") from None
     check_loggers(config.tracking.loggers)
     display.wait("reading the data")
-    config, split = check_data(check_config(config, fresh=fresh), source)
+    config, split = check_data(config, source)
     display.wait("preparing the run")
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)

@@ -34,7 +34,7 @@ import shutil
 import time
 import tomllib
 from collections import UserDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,18 +201,6 @@ class RunFolder:
                 raise FileNotFoundError
         return facts
 
-    def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Check that the data of a run to continue are those that it began with.
-
-        Raises:
-            RunError: their ``sha256`` is another.
-        """
-        with reading(self.origin):
-            sha = self.facts["data"]["sha256"]
-        if (now := facts.get("sha256")) != sha:
-            hashes = f"sha256 {str(sha)[:12]}, now {str(now)[:12]}"
-            raise RunError(f"data: changed since the run in {self.path} began ({hashes}); {_ADVICE}")
-
     @property
     def fitted(self) -> list[str]:
         """The methods that have a fitted ranker."""
@@ -275,19 +263,33 @@ def _is_one(path: Path) -> bool:
     return is_sweep(path) or RunFolder(path).begun
 
 
-def check_run(config: Config, *, fresh: bool = False, undecided: Collection[str] = ()) -> None:
-    """Check that a config can run in its folder, before anything is read or written.
+def check_run(folder: RunFolder, config: Config, data_facts: Mapping[str, Any], *, fresh: bool = False) -> bool:
+    """Check that a config can run in a folder, and return whether it goes on with a run that has begun there.
+
+    Args:
+        folder: the folder.
+        config: the config.
+        data_facts: JSON facts of its data.
+        fresh: whether an earlier run of this name will be thrown away.
 
     Raises:
-        RunError: the folder holds other files than those of a run, or a damaged config.
+        RunError: the folder holds other files than those of a run, other data, or a damaged config.
         ConfigError: the folder holds another config's run.
     """
-    folder = RunFolder(config.folder)
-    if not folder.path.is_dir():
-        return
-    _check_is_run(folder)
-    if folder.begun and not fresh:
-        _check_config(folder, config, undecided)
+    # a crash at the very start leaves no more than these behind
+    entries = folder.path.iterdir() if folder.path.is_dir() else ()
+    if not folder.begun and any(path != folder.config and not path.name.startswith(".") for path in entries):
+        advice = "remove it yourself, or choose another name"
+        raise RunError(f"name: {folder.path} holds other files than a run's; {advice}")
+    if fresh or not folder.begun:
+        return False
+    _check_config(folder, config)
+    with reading(folder.origin):
+        sha = folder.facts["data"]["sha256"]
+    if (now := data_facts.get("sha256")) != sha:
+        hashes = f"sha256 {str(sha)[:12]}, now {str(now)[:12]}"
+        raise RunError(f"data: changed since the run in {folder.path} began ({hashes}); {_ADVICE}")
+    return True
 
 
 @contextlib.contextmanager
@@ -307,19 +309,15 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
     with writing(folder.path, "runs_dir"):
         folder.path.mkdir(parents=True, exist_ok=True)
     with locked(folder.path):
-        _check_is_run(folder)
-        begun = folder.begun
-        if begun and fresh:
+        goes_on = check_run(folder, config, data_facts, fresh=fresh)
+        if folder.begun and fresh:
             for entry in folder.path.iterdir():
                 if entry.is_dir() and not entry.is_symlink():
                     shutil.rmtree(entry)
                 elif entry.name != LOCK:
                     entry.unlink()
-        elif begun:
-            _check_config(folder, config)
-            folder.check_data(data_facts)
         remove_leftovers(folder.path, locked=True)
-        if fresh or not begun:
+        if not goes_on:
             with writing(folder.path, "runs_dir"):
                 write_atomic(folder.config, resolved_toml(config).encode())
                 begun_with = {"name": config.name, "seed": config.seed, "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
@@ -330,14 +328,7 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
 _ADVICE = "add --fresh to start over, or give the new run another name (name=...)"
 
 
-def _check_is_run(folder: RunFolder) -> None:
-    # a crash at the very start leaves no more than these behind
-    if not folder.begun and any(p != folder.config and not p.name.startswith(".") for p in folder.path.iterdir()):
-        advice = "remove it yourself, or choose another name"
-        raise RunError(f"name: {folder.path} holds other files than a run's; {advice}")
-
-
-def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] = ()) -> None:
+def _check_config(folder: RunFolder, config: Config) -> None:
     try:
         tree = read_toml(folder.config)
         with trusting(False):  # a run of anybody's may be in the folder
@@ -352,7 +343,7 @@ def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] 
     findings = []
     for key in dict.fromkeys((*before, *now)):
         old = before.get(key)
-        if old != now.get(key) and key not in _FREE_KEYS and key not in undecided:
+        if old != now.get(key) and key not in _FREE_KEYS:
             shown = "the default" if old is None else json.dumps(old, ensure_ascii=False)
             rule = f"was {shown} in the run begun in {folder.path}"
             findings.append(Finding(key, rule, now.get(key, "the default")))

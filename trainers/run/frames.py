@@ -1,8 +1,8 @@
-"""What Python makes of a finished run: frames of its table, curves and ranked rows, and its fitted rankers."""
+"""What Python makes of a finished run: frames of its curves and ranked rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -12,7 +12,6 @@ from trainers.config import CARD, EXACT
 from trainers.files import reading
 from trainers.loggers import FINAL
 from trainers.run.folder import RunFolder
-from trainers.run.predict import ranker_of
 from trainers.run.tracking import read_log
 from trainers.task.measures import Task
 from trainers.task.raw import test_rows
@@ -20,37 +19,10 @@ from trainers.task.raw import test_rows
 
 @dataclass(frozen=True, eq=False)
 class RunSource:
-    """What frames and rankers of a run are made from."""
+    """What the frames of a run are made from."""
 
     run: RunFolder  # its folder
     task: Task  # its options and data
-
-
-class Rankers(Mapping[str, Ranker]):
-    """The fitted rankers of a run by method, each read from the run folder when it is first asked for.
-
-    They take frames of the user's table.
-    """
-
-    def __init__(self, source: RunSource, methods: tuple[str, ...]) -> None:
-        self._source, self._methods = source, methods  # the source keeps a temporary folder
-        self._read: dict[str, Ranker] = {}
-
-    def __getitem__(self, method: str) -> Ranker:
-        if method not in self._methods:
-            raise KeyError(f"{method!r}; fitted are {', '.join(self._methods)}")
-        if method not in self._read:
-            self._read[method] = ranker_of(self._source.run, method, prepared=True)
-        return self._read[method]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._methods)
-
-    def __len__(self) -> int:
-        return len(self._methods)
-
-    def __repr__(self) -> str:
-        return f"<rankers of a run: {', '.join(self._methods)}>"
 
 
 def curves(run: RunFolder, steps: Mapping[str, int | None]) -> pd.DataFrame:

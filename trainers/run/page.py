@@ -64,8 +64,7 @@ def _ranking(context: Context, row: Row, evidence: Evidence) -> Ranking | None:
         ranker.prepare_with(split.preparation)
     table = None if split.tables is None else split.tables[0]
     ids = [] if table is None else [name for name, kind in table.kinds.items() if kind.name == "id"]
-    answer = config.answer.model_copy(update={"visits": visits, "id": config.answer.id or next(iter(ids), None)})
-    config = config.model_copy(update={"answer": answer})
+    config = config.changed("answer", visits=visits, id=config.answer.id or next(iter(ids), None))
     first = config.base if method == EXACT else method
     learned = learned_from(config, ranker, evidence, table, split.train, first, test=split.test)
     ranges = None if row.ranges is None else RowRanges.from_dict(row.ranges)

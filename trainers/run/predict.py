@@ -1,4 +1,4 @@
-"""Rank new, unlabelled rows with a finished run."""
+"""Rank new, unlabelled rows with a finished run, or write it as an ONNX model that does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ltr.data import DataError, TablePreparation, format_of, read_texts
 from ltr.rankers import Ranker
 from trainers.config import CARD
 from trainers.csv_text import CsvText, csv_text
-from trainers.files import reading
+from trainers.files import RunError, reading, writing
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
 from trainers.run.rows import Rows, method_of, read_rows_for
@@ -87,3 +87,38 @@ def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = Fal
         with reading(run.preparation):
             ranker.prepare_with(TablePreparation.from_json(run.preparation.read_text(encoding="utf-8")))
     return ranker
+
+
+def export_run(run: RunFolder, path: Path, *, method: str | None = None) -> str:
+    """Write a fitted ranker of a run as an ONNX model, and return what its inputs hold, in words.
+
+    For a run on a table the inputs are the columns of the table.
+
+    Args:
+        run: folder of the run.
+        path: where to write.
+        method: a method of the run; its exact stage by default, or its only method.
+
+    Raises:
+        RunError: the method has no fitted ranker, the run folder is damaged, the path cannot be written to, or the
+            package onnx is not installed.
+    """
+    chosen = method_of(run, method)
+    ranker = ranker_of(run, chosen, prepared=True)
+    with reading(run.origin):
+        query = run.facts["data"].get("query") or "query"
+    try:
+        with writing(path, "--output"):
+            ranker.to_onnx(path, preparation=ranker.preparation_, query=query)
+        from ltr.onnx_graph import describe_model
+
+        inputs, outputs = describe_model(path)
+    except ImportError as error:
+        raise RunError(f"export: {error}") from None
+    except RunError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise RunError(f"export: {chosen}: {error}") from None
+    lines = [f"  {name}: {kind}, {what}" for name, (kind, what) in inputs.items()]
+    head = f"wrote {path}: {chosen}, with the inputs, each with an entry for every row"
+    return "\n".join([head, *lines, f"and the outputs {', '.join(outputs)}"])

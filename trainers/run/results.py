@@ -29,7 +29,8 @@ from trainers.methods import BASE_KEPT
 from trainers.plan import plan_of_run
 from trainers.records import SweepResults, is_trivial, thinned
 from trainers.run.folder import MethodFolder, RunFolder
-from trainers.run.frames import Rankers, RunSource, curves, ranked
+from trainers.run.frames import RunSource, curves, ranked
+from trainers.run.predict import ranker_of
 from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import as_pandas
@@ -98,11 +99,7 @@ class Row:
 
     @classmethod
     def of(
-        cls,
-        record: Json,
-        top: float | None = None,
-        first_k: Json | None = None,
-        periods: list[Json] | None = None,
+        cls, record: Json, top: float | None = None, first_k: Json | None = None, periods: list[Json] | None = None
     ) -> Row:
         """Return the row of a record."""
         found = {f.name: record[f.name] for f in fields(cls) if f.name in record}
@@ -173,10 +170,11 @@ class Results:
         return curves(self._source.run, {row.method: row.steps for row in self.rows})
 
     @property
-    def rankers(self) -> Mapping[str, Ranker]:
-        """The fitted rankers by method."""
-        source = self._source
-        return Rankers(source, tuple(row.method for row in self.rows if source.run.method(row.method).model.exists()))
+    def rankers(self) -> dict[str, Ranker]:
+        """The fitted rankers by method, read from the run folder; they take frames of the user's table."""
+        run = self._source.run
+        fitted = (row.method for row in self.rows if run.method(row.method, make=False).model.exists())
+        return {method: ranker_of(run, method, prepared=True) for method in fitted}
 
     @property
     def ranked(self) -> pd.DataFrame:

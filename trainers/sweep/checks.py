@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ltr.checks import in_one_message
 from ltr.data import DataError
 from trainers.config import Config
-from trainers.config.errors import ConfigError, Finding
 from trainers.config.grids import Grid, SweepConfig, load_sweep
 from trainers.task.data import Source, is_quick
-from trainers.task.options import Glimpsed, check_glimpsed, glimpse_source, read_with_options
+from trainers.task.options import read_with_options
 
 
 @dataclass(frozen=True)
@@ -32,37 +31,11 @@ def load_and_check(path: str | Path, overrides: Sequence[str] = ()) -> Loaded:
         DataError: data cannot be read, all of them named.
     """
     config, grids = load_sweep(path, overrides)
-    sources = read_sources(grids, only_quick=True)
-    _check_columns(grids, sources, str(path))
-    return Loaded(config, grids, sources)
-
-
-def _check_columns(grids: Sequence[Grid], sources: Mapping[str, Source], origin: str) -> None:
-    """Raise ConfigError where experiments do not go with data that have been read."""
-    known: dict[str, Glimpsed] = {}
-    findings: dict[str, Finding] = {}
-    for config in (variant.config for grid in grids for variant in grid.variants):
-        if config.name not in sources:
-            continue
-        try:
-            if config.name not in known:
-                known[config.name] = glimpse_source(config, sources[config.name])
-            check_glimpsed(config, known[config.name])
-        except DataError:  # this seed leaves nothing to rank: another may
-            continue
-        except ConfigError as error:
-            for finding in error.findings:
-                named = replace(finding, path=f"{config.name}: {finding.path}")
-                findings[str(named)] = named
-    if findings:
-        raise ConfigError(origin, list(findings.values()))
+    return Loaded(config, grids, read_sources(grids, only_quick=True))
 
 
 def read_sources(
-    grids: Sequence[Grid],
-    known: Mapping[str, Source] | None = None,
-    *,
-    only_quick: bool = False,
+    grids: Sequence[Grid], known: Mapping[str, Source] | None = None, *, only_quick: bool = False
 ) -> dict[str, Source]:
     """Read the data of each experiment.
 

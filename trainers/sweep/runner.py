@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ltr.data import DataError
-from trainers.config import EXACT, without_choice
+from trainers.config import EXACT
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.grids import Grid, load_sweep
+from trainers.config.grids import Grid
 from trainers.display import Display
 from trainers.files import RunError, locked, read_json, remove_leftovers, write_json, writing
 from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
 from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
 from trainers.stopping import stopped_once
-from trainers.sweep.checks import Loaded, first_configs, read_sources
+from trainers.sweep.checks import Loaded, first_configs, load_and_check, read_sources
 from trainers.sweep.workers import Workers, open_pool
 from trainers.task.data import Labels, Source, Split, split_of
 from trainers.task.options import check_columns, check_lists, follow_labels, too_long
@@ -76,15 +76,13 @@ def run_sweep(
     """
     workers, shard, display = workers or Workers(), shard or Shard(), display or Display()
     with stopped_once():
-        loaded = Loaded(*load_sweep(path, overrides), {}) if loaded is None else loaded
+        loaded = load_and_check(path, overrides) if loaded is None else loaded
         config = loaded.config
         try:
             earlier = None if known is None else read_sweep(known)
         except RunError as error:
             raise RunError(f"--from: {error}") from None
-        begun = read_json(config.folder / INDEX, ADVICE)
-        known_cells = {cell["id"] for grid in ([] if begun is None else begun["grids"]) for cell in grid["cells"]}
-        whole, notes = examine(loaded.grids, str(path), known_cells, loaded.sources)
+        whole, notes = examine(loaded.grids, str(path), loaded.sources)
         for text in notes:
             display.note(text)
         with writing(config.folder, "runs_dir"):
@@ -148,15 +146,11 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
 
 
 def examine(
-    grids: Sequence[Grid],
-    source: str = "sweep",
-    begun: Collection[str] = (),
-    sources: Mapping[str, Source] | None = None,
+    grids: Sequence[Grid], source: str = "sweep", sources: Mapping[str, Source] | None = None
 ) -> tuple[Plan, list[str]]:
     """Read the data of each experiment before anything is computed, so that everything missing is named at once.
 
-    Where the cells `begun` of the sweep's folder are those of ``exact.choose = false``, and the experiments leave that
-    key out, the sweep is older than the key and goes on without a choice. `sources` are data that have been read.
+    `sources` are data that have been read.
 
     Returns:
         the plan, with defaults that suit the labels; notes on lists to rerank that are longer than the data.
@@ -183,22 +177,9 @@ def examine(
     ]
     labels = {name: split.labels for name, split in splits.items()}
     resolved = tuple(_following(grid, labels) for grid in grids)
-    found, older_grids = plan(resolved, hashes), tuple(map(_without_choice, resolved))
-    exact, older_exact = (
-        {cell.id for cell in one.cells.values() if cell.method == EXACT} for one in (found, plan(older_grids, hashes))
-    )
-    if not exact & set(begun) and older_exact & set(begun):
-        resolved, found = older_grids, plan(older_grids, hashes)
-        notes.append("exact.choose = false, as in this sweep so far")
     if findings := [finding for grid in resolved for finding in _findings(grid, splits)]:
         raise ConfigError(source, list({str(finding): finding for finding in findings}.values()))
-    return found, list(dict.fromkeys(notes))
-
-
-def _without_choice(grid: Grid) -> Grid:
-    """Return a grid whose experiments do not choose, where they leave open whether to."""
-    variants = (replace(variant, config=without_choice(variant.config)) for variant in grid.variants)
-    return replace(grid, variants=tuple(variants))
+    return plan(resolved, hashes), list(dict.fromkeys(notes))
 
 
 def _following(grid: Grid, labels: Mapping[str, Labels]) -> Grid:

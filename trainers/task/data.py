@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,8 +25,6 @@ from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
 from ltr.data.problems import Problem
 from ltr.data.raw_table import Roles, table_of
-from ltr.data.svmlight import glimpse_svmlight
-from ltr.data.table_files import side_file
 from ltr.data.times import Times, blocks_of
 from trainers.config.sections import DataConfig
 
@@ -125,17 +122,6 @@ class Split:
         return Labels(self.by_query, bool(max(self.train.y.max(), self.test.y.max()) > 1))
 
 
-def glimpse(options: DataConfig) -> Labels:
-    """Return the kind of labels, as far as the config, file names and the first lines of a file tell."""
-    if options.path is None:
-        return Labels(False, False)
-    by_query = options.query is not None or side_file(options.path) is not None
-    if options.file_format != "svmlight" or not Path(options.path).is_file():
-        return Labels(by_query, False)
-    queries, largest = glimpse_svmlight(options.path)
-    return Labels(by_query or queries, (by_query or queries) and largest > 1)
-
-
 class Source(NamedTuple):
     """The data that a config's section describes, as they were read: tables of all types, or features and labels."""
 
@@ -194,20 +180,6 @@ def read_source(
 def is_quick(options: DataConfig) -> bool:
     """Return whether reading the data imports nothing that takes seconds."""
     return options.name not in SLOW if options.path is None else _is_own_table(options)
-
-
-def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | slice:
-    """Return the rows of the training set, as `split_of` takes them.
-
-    Raises:
-        DataError: a set in which there is nothing to rank.
-    """
-    if source.test is not None:
-        return slice(None)
-    if isinstance(source.data, Table) and source.data.plain:
-        source.data.dataset()  # checks the range of the numbers
-    seed = seed if options.split_seed is None else options.split_seed
-    return _rows_of_parts(source.data, seed, options.train_fraction)[0]
 
 
 def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Split:

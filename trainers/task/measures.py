@@ -151,10 +151,7 @@ class Task:
         found = {}
         for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True):
             k = min(int(top_k), len(values))
-            found[name] = {
-                **first_k(values, part, k, ties),
-                "half": first_k(values, part, max(1, k // 2), ties),
-            }
+            found[name] = {**first_k(values, part, k, ties), "half": first_k(values, part, max(1, k // 2), ties)}
         return found
 
     def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:

@@ -6,7 +6,7 @@ Like `trainers.task.data`, this module imports torch and scikit-learn where they
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ltr.statistics import RankStatistic
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, ExactConfig, is_code
-from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
+from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source
 
 FOLLOWING = ("statistics.report", "exact.statistic", "exact.top_k")
 """Keys whose defaults follow the labels."""
@@ -33,18 +33,13 @@ _WITH_DATA = "config, with these data"
 
 
 def read_at_once(config: Config) -> Source | None:
-    """Read and check the data of an experiment if that imports nothing that takes seconds; otherwise return None.
+    """Read the data of an experiment if that imports nothing that takes seconds; otherwise return None.
 
     Raises:
-        DataError: data that cannot be read or split.
+        DataError: data that cannot be read.
         TableError: everything that keeps the user's table from being used.
-        ConfigError: all options that do not go with the data.
     """
-    if not is_quick(config.data):
-        return None
-    source = read_with_options(config)
-    check_glimpsed(config, glimpse_source(config, source))
-    return source
+    return read_with_options(config) if is_quick(config.data) else None
 
 
 def read_with_options(config: Config) -> Source:
@@ -57,42 +52,13 @@ def read_with_options(config: Config) -> Source:
     return read_source(config.data, seed=config.seed, more=more)
 
 
-class Glimpsed(NamedTuple):
-    """What is known of data that have been read, before anything is imported that takes seconds."""
-
-    labels: Labels  # what kind of labels they have
-    feature_names: Sequence[str]  # names of the features
-    tables: Sequence[Table]  # the user's tables as they are
-
-
-def glimpse_source(config: Config, source: Source) -> Glimpsed:
-    """Return what is known of data before `split_of` makes their features.
-
-    Raises:
-        DataError: a set in which there is nothing to rank.
-    """
-    data, rows = source.data, training_rows(config.data, config.seed, source)
-    largest = max(one.y.max() for one in (data, source.test) if one is not None)
-    names = data.feature_names(rows) if isinstance(data, Table) else data.feature_names
-    tables = [one for one in (data, source.test) if isinstance(one, Table)]
-    return Glimpsed(Labels(data.qid is not None, bool(largest > 1)), names, tables)
-
-
-def check_glimpsed(config: Config, known: Glimpsed) -> None:
-    """Check what `trainers.run.checks.check_data` checks, as far as that needs no features.
-
-    Raises:
-        ConfigError: all options that do not go with the data.
-    """
-    config = follow_labels(config, known.labels)
-    check_lists(config, known.labels)
-    if findings := findings_of_columns(config, known.feature_names, known.tables):
-        raise ConfigError(_WITH_DATA, findings)
-
-
 def follow_labels(config: Config, labels: Labels) -> Config:
     """Return the config with defaults that suit the labels; what the user set stays as it is."""
-    unset, found = unset_following(config), dict[str, Any]()
+    keys = (key.partition(".") for key in FOLLOWING)
+    unset = {
+        f"{section}.{field}" for section, _, field in keys if field not in getattr(config, section).model_fields_set
+    }
+    found: dict[str, Any] = {}
     if labels.by_query:
         found["exact.statistic"] = "dcg@10"
         statistic = RankStatistic.parse("dcg@10" if "exact.statistic" in unset else config.exact.statistic)
@@ -106,8 +72,7 @@ def follow_labels(config: Config, labels: Labels) -> Config:
         found["statistics.report"] = ("dcg@10", "mrr")
     for key in unset & set(found):
         section, _, field = key.partition(".")
-        changed = getattr(config, section).model_copy(update={field: found[key]})
-        config = config.model_copy(update={section: changed})
+        config = config.changed(section, **{field: found[key]})
     return config
 
 
@@ -121,14 +86,6 @@ def _is_logistic(loss: str) -> bool:
     return isinstance(parse_loss(loss), LogisticLoss)
 
 
-def unset_following(config: Config) -> set[str]:
-    """Return the keys of `FOLLOWING` that the user left out."""
-    keys = (key.partition(".") for key in FOLLOWING)
-    return {
-        f"{section}.{field}" for section, _, field in keys if field not in getattr(config, section).model_fields_set
-    }
-
-
 def check_columns(config: Config, split: Split) -> None:
     """Check that the exact stage's columns exist, that it may use no more weights than there are, and weights of rows.
 
@@ -138,10 +95,7 @@ def check_columns(config: Config, split: Split) -> None:
         ConfigError: options that do not go with these columns of the data.
     """
     tables = list({id(table): table for table in split.tables or ()}.values())
-    findings = [
-        *_findings_of_weights(config, split.train),
-        *findings_of_columns(config, split.feature_names, tables),
-    ]
+    findings = [*_findings_of_weights(config, split.train), *findings_of_columns(config, split.feature_names, tables)]
     if not tables:
         columns = {name: Column(name, split.train.X[:, at]) for at, name in enumerate(split.feature_names)}
         findings += _findings_of_demands(config, columns)

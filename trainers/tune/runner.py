@@ -24,14 +24,13 @@ import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainers.config import CARD, EXACT, Config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.toml_text import dump_toml, flat, merged, unflat
-from trainers.config.tuning import Range, TuneConfig
+from trainers.config.tuning import Tunable, TuneConfig
 from trainers.display import Display
 from trainers.files import (
     Json,
@@ -61,20 +60,11 @@ _SETTINGS, _JOURNAL = "tune.json", "trials.journal"
 
 
 @dataclass(frozen=True)
-class Search:
-    """What is searched."""
+class Search(Tunable):
+    """What is searched, and where everything is kept."""
 
-    tree: Mapping[str, Any]  # the experiment as it is written
-    options: TuneConfig  # how it is searched
-    ranges: tuple[Range, ...]  # where
-    folder: Path  # where everything is kept
-    source: str = "config"  # origin of the tree, for messages
+    folder: Path
     data: Source | None = None  # its data, if they have been read
-
-    @cached_property
-    def config(self) -> Config:
-        """The experiment as it is written."""
-        return parse_config(self.tree, source=self.source)
 
     def with_values(self, values: Mapping[str, Any]) -> tuple[Config, dict[str, Any]]:
         """Return the experiment with values of the tuned keys, and those values that concern it.
@@ -187,7 +177,7 @@ def _following(search: Search, split: Split) -> Search:
         for key, value in flat(suited.model_dump()).items()
         if value != flat(search.config.model_dump())[key]
     }
-    return dataclasses.replace(search, tree=merged(search.tree, unflat(changed)))
+    return dataclasses.replace(search, tree=merged(search.tree, unflat(changed)), config=suited)
 
 
 def _same(path: Path, config: Config, split: Split) -> bool:
@@ -340,8 +330,9 @@ def _narrowed(config: Config, method: str, statistic: str) -> Config:
         "statistics": {"report": tuple(dict.fromkeys((*config.statistics.report, statistic)))},
         "tracking": {"loggers": (), "figures": False},
     }
-    changed = {name: getattr(config, name).model_copy(update=values) for name, values in sections.items()}
-    return config.model_copy(update=changed)
+    for name, values in sections.items():
+        config = config.changed(name, **values)
+    return config
 
 
 def _tuning(search: Search, split: Split, study: optuna.Study, *, complete: bool) -> Tuning:
