@@ -29,6 +29,7 @@ from ltr.exact.solve import solve
 from ltr.exact.state import Limits
 from ltr.list_demands import Asked, ListDemand, OnTop
 from ltr.metrics.ranked import Ties as TiesOfMetric
+from ltr.onnx_graph import OnnxGraph
 from ltr.outcomes import Times, Treatments, label_kind, read_labels
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
 from ltr.rankers.baselines import RankBoostRanker
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
     from ltr.data.preparation import TablePreparation
     from ltr.exact.certificate import Certificate
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["CardRanker", "GoodCards"]
 

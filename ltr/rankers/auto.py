@@ -61,6 +61,7 @@ from ltr.data.dataset import Features, checked_queries, checked_weights, labels_
 from ltr.data.similar import similar_rows
 from ltr.demands import Demands
 from ltr.losses import ranknet_loss
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.calibration import fit_calibration_of_repeats
@@ -85,7 +86,6 @@ from ltr.threads import available_threads
 
 if TYPE_CHECKING:
     from ltr.exact import Limits, Solution
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["BLEND", "TODAY", "AutoRanker", "Comparison"]
 

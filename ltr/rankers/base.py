@@ -31,16 +31,17 @@ from ltr.data.dataset import (
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.times import checked_times
-from ltr.files import write_atomic
 from ltr.fitting.team import ALONE, Team
 from ltr.lists import numbered, split_weights
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration, fit_calibration
 from ltr.rankers.choice import PartScores, parts_of
 from ltr.rankers.explanation import RESERVED, Explanation, summed
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
 from ltr.rankers.inputs import column_names, columns_by_name, labels_and_lists
+from ltr.rankers.onnx import write_onnx
 from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import html_view, list_figure, ranked_frame, rows_from_the_top
 from ltr.ranks import GainName
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import nn
 
-    from ltr.onnx_graph import OnnxGraph
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -907,13 +907,7 @@ class Ranker(BaseEstimator):
             >>> np.array_equal(scores, ranker.predict([[5.0], [7.0]]))
             True
         """
-        from ltr.onnx_graph import OnnxGraph
-
-        check_is_fitted(self)
-        graph = OnnxGraph(query)
-        self._output_in(graph, self._columns_in(graph, preparation))
-        ranker = {"format": "ltr onnx", "version": "1", "ranker": type(self).__name__}
-        write_atomic(Path(path), graph.model(ranker).SerializeToString())
+        write_onnx(self, path, preparation, query)
 
     def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
         """Return the features, (d, n), of the inputs of a graph."""
@@ -922,18 +916,9 @@ class Ranker(BaseEstimator):
         self._check_prepared(preparation)
         return graph.table(preparation)
 
-    def _output_in(self, graph: OnnxGraph, columns: str) -> None:
-        """Add what `to_onnx` returns for features, (d, n), to a graph."""
-        scores = self._scores_in(graph, columns)
-        graph.output("score", scores)
-        self._chance_in(graph, scores)
-
-    def _chance_in(self, graph: OnnxGraph, scores: str) -> None:
-        """Add the chance of a hit to the outputs of a graph, where there is a calibration."""
-        if self.calibration_ is not None:
-            from ltr.rankers.onnx_scorers import chances
-
-            graph.output("probability", chances(graph, scores, self.calibration_))
+    def _placed_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str | None]:
+        """Return scores and which rows are reranked for features, (d, n), in a graph; the counterpart of `_placed`."""
+        return self._scores_in(graph, columns), None
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         """Return the scores, (n,), of features, (d, n), in a graph; the counterpart of `_scores`."""

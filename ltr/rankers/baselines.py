@@ -33,7 +33,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,14 +42,12 @@ from sklearn.utils import ClassifierTags, Tags
 from ltr.checks import check_callable, check_number, check_whole, doubles, one_of
 from ltr.data.dataset import DataError, check_ranges
 from ltr.losses import LogisticLoss
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.constrained import Demanding, fit_linear
 from ltr.rankers.inputs import linear_scores
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-if TYPE_CHECKING:
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["LogisticRegressionRanker", "RankBoostRanker"]
 

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ from ltr.checks import by_piece, doubles
 from ltr.data.dataset import Features, checked_queries, differ_in_lists
 from ltr.demands import Demands
 from ltr.estimator_names import EstimatorName
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.constrained import Demanding
@@ -35,9 +36,6 @@ from ltr.rankers.inputs import linear_scores
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-if TYPE_CHECKING:
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["EstimatorRanker"]
 

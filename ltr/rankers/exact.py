@@ -20,7 +20,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -44,6 +44,7 @@ from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.list_demands import ListDemand, OnTop
 from ltr.metrics.ranked import Ties
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.constrained import Demanding
 from ltr.rankers.demanded import (
@@ -59,9 +60,6 @@ from ltr.rankers.inputs import linear_scores
 from ltr.rankers.scorers import Decimals, LinearScorer, Standardize
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
-
-if TYPE_CHECKING:
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 

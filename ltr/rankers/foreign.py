@@ -46,15 +46,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ltr.data.dataset import Features
 from ltr.native import Trees
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Ranker
 from ltr.rankers.inputs import column_names, columns_by_name, linear_scores
+from ltr.rankers.onnx import summed
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["GivenRanker", "TreesRanker", "WeightsRanker", "own_form", "raw_scores"]
 
@@ -235,8 +236,6 @@ class TreesRanker(GivenRanker):
         return {name: value for name, value in super().__getstate__().items() if name != "_trees"}
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        from ltr.rankers.onnx_trees import summed
-
         total = summed(graph, columns, self)
         return graph.op("Div", total, graph.constant(float(len(self.roots_)))) if self.mean_ else total
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +12,7 @@ from ltr.calls import named_object, read_call
 from ltr.checks import is_whole
 from ltr.estimator_names import EstimatorName
 from ltr.losses import RankingLoss, parse_loss
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.estimators import EstimatorRanker
@@ -20,9 +20,6 @@ from ltr.rankers.foreign import places_by_name
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-if TYPE_CHECKING:
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["ScoreColumn", "make_ranker", "names_estimator"]
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -27,9 +27,11 @@ from ltr.fitting.observations import Rows, pieces_to_score
 from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
 from ltr.fitting.team import ALONE, Team
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
 from ltr.rankers.constrained import Demanding, fit_linear
 from ltr.rankers.inputs import labels_and_lists, linear_scores
+from ltr.rankers.onnx import scaled, scored
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -42,9 +44,6 @@ from ltr.training import (
     ScorerName,
     defaults_of,
 )
-
-if TYPE_CHECKING:
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["SurrogateRanker"]
 
@@ -532,8 +531,6 @@ class SurrogateRanker(Demanding, Ranker):
         return scores[first_equals(features, lists)]
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        from ltr.rankers.onnx_scorers import scaled, scored
-
         scale, scorer = self._model
         return scored(graph, scaled(graph, columns, scale), scorer)
 

@@ -44,6 +44,7 @@ from ltr.demands import Demands
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.auto import AutoRanker
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
 from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Rows, Shared, compare, folds_of
@@ -64,6 +65,7 @@ from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_to_fit
 from ltr.rankers.methods import ScoreColumn, make_ranker
+from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.rankers.unseen import common, held_out_scores, is_given, rank_held_out
@@ -74,7 +76,6 @@ from ltr.threads import available_threads
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["TwoStageRanker"]
 
@@ -852,19 +853,10 @@ class TwoStageRanker(Ranker):
     def _held_out_scores(self, *given: Any) -> FloatArray:  # noqa: ANN401 (those of every ranker)
         return held_out_scores(self, *given)
 
-    def _output_in(self, graph: OnnxGraph, columns: str) -> None:
-        scores, top = self._merged_in(graph, columns)
-        graph.output("score", scores)
-        graph.output("reranked", top, "BOOL")
-        self._chance_in(graph, scores)
-
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        return self._merged_in(graph, columns)[0]
+        return self._placed_in(graph, columns)[0]
 
-    def _merged_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
-        """Return merged scores, and which rows are reranked; the counterpart of `_merged`."""
-        from ltr.rankers.onnx_scorers import lifted
-
+    def _placed_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
         form = self._form_of_base()
         places = places_by_name(form, self._names)
         own = columns if places is None else graph.op("Gather", columns, graph.constant(places), axis=0)
