@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from ltr.checks import is_whole
 from ltr.data.encoding import features_of
 
-__all__ = ["DEMANDS", "Column", "Demands", "Row", "read_demands"]
+__all__ = ["DEMANDS", "Column", "Demands", "RankerKind", "Row", "read_demands"]
 
 FloatArray = NDArray[np.float64]
 Column = str | int
 """A column by its name, or by its number from 0."""
 Row = str | Mapping[Column, float]
 """A linear row: a text such as ``"age >= 2*bmi"``, or the factors of a sum of weights that is at least 0."""
+
+RankerKind = Literal["linear", "trees", "other"]
+"""Kinds of rankers by what they can promise: linear scores, trees with monotone constraints, everything else."""
 
 DEMANDS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
 """Arguments of `read_demands` that state demands, which are parameters of rankers, too."""

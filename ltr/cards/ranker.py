@@ -22,6 +22,7 @@ from ltr.cards.reference import Reference
 from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
+from ltr.demands import RankerKind
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.demand import Demand
 from ltr.exact.solution import Solution, Status
@@ -187,7 +188,6 @@ class CardRanker(Ranker):
     """
 
     _FITTED = ("card_", "questions_", "reference_")
-    _SIGNED_THRESHOLDS = True
     _HOW = "score = the total of card_, which says how"
 
     statistic: RankStatistic | str = "auc"
@@ -538,6 +538,10 @@ class CardRanker(Ranker):
         return Explanation(frame.assign(total=frame.sum(axis=1)), values, rows)
 
     # what rankers share
+
+    @property
+    def _kind(self) -> RankerKind:
+        return "trees"  # thresholds, which `signs` bind by the name of a column
 
     def _features(self, X: Any) -> FloatArray:  # noqa: ANN401
         check_is_fitted(self)

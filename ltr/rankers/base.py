@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import math
@@ -31,6 +32,7 @@ from ltr.data.dataset import (
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.times import checked_times
+from ltr.demands import RankerKind
 from ltr.fitting.team import ALONE, Team
 from ltr.lists import numbered, split_weights
 from ltr.metrics import normalized_rank_statistic, rank_statistic
@@ -40,7 +42,7 @@ from ltr.rankers.calibration import Calibration, fit_calibration
 from ltr.rankers.choice import PartScores, parts_of
 from ltr.rankers.explanation import RESERVED, Explanation, summed
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
-from ltr.rankers.inputs import column_names, columns_by_name, labels_and_lists
+from ltr.rankers.inputs import LabelledRows, column_names, columns_by_name, labels_and_lists
 from ltr.rankers.onnx import write_onnx
 from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import html_view, list_figure, ranked_frame, rows_from_the_top
@@ -130,6 +132,15 @@ class _WhereCalibrated:
         return MethodType(self.__func__, ranker)
 
 
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class Scored:
+    """The parameters by which a ranker says what its `score` reports, see `Ranker`."""
+
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
+
+
 class Ranker(BaseEstimator):
     """A scikit-learn estimator that gives every row a score; rows with larger scores stand higher in the list.
 
@@ -166,7 +177,6 @@ class Ranker(BaseEstimator):
     _FITTED: ClassVar[tuple[str, ...]] = ()
     _BY_LIST: ClassVar[bool] = False  # whether `_scores` takes all rows at once, as `Features`, and their lists
     _TAKES_SINGLES: ClassVar[bool] = False  # whether `fit` takes float32 as it is, and not as float64
-    _SIGNED_THRESHOLDS: ClassVar[bool] = False  # whether it adds up thresholds, which its `signs` bind by column name
     _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
 
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
@@ -183,20 +193,24 @@ class Ranker(BaseEstimator):
 
     # scores
 
-    def decision_function(self, X: ArrayLike) -> FloatArray:
+    def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of the rows, float64 of shape (n,).
 
         Args:
             X: features, (n, d), with the columns of the fit.
+            qid: list of each row, which matters only to rankers whose score of a row depends on the other rows of its
+                list: an attention scorer, and two stages after a fit with `qid`. There it has to be said, and None
+                means that all rows are one list.
 
         Raises:
-            ValueError: a ranker that is not fitted, or X with other columns.
+            ValueError: a ranker that is not fitted, X with other columns, or no `qid` where it is needed.
         """
-        return self._all_scores(self._features(X))
+        features = self._features(X)
+        return self._placed(features, self._lists_of_scores("decision_function", qid))[0]
 
-    def predict(self, X: ArrayLike) -> FloatArray:
-        """Return the scores of `decision_function`, as rankers in scikit-learn's style do."""
-        return self.decision_function(X)
+    def predict(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
+        """Return the scores of `decision_function`, which takes the same arguments."""
+        return self.decision_function(X, qid)
 
     def score(
         self,
@@ -303,6 +317,30 @@ class Ranker(BaseEstimator):
         """
         return self
 
+    def _saved_form(self) -> Ranker:
+        """Return a ranker that scores features as this one does, and can be saved and exported.
+
+        Raises:
+            TypeError: a ranker without such a form.
+        """
+        return self._form()
+
+    @property
+    def _kind(self) -> RankerKind:
+        """What a fit can promise of columns, see `ltr.rankers.demand_checks`."""
+        return "other"
+
+    def _given_methods(self) -> list[tuple[str, Any]]:
+        """Return name and ranker of each method that the caller chose, of which the fit deploys some."""
+        return []
+
+    def _monotone(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:
+        """Return which columns a score that is not linear depends on, and in which it never falls and never rises.
+
+        Each is (d,); None where that is not known.
+        """
+        return None
+
     def _scores(self, features: FloatArray) -> FloatArray:
         """Return the scores of rows that are checked already, (n,)."""
         raise NotImplementedError
@@ -315,7 +353,8 @@ class Ranker(BaseEstimator):
 
     def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_] | None]:
         """Return scores that order the rows of each list, and which rows were reranked; None without a second stage."""
-        return self._all_scores(features), None
+        lists = checked_queries(qid, len(features))[0] if self._BY_LIST and qid is not None else None
+        return self._all_scores(features, lists), None
 
     # chances
 
@@ -365,26 +404,21 @@ class Ranker(BaseEstimator):
         labels, lists = labels_and_lists(y, qid, len(features))
         groups = checked_groups(group, len(labels), lists)
         weights = None if sample_weight is None else checked_weights(sample_weight, len(labels))
-        table, kept = self._rows_to_fit(X, features), np.arange(len(labels))
+        table, rows = self._rows_to_fit(X, features), LabelledRows(features, labels, lists, groups, weights=weights)
         if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            table, labels, weights = _safe_indexing(table, kept), labels[kept], weights[kept]
-            lists, groups = (
-                None if one is None else np.unique(one[kept], return_inverse=True)[1] for one in (lists, groups)
-            )
+            table, rows = _safe_indexing(table, np.flatnonzero(weights)), rows.take(np.flatnonzero(weights))
         if folds is None or not self._LEARNS:
-            scores, _ = self._placed(features[kept], lists)
+            scores, _ = self._placed(rows.features, rows.lists)
         else:
-            parts = parts_of(labels, lists, groups, 0, folds)
+            parts = parts_of(rows.labels, rows.lists, rows.groups, 0, folds)
             if parts is None:
                 which = "two rows of each label" if lists is None else "two queries"
                 also = "" if groups is None else ", in different groups"
                 raise ValueError(f"calibrate needs at least {which}{also} to hold rows out")
-            scores = self._held_out_scores(table, features[kept], labels, lists, groups, weights, parts)
+            scores = self._held_out_scores(table, rows, parts)
         known = ~np.isnan(scores)  # the first rows in time are not ranked by rankers that have not seen them
-        weights = None if weights is None else weights[known]
-        groups = None if groups is None else groups[known]
-        self.calibration_ = fit_calibration(scores[known], labels[known], weights, groups)
+        rows = rows.take(known)
+        self.calibration_ = fit_calibration(scores[known], rows.labels, rows.weights, rows.groups)
         return self
 
     @_WhereCalibrated
@@ -436,23 +470,20 @@ class Ranker(BaseEstimator):
         """Return a ranker like this one, not yet fitted, without options that are about the rows of this fit."""
         return clone(self)
 
-    def _held_out_scores(
-        self,
-        table: Any,  # noqa: ANN401 (a frame of any library, or an array)
-        features: Features,
-        labels: FloatArray,
-        lists: IntArray | None,
-        groups: IntArray | None,
-        weights: FloatArray | None,
-        parts: IntArray,
-    ) -> FloatArray:
-        """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`."""
-        own, _ = self._placed(features, lists)
-        scores = np.empty(len(labels))
+    def _held_out_scores(self, table: Any, rows: LabelledRows, parts: IntArray) -> FloatArray:  # noqa: ANN401
+        """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`.
+
+        Args:
+            table: the rows as `_rows_to_fit` returns them, (n, ...).
+            rows: the rows.
+            parts: number of the part of each row, (n,).
+        """
+        own, _ = self._placed(rows.features, rows.lists)
+        scores = np.empty(len(parts))
         for part in range(parts.max() + 1):
             seen, held = parts != part, parts == part
-            other = fit_to(self._for_other_rows(), table, labels, lists, groups, weights, seen)
-            found, _ = other._placed(other._features(table), lists)
+            other = fit_to(self._for_other_rows(), table, rows, seen)
+            found, _ = other._placed(other._features(table), rows.lists)
             scores[held] = PartScores.of(found, seen).on_the_scale_of(own)[held]
         return scores
 
@@ -678,15 +709,12 @@ class Ranker(BaseEstimator):
         group: ArrayLike | None = None,
         time: ArrayLike | None = None,
         team: Team = ALONE,
-    ) -> tuple[Any, FloatArray, IntArray | None, IntArray | None, IntArray | None, FloatArray | None]:
+    ) -> LabelledRows:
         """Check the data of a fit with groups, times and weights of rows, see `_training_data`.
 
-        A row of weight 0 is left out. Each process of a team gives its own rows.
-
-        Returns:
-            Features, labels, the number of each row's list, that of its group and that of its moment, and the weights;
-            None where all of them are 1, so that the fit is the same as without weights, to the last bit. Features are
-            those of this process, everything else is of the rows of all processes.
+        A row of weight 0 is left out. There are no weights where all of them are 1, so that the fit is the same as
+        without weights, to the last bit. Each process of a team gives its own rows, and gets their features; everything
+        else is of the rows of all processes.
         """
         if team.size > 1:
             y = team.join("y", y)  # type: ignore[assignment]
@@ -694,21 +722,19 @@ class Ranker(BaseEstimator):
             sample_weight = team.join("sample_weight", sample_weight)
         features, labels, lists = self._training_data(X, y, qid, team)
         n = len(labels)
-        groups, times = checked_groups(group, n, lists), checked_times(time, n, lists)
+        rows = LabelledRows(features, labels, lists, checked_groups(group, n, lists), checked_times(time, n, lists))
         if sample_weight is None:
-            return features, labels, lists, groups, times, None
+            return rows
         weights = checked_weights(sample_weight, n)
-        if (kept := weights > 0).all():
-            return features, labels, lists, groups, times, None if (weights == 1).all() else weights
-        begin, end = team.span(len(features))
-        features, labels, weights = features[kept[begin:end]], labels[kept], weights[kept]
-        lists, groups = (
-            None if numbers is None else checked_queries(numbers[kept], len(labels))[0] for numbers in (lists, groups)
-        )
-        if len(labels) == 0 or labels_agree(labels, lists):
-            raise ValueError("the rows whose sample_weight is not zero must hold two different labels in some list")
-        times = None if times is None else times[kept]
-        return features, labels, lists, groups, times, None if (weights == 1).all() else weights
+        kept = weights > 0
+        if not kept.all():
+            begin, end, numbers = *team.span(len(features)), (lists, rows.groups)
+            lists, groups = (None if one is None else checked_queries(one[kept], kept.sum())[0] for one in numbers)
+            times = None if rows.times is None else rows.times[kept]
+            rows = LabelledRows(features[kept[begin:end]], labels[kept], lists, groups, times)
+            if not kept.any() or labels_agree(rows.labels, rows.lists):
+                raise ValueError("the rows whose sample_weight is not zero must hold two different labels in some list")
+        return dataclasses.replace(rows, weights=None if (weights[kept] == 1).all() else weights[kept])
 
     def _features(self, X: ArrayLike) -> Features:
         """Check that the ranker is fitted, and return the columns of the fit in their order.
@@ -837,7 +863,10 @@ class Ranker(BaseEstimator):
 
         It is ``".json"``, or ``".safetensors"`` for a network or a ranker with more than 100,000 numbers.
         """
-        return suffix_of(self.to_state())
+        try:
+            return suffix_of(self.to_state())
+        except TypeError:  # there is no such file, and `save` says why
+            return ".json"
 
     def to_torch(self) -> nn.Module:
         """Return the ranker as one torch module in double precision, which scores raw features.
@@ -987,21 +1016,17 @@ class Ranker(BaseEstimator):
 
 def fit_to(
     ranker: _R,
-    X: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    labels: FloatArray,
-    lists: IntArray | None,
-    groups: IntArray | None,
-    weights: FloatArray | None,
+    table: Any,  # noqa: ANN401 (a frame of any library, or an array)
+    rows: LabelledRows,
     seen: NDArray[np.bool_],
     **options: Any,  # noqa: ANN401 (options of any type)
 ) -> _R:
     """Fit a ranker to some of the rows, with what its ``fit`` takes, and return it; weights it must take."""
-    rows = np.flatnonzero(seen)
-    given = {"qid": lists, "group": groups, "sample_weight": weights}
-    if weights is not None and not has_fit_parameter(ranker, "sample_weight"):
+    given = {"qid": rows.lists, "group": rows.groups, "sample_weight": rows.weights}
+    if rows.weights is not None and not has_fit_parameter(ranker, "sample_weight"):
         raise ValueError(f"sample_weight: the fit of a {type(ranker).__name__} takes none, leave the weights out")
     for name, values in given.items():
         if values is not None and has_fit_parameter(ranker, name):
-            options[name] = values[rows]
-    ranker.fit(_safe_indexing(X, rows), labels[rows], **options)
+            options[name] = values[seen]
+    ranker.fit(_safe_indexing(table, np.flatnonzero(seen)), rows.labels[seen], **options)
     return ranker

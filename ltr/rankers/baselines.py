@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
@@ -41,13 +41,12 @@ from sklearn.utils import ClassifierTags, Tags
 
 from ltr.checks import check_callable, check_number, check_whole, doubles, one_of
 from ltr.data.dataset import DataError, check_ranges
+from ltr.demands import RankerKind
 from ltr.losses import LogisticLoss
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored, all_or_nothing
 from ltr.rankers.constrained import Demanding, fit_linear
 from ltr.rankers.inputs import linear_scores
-from ltr.ranks import GainName
-from ltr.statistics import RankStatistic
 
 __all__ = ["LogisticRegressionRanker", "RankBoostRanker"]
 
@@ -59,7 +58,7 @@ _NOTHING = 1e-12
 
 
 @dataclass(eq=False, repr=False)
-class LogisticRegressionRanker(Demanding, Ranker):
+class LogisticRegressionRanker(Demanding, Scored, Ranker):
     """Rank by the linear score of a logistic regression.
 
     ``min over w, b of  ||w||^2 / 2 + C sum_i log(1 + exp(-s_i (w·z_i + b)))``, s_i = +-1, z_i the standardised
@@ -103,10 +102,6 @@ class LogisticRegressionRanker(Demanding, Ranker):
     C: float | Literal["auto"] = 1e4
     standardize: bool = True
     max_iter: int = 10_000
-    _: KW_ONLY
-    statistic: RankStatistic | str = "dcg"
-    gain: GainName = "exp2"
-    normalize: bool = False
 
     @all_or_nothing
     def fit(
@@ -134,8 +129,9 @@ class LogisticRegressionRanker(Demanding, Ranker):
         if not isinstance(self.standardize, bool | np.bool_):
             raise ValueError(f"standardize must be true or false, got {self.standardize!r}")
         check_whole("max_iter", self.max_iter, 1)
-        features, labels, _, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
-        self.center_ = np.average(features, axis=0, weights=weights)
+        rows = self._weighted_data(X, y, qid, sample_weight)
+        features, labels, weights = rows.features, rows.labels, rows.weights
+        self.center_: FloatArray = np.average(features, axis=0, weights=weights)
         mean, scale = np.zeros(features.shape[1]), np.ones(features.shape[1])
         if self.standardize:
             check_ranges(features)
@@ -177,8 +173,9 @@ class LogisticRegressionRanker(Demanding, Ranker):
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         return graph.op("Add", graph.linear(columns, self.coef_), graph.constant(self.intercept_))
 
-    def _restore(self, fitted: Mapping[str, Any]) -> None:
-        super()._restore({"center_": np.zeros(self.n_features_in_), **fitted})  # which earlier files do not hold
+    @property
+    def _kind(self) -> RankerKind:
+        return "linear"
 
 
 def _strength(features: FloatArray, classes: IntArray, weights: FloatArray | None) -> float:
@@ -203,7 +200,7 @@ def _strength(features: FloatArray, classes: IntArray, weights: FloatArray | Non
 
 
 @dataclass(eq=False, repr=False)
-class RankBoostRanker(Ranker):
+class RankBoostRanker(Scored, Ranker):
     """RankBoost on thresholds of single features.
 
     Args:
@@ -239,9 +236,6 @@ class RankBoostRanker(Ranker):
     step: Literal["bound", "exact"] = "bound"
     _: KW_ONLY
     on_round: Callable[[int, float], None] | None = None
-    statistic: RankStatistic | str = "dcg"
-    gain: GainName = "exp2"
-    normalize: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -268,14 +262,15 @@ class RankBoostRanker(Ranker):
         check_callable("on_round", self.on_round)
         if qid is not None:
             raise DataError("qid: RankBoost learns from one list with labels 0 and 1; the loss exponential takes qid")
-        features, labels, _, _, _, given = self._weighted_data(X, y, None, sample_weight)
+        rows = self._weighted_data(X, y, None, sample_weight)
+        features, labels = rows.features, rows.labels
         positive = labels > labels.min()
         if len(np.unique(labels)) > 2:
             raise DataError("y: RankBoost learns from the labels 0 and 1; the loss exponential takes graded ones")
         cuts = [candidate_cuts(column, self.thresholds) for column in features.T]
         # cell c of a column lies above its cuts 0..c-1, so h of cut c is [cell > c]
         cells = [np.searchsorted(at, column, side="left") for at, column in zip(cuts, features.T, strict=True)]
-        own = np.ones(len(labels)) if given is None else given
+        own = np.ones(len(labels)) if rows.weights is None else rows.weights
         half_pair = 0.5 / float(own[positive].sum() * own[~positive].sum())
         scores = np.zeros(len(features))
         chosen: list[tuple[int, float, float]] = []
@@ -315,6 +310,14 @@ class RankBoostRanker(Ranker):
         else:
             right, wrong = (1 + r) / 2, (1 - r) / 2
         return 0.5 * math.log(max(right, half_pair) / max(wrong, half_pair))
+
+    def _monotone(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        used, up, down = (np.full(self.n_features_in_, free) for free in (False, True, True))
+        for j in np.unique(self.features_):
+            at = self.features_ == j
+            steps = np.bincount(np.unique(self.cuts_[at], return_inverse=True)[1], weights=self.alphas_[at])
+            used[j], up[j], down[j] = True, bool((steps >= 0).all()), bool((steps <= 0).all())
+        return used, up, down
 
     def _parts(self, features: FloatArray) -> FloatArray:
         parts = np.zeros(features.shape)

@@ -60,7 +60,6 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from ltr.data.dataset import Features
 from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata
 from ltr.lists import weights_by_row
@@ -82,50 +81,6 @@ BASE = "base"
 _HALF_WIDTH = 1.645 * 2**0.5
 _RESAMPLES = 40  # of each repeat
 _ENTRIES = 1 << 19  # of resampled rows whose statistic is computed at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows that a ranker learns from, or some of them.
-
-    Attributes:
-        features: (n, d).
-        labels: (n,).
-        lists: list of each row, (n,), numbered from 0; None means that all rows are one list.
-        groups: group of each row, (n,), with lists one of whole lists; None where each row (each list) is alone.
-        times: moment of each row, (n,), the same for all rows of a list; None where no order is known.
-        weights: weight of each row, (n,); None where all count alike.
-        known: scores out of fold, (n,), of a base ranker that has kept them.
-    """
-
-    features: Features
-    labels: FloatArray
-    lists: IntArray | None = None
-    groups: IntArray | None = None
-    times: IntArray | None = None
-    weights: FloatArray | None = None
-    known: FloatArray | None = None
-
-    @property
-    def units(self) -> tuple[FloatArray, IntArray | None, IntArray | None, IntArray | None]:
-        """What `folds_of` divides the rows by: labels, lists, groups and times."""
-        return self.labels, self.lists, self.groups, self.times
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether these are labels 0 and 1 in one list."""
-        return self.lists is None and bool(np.isin(self.labels, (0, 1)).all())
-
-    def take(self, rows: NDArray[Any]) -> Rows:
-        """Return some of the rows, by number or by a mask, with their lists and groups numbered from 0."""
-        lists, groups = (
-            None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
-            for numbers in (self.lists, self.groups)
-        )
-        times, weights, known = (
-            None if array is None else array[rows] for array in (self.times, self.weights, self.known)
-        )
-        return Rows(self.features[rows], self.labels[rows], lists, groups, times, weights, known)
 
 
 @dataclass(frozen=True, eq=False)

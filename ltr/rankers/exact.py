@@ -45,7 +45,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.list_demands import ListDemand, OnTop
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored, all_or_nothing
 from ltr.rankers.constrained import Demanding
 from ltr.rankers.demanded import (
     DemandPrice,
@@ -56,9 +56,9 @@ from ltr.rankers.demanded import (
     refuse_settled,
     solve_under,
 )
-from ltr.rankers.inputs import linear_scores
+from ltr.rankers.inputs import LabelledRows, linear_scores
 from ltr.rankers.scorers import Decimals, LinearScorer, Standardize
-from ltr.ranks import GainName, weighted_labels
+from ltr.ranks import weighted_labels
 from ltr.statistics import RankStatistic
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
@@ -107,7 +107,7 @@ class ReproducibleSearch:
 
 
 @dataclass(eq=False, repr=False)
-class ExactRanker(Demanding, Ranker):
+class ExactRanker(Demanding, Scored, Ranker):
     """Rank by the linear scorer with the largest true rank statistic of the training lists, and a bound that proves it.
 
     ``max over w in [-1, 1]^d of  statistic(Z w, y) - C ||w||_0``, Z the standardised features: `ltr.exact.solve` for
@@ -189,8 +189,6 @@ class ExactRanker(Demanding, Ranker):
     C: float = 0.0
     margin: float = 1e-4
     ties: RankName | Literal["average"] = "resolved"
-    gain: GainName = "exp2"
-    normalize: bool = False
     demands: Sequence[str | Demand] = ()
     integer: int | None = None
     method: str | Solver = "reproducible"
@@ -230,9 +228,10 @@ class ExactRanker(Demanding, Ranker):
                 that no weights are known to meet.
         """
         self._check_parameters()
-        features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
-        asked = self._given_demands(X, beside, sample_weight).of(labels, groups)
-        labels = self._weighted_labels(labels, groups, weights)
+        rows = self._weighted_data(X, y, qid, sample_weight)
+        features, groups = rows.features, rows.lists
+        asked = self._given_demands(X, beside, sample_weight).of(rows.labels, groups)
+        labels = self._weighted_labels(rows)
         starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
@@ -240,7 +239,8 @@ class ExactRanker(Demanding, Ranker):
         if unused := self._why_unused(self._demands(), lists.varying):
             raise ValueError(f"required: {unused}")
         tops = [one.of_top(np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)) for one in asked]
-        self._find(lists, labels, groups, starts, constraints, on_progress, asked=tops)
+        given: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
+        self._find(lists, labels, groups, asked=tops, **given)
         if self.coef_ is None:
             raise ValueError("constraints: no weights are known to satisfy them")
         self.demands_ = outcome_of(asked, self._scores(features), self._price)
@@ -322,7 +322,7 @@ class ExactRanker(Demanding, Ranker):
 
     @property
     def _deviations(self) -> FloatArray | None:
-        return None if self._lists is None else self._lists.scale
+        return None if self._lists is None else self._lists.scale[-self.n_features_in_ :]  # without a base score
 
     def _scores(self, features: FloatArray, base_scores: FloatArray | None = None) -> FloatArray:
         scores = linear_scores(features - self.center_, self.coef_)
@@ -433,8 +433,9 @@ class ExactRanker(Demanding, Ranker):
             check_constraints(constraints, d)
         return starts
 
-    def _weighted_labels(self, labels: FloatArray, lists: IntArray | None, weights: FloatArray | None) -> FloatArray:
-        """Return labels whose gains are those of the given ones, times weights of the rows."""
+    def _weighted_labels(self, rows: LabelledRows) -> FloatArray:
+        """Return labels whose gains are those of the rows, times their weights."""
+        labels, lists, weights = rows.labels, rows.lists, rows.weights
         if weights is None:
             return labels
         if not (kind := RankStatistic.parse(self.statistic).kind).weighs_rows:
@@ -454,10 +455,10 @@ class ExactRanker(Demanding, Ranker):
         lists: TopLists,
         labels: FloatArray,
         groups: IntArray | None,
-        starts: list[FloatArray],
-        constraints: LinearConstraints | None,
-        on_progress: Progress | None,
         *,
+        starts: Sequence[FloatArray] = (),
+        constraints: LinearConstraints | None = None,
+        on_progress: Progress | None = None,
         spread: float | None = None,
         reach: float | None = None,
         search: Search = "proof",

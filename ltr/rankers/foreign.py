@@ -33,7 +33,7 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -47,11 +47,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ltr.data.dataset import Features
 from ltr.native import Trees
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Ranker
+from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored
 from ltr.rankers.inputs import column_names, columns_by_name, linear_scores
 from ltr.rankers.onnx import summed
-from ltr.ranks import GainName
-from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +64,7 @@ _LARGEST_CATEGORY = 2.0**24  # XGBoost: numbers above are no categories
 
 
 @dataclass(eq=False, repr=False)
-class GivenRanker(Ranker):
+class GivenRanker(Scored, Ranker):
     """A ranker that was made of a fitted model; it is not fitted itself.
 
     Args:
@@ -77,10 +75,6 @@ class GivenRanker(Ranker):
     _LEARNS = False
 
     source: str = ""
-    _: KW_ONLY
-    statistic: RankStatistic | str = "dcg"
-    gain: GainName = "exp2"
-    normalize: bool = False
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> NoReturn:
         """Refuse to fit.
@@ -234,6 +228,17 @@ class TreesRanker(GivenRanker):
     def __getstate__(self) -> dict[str, Any]:
         """Return what pickle keeps: everything but the compiled form."""
         return {name: value for name, value in super().__getstate__().items() if name != "_trees"}
+
+    def _monotone(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        used, up, down = (np.full(self.n_features_in_, free) for free in (False, True, True))
+        low, high = self.value_.copy(), self.value_.copy()  # smallest and largest leaf below each node
+        for node in np.flatnonzero(self.feature_ >= 0)[::-1].tolist():  # the nodes below a node come after it
+            j, left, right = self.feature_[node], self.left_[node], self.right_[node]
+            used[j] = True
+            up[j] &= high[left] <= low[right]
+            down[j] &= low[left] >= high[right]
+            low[node], high[node] = min(low[left], low[right]), max(high[left], high[right])
+        return used, up, down
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         total = summed(graph, columns, self)

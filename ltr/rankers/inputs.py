@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as narwhals
@@ -19,6 +20,55 @@ from ltr.lists import weights_by_row
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """The rows that a ranker learns from, or some of them.
+
+    Attributes:
+        features: (n, d).
+        labels: (n,).
+        lists: list of each row, (n,), numbered from 0; None means that all rows are one list.
+        groups: group of each row, (n,), with lists one of whole lists; None where each row (each list) is alone.
+        times: moment of each row, (n,), the same for all rows of a list; None where no order is known.
+        weights: weight of each row, (n,); None where all count alike.
+        known: scores out of fold, (n,), of a base ranker that has kept them.
+    """
+
+    features: Any  # float32 where a ranker takes singles, else float64
+    labels: FloatArray
+    lists: IntArray | None = None
+    groups: IntArray | None = None
+    times: IntArray | None = None
+    weights: FloatArray | None = None
+    known: FloatArray | None = None
+
+    @property
+    def units(self) -> tuple[FloatArray, IntArray | None, IntArray | None, IntArray | None]:
+        """What `folds_of` divides the rows by: labels, lists, groups and times."""
+        return self.labels, self.lists, self.groups, self.times
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing says which rows belong together: these are one list without groups and times."""
+        return self.lists is None and self.groups is None and self.times is None
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether these are labels 0 and 1 in one list."""
+        return self.lists is None and bool(np.isin(self.labels, (0, 1)).all())
+
+    def take(self, rows: NDArray[Any]) -> LabelledRows:
+        """Return some of the rows, by number or by a mask, with their lists and groups numbered from 0."""
+        lists, groups = (
+            None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
+            for numbers in (self.lists, self.groups)
+        )
+        times, weights, known = (
+            None if array is None else array[rows] for array in (self.times, self.weights, self.known)
+        )
+        return LabelledRows(self.features[rows], self.labels[rows], lists, groups, times, weights, known)
 
 
 def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any library, or an array)

@@ -47,24 +47,24 @@ from ltr.list_demands import Asked
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.auto import AutoRanker
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
-from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Rows, Shared, compare, folds_of
-from ltr.rankers.constrained import Demanding, check_possible
-from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
-from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
-from ltr.rankers.estimators import (
-    EstimatorRanker,
+from ltr.rankers.bases import (
+    ScoreColumn,
     fit_estimator,
     form_of,
-    is_summed,
     linear_weights_of,
     parts_of_scores,
     scores_of,
     weights_refused,
 )
+from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Shared, compare, folds_of
+from ltr.rankers.constrained import Demanding, check_possible
+from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
+from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
+from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
 from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
-from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_to_fit
-from ltr.rankers.methods import ScoreColumn, make_ranker
+from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
+from ltr.rankers.inputs import LabelledRows
 from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
@@ -228,10 +228,9 @@ class TwoStageRanker(Ranker):
         self._check_alone()
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
-        data = self._weighted_data(X, y, qid, sample_weight, group, time)
-        features, labels, lists, groups, times, weights = data
-        exact._weighted_labels(labels, lists, weights)  # weights that do not go are refused before any fit
-        training = Rows(features, labels, lists, groups, times, weights)
+        training = self._weighted_data(X, y, qid, sample_weight, group, time)
+        features, labels, lists = training.features, training.labels, training.lists
+        exact._weighted_labels(training)  # weights that do not go are refused before any fit
         exact._take_names(self)
         given = exact._given_demands(X, beside, sample_weight)
         given.of(labels, lists)  # demands that do not go with the rows are refused before any fit
@@ -266,7 +265,7 @@ class TwoStageRanker(Ranker):
         self.choice_: Choice | None = None
         self.demands_: DemandOutcome | None = None
         spread, similar, fitted = self.spread, None, scores
-        alone = self.choose and groups is None and times is None and lists is None
+        alone = self.choose and training.alone
         if alone and (similar := similar_rows(features)) is not None:
             training = dataclasses.replace(training, groups=similar)
         if self.choose or self.base_score:
@@ -288,18 +287,9 @@ class TwoStageRanker(Ranker):
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if chooses else "proof"
         used = used_columns(self.base_, features.shape[1], self._names)
-        self._fit_stage(
-            exact,
-            scores,
-            training,
-            starts,
-            constraints,
-            on_progress,
-            spread,
-            used=used,
-            search=search,
-            asked=() if chooses else asked,
-        )
+        given_to_search: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
+        given_to_search |= {"spread": spread, "search": search, "asked": () if chooses else asked}
+        self._fit_stage(exact, scores, training, used, **given_to_search)
         free = not self._keep_to(asked, scores, training) and chooses
         if self.choice_ is not None:
             self._explain_choice()
@@ -309,11 +299,11 @@ class TwoStageRanker(Ranker):
             refuse_violated(self, bound, "exact: the ranker of two stages", _LARGER_TOP)
         return self
 
-    def _merged_of(self, scores: FloatArray, training: Rows) -> FloatArray:
+    def _merged_of(self, scores: FloatArray, training: LabelledRows) -> FloatArray:
         """Return the merged scores of the rows of the fit by these base scores."""
         return self._merged(scores, self._cuts(scores, training.lists), training.features, training.lists)
 
-    def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: Rows) -> bool:
+    def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: LabelledRows) -> bool:
         """Keep the order of the base where it meets the demands and the chosen correction does not; return whether.
 
         Raises:
@@ -355,7 +345,7 @@ class TwoStageRanker(Ranker):
             told = "the exact stage, which replaces the base score at the top, cannot use its column"
             raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
 
-    def _under_demands(self, base: Any, training: Rows) -> Any:  # noqa: ANN401 (any estimator)
+    def _under_demands(self, base: Any, training: LabelledRows) -> Any:  # noqa: ANN401 (any estimator)
         """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
 
         These are the rankers with parameters for them, such as `LogisticRegressionRanker`, a linear `SurrogateRanker`
@@ -442,23 +432,19 @@ class TwoStageRanker(Ranker):
         self,
         exact: ExactRanker,
         scores: FloatArray,
-        training: Rows,
-        starts: list[FloatArray],
-        constraints: LinearConstraints | None,
-        on_progress: Progress | None,
-        spread: float | None,
-        *,
+        training: LabelledRows,
         used: NDArray[np.bool_] | None,
-        search: Search = "proof",
+        *,
         asked: Sequence[Asked] = (),
+        **options: Any,  # noqa: ANN401 (options of any type)
     ) -> None:
         """Cut the lists by the base scores of their rows and fit the exact stage to the tops under demands.
 
         Under `max_nonzeros` it may use only the columns `used` by the base, (d,); of a column of scores, which it
-        cannot use, one column less than that.
+        cannot use, one column less than that. Options are those of `ExactRanker._find`.
         """
         features, lists = training.features, training.lists
-        labels = exact._weighted_labels(training.labels, training.lists, training.weights)
+        labels = exact._weighted_labels(training)
         cuts = cut(scores, lists, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if lists is None else None
         top = scores >= cuts
@@ -481,25 +467,13 @@ class TwoStageRanker(Ranker):
             taken = int(isinstance(self.base_, ScoreColumn))
             unused = ~used if taken == 0 else np.full(len(used), demands.max_nonzeros == 1)
             tops = tops.without((np.flatnonzero(unused) + (self.choose or self.base_score)).tolist())
-        exact._find(
-            tops,
-            top_labels,
-            top_lists,
-            starts,
-            constraints,
-            on_progress,
-            spread=spread,
-            reach=self.reach,
-            search=search,
-            taken=taken,
-            asked=on_top,
-        )
+        exact._find(tops, top_labels, top_lists, reach=self.reach, taken=taken, asked=on_top, **options)
         if exact.coef_ is None:
             nothing = "max_nonzeros leaves the exact stage no column"
             why = nothing if taken == exact.max_nonzeros else _why_nothing(exact, top_labels, top_lists)
             exact.note_ = f"{why}: the base ranking is kept"
 
-    def _out_of_fold(self, scores: FloatArray, training: Rows, seed: int, repeats: int = 2) -> FloatArray:
+    def _out_of_fold(self, scores: FloatArray, training: LabelledRows, seed: int, repeats: int = 2) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
 
         An overfitted base looks better on its own training rows than it is, and a correction learnt from such scores
@@ -526,7 +500,7 @@ class TwoStageRanker(Ranker):
         known = base.out_of_fold_ if isinstance(base, AutoRanker) else None
         return None if known is None else known.mean(axis=0)
 
-    def _fit_part(self, training: Rows, seen: IntArray, seed: int) -> PartScores:
+    def _fit_part(self, training: LabelledRows, seen: IntArray, seed: int) -> PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if training.known is not None:
             used = used_columns(self.base_, training.features.shape[1], self._names)
@@ -541,7 +515,7 @@ class TwoStageRanker(Ranker):
 
     def _compare(
         self,
-        training: Rows,
+        training: LabelledRows,
         constraints: LinearConstraints | None,
         seed: int,
         results: MutableMapping[str, Any],
@@ -588,25 +562,20 @@ class TwoStageRanker(Ranker):
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-        names = [BASE, *self._candidates]
+        names = [BASE, *(f"spread {spread:g}" for spread in SPREADS)]
         linear = linear_weights_of(self.base_, training.features.shape[1], self._names) is not None
         measure = self._measure()
         labels, weights = training.labels, training.weights
         gains, deviations = compare(results, splits, names, labels, lists, groups, measure, seed, weights)
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
 
-    def _inner_splits(self, training: Rows, seed: int) -> list[Fold]:
+    def _inner_splits(self, training: LabelledRows, seed: int) -> list[Fold]:
         """Return the folds on which candidates are compared: with times, not those before which nothing is out of fold.
 
         A single fold is kept all the same; its corrections learn from the base's scores of its own training rows.
         """
         folds = folds_of(*training.units, seed * 1_000)
         return folds[1:] if training.times is not None and len(folds) > 1 and not is_given(self) else folds
-
-    @property
-    def _candidates(self) -> dict[str, tuple[int | None, ExactRanker, float | None]]:
-        """The corrections that are compared, by name: length of the list, exact stage, not yet fitted, and spread."""
-        return {f"spread {spread:g}": (self.top_k, self._exact_stage(), spread) for spread in SPREADS}
 
     def _explain_choice(self) -> None:
         """Complete the choice by what was found on the list itself; leave the base's order alone where that is best."""
@@ -665,10 +634,6 @@ class TwoStageRanker(Ranker):
         """
         qid = self._lists_for("decision_function", qid)
         return self._scores(self._features(X), qid)
-
-    def predict(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
-        """Return the scores of `decision_function`, which takes the same arguments."""
-        return self.decision_function(X, qid)
 
     def _facts(self) -> dict[str, object]:
         return {
@@ -762,7 +727,7 @@ class TwoStageRanker(Ranker):
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         return self._exact_stage()._measure()
 
-    def _fit_base(self, training: Rows, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
+    def _fit_base(self, training: LabelledRows, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
         """Return the base ranker, fitted; `qid` is what the caller gave for the lists, which routing asks for."""
         if isinstance(self.base, str) and self.base == "auto":
             statistic, gain, normalize = self._measure()
@@ -777,18 +742,13 @@ class TwoStageRanker(Ranker):
         if isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
             base._take_names(self)
             return base
-        requested = None
-        if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
+        requested, learns_from_lists = None, isinstance(base, SurrogateRanker | AutoRanker)
+        if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"] and not learns_from_lists:
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
         weights = training.weights
         if weights is not None and (refused := weights_refused(base, weights, training.lists)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
-        if isinstance(base, SurrogateRanker | AutoRanker):
-            data = rows_to_fit(base, training.features, self._names), training.labels, training.lists
-            base.fit(*data, group=training.groups, time=training.times, sample_weight=weights)
-        else:
-            given = training.features, training.labels, training.lists, weights
-            fit_estimator(base, *given, requested=requested, names=self._names)
+        fit_estimator(base, training, names=self._names, requested=requested)
         if isinstance(base, Ranker):
             base._take_names(self)
         return base
@@ -865,7 +825,8 @@ class TwoStageRanker(Ranker):
         scores = form._scores_in(graph, own)
         if self.coef_ is None:
             return scores, graph.op("Less", scores, scores)
-        least = self._least(0.0 if is_summed(self.base_) else _ROUNDING)
+        summed_alike = not isinstance(form, SurrogateRanker) or form.coef_ is not None
+        least = self._least(0.0 if summed_alike else _ROUNDING)
         cuts = graph.cut(scores, self.top_k) if least is None else graph.constant(least)
         top = graph.op("GreaterOrEqual", scores, cuts)
         exact = self.exact_._scores_in(graph, columns, scores)
