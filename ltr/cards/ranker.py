@@ -44,7 +44,7 @@ from ltr.rankers.demanded import (
     refuse_settled,
     solve_under,
 )
-from ltr.rankers.explanation import Explanation
+from ltr.rankers.views import Explanation
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
@@ -188,6 +188,7 @@ class CardRanker(Ranker):
     """
 
     _FITTED = ("card_", "questions_", "reference_")
+    _NOT_COPIED = ("problem_",)
     _HOW = "score = the total of card_, which says how"
 
     statistic: RankStatistic | str = "auc"
@@ -575,10 +576,6 @@ class CardRanker(Ranker):
     @property
     def _ties(self) -> TiesOfMetric:
         return "average" if self.ties == "average" else "resolved"
-
-    def __getstate__(self) -> dict[str, Any]:
-        # the training data does not belong in a copy of the model
-        return {**super().__getstate__(), **({"problem_": None} if hasattr(self, "problem_") else {})}
 
     def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
         """Return the answers to all questions with points, (q, n); the columns of the table become inputs."""

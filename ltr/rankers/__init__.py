@@ -37,10 +37,10 @@ from ltr.rankers.demand_checks import DemandCheck, check_demands
 from ltr.rankers.demanded import DemandOutcome, DemandPrice, ReachedDemand
 from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
-from ltr.rankers.explanation import Explanation
 from ltr.rankers.foreign import TreesRanker
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.rankers.two_stage import TwoStageRanker
+from ltr.rankers.views import Explanation
 
 __all__ = [
     "AutoRanker",

@@ -44,7 +44,6 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,16 +57,15 @@ from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, check_callable, doubles
 from ltr.data.dataset import Features, checked_queries, checked_weights, labels_agree
-from ltr.data.similar import similar_rows
-from ltr.demands import Demands
+from ltr.demands import Demanding, Demands
 from ltr.losses import ranknet_loss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, Scored, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.bases import ScoreColumn, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.calibration import fit_calibration_of_repeats
-from ltr.rankers.choice import Fold, compare, folds_of, labels_in_lists, places
-from ltr.rankers.constrained import Demanding, check_possible
+from ltr.rankers.choice import Fold, compare, folds_of, labels_in_lists, places, side_by_side
+from ltr.rankers.constrained import check_possible
 from ltr.rankers.demand_checks import refuse_violated, why_refused
 from ltr.rankers.estimators import EstimatorRanker, make_ranker, on_few_columns
 from ltr.rankers.exact import ExactRanker, cut
@@ -208,15 +206,14 @@ class AutoRanker(Demanding, Scored, Ranker):
         """Fit all methods out of fold and on all rows, blend them and choose.
 
         Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), 0 and 1 or graded.
-            qid: list of each row, (n,); None means that all rows are one list.
-            group: which rows belong together, (n,): no part divides them. None keeps together rows that are much more
-                similar than rows otherwise are (`ltr.data.similar_rows`).
-            time: when each row was, (n,), numbers or dates, the same for all rows of a query. Then rows are ranked out
-                of fold by fits to earlier rows only (`folds_of`), and the first rows not at all.
-            sample_weight: weight of each row, (n,), >= 0, for every method, the comparison and the blend; with `qid`
-                also of the lists, see `ltr.lists`.
+            X: features, (n, d), see `Ranker`.
+            y: labels, (n,).
+            qid: list of each row, (n,); None for one list.
+            group: which rows belong together, (n,); None keeps together rows that are much more similar than rows
+                otherwise are (`ltr.data.similar_rows`).
+            time: when each row was, (n,). Then rows are ranked out of fold by fits to earlier rows only (`folds_of`),
+                and the first rows not at all.
+            sample_weight: weight of each row, (n,), for every method, the comparison and the blend.
             calibration_weight: weight of each row, (n,), >= 0, for the chances, where it is another: weights that only
                 make methods look at hits more must not make hits more likely.
             on_progress: called with the number of fits that are done, that of all, and what is being fitted.
@@ -230,18 +227,15 @@ class AutoRanker(Demanding, Scored, Ranker):
         check_callable("on_progress", on_progress)
         if math.isnan(simplicity := as_float(self.simplicity)):
             raise ValueError(f"simplicity must be a number, got {self.simplicity!r:.80}")
-        rows = self._weighted_data(X, y, qid, sample_weight, group, time)
+        rows, similar = self._weighted_data(X, y, qid, sample_weight, group, time).with_similar()
         features, labels, lists = rows.features, rows.labels, rows.lists
-        similar = similar_rows(features) if rows.alone else None
-        rows = rows if similar is None else replace(rows, groups=similar)
         demands = self._demands()
         methods = self._methods(rows, demands)
         if demands:
             check_possible(demands, doubles(features), self._names)
         splits = folds_of(*rows.units, self.seed, _REPEATS)
         if not splits:
-            which = "two rows of each label" if lists is None else "two queries"
-            raise ValueError(f"methods are compared on rows held out, which needs at least {which} to split")
+            raise ValueError(f"methods are compared on rows held out, which needs at least {rows.fewest} to split")
         rng = np.random.default_rng(self.seed)
         seen = [_sample(split.train, lists, rng) for split in splits]
         bound = self._on_few_columns(rows, seen, methods, demands)
@@ -269,11 +263,8 @@ class AutoRanker(Demanding, Scored, Ranker):
         rows = replace(rows, features=features[:, :0])  # parts of which are taken for their labels from here on
         found: Comparison = self._blend(rows, names, members, splits, held, measure, simplicity)
         fewer = any(len(some) < len(split.train) for some, split in zip(seen, splits, strict=True))
-        self.comparison_: Comparison = replace(
-            found,
-            rows=max(map(len, seen)) if fewer else None,
-            similar=None if similar is None else int(similar.max()) + 1,
-        )
+        learnt = max(map(len, seen)) if fewer else None
+        self.comparison_: Comparison = replace(found, rows=learnt, similar=similar)
         if demands:
             refuse_violated(self, demands, f"the {found.chosen}")
         kept = np.ones(len(labels), bool) if sample_weight is None else np.asarray(sample_weight) > 0
@@ -759,15 +750,10 @@ def _sample(train: IntArray, lists: IntArray | None, rng: np.random.Generator) -
 
 
 def _side_by_side(work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
-    """Return the results of jobs as they come, done by as many threads as there are processors."""
-    alone = functools.partial(threadpool_limits, 1)
-    with warnings.catch_warnings(), ThreadPoolExecutor(available_threads(), initializer=alone) as pool:
+    """Return the results of jobs in their order, done by as many threads as there are processors."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that ends early still ranks rows
-        try:
-            yield from pool.map(work, jobs)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+        yield from side_by_side(work, jobs, available_threads(), functools.partial(threadpool_limits, 1))
 
 
 def _repeated(rows: LabelledRows, times: int) -> LabelledRows:

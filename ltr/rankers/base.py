@@ -35,17 +35,23 @@ from ltr.data.times import checked_times
 from ltr.demands import RankerKind
 from ltr.fitting.team import ALONE, Team
 from ltr.lists import numbered, split_weights
-from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration, fit_calibration
-from ltr.rankers.choice import PartScores, parts_of
-from ltr.rankers.explanation import RESERVED, Explanation, summed
+from ltr.rankers.choice import PartScores, parts_of, values_of_lists
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
 from ltr.rankers.inputs import LabelledRows, column_names, columns_by_name, labels_and_lists
 from ltr.rankers.onnx import write_onnx
 from ltr.rankers.states import KINDS, described, state_of
-from ltr.rankers.views import html_view, list_figure, ranked_frame, rows_from_the_top
+from ltr.rankers.views import (
+    RESERVED,
+    Explanation,
+    html_view,
+    list_figure,
+    ranked_frame,
+    rows_from_the_top,
+    summed,
+)
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
@@ -145,9 +151,29 @@ class Ranker(BaseEstimator):
     """A scikit-learn estimator that gives every row a score; rows with larger scores stand higher in the list.
 
     It is neither a classifier nor a regressor: labels may be graded, scores are on no scale, and ``predict`` returns
-    them. A subclass has a ``fit`` that calls `_training_data`, a method `_scores`, the parameters below, which `score`
-    uses, and names in `_FITTED` the attributes that `save` writes. `_scores` is called with pieces of the rows, so the
-    score of a row must not depend on other rows, unless the ranker is `_BY_LIST`.
+    them.
+
+    *The contract.* A subclass is a dataclass of its parameters. It has a ``fit`` that calls `_training_data`, and a
+    method `_scores` of checked features; `_FITTED` names the attributes that `save` writes. `_scores` is called with
+    pieces of the rows, so the score of a row must not depend on other rows, unless the ranker is `_BY_LIST`. The rest
+    is optional: `_parts`, what each column adds to the scores, for `explain`; `_scores_in`, the scores in a graph, for
+    `to_onnx`; `_fitted_state` and `_restore`, where what a fit found is more than attributes; `_kind` and `_monotone`,
+    for constraints on columns. Files (`ltr.rankers.states`), ONNX models (`ltr.rankers.onnx`), frames, figures and HTML
+    (`ltr.rankers.views`), explanations and checks of constraints are functions over this contract.
+
+    *What ``fit`` takes*, as far as it does:
+
+    - ``X``: features, (n, d), finite; the columns of a pandas or polars frame are known by their names from then on.
+    - ``y``: labels, (n,), 0 and 1 or graded, at least two different ones in some list.
+    - ``qid``: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
+    - ``group``: which rows belong together, as the visits of one patient do, (n,), integers or texts: where some rows
+      are held out, no group is divided. It makes no lists. With ``qid``, groups of whole queries.
+    - ``time``: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: where some
+      rows are held out, nothing is learned from later rows to rank earlier ones. Rows of one group may then be on both
+      sides.
+    - ``sample_weight``: weight of each row, (n,), >= 0. Rows of weight 0 are left out, and weights that are all 1
+      change nothing. With ``qid`` a list counts as much as its rows of the lowest label do on average, and its rows by
+      their weights relative to that, see `ltr.lists`.
 
     Args:
         statistic: the rank statistic that `score` reports, or its name.
@@ -177,6 +203,7 @@ class Ranker(BaseEstimator):
     _FITTED: ClassVar[tuple[str, ...]] = ()
     _BY_LIST: ClassVar[bool] = False  # whether `_scores` takes all rows at once, as `Features`, and their lists
     _TAKES_SINGLES: ClassVar[bool] = False  # whether `fit` takes float32 as it is, and not as float64
+    _NOT_COPIED: ClassVar[tuple[str, ...]] = ()  # training data and callbacks, which are None in copies and pickles
     _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
 
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
@@ -184,6 +211,10 @@ class Ranker(BaseEstimator):
         KINDS[cls.__name__] = cls
         if "fit" in vars(cls):
             cls.fit = _refusing_others(vars(cls)["fit"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {**state, **dict.fromkeys(state.keys() & set(self._NOT_COPIED))}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -254,16 +285,7 @@ class Ranker(BaseEstimator):
             scores, labels, weights = scores[kept], labels[kept], weights[kept]
             groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
         lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
-        statistic, gain, normalize = self._measure()
-        measure = normalized_rank_statistic if normalize else rank_statistic
-        values = measure(
-            torch.from_numpy(scores),
-            torch.from_numpy(labels),
-            statistic,
-            gain=gain,
-            ties=self._ties,
-            qid=torch.from_numpy(lists),
-        ).numpy()
+        values = values_of_lists(scores, labels, self._measure(), lists, self._ties)
         defined = ~np.isnan(values)
         if not defined.any():
             return math.nan
@@ -412,9 +434,7 @@ class Ranker(BaseEstimator):
         else:
             parts = parts_of(rows.labels, rows.lists, rows.groups, 0, folds)
             if parts is None:
-                which = "two rows of each label" if lists is None else "two queries"
-                also = "" if groups is None else ", in different groups"
-                raise ValueError(f"calibrate needs at least {which}{also} to hold rows out")
+                raise ValueError(f"calibrate needs at least {rows.fewest} to hold rows out")
             scores = self._held_out_scores(table, rows, parts)
         known = ~np.isnan(scores)  # the first rows in time are not ranked by rankers that have not seen them
         rows = rows.take(known)
@@ -849,10 +869,8 @@ class Ranker(BaseEstimator):
             ranker = cls.from_state(read_state(path))
             if type(ranker).__module__.startswith("ltr."):
                 ranker._check_restored()
-        except NewerVersionError as error:
-            raise NewerVersionError(f"{path}: {error}") from None
-        except UnknownClassError as error:
-            raise UnknownClassError(f"{path}: {error}") from None
+        except (NewerVersionError, UnknownClassError) as error:
+            raise type(error)(f"{path}: {error}") from None
         except ValueError as error:
             raise ValueError(f"{path}: not a file that {cls.__name__}.save wrote: {error}") from error
         return ranker

@@ -33,7 +33,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,11 +41,11 @@ from sklearn.utils import ClassifierTags, Tags
 
 from ltr.checks import check_callable, check_number, check_whole, doubles, one_of
 from ltr.data.dataset import DataError, check_ranges
-from ltr.demands import RankerKind
+from ltr.demands import Demanding, RankerKind
 from ltr.losses import LogisticLoss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored, all_or_nothing
-from ltr.rankers.constrained import Demanding, fit_linear
+from ltr.rankers.constrained import fit_linear
 from ltr.rankers.inputs import linear_scores
 
 __all__ = ["LogisticRegressionRanker", "RankBoostRanker"]
@@ -111,13 +111,7 @@ class LogisticRegressionRanker(Demanding, Scored, Ranker):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> LogisticRegressionRanker:
-        """Learn the weights.
-
-        Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), 0 and 1 or graded.
-            qid: list of each row, (n,); it is checked and makes no difference.
-            sample_weight: weight of each row's loss, (n,), >= 0.
+        """Learn the weights, from the arguments of `Ranker`; lists are checked and make no difference.
 
         Raises:
             ValueError: an argument against its rule, or constraints with which no weights, or no weights of required
@@ -229,6 +223,7 @@ class RankBoostRanker(Scored, Ranker):
     """
 
     _FITTED = ("features_", "cuts_", "alphas_", "losses_")
+    _NOT_COPIED = ("on_round",)
     _HOW = "score = sum over t of alphas_[t] where x[features_[t]] > cuts_[t]; columns count from 0"
 
     rounds: int = 100
@@ -298,10 +293,6 @@ class RankBoostRanker(Scored, Ranker):
         """Yield the scores after each round; the last are those of `decision_function`."""
         for scores in itertools.islice(self._stages(doubles(self._features(X))), 1, None):
             yield scores.copy()
-
-    def __getstate__(self) -> dict[str, Any]:
-        # a callback does not belong in a copy of the model
-        return {**super().__getstate__(), "on_round": None}
 
     def _alpha(self, r: float, V: float, U: float, half_pair: float) -> float:
         """Return the step of a weak ranker, by the notation of the module."""

@@ -62,12 +62,7 @@ class ScoreColumn(Scored, Ranker):
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> ScoreColumn:
-        """Find the column.
-
-        Args:
-            X: features, (n, d), finite.
-            y: labels, (n,).
-            qid: list of each row; it is checked and makes no difference.
+        """Find the column; the arguments are those of `Ranker`, of which only the columns of X matter.
 
         Raises:
             ValueError: no such column.

@@ -50,7 +50,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -64,6 +64,7 @@ from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata
 from ltr.lists import weights_by_row
 from ltr.metrics import normalized_rank_statistic, rank_statistic
+from ltr.metrics.ranked import Ties
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 
@@ -135,6 +136,18 @@ class Shared(Generic[Key, Result]):
             except BaseException as error:
                 found.set_exception(error)
         return found.result()
+
+
+def side_by_side(
+    work: Callable[[Any], Any], jobs: Sequence[Any], threads: int, initializer: Callable[[], Any] | None = None
+) -> Iterator[Any]:
+    """Return the results of jobs in their order, done by several threads; no job begins after one has failed."""
+    with ThreadPoolExecutor(threads, initializer=initializer) as pool:
+        try:
+            yield from pool.map(work, jobs)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 @dataclass(frozen=True)
@@ -441,7 +454,7 @@ def _gains(
         None if numbers is None else np.unique(numbers, return_inverse=True)[1] for numbers in (lists, groups)
     )
     if lists is not None:
-        values = np.array([_values(row, labels, measure, lists) for row in scores])
+        values = np.array([values_of_lists(row, labels, measure, lists) for row in scores])
         defined = ~np.isnan(values).any(axis=0)
         differences = (values - values[0])[:, defined]
         counts = np.ones(differences.shape[1])
@@ -454,10 +467,12 @@ def _gains(
             numbers = np.unique(groups[first], return_inverse=True)[1]
             rests = np.array([np.bincount(numbers, row) for row in rests])
         return means, rests.std(axis=1, ddof=1) * rests.shape[1] ** 0.5 / counts.sum()
-    whole = np.array([float(_values(row, labels, measure)) for row in scores])
+    whole = np.array([float(values_of_lists(row, labels, measure)) for row in scores])
     drawn = _drawn(len(labels), groups, rng)
     pieces = np.array_split(drawn, min(len(drawn), 1 + drawn.size // _ENTRIES))
-    moved = np.array([np.concatenate([_values(row[at], labels[at], measure) for at in pieces]) for row in scores])
+    moved = np.array(
+        [np.concatenate([values_of_lists(row[at], labels[at], measure) for at in pieces]) for row in scores]
+    )
     return whole - whole[0], np.nanstd(moved - moved[0], axis=1, ddof=1)
 
 
@@ -476,14 +491,16 @@ def _drawn(n: int, groups: IntArray | None, rng: np.random.Generator) -> IntArra
     return found
 
 
-def _values(
+def values_of_lists(
     scores: FloatArray,
     labels: FloatArray,
     measure: tuple[RankStatistic, GainName, bool],
-    groups: IntArray | None = None,
+    lists: IntArray | None = None,
+    ties: Ties = "resolved",
 ) -> NDArray[Any]:
-    """Return the statistic of each list."""
+    """Return the statistic of each list, in the order in which lists first appear, or of each row of a batch."""
     statistic, gain, normalize = measure
     function = normalized_rank_statistic if normalize else rank_statistic
-    qid = None if groups is None else torch.from_numpy(groups)
-    return np.asarray(function(torch.from_numpy(scores), torch.from_numpy(labels), statistic, gain=gain, qid=qid))
+    given = torch.from_numpy(scores), torch.from_numpy(labels)
+    qid = None if lists is None else torch.from_numpy(lists)
+    return np.asarray(function(*given, statistic, gain=gain, ties=ties, qid=qid))

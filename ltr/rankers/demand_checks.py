@@ -24,12 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.demands import DEMANDS, Demands, RankerKind, read_demands
+from ltr.demands import DEMANDS, Demanding, Demands, RankerKind, read_demands
 from ltr.exact.constraints import LinearConstraints
 from ltr.rankers.base import FloatArray, Ranker
 from ltr.rankers.baselines import RankBoostRanker
 from ltr.rankers.bases import ScoreColumn, form_of, last_step
-from ltr.rankers.constrained import Demanding
 from ltr.rankers.foreign import places_by_name
 from ltr.rankers.surrogate import SurrogateRanker
 

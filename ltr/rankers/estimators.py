@@ -16,14 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from ltr.calls import named_object, read_call
 from ltr.checks import doubles
 from ltr.data.dataset import Features
-from ltr.demands import Demands, RankerKind
+from ltr.demands import Demanding, Demands, RankerKind
 from ltr.estimator_names import EstimatorName
 from ltr.losses import RankingLoss, parse_loss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.bases import fit_estimator, form_of, last_step, scores_of, weights_refused
-from ltr.rankers.constrained import Demanding
 from ltr.rankers.demand_checks import kind_of, refuse_violated
 from ltr.rankers.foreign import rows_to_fit
 from ltr.rankers.inputs import LabelledRows
@@ -83,13 +82,7 @@ class EstimatorRanker(Demanding, Scored, Ranker):
         *,
         sample_weight: ArrayLike | None = None,
     ) -> EstimatorRanker:
-        """Fit the estimator.
-
-        Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), 0 and 1 or graded; whole numbers are passed on as integers.
-            qid: list of each row, (n,); None means that all rows are one list.
-            sample_weight: weight of each row, (n,), >= 0; the estimator's ``fit`` must take it.
+        """Fit the estimator, with the arguments of `Ranker`; labels that are whole numbers are passed on as integers.
 
         Raises:
             ValueError: data against these rules, an estimator that cannot be made, a fit or scores that fail, or a
@@ -162,10 +155,6 @@ class EstimatorRanker(Demanding, Scored, Ranker):
             row = int(np.argmax(~np.isfinite(scores)))
             raise ValueError(f"{self.kind} must give finite scores, got {scores[row]} in row {row + 1}")
         return scores
-
-    def _parts(self, features: FloatArray) -> FloatArray | None:
-        weights = self.linear_weights
-        return None if weights is None else (features - self.center_) * weights
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         return self._saved_form()._scores_in(graph, columns)

@@ -30,7 +30,7 @@ from torch import nn
 
 from ltr.checks import as_numbers, as_sequence, check_callable, doubles, one_of, pieces
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
-from ltr.demands import Demands
+from ltr.demands import Demanding, Demands
 from ltr.exact import Demand, Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
@@ -46,7 +46,6 @@ from ltr.list_demands import ListDemand, OnTop
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored, all_or_nothing
-from ltr.rankers.constrained import Demanding
 from ltr.rankers.demanded import (
     DemandPrice,
     GivenDemands,
@@ -179,6 +178,7 @@ class ExactRanker(Demanding, Scored, Ranker):
     """
 
     _FITTED = ("coef_", "units_", "center_", "note_", "base_weight_", "base_center_")
+    _NOT_COPIED = ("problem_", "_lists")
     _HOW = (
         "score = sum over columns j of coef_[j] * (x[j] - center_[j]), in a TwoStageRanker plus base_weight_ * "
         "(base score - base_center_)"
@@ -211,9 +211,9 @@ class ExactRanker(Demanding, Scored, Ranker):
         """Find the weights.
 
         Args:
-            X: features, (n, d), finite, one of which varies.
-            y: labels, (n,), 0 and 1 or graded.
-            qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
+            X: features, (n, d), one of which varies, see `Ranker`.
+            y: labels, (n,).
+            qid: list of each row, (n,); None for one list.
             sample_weight: weight of each row, (n,), >= 0: the gain of a row in the statistic is multiplied by it, so
                 that in the sum over lists a weight of a query counts the query so many times. Ranks count rows, so that
                 all rows of a list with label 0 must have the same weight, or 0 to be left out. ``"auc"`` takes none.
@@ -310,11 +310,6 @@ class ExactRanker(Demanding, Scored, Ranker):
             moved._choose_weights()
         return moved
 
-    def __getstate__(self) -> dict[str, Any]:
-        # the training data does not belong in a copy of the model
-        fitted = {"problem_": None, "_lists": None} if hasattr(self, "problem_") else {}
-        return {**super().__getstate__(), **fitted}
-
     def _facts(self) -> dict[str, object]:
         found = {} if self.solution_ is None else self.solution_.facts
         demands = {} if self.demands_ is None else {"demands": str(self.demands_)}
@@ -360,7 +355,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         return graph.op("Add", scores, graph.op("Mul", graph.constant(self.base_weight_), base))
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        super()._restore({"units_": None, "base_weight_": 0.0, "base_center_": 0.0, **fitted})  # newer than some files
+        super()._restore(fitted)
         self.solution_: Solution | None = None
         self.problem_: RerankProblem | CardProblem | None = None
         self.warm_starts_: list[FloatArray] = []

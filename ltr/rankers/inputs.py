@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as narwhals
@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from ltr.checks import pieces
 from ltr.data.dataset import Features, checked_features, checked_names, checked_queries
 from ltr.data.forms import NumberForm
+from ltr.data.similar import similar_rows
 from ltr.data.tables import features_of
 from ltr.lists import weights_by_row
 
@@ -49,10 +50,21 @@ class LabelledRows:
         """What `folds_of` divides the rows by: labels, lists, groups and times."""
         return self.labels, self.lists, self.groups, self.times
 
+    def with_similar(self) -> tuple[LabelledRows, int | None]:
+        """Return the rows with much more similar ones as groups (`ltr.data.similar_rows`), and the number of groups.
+
+        Lists, groups and times say what belongs together: then the rows stay as they are, and the number is None.
+        """
+        if self.lists is not None or self.groups is not None or self.times is not None:
+            return self, None
+        similar = similar_rows(self.features)
+        return (self, None) if similar is None else (replace(self, groups=similar), int(similar.max()) + 1)
+
     @property
-    def alone(self) -> bool:
-        """Whether nothing says which rows belong together: these are one list without groups and times."""
-        return self.lists is None and self.groups is None and self.times is None
+    def fewest(self) -> str:
+        """The fewest rows of which some can be held out, in words."""
+        what = "two rows of each label" if self.lists is None else "two queries"
+        return what if self.groups is None else f"{what}, in different groups,"
 
     @property
     def pointwise(self) -> bool:

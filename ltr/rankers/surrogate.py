@@ -21,7 +21,7 @@ from torch import nn
 from ltr.checks import as_sequence, by_piece, check_callable, check_number, one_of
 from ltr.data.dataset import Features, checked_labels, differ_in_lists
 from ltr.data.similar import first_equals
-from ltr.demands import RankerKind
+from ltr.demands import Demanding, RankerKind
 from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
 from ltr.fitting.fit import check_state
 from ltr.fitting.observations import Rows, pieces_to_score
@@ -30,7 +30,7 @@ from ltr.fitting.team import ALONE, Team
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, Scored, all_or_nothing
-from ltr.rankers.constrained import Demanding, fit_linear
+from ltr.rankers.constrained import fit_linear
 from ltr.rankers.inputs import LabelledRows, labels_and_lists, linear_scores
 from ltr.rankers.onnx import scaled, scored
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
@@ -132,6 +132,7 @@ class SurrogateRanker(Demanding, Scored, Ranker):
 
     _BY_LIST = True
     _TAKES_SINGLES = True
+    _NOT_COPIED = ("fit_", "on_step")
     _HOW = (
         "a linear score is bias + sum over columns j of weight[j] * (x[j] - mean[j]) / scale[j]; an mlp or attention "
         "scorer is a network of ltr.rankers.scorers, with knots and values of Quantiles in place of mean and scale"
@@ -188,18 +189,15 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         itself is passed on.
 
         Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), 0 and 1 (graded with a pairwise loss), at least two different ones in some list.
-            qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
-            group: which rows belong together, as the visits of one patient do, (n,), integers or texts: a part of the
-                training rows that is held out to validate by takes whole groups. With `qid`, groups of whole queries.
-            time: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: the rows to
-                validate by are then the latest, whole moments of them, whatever their groups.
-            sample_weight: weight of each row, (n,), >= 0. With `qid` a list counts as much as its rows of the lowest
-                label do on average, and its rows by their weights relative to that, see `ltr.lists`: a weight of a
-                query, the same for all its rows, makes it count so many times. A pair counts with the product of its
-                rows' relative weights, or without `qid` of their weights. Losses of a rank statistic take weights of
-                queries only.
+            X: features, (n, d), see `Ranker`.
+            y: labels, (n,); only pairwise losses take graded ones.
+            qid: list of each row, (n,); None for one list.
+            group: which rows belong together, (n,).
+            time: when each row was, (n,): the rows to validate by are then the latest, whole moments of them, whatever
+                their groups.
+            sample_weight: weight of each row, (n,). A weight of a query, the same for all its rows, makes it count so
+                many times. A pair counts with the product of its rows' relative weights, or without `qid` of their
+                weights. Losses of a rank statistic take weights of queries only.
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
                 these. A ranker that does not validate, as a linear one with a convex loss, whose optimum takes no early
                 stopping, only measures its `validation_` there.
@@ -568,11 +566,6 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         self.fit_ = None
         self.objective_, self.n_iter_, self.converged_ = (fitted[name] for name in _RESULTS)
         self.validation_ = fitted["validation_"]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # neither the training data nor a callback belongs in a copy of the model
-        fit = {"fit_": None} if hasattr(self, "fit_") else {}
-        return {**super().__getstate__(), **fit, "on_step": None}
 
     def _best_start(
         self,

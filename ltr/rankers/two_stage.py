@@ -24,7 +24,6 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +38,7 @@ from torch import nn
 
 from ltr.checks import check_callable, check_number, check_whole, doubles
 from ltr.data.dataset import Features, checked_queries, labels_agree
-from ltr.data.similar import similar_rows
-from ltr.demands import Demands
+from ltr.demands import Demanding, Demands
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
@@ -56,19 +54,19 @@ from ltr.rankers.bases import (
     scores_of,
     weights_refused,
 )
-from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Shared, compare, folds_of
-from ltr.rankers.constrained import Demanding, check_possible
+from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Shared, compare, folds_of, side_by_side
+from ltr.rankers.constrained import check_possible
 from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
 from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
 from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
-from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
 from ltr.rankers.inputs import LabelledRows
 from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.rankers.unseen import common, held_out_scores, is_given, rank_held_out
+from ltr.rankers.views import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
@@ -156,6 +154,7 @@ class TwoStageRanker(Ranker):
     """
 
     _TAKES_SINGLES = True
+    _NOT_COPIED = ("list_scores_",)
     _HOW = (
         "rows whose score by base is at least threshold stand above the others, in the order of their scores by exact; "
         "the others are ordered by base. Without a threshold these are the top_k largest base scores of each list"
@@ -191,22 +190,16 @@ class TwoStageRanker(Ranker):
         """Fit the base ranker, cut the lists at K and rerank.
 
         Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), 0 and 1 or graded.
-            qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
-            group: which rows belong together, as the visits of one patient do, (n,), integers or texts: rows of one
-                group are never divided, neither into the inner splits of `choose` nor for scores out of fold nor by a
-                `SurrogateRanker` that validates. It makes no lists. With `qid`, groups of whole queries. None means
-                that each row is alone, except that `choose` keeps rows together that are much more similar than rows
-                otherwise are (`ltr.data.similar_rows`), and reports so.
-            time: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query. Then nothing
-                is learned from later rows to rank earlier ones, neither on the inner splits of `choose`, which roll
-                forward, nor for scores out of fold nor by a `SurrogateRanker` that validates. Rows of one group may be
-                on both sides of such a division.
-            sample_weight: weight of each row, (n,), >= 0, for every fit of the base ranker, whose ``fit`` must take it,
-                and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
-                row in the statistic is multiplied by its weight. All rows of a list with label 0 must have the same
-                weight, that of the query, or 0 to be left out. Weights that are all 1 change nothing.
+            X: features, (n, d), see `Ranker`.
+            y: labels, (n,).
+            qid: list of each row, (n,); None for one list.
+            group: which rows belong together, (n,), wherever rows are held out: on the inner splits of `choose`, for
+                scores out of fold and by a `SurrogateRanker` that validates. None means that each row is alone, except
+                that `choose` keeps rows together that are much more similar than rows otherwise are
+                (`ltr.data.similar_rows`), and reports so.
+            time: when each row was, (n,), for all of these; the inner splits then roll forward.
+            sample_weight: weight of each row, (n,), for every fit of the base ranker, whose ``fit`` must take it, and,
+                as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides.
             beside: further columns of the rows that the demands of `exact` may name, as for `ExactRanker.fit`.
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Where it was
                 fitted to a frame and X is one, it gets its columns by name, in its own order. Scores out of fold, which
@@ -238,36 +231,21 @@ class TwoStageRanker(Ranker):
         seed = 0 if exact.limits is None else exact.limits.seed
         if exact.integer is None and (demands := self._demands()) is not None:
             check_possible(demands, doubles(features), self._names)
-        if base_is_fitted:
-            if isinstance(self.base, str):
-                raise ValueError(f"base_is_fitted needs a ranker object as base, got base={self.base!r}")
-            self.base_ = self.base
-            self._check_base(X)
-        else:
-            self.base_ = self._fit_base(training, qid, seed)
+        self.base_ = self._given_base(X) if base_is_fitted else self._fit_base(training, qid, seed)
         self._check_demands_of_base()
-        scores = self._known_out_of_fold
-        if scores is None:
-            scores = scores_of(self.base_, features, lists, self._names)
-        else:
-            if len(scores) != len(labels):  # rows of weight 0 are left out here
-                scores = scores[np.asarray(sample_weight) > 0]
+        kept = np.ones(len(labels), dtype=np.bool_) if sample_weight is None else np.asarray(sample_weight) > 0
+        if (scores := self._known_out_of_fold) is not None:
+            scores = scores if len(scores) == len(labels) else scores[kept]  # rows of weight 0 are left out here
             training = dataclasses.replace(training, known=scores)
-        if self.top_k is not None and labels_agree(scores, lists):
-            of = "" if lists is None else " of each query"
-            raise ValueError(
-                f"base must order the rows, but {type(self.base_).__name__} gives all rows{of} the same score, so that "
-                "all of them would be at the top: it has learnt nothing from these features. Take another base or "
-                'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
-            )
+        else:
+            scores = scores_of(self.base_, features, lists, self._names)
+        self._check_order_of_base(scores, lists)
         if (own := linear_weights_of(self.base_, features.shape[1], self._names)) is not None:
             starts.insert(0, own)
         self.choice_: Choice | None = None
         self.demands_: DemandOutcome | None = None
-        spread, similar, fitted = self.spread, None, scores
-        alone = self.choose and training.alone
-        if alone and (similar := similar_rows(features)) is not None:
-            training = dataclasses.replace(training, groups=similar)
+        spread, fitted = self.spread, scores
+        training, similar = training.with_similar() if self.choose else (training, None)
         if self.choose or self.base_score:
             scores = self._out_of_fold(fitted, training, seed)
         known = ~np.isnan(scores)
@@ -277,11 +255,9 @@ class TwoStageRanker(Ranker):
             self.choice_ = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
             chosen = self.choice_.candidates.index(self.choice_.chosen)
             spread = (None, *SPREADS)[chosen]
-            if similar is not None:
-                self.choice_ = dataclasses.replace(self.choice_, similar=int(similar.max()) + 1)
-        taken = np.ones(len(labels), dtype=np.bool_) if sample_weight is None else np.asarray(sample_weight) > 0
-        self.list_scores_: FloatArray | None = np.full(len(taken), np.nan)
-        self.list_scores_[taken] = scores
+            self.choice_ = dataclasses.replace(self.choice_, similar=similar)
+        self.list_scores_: FloatArray | None = np.full(len(kept), np.nan)
+        self.list_scores_[kept] = scores
         if not known.all():
             training, scores = training.take(known), scores[known]
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
@@ -369,15 +345,31 @@ class TwoStageRanker(Ranker):
             base.set_params(**demands.parameters)
         return base
 
-    def _check_base(self, X: ArrayLike) -> None:
-        """Check that a base that is fitted already takes the columns of X, where they go by their position."""
-        base, known = self.base_, known_names(self.base_)
+    def _given_base(self, X: ArrayLike) -> Any:  # noqa: ANN401 (any estimator)
+        """Return the base, which is fitted already, checked to take the columns of X where they go by position."""
+        base, known = self.base, known_names(self.base)
+        if isinstance(base, str):
+            raise ValueError(f"base_is_fitted needs a ranker object as base, got base={base!r}")
         if isinstance(base, Ranker):
             check_is_fitted(base)
-        if known is not None and self._names is not None:
-            return
-        if isinstance(base, BaseEstimator) and (known is not None or not hasattr(base, "feature_names_in_")):
+        by_position = known is None or self._names is None
+        if (
+            by_position
+            and isinstance(base, BaseEstimator)
+            and not (known is None and hasattr(base, "feature_names_in_"))
+        ):
             validate_data(base, X, reset=False, skip_check_array=True)
+        return base
+
+    def _check_order_of_base(self, scores: FloatArray, lists: IntArray | None) -> None:
+        """Check that the base has an order, where the top of it is asked for."""
+        if self.top_k is not None and labels_agree(scores, lists):
+            of = "" if lists is None else " of each query"
+            raise ValueError(
+                f"base must order the rows, but {type(self.base_).__name__} gives all rows{of} the same score, so that "
+                "all of them would be at the top: it has learnt nothing from these features. Take another base or "
+                'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
+            )
 
     def _checked_stage(self) -> ExactRanker:
         """Check all parameters; return the exact stage, not yet fitted."""
@@ -530,10 +522,7 @@ class TwoStageRanker(Ranker):
                 "choose=False"
             )
         if not splits:
-            which = "two rows of each label" if lists is None else "two queries"
-            if groups is not None:
-                which += ", in different groups,"
-            raise ValueError(f"choose needs at least {which} to split, use choose=False")
+            raise ValueError(f"choose needs at least {training.fewest} to split, use choose=False")
         missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
         folds = {fold.name: fold for fold in folds_of(*training.units, seed * 1_000)}
@@ -552,17 +541,12 @@ class TwoStageRanker(Ranker):
         # estimators of other libraries would each take all processors
         own = isinstance(self.base_, Ranker) and not isinstance(self.base_, EstimatorRanker)
         alone = None if own else functools.partial(threadpool_limits, 1, "openmp")
-        with ThreadPoolExecutor(threads, initializer=alone) as pool:
-            try:
-                for name, places_of_split in pool.map(ranked, missing):
-                    results[name] = places_of_split
-                    done += 1
-                    if on_choice is not None:
-                        on_choice(done, len(splits))
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-        names = [BASE, *(f"spread {spread:g}" for spread in SPREADS)]
+        for name, places_of_split in side_by_side(ranked, missing, threads, alone):
+            results[name] = places_of_split
+            done += 1
+            if on_choice is not None:
+                on_choice(done, len(splits))
+        names = [BASE, *self._candidates]
         linear = linear_weights_of(self.base_, training.features.shape[1], self._names) is not None
         measure = self._measure()
         labels, weights = training.labels, training.weights
@@ -576,6 +560,11 @@ class TwoStageRanker(Ranker):
         """
         folds = folds_of(*training.units, seed * 1_000)
         return folds[1:] if training.times is not None and len(folds) > 1 and not is_given(self) else folds
+
+    @property
+    def _candidates(self) -> dict[str, tuple[int | None, ExactRanker, float | None]]:
+        """The corrections that are compared, by name: length of the list, exact stage, not yet fitted, and spread."""
+        return {f"spread {spread:g}": (self.top_k, self._exact_stage(), spread) for spread in SPREADS}
 
     def _explain_choice(self) -> None:
         """Complete the choice by what was found on the list itself; leave the base's order alone where that is best."""
@@ -602,11 +591,6 @@ class TwoStageRanker(Ranker):
     problem_ = property(operator.attrgetter("exact_.problem_"))
     note_ = property(operator.attrgetter("exact_.note_"))
     base_weight_ = property(operator.attrgetter("exact_.base_weight_"))
-
-    def __getstate__(self) -> dict[str, Any]:
-        # the training data does not belong in a copy of the model
-        fitted = {"list_scores_": None} if hasattr(self, "list_scores_") else {}
-        return {**super().__getstate__(), **fitted}
 
     @property
     def linear_weights(self) -> None:

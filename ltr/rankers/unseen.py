@@ -56,10 +56,10 @@ def rank_held_out(
     learnt, ranked = training.take(train), training.take(held)
     share = len(train) / whole if training.lists is None else 1.0
     found = [places(own[held], ranked.lists).tolist()]
-    part.top_k = None if ranker.top_k is None else max(2, round(ranker.top_k * share))
-    for spread in SPREADS:
+    for top_k, exact, spread in ranker._candidates.values():
+        part.top_k = top_k if top_k is None else max(2, round(top_k * share))
         options: dict[str, Any] = {"constraints": constraints, "spread": spread, "search": "none"}
-        part._fit_stage(ranker._exact_stage(), scores[train], learnt, found_by.used, **options)
+        part._fit_stage(exact, scores[train], learnt, found_by.used, **options)
         cuts = part._cuts(own[held], ranked.lists)
         merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
         found.append(places(merged, ranked.lists).tolist())
