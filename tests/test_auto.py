@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker, check_demands
 from ltr.rankers.auto import BLEND, TODAY, _learnt_weights, _weights
+from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.inputs import LabelledRows
 
 FEW = ["logistic", "ranknet"]
@@ -134,7 +135,7 @@ def test_values_are_those_of_the_lists_out_of_fold():
     found = ranker.comparison_
     assert list(found.values) == [*FEW, BLEND]
     assert found.gains[BLEND] == 0
-    own = np.mean([ranker._mean_statistic(scores, y.astype(float), None) for scores in ranker.out_of_fold_])
+    own = np.mean([mean_of_lists(scores, y.astype(float), None, ranker._measure()) for scores in ranker.out_of_fold_])
     assert found.values[BLEND] == pytest.approx(own)
     assert found.values["logistic"] - found.values[BLEND] == pytest.approx(found.gains["logistic"])
 

@@ -113,7 +113,7 @@ def changed(content, place, value):
         ("ranker", "RankBoostRanker", "unexpected keyword argument|state must be"),
         ("n_features", 2, "damaged"),
         ("n_features", 0, "damaged: n_features must be an integer >= 1, got 0"),
-        ("n_features", "3", "state must be what to_state of a ranker returned"),
+        ("n_features", "3", "damaged: n_features must be an integer >= 1, got '3'"),
         ("feature_names", ["a"], "damaged: 1 feature_names for 3 features"),
         ("fitted.coef_", {"float64": [1.0]}, "damaged"),
         ("fitted.coef_", {"float64": [1.0, "one", 2.0]}, "damaged: 'one'"),

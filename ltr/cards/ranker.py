@@ -44,7 +44,7 @@ from ltr.rankers.demanded import (
     refuse_settled,
     solve_under,
 )
-from ltr.rankers.views import Explanation
+from ltr.rankers.views import Explanation, ranked_frame
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
@@ -391,9 +391,8 @@ class CardRanker(Ranker):
         return super()._html_repr() + card
 
     @property
-    def _shown_weights(self) -> None:
-        # its card has the points
-        return None
+    def _shown_weights(self) -> tuple[None, None]:
+        return None, None  # its card has the points
 
     def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401 (a frame of any library)
         """Return the card with labelled rows in its table, and with the statistic of logistic regression there.
@@ -532,7 +531,7 @@ class CardRanker(Ranker):
         import pandas as pd
 
         qid, answers = self._lists_for("explain", qid), self._features(X)
-        rows, _ = self._list(X, answers, qid)
+        rows, _ = ranked_frame(self, X, answers, qid)
         names = [rule.name for rule in self.card_.questions]
         values = pd.DataFrame(answers.astype(np.int64), columns=self.questions_.questions_, index=rows.index)[names]
         frame = values * np.array(self.card_.points, dtype=np.int64)

@@ -64,12 +64,12 @@ from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, Scored, all_or_n
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.bases import ScoreColumn, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.calibration import fit_calibration_of_repeats
-from ltr.rankers.choice import Fold, compare, folds_of, labels_in_lists, places, side_by_side
+from ltr.rankers.choice import Fold, compare, folds_of, labels_in_lists, mean_of_lists, places, side_by_side
 from ltr.rankers.constrained import check_possible
 from ltr.rankers.demand_checks import refuse_violated, why_refused
 from ltr.rankers.estimators import EstimatorRanker, make_ranker, on_few_columns
 from ltr.rankers.exact import ExactRanker, cut
-from ltr.rankers.inputs import LabelledRows, labels_and_lists, weights_for_losses
+from ltr.rankers.inputs import LabelledRows, check_alone, labels_and_lists, weights_for_losses
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -222,7 +222,7 @@ class AutoRanker(Demanding, Scored, Ranker):
             ValueError: an argument against its rule; too few rows to hold some out; constraints that no method or no
                 weights satisfy.
         """
-        self._check_alone()
+        check_alone(self)
         measure = self._measure()
         check_callable("on_progress", on_progress)
         if math.isnan(simplicity := as_float(self.simplicity)):
@@ -317,9 +317,8 @@ class AutoRanker(Demanding, Scored, Ranker):
         ranked = rows.take(known)
         of_lists = None if ranked.lists is None else ranked.weights
         measured = labels_in_lists(ranked.labels, of_lists, ranked.lists, self.gain)
-        own = [
-            self._mean_statistic(scores[known], measured[0], ranked.lists, measured[1]) for scores in crossed.values()
-        ]
+        found_by = measured[0], ranked.lists, measure
+        own = [mean_of_lists(scores[known], *found_by, weights=measured[1]) for scores in crossed.values()]
         order = [*names, BLEND]
         values = {name: float(np.mean(own)) + gains[name] for name in order}
         self._members = {name: members[name] for name in names}
@@ -412,7 +411,9 @@ class AutoRanker(Demanding, Scored, Ranker):
                 taken = sorted({*taken, at})
         return [whole, *_side_by_side(few, seen)]
 
-    def _given_methods(self) -> list[tuple[str, Any]]:
+    @property
+    def given_methods(self) -> list[tuple[str, Any]]:
+        """Name and ranker, not yet fitted, of each method that is not left to the fit."""
         rows = LabelledRows(np.empty((1, 0)), np.zeros(1))  # only the kinds of the methods matter
         return [
             (one, _maker(one, rows, self.seed)()) if isinstance(one, str) else (type(one).__name__, one)
@@ -593,10 +594,9 @@ class _Member:
                 ranker.feature_names_in_ = np.array(names, dtype=object)
             ranker._find_column()
         else:
-            if isinstance(ranker, EstimatorRanker) and not keep and not demands:
-                ranker = ranker._unfitted()
-            # messages about demands name columns
-            named = names if demands or not isinstance(ranker, Ranker) else None
+            unkept = isinstance(ranker, EstimatorRanker) and not keep and not demands
+            ranker = ranker._unfitted() if unkept else ranker
+            named = names if unkept or demands else None  # messages about demands name columns
             with _turn(ranker):
                 fit_estimator(ranker, rows, names=named)
             if isinstance(ranker, Ranker) and names is not None:

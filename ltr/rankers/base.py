@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import EllipsisType, MethodType
@@ -34,18 +33,17 @@ from ltr.data.problems import listed
 from ltr.data.times import checked_times
 from ltr.demands import RankerKind
 from ltr.fitting.team import ALONE, Team
-from ltr.lists import numbered, split_weights
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration, fit_calibration
-from ltr.rankers.choice import PartScores, parts_of, values_of_lists
+from ltr.rankers.choice import PartScores, mean_of_lists, parts_of
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
 from ltr.rankers.inputs import LabelledRows, column_names, columns_by_name, labels_and_lists
 from ltr.rankers.onnx import write_onnx
 from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import (
-    RESERVED,
     Explanation,
+    explanation,
     html_view,
     list_figure,
     ranked_frame,
@@ -273,27 +271,8 @@ class Ranker(BaseEstimator):
         qid = self._lists_for("score", qid)
         scores, _ = self._placed(self._features(X), qid)
         labels, groups = labels_and_lists(y, qid, len(scores))
-        return self._mean_statistic(scores, labels, groups, sample_weight)
-
-    def _mean_statistic(
-        self, scores: FloatArray, labels: FloatArray, groups: IntArray | None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Return what `score` says of these scores."""
         weights = None if sample_weight is None else checked_weights(sample_weight, len(scores))
-        if weights is not None and not weights.all():
-            kept = weights > 0
-            scores, labels, weights = scores[kept], labels[kept], weights[kept]
-            groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
-        lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
-        values = values_of_lists(scores, labels, self._measure(), lists, self._ties)
-        defined = ~np.isnan(values)
-        if not defined.any():
-            return math.nan
-        if weights is None:
-            return float(np.mean(values[defined]))
-        order = numbered(torch.from_numpy(lists))  # values are in the order in which lists first appear
-        of_lists = split_weights(torch.from_numpy(weights), order, torch.from_numpy(labels))[0].numpy()
-        return float(np.average(values[defined], weights=of_lists[defined]))
+        return mean_of_lists(scores, labels, groups, self._measure(), self._ties, weights)
 
     @property
     def _ties(self) -> Ties:
@@ -351,10 +330,6 @@ class Ranker(BaseEstimator):
     def _kind(self) -> RankerKind:
         """What a fit can promise of columns, see `ltr.rankers.demand_checks`."""
         return "other"
-
-    def _given_methods(self) -> list[tuple[str, Any]]:
-        """Return name and ranker of each method that the caller chose, of which the fit deploys some."""
-        return []
 
     def _monotone(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:
         """Return which columns a score that is not linear depends on, and in which it never falls and never rises.
@@ -545,14 +520,9 @@ class Ranker(BaseEstimator):
             >>> SurrogateRanker().fit(rows, [0, 1, 0]).rank(rows)["position"].to_dict()
             {'Ben': 1, 'Cem': 2, 'Ann': 3}
         """
-        rows, order = self._list(X, self._features(X), self._lists_for("rank", qid))
+        qid, features = self._lists_for("rank", qid), self._features(X)
+        rows, order = ranked_frame(self, X, features, qid)
         return rows.iloc[order]
-
-    def _list(self, X: Any, features: Features, qid: ArrayLike | None) -> tuple[pd.DataFrame, IntArray]:  # noqa: ANN401
-        """Return the frame of `rank` in the order of the rows of X, and the `order`."""
-        scores, reranked = self._placed(features, qid)
-        chances = None if self.calibration_ is None else self.calibration_(scores)
-        return ranked_frame(X, scores, reranked, chances, qid)
 
     def plot_list(
         self,
@@ -590,14 +560,9 @@ class Ranker(BaseEstimator):
         qid, features = self._lists_for("plot_list", qid), self._features(X)
         return list_figure(self, features, qid, *labels_and_lists(y, qid, len(features)), k, title)
 
-    def _first_scores(self, features: Features, qid: ArrayLike | None) -> FloatArray | None:
-        """Return the scores of the first of two stages, (n,); None for a single stage."""
-        return None
-
-    @property
-    def _first_name(self) -> str:
-        """Name of the order that is drawn first in a picture of a list."""
-        return type(self).__name__.removesuffix("Ranker")
+    def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray | None]:
+        """Return the name of the order that is drawn first in a figure of a list, and its scores if others follow."""
+        return type(self).__name__.removesuffix("Ranker"), None
 
     # notebooks
 
@@ -609,14 +574,9 @@ class Ranker(BaseEstimator):
         return {"columns": self.n_features_in_}
 
     @property
-    def _shown_weights(self) -> FloatArray | None:
-        """The weights on the columns that notebooks show, (d,); None for none."""
-        return self.linear_weights
-
-    @property
-    def _deviations(self) -> FloatArray | None:
-        """The standard deviations of the columns in the fit, (d,); None where they are not known."""
-        return None
+    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """The weights that notebooks show and the deviations of their columns in the fit, (d,); None where unknown."""
+        return self.linear_weights, None
 
     def explain(self, X: ArrayLike, qid: Qid = ...) -> Explanation:
         """Return what each column adds to the score of each row, and which columns put a row above its neighbours.
@@ -641,13 +601,8 @@ class Ranker(BaseEstimator):
             >>> explanation.neighbours("Cem")
             {'above': 'Ben', 'below': 'Ann'}
         """
-        import pandas as pd
-
         qid, features = self._lists_for("explain", qid), self._features(X)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(features.shape[1])])
-        columns = [f"{name} (column)" if name in RESERVED else name for name in names]
-        rows, _ = self._list(X, features, qid)
-        return self._explained(pd.DataFrame(doubles(features), columns=columns, index=rows.index), rows)
+        return explanation(self, X, features, qid)
 
     def _explained(self, values: pd.DataFrame, rows: pd.DataFrame) -> Explanation:
         """Return the explanation of rows whose features and places are known."""
@@ -675,14 +630,6 @@ class Ranker(BaseEstimator):
         if not isinstance(self.normalize, bool | np.bool_):
             raise ValueError(f"normalize must be true or false, got {self.normalize!r}")
         return RankStatistic.parse(self.statistic), self.gain, bool(self.normalize)
-
-    def _check_alone(self) -> None:
-        """Raise ValueError in a process group: some of the fits inside would share rows, and others would not."""
-        if (size := Team().size) > 1:
-            raise ValueError(
-                f"{type(self).__name__}.fit must run in one process, got a group of {size}: fit a SurrogateRanker "
-                "there, leave the group (torch.distributed.destroy_process_group()), and go on in one process"
-            )
 
     def _training_data(
         self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, team: Team = ALONE

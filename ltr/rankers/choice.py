@@ -48,6 +48,7 @@ this size. So the interval is ``expected gain ± z sqrt(2) s`` with z = 1.645, f
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -62,7 +63,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata
-from ltr.lists import weights_by_row
+from ltr.lists import numbered, split_weights, weights_by_row
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.ranks import GainName, weighted_labels
@@ -504,3 +505,28 @@ def values_of_lists(
     given = torch.from_numpy(scores), torch.from_numpy(labels)
     qid = None if lists is None else torch.from_numpy(lists)
     return np.asarray(function(*given, statistic, gain=gain, ties=ties, qid=qid))
+
+
+def mean_of_lists(
+    scores: FloatArray,
+    labels: FloatArray,
+    lists: IntArray | None,
+    measure: tuple[RankStatistic, GainName, bool],
+    ties: Ties = "resolved",
+    weights: FloatArray | None = None,
+) -> float:
+    """Return the mean of the statistic over the lists for which it is defined, see `Ranker.score`; NaN for none."""
+    if weights is not None and not weights.all():
+        kept = weights > 0
+        scores, labels, weights = scores[kept], labels[kept], weights[kept]
+        lists = None if lists is None else np.unique(lists[kept], return_inverse=True)[1]
+    lists = np.zeros(len(scores), dtype=np.int64) if lists is None else lists
+    values = values_of_lists(scores, labels, measure, lists, ties)
+    defined = ~np.isnan(values)
+    if not defined.any():
+        return math.nan
+    if weights is None:
+        return float(np.mean(values[defined]))
+    order = numbered(torch.from_numpy(lists))  # values are in the order in which lists first appear
+    of_lists = split_weights(torch.from_numpy(weights), order, torch.from_numpy(labels))[0].numpy()
+    return float(np.average(values[defined], weights=of_lists[defined]))

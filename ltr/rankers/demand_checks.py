@@ -91,7 +91,7 @@ def why_refused(
     if isinstance(method, ScoreColumn):
         d = len(demands.signs)
         return _against([_Score.linear("", np.eye(1, d, method.place(d, names))[0])], demands, names)
-    if isinstance(method, Ranker) and (methods := method._given_methods()):
+    if methods := getattr(method, "given_methods", ()):  # of an `AutoRanker`
         each = ((name, why_refused(one, demands, names, promise=True)) for name, one in methods)
         return next((f"has the method {name}, which {why}" for name, why in each if why), "")
     kind = kind_of(method)

@@ -316,8 +316,9 @@ class ExactRanker(Demanding, Scored, Ranker):
         return {**super()._facts(), "statistic": str(self.statistic), **found, **demands, "note": self.note_}
 
     @property
-    def _deviations(self) -> FloatArray | None:
-        return None if self._lists is None else self._lists.scale[-self.n_features_in_ :]  # without a base score
+    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
+        # without the deviation of a base score, the first
+        return self.coef_, None if self._lists is None else self._lists.scale[-self.n_features_in_ :]
 
     def _scores(self, features: FloatArray, base_scores: FloatArray | None = None) -> FloatArray:
         scores = linear_scores(features - self.center_, self.coef_)

@@ -456,9 +456,9 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         }
 
     @property
-    def _deviations(self) -> FloatArray | None:
+    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
         scale = self._model[0]
-        return scale.scale.detach().cpu().numpy() if isinstance(scale, Standardize) else None
+        return self.linear_weights, _array(scale.scale) if isinstance(scale, Standardize) else None
 
     def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
         of_lists = scores_lists(self._model[1])

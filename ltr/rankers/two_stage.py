@@ -61,7 +61,7 @@ from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
 from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
-from ltr.rankers.inputs import LabelledRows
+from ltr.rankers.inputs import LabelledRows, check_alone
 from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
@@ -218,7 +218,7 @@ class TwoStageRanker(Ranker):
                 although `top_k` asks for the top of its order; constraints that a stage is not known to satisfy;
                 demands that no weights are known to meet.
         """
-        self._check_alone()
+        check_alone(self)
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
         training = self._weighted_data(X, y, qid, sample_weight, group, time)
@@ -632,15 +632,11 @@ class TwoStageRanker(Ranker):
         }
 
     @property
-    def _shown_weights(self) -> FloatArray | None:
-        return self.coef_
+    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
+        return self.exact_._shown_weights
 
-    @property
-    def _deviations(self) -> FloatArray | None:
-        return self.exact_._deviations
-
-    def _first_scores(self, features: Features, qid: ArrayLike | None) -> FloatArray:
-        return self._first_stage(features, None if self.threshold_ is not None else qid)[0]
+    def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray]:
+        return self._first_name, self._first_stage(features, None if self.threshold_ is not None else qid)[0]
 
     @property
     def _first_name(self) -> str:

@@ -12,9 +12,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
 from ltr.html import fact_table
 from ltr.pictures import ABOVE, BELOW, INK, SMALL, TITLE, fonts, shortened, wrapped
+from ltr.rankers.choice import mean_of_lists
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +29,7 @@ __all__ = [
     "RESERVED",
     "TOTAL",
     "Explanation",
+    "explanation",
     "html_view",
     "list_figure",
     "positives_by_position",
@@ -52,15 +55,15 @@ def rows_from_the_top(scores: FloatArray, queries: IntArray | None) -> IntArray:
 
 
 def ranked_frame(
+    ranker: Ranker,
     X: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    scores: FloatArray,
-    reranked: NDArray[np.bool_] | None,
-    chances: FloatArray | None,
+    features: Features,
     qid: ArrayLike | None,
 ) -> tuple[pd.DataFrame, IntArray]:
     """Return the frame of `Ranker.rank` in the order of the rows of X, and the rows from the top."""
     import pandas as pd
 
+    scores, reranked = ranker._placed(features, qid)
     queries, ids = (None, None) if qid is None else checked_queries(qid, len(scores))
     order = rows_from_the_top(scores, queries)
     lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
@@ -68,8 +71,8 @@ def ranked_frame(
     position[order] = 1 + _places(lists[order])
     columns = {} if ids is None else {"query": ids[lists]}
     columns |= {"position": position, "score": scores}
-    if chances is not None:
-        columns["chance"] = chances
+    if ranker.calibration_ is not None:
+        columns["chance"] = ranker.calibration_(scores)
     if reranked is not None:
         columns["stage"] = np.where(reranked, "reranked", "base").astype(object)
     return pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None), order
@@ -89,10 +92,10 @@ def list_figure(
 
     scores, reranked = ranker._placed(features, qid)
     lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
-    first = None if reranked is None else ranker._first_scores(features, qid)
+    base, first = ranker._first_order(features, qid)
     orders = [one for one in (first, scores) if one is not None]
     drawn = [positives_by_position(one, labels, lists) for one in orders]
-    statistic, _, normalize = ranker._measure()
+    statistic, _, normalize = measure = ranker._measure()
     number = int(lists.max()) + 1
     depth = 0 if reranked is None else round(reranked.sum() / number)
     return ranked_list_figure(
@@ -100,9 +103,9 @@ def list_figure(
         drawn[0],
         drawn[1] if len(drawn) > 1 else None,
         depth,
-        base=ranker._first_name,
+        base=base,
         statistic=f"{'normalised ' * normalize}{statistic}",
-        values=tuple(ranker._mean_statistic(one, labels, groups) for one in orders),
+        values=tuple(mean_of_lists(one, labels, groups, measure, ranker._ties) for one in orders),
         k=k,
         share=float((labels > 0).mean()),
         shown=max(2 * k, 2 * depth, 40) if k is not None else None if depth else len(scores),
@@ -128,10 +131,9 @@ def html_view(ranker: Ranker) -> str:
         check_is_fitted(ranker)
     except NotFittedError:
         return diagram
-    weights, names = ranker._shown_weights, getattr(ranker, "feature_names_in_", None)
+    (weights, spread), names = ranker._shown_weights, getattr(ranker, "feature_names_in_", None)
     bars, heading = [], "largest weights, per unit of the column"
     if weights is not None:
-        spread = ranker._deviations
         shown = weights if spread is None else weights * spread
         heading = heading if spread is None else "largest weights, per standard deviation of the column"
         found = [f"x{j}" for j in range(len(shown))] if names is None else list(map(str, names))
@@ -290,6 +292,21 @@ class Explanation:
         if self.base is not None:
             return self.base
         return self.values[[BASE_SCORE]].assign(**{TOTAL: self.values[BASE_SCORE]})
+
+
+def explanation(
+    ranker: Ranker,
+    X: Any,  # noqa: ANN401 (a frame of any library, or an array)
+    features: Features,
+    qid: ArrayLike | None,
+) -> Explanation:
+    """Return `Ranker.explain` of rows that are checked already."""
+    import pandas as pd
+
+    names = getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(features.shape[1])])
+    columns = [f"{name} (column)" if name in RESERVED else name for name in names]
+    rows, _ = ranked_frame(ranker, X, features, qid)
+    return ranker._explained(pd.DataFrame(doubles(features), columns=columns, index=rows.index), rows)
 
 
 def summed(values: pd.DataFrame, parts: FloatArray, scores: FloatArray) -> pd.DataFrame:
