@@ -311,9 +311,7 @@ class TwoStageRanker(Ranker):
         """Check that the base is known to satisfy the demands."""
         if (demands := self._demands()) is None:
             return
-        if (
-            self._exact_stage().integer is not None
-        ):  # rows bind points in the units of the exact stage, which is not fitted yet
+        if self._exact_stage().integer is not None:  # rows bind points in units of the exact stage, not fitted yet
             demands = dataclasses.replace(demands, rows=demands.rows[:0])
         columns = self.n_features_in_, self._names
         refuse_violated(self.base_, demands, f"base: {self._first_name}", _OTHER_BASE, columns)
@@ -352,12 +350,8 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"base_is_fitted needs a ranker object as base, got base={base!r}")
         if isinstance(base, Ranker):
             check_is_fitted(base)
-        by_position = known is None or self._names is None
-        if (
-            by_position
-            and isinstance(base, BaseEstimator)
-            and not (known is None and hasattr(base, "feature_names_in_"))
-        ):
+        by_position = (known is None or self._names is None) and isinstance(base, BaseEstimator)
+        if by_position and (known is not None or not hasattr(base, "feature_names_in_")):
             validate_data(base, X, reset=False, skip_check_array=True)
         return base
 
