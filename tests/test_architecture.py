@@ -132,11 +132,9 @@ LATE = {
     ("ltr.losses.operators", "ltr.losses.contract"),
     ("ltr.losses.operators", "ltr.losses.parsing"),
     ("ltr.rankers.files", "ltr"),  # its version
-    ("ltr.rankers.onnx", "ltr.rankers.base"),  # functions over rankers, which rankers have as methods
     ("ltr.rankers.onnx", "ltr.rankers.foreign"),
     ("ltr.rankers.states", "ltr.rankers.base"),
     ("ltr.rankers.unseen", "ltr.rankers.two_stage"),
-    ("ltr.rankers.views", "ltr.rankers.base"),
 }
 
 

@@ -32,8 +32,9 @@ from ltr.list_demands import Asked, ListDemand, OnTop
 from ltr.metrics.ranked import Ties as TiesOfMetric
 from ltr.onnx_graph import OnnxGraph
 from ltr.outcomes import Times, Treatments, label_kind, read_labels
-from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
+from ltr.rankers.base import Ranker, all_or_nothing
 from ltr.rankers.baselines import RankBoostRanker
+from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.demanded import (
     DemandOutcome,
     DemandPrice,

@@ -60,12 +60,13 @@ from ltr.data.dataset import Features, checked_queries, checked_weights, labels_
 from ltr.demands import Demanding, Demands
 from ltr.losses import ranknet_loss
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, Scored, all_or_nothing
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
 from ltr.rankers.bases import ScoreColumn, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.calibration import fit_calibration_of_repeats
 from ltr.rankers.choice import Fold, compare, folds_of, labels_in_lists, mean_of_lists, places, side_by_side
 from ltr.rankers.constrained import check_possible
+from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.demand_checks import refuse_violated, why_refused
 from ltr.rankers.estimators import EstimatorRanker, make_ranker, on_few_columns
 from ltr.rankers.exact import ExactRanker, cut

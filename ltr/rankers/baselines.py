@@ -44,8 +44,9 @@ from ltr.data.dataset import DataError, check_ranges
 from ltr.demands import Demanding, RankerKind
 from ltr.losses import LogisticLoss
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored, all_or_nothing
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.constrained import fit_linear
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.inputs import linear_scores
 
 __all__ = ["LogisticRegressionRanker", "RankBoostRanker"]

@@ -22,7 +22,8 @@ from sklearn.utils.validation import has_fit_parameter
 from ltr.checks import by_piece, doubles, is_whole
 from ltr.data.dataset import Features, differ_in_lists
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored, all_or_nothing
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.foreign import known_names, named_rows, own_form, places_by_name, raw_scores, rows_to_fit
 from ltr.rankers.inputs import LabelledRows, linear_scores
 

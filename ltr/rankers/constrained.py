@@ -35,7 +35,7 @@ from ltr.exact.problem import LEAST_REQUIRED
 from ltr.fitting.smoothing import HuberHinge
 from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
-from ltr.rankers.base import FloatArray, IntArray
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.inputs import weights_for_losses
 
 __all__ = ["LinearFit", "check_possible", "fit_linear", "side_constraints_of"]

@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 
 from ltr.demands import DEMANDS, Demanding, Demands, RankerKind, read_demands
 from ltr.exact.constraints import LinearConstraints
-from ltr.rankers.base import FloatArray, Ranker
+from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import RankBoostRanker
 from ltr.rankers.bases import ScoreColumn, form_of, last_step
+from ltr.rankers.contract import FloatArray
 from ltr.rankers.foreign import places_by_name
 from ltr.rankers.surrogate import SurrogateRanker
 

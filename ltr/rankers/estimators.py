@@ -20,9 +20,10 @@ from ltr.demands import Demanding, Demands, RankerKind
 from ltr.estimator_names import EstimatorName
 from ltr.losses import RankingLoss, parse_loss
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored, all_or_nothing
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.bases import fit_estimator, form_of, last_step, scores_of, weights_refused
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.demand_checks import kind_of, refuse_violated
 from ltr.rankers.foreign import rows_to_fit
 from ltr.rankers.inputs import LabelledRows

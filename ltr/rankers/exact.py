@@ -45,7 +45,8 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.list_demands import ListDemand, OnTop
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored, all_or_nothing
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.demanded import (
     DemandPrice,
     GivenDemands,

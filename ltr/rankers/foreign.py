@@ -47,7 +47,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ltr.data.dataset import Features
 from ltr.native import Trees
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Ranker, Scored
+from ltr.rankers.base import Ranker, Scored
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.inputs import column_names, columns_by_name, linear_scores
 from ltr.rankers.onnx import summed
 

@@ -22,22 +22,19 @@ from ltr.data.preparation import TablePreparation
 from ltr.files import write_atomic
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration
+from ltr.rankers.contract import FloatArray, IntArray, RankerContract
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 
 if TYPE_CHECKING:
-    from ltr.rankers.base import Ranker
     from ltr.rankers.foreign import TreesRanker
 
 __all__ = ["lifted", "scaled", "scored", "summed", "write_onnx"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _FARTHEST = 1e12  # standard deviations from the mean, beyond which all values are the same to a network
 _AT_MOST, _IN_SET = 0, 6  # modes of nodes of trees: x <= split, and x in a set
 
 
-def write_onnx(ranker: Ranker, path: str | Path, preparation: TablePreparation | None, query: str) -> None:
+def write_onnx(ranker: RankerContract, path: str | Path, preparation: TablePreparation | None, query: str) -> None:
     """Write a fitted ranker as an ONNX model, see `Ranker.to_onnx`."""
     check_is_fitted(ranker)
     graph = OnnxGraph(query)

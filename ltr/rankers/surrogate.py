@@ -29,8 +29,9 @@ from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
 from ltr.fitting.team import ALONE, Team
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, Scored, all_or_nothing
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.constrained import fit_linear
+from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.inputs import LabelledRows, labels_and_lists, linear_scores
 from ltr.rankers.onnx import scaled, scored
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize

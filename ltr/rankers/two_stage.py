@@ -44,7 +44,7 @@ from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.auto import AutoRanker
-from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
+from ltr.rankers.base import Ranker, all_or_nothing
 from ltr.rankers.bases import (
     ScoreColumn,
     fit_estimator,
@@ -56,6 +56,7 @@ from ltr.rankers.bases import (
 )
 from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Shared, compare, folds_of, side_by_side
 from ltr.rankers.constrained import check_possible
+from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
 from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
 from ltr.rankers.estimators import EstimatorRanker, make_ranker
@@ -66,7 +67,7 @@ from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.rankers.unseen import common, held_out_scores, is_given, rank_held_out
-from ltr.rankers.views import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
+from ltr.rankers.views import BASE_SCORE, RESERVED, TOTAL, summed
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
@@ -808,7 +809,9 @@ class TwoStageRanker(Ranker):
             exact = graph.op("Sub", exact, graph.mean_by_list(exact, top))
         return lifted(graph, scores, cuts, exact, top), top
 
-    def _explained(self, values: pd.DataFrame, rows: pd.DataFrame) -> Explanation:
+    def _explained(
+        self, values: pd.DataFrame, rows: pd.DataFrame
+    ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None, str]:
         import pandas as pd
 
         features, exact = np.array(values), self.exact_
@@ -832,7 +835,7 @@ class TwoStageRanker(Ranker):
             every = [*values.columns, *(name for name in RESERVED if name in frame or name in top)]
             both = [each.reindex(columns=every).to_numpy() for each in (top, frame)]
             frame = pd.DataFrame(np.where(reranked[:, None], *both), columns=every, index=values.index)
-        return Explanation(frame, seen, rows, base, note)
+        return frame, seen, base, note
 
     def _form_of_base(self) -> Ranker:
         """Return a ranker of this package that scores as the base does; TypeError where there is none."""

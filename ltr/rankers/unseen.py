@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr.exact import LinearConstraints
-from ltr.rankers.base import FloatArray, IntArray, fit_to
 from ltr.rankers.bases import ScoreColumn, scores_of
 from ltr.rankers.choice import SPREADS, Fold, PartScores, folds_of, places
+from ltr.rankers.contract import FloatArray, IntArray, fit_to
 from ltr.rankers.demand_checks import used_columns
 from ltr.rankers.demanded import GivenDemands
 from ltr.rankers.foreign import GivenRanker

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
@@ -17,12 +17,11 @@ from ltr.data.dataset import Features, checked_queries
 from ltr.html import fact_table
 from ltr.pictures import ABOVE, BELOW, INK, SMALL, TITLE, fonts, shortened, wrapped
 from ltr.rankers.choice import mean_of_lists
+from ltr.rankers.contract import FloatArray, IntArray, RankerContract
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from ltr.rankers.base import Ranker
 
 __all__ = [
     "BASE_SCORE",
@@ -38,9 +37,6 @@ __all__ = [
     "summed",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 BASE_SCORE, CONSTANT, TOTAL = "base score", "constant", "total"
 RESERVED = (BASE_SCORE, CONSTANT, TOTAL)
 """Names of columns that stand beside those of the features."""
@@ -55,7 +51,7 @@ def rows_from_the_top(scores: FloatArray, queries: IntArray | None) -> IntArray:
 
 
 def ranked_frame(
-    ranker: Ranker,
+    ranker: RankerContract,
     X: Any,  # noqa: ANN401 (a frame of any library, or an array)
     features: Features,
     qid: ArrayLike | None,
@@ -79,7 +75,7 @@ def ranked_frame(
 
 
 def list_figure(
-    ranker: Ranker,
+    ranker: RankerContract,
     features: Features,
     qid: ArrayLike | None,
     labels: FloatArray,
@@ -124,7 +120,7 @@ def _places(lists: IntArray) -> IntArray:
     return np.arange(len(lists)) - np.searchsorted(lists, lists)
 
 
-def html_view(ranker: Ranker) -> str:
+def html_view(ranker: RankerContract) -> str:
     """Return scikit-learn's diagram of a ranker and, where it is fitted, what the fit found."""
     diagram = estimator_html_repr(ranker)
     try:
@@ -295,7 +291,7 @@ class Explanation:
 
 
 def explanation(
-    ranker: Ranker,
+    ranker: RankerContract,
     X: Any,  # noqa: ANN401 (a frame of any library, or an array)
     features: Features,
     qid: ArrayLike | None,
@@ -306,7 +302,14 @@ def explanation(
     names = getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(features.shape[1])])
     columns = [f"{name} (column)" if name in RESERVED else name for name in names]
     rows, _ = ranked_frame(ranker, X, features, qid)
-    return ranker._explained(pd.DataFrame(doubles(features), columns=columns, index=rows.index), rows)
+    values = pd.DataFrame(doubles(features), columns=columns, index=rows.index)
+    if (found := ranker._explained(values, rows)) is not None:
+        frame, seen, base, note = found
+        return Explanation(frame, seen, rows, base, note)
+    numbers = doubles(values.to_numpy())
+    if (parts := ranker._parts(numbers)) is None:
+        raise ValueError(f"explain needs a score that is a sum over columns, which that of {ranker!r:.80} is not")
+    return Explanation(summed(values, parts, ranker._all_scores(numbers)), values, rows)
 
 
 def summed(values: pd.DataFrame, parts: FloatArray, scores: FloatArray) -> pd.DataFrame:
