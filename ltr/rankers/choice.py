@@ -19,7 +19,7 @@ blocks. Rows of one group may be in several blocks; resampling still draws whole
 
 *Rows that belong together.* Rows of one group (`group` of the fit) are never divided: several rows of one patient would
 let a ranker recognise in the held-out part what it has learnt by heart. Without groups, rows that are much closer to
-each other than rows are otherwise count as groups (`ltr.rankers.similar`). Resampling then draws whole groups.
+each other than rows are otherwise count as groups (`ltr.data.similar`). Resampling then draws whole groups.
 
 *Weights of rows.* With weights v_i (`sample_weight`), the statistic of a list is ``sum over i of v_i gain_i
 a[rank_i]``, the one that `ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The
