@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from ltr.checks import is_whole
 from ltr.data.encoding import features_of
 
-__all__ = ["DEMANDS", "Column", "Demands", "Row", "read_demands"]
+__all__ = ["DEMANDS", "Column", "Demanding", "Demands", "RankerKind", "Row", "read_demands"]
 
 FloatArray = NDArray[np.float64]
 Column = str | int
 """A column by its name, or by its number from 0."""
 Row = str | Mapping[Column, float]
 """A linear row: a text such as ``"age >= 2*bmi"``, or the factors of a sum of weights that is at least 0."""
+
+RankerKind = Literal["linear", "trees", "other"]
+"""Kinds of rankers by what they can promise: linear scores, trees with monotone constraints, everything else."""
 
 DEMANDS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
 """Arguments of `read_demands` that state demands, which are parameters of rankers, too."""
@@ -150,6 +153,28 @@ def read_demands(
     most = None if max_nonzeros is None else int(max_nonzeros)
     factors = np.array(rows).reshape(len(rows), d)
     return Demands(sign, tuple(sorted(set(needed))), tuple(sorted(set(unused))), factors, most)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Demanding:
+    """The parameters by which a ranker states constraints on columns, see `read_demands`."""
+
+    signs: Mapping[Column, str] | None = None
+    required: Sequence[Column] = ()
+    forbidden: Sequence[Column] = ()
+    constraints: Sequence[Row] = ()
+    max_nonzeros: int | None = None
+
+    def _demands(self) -> Demands:
+        """Return the constraints by column number, once the number and names of the columns are known."""
+        names = getattr(self, "feature_names_in_", None)
+        given = {name: getattr(self, name) for name in DEMANDS}
+        return read_demands(self.n_features_in_, None if names is None else list(map(str, names)), **given)  # type: ignore[attr-defined]
+
+    @property
+    def _demanding(self) -> bool:
+        """Whether any constraints are stated."""
+        return any(getattr(self, name) not in (None, (), [], {}) for name in DEMANDS)
 
 
 _Wrong = Callable[[str, str, object], None]

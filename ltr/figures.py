@@ -43,6 +43,15 @@ def canvas(height: float, width: float = WIDTH) -> Figure:
     return figure
 
 
+def _label(axes: Axes, x: str, y: str) -> None:
+    """Write what the axes are, and draw a grid in a frame of two sides."""
+    axes.set_xlabel(x, fontsize=SMALL)
+    axes.set_ylabel(y, fontsize=SMALL)
+    axes.tick_params(labelsize=SMALL)
+    axes.grid(color=FAINT)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def ranked_list_figure(
     title: str,
     before: NDArray[np.int64] | FloatArray,
@@ -86,15 +95,11 @@ def ranked_list_figure(
         if share is not None:
             chance = {"color": GREY, "linewidth": 1.2, "linestyle": ":", "label": "by chance"}
             curve.plot([0, shown], [0, share * shown], **chance)
-        curve.set_xlabel("if you visit so many rows from the top ...", fontsize=SMALL)
-        curve.set_ylabel("... you catch so many positives", fontsize=SMALL)
-        curve.tick_params(labelsize=SMALL)
+        _label(curve, "if you visit so many rows from the top ...", "... you catch so many positives")
         curve.set_xlim(0.5, shown + 0.5)
         curve.set_ylim(bottom=0)
         for axis in (curve.xaxis, curve.yaxis):
             axis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
-        curve.grid(color=FAINT)
-        curve.spines[["top", "right"]].set_visible(False)
         if 0 < reranked < shown:
             cut = {"color": INK, "linestyle": "--", "linewidth": 1.0}
             strips.axvline(reranked + 0.5, **cut)
@@ -128,14 +133,10 @@ def reliability_figure(
         axes.plot([0, most], [0, most], color=GREY, linewidth=1.2, linestyle=":", label="as predicted")
         axes.vlines(predicted, low, high, color=RERANKED, linewidth=1.2, label="95 % interval")
         axes.plot(predicted, observed, color=RERANKED, marker="o", markersize=4, linewidth=1.7, label="observed")
-        axes.set_xlabel("where the predicted chance of a hit is ...", fontsize=SMALL)
-        axes.set_ylabel("... so large a share are hits", fontsize=SMALL)
-        axes.tick_params(labelsize=SMALL)
+        _label(axes, "where the predicted chance of a hit is ...", "... so large a share are hits")
         axes.set_xlim(0, most)
         axes.set_ylim(0, most)
         axes.set_aspect("equal")
-        axes.grid(color=FAINT)
-        axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=SMALL, loc="upper left")
         named = shortened(title or f"{rows.sum()} rows", _LETTERS)
         figure.suptitle(named, fontsize=TITLE, parse_math=False)
@@ -188,11 +189,7 @@ def trace_figure(title: str, points: Sequence[tuple[float, float, float]]) -> Fi
         seconds, incumbent, bound = np.array([*drawn, (max(drawn[-1][0], 1e-3) * 1.03, *drawn[-1][1:])]).T
         draw_trace(axes, seconds, incumbent, bound)
         axes.legend(frameon=False, fontsize=SMALL)
-    axes.set_xlabel("seconds", fontsize=SMALL)
-    axes.set_ylabel("objective", fontsize=SMALL)
-    axes.tick_params(labelsize=SMALL)
-    axes.grid(color=FAINT)
-    axes.spines[["top", "right"]].set_visible(False)
+    _label(axes, "seconds", "objective")
     figure.suptitle(textwrap.fill(title, 60), fontsize=TITLE)
     return figure
 
@@ -243,10 +240,6 @@ def front_figure(names: tuple[str, str], points: Sequence[tuple[float, float, fl
         apart = bound > first + 1e-9 * np.abs(first)
         if apart.any():
             axes.vlines(second[apart], first[apart], bound[apart], color=BOUND, linewidth=1, label="at most")
-        axes.set_xlabel(shortened(names[1], 60), fontsize=SMALL)
-        axes.set_ylabel(shortened(names[0], 40), fontsize=SMALL)
-        axes.tick_params(labelsize=SMALL)
-        axes.grid(color=FAINT)
-        axes.spines[["top", "right"]].set_visible(False)
+        _label(axes, shortened(names[1], 60), shortened(names[0], 40))
         axes.legend(frameon=False, fontsize=SMALL)
     return figure

@@ -3,7 +3,7 @@
 Rankers score in double precision, and so do these graphs, by the same operations in the same order wherever that is
 possible: the order of rows must not hang on the last digit. Only the layers of networks compute in single precision,
 after their features were scaled in double precision. Features are columns first, (d, n), because sums over the
-first axis are then taken column by column, as `ltr.rankers.base.linear_scores` takes them.
+first axis are then taken column by column, as `ltr.rankers.inputs.linear_scores` takes them.
 
 Only operators of the standard set are used, for trees also the standard one of ``ai.onnx.ml``, so that any runtime can
 run the graphs; tests run them by ONNX Runtime.

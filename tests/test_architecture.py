@@ -122,6 +122,77 @@ def test_dependencies_point_down(path):
             assert allowed or not within(imported, package), f"{name} imports {package}"
 
 
+# imports on a circle that are made late, for annotations or inside functions; the list should only ever get shorter
+LATE = {
+    ("ltr", "ltr.answer"),  # names of the package that load torch when they are used
+    ("ltr", "ltr.cards"),
+    ("ltr", "ltr.rankers"),
+    ("ltr.cards", "ltr.cards.ranker"),
+    ("ltr.cards.card", "ltr.cards.rendering"),
+    ("ltr.losses.operators", "ltr.losses.contract"),
+    ("ltr.losses.operators", "ltr.losses.parsing"),
+    ("ltr.rankers.files", "ltr"),  # its version
+    ("ltr.rankers.onnx", "ltr.rankers.foreign"),
+    ("ltr.rankers.states", "ltr.rankers.base"),
+    ("ltr.rankers.unseen", "ltr.rankers.two_stage"),
+}
+
+
+def imported_modules():
+    """Pairs of modules of ltr, of which the first imports the second, and whether it does so when it is loaded."""
+    paths = {module_name(path): path for path in MODULES if within(module_name(path), "ltr")}
+    found = {}
+    for name, path in paths.items():
+        tree = ast.parse(path.read_text())
+        late = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        late += [
+            node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        ]
+        inside = {id(node) for outer in late for node in ast.walk(outer)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                base = node.module or ""
+                if node.level:
+                    package = name.split(".")[: None if path.name == "__init__.py" else -1]
+                    base = ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
+                whole = [f"{base}.{one.name}" for one in node.names]
+                modules = [one if one in paths else base for one in whole]
+            elif isinstance(node, ast.Import):
+                modules = [one.name for one in node.names]
+            else:
+                continue
+            for module in {*modules} & paths.keys() - {name}:
+                found[name, module] = found.get((name, module), False) or id(node) not in inside
+    return found
+
+
+def on_circles(pairs):
+    """Those of the pairs of modules that lie on a circle."""
+    following = {}
+    for first, second in pairs:
+        following.setdefault(first, set()).add(second)
+
+    def reached(start):
+        seen, left = set(), [start]
+        while left:
+            more = following.get(left.pop(), set()) - seen
+            seen |= more
+            left += more
+        return seen
+
+    reach = {name: reached(name) for name in following}
+    return {(first, second) for first, second in pairs if first in reach.get(second, ())}
+
+
+def test_no_module_of_the_library_imports_itself_in_a_circle():
+    pairs = imported_modules()
+    at_once = {pair for pair, loads in pairs.items() if loads}
+    assert ("ltr.rankers.two_stage", "ltr.rankers.auto") in at_once
+    assert on_circles(at_once) == set()
+    assert on_circles([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]) == {("a", "b"), ("b", "c"), ("c", "a")}
+    assert {pair for pair in on_circles(pairs) if not pairs[pair]} == LATE
+
+
 def test_the_checker_imports_itself_and_python_alone():
     for path in ROOT.glob("ltr/verify/*.py"):
         for node in nodes(path):

@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker, check_demands
 from ltr.rankers.auto import BLEND, TODAY, _learnt_weights, _weights
-from ltr.rankers.choice import Rows
+from ltr.rankers.choice import mean_of_lists
+from ltr.rankers.inputs import LabelledRows
 
 FEW = ["logistic", "ranknet"]
 pytestmark = pytest.mark.usefixtures("few_fits")
@@ -62,7 +63,7 @@ def test_learnt_weights_have_the_least_loss_of_all_that_are_not_negative():
     y = (rng.random(80) < 0.4).astype(float)
     scores = np.column_stack([y + rng.normal(size=80), rng.normal(size=80), -y + rng.normal(size=80)])
     weights = rng.uniform(0.5, 2, size=80)
-    rows = Rows(np.empty((0, 0)), y, weights=weights)
+    rows = LabelledRows(np.empty((0, 0)), y, weights=weights)
     found, intercept = _learnt_weights(scores, rows)
     w, b = cp.Variable(3, nonneg=True), cp.Variable()
     margins = cp.multiply(2 * y - 1, scores @ w + b)
@@ -81,7 +82,7 @@ def test_the_blend_is_half_learnt_and_half_equal_where_50_rows_are_hits():
         [signal, 5 * signal + rng.normal(size=250), rng.normal(size=250), -y, np.ones(250), np.round(signal)]
     )
     scores[:, 2] += 0.1 * y  # larger for hits, by a little
-    rows = Rows(np.empty((0, 0)), y, weights=np.full(250, 0.5))
+    rows = LabelledRows(np.empty((0, 0)), y, weights=np.full(250, 0.5))
     found, intercept = _weights(scores, rows, np.array([True, True, True, True, True, False]))
     learnt = scores @ _learnt_weights(scores, rows)[0]
     equal = (scores[:, :3] / scores[:, :3].std(axis=0)).sum(axis=1)
@@ -96,7 +97,7 @@ def test_the_blend_of_lists_has_the_least_ranknet_loss():
     rng = np.random.default_rng(2)
     y, lists = np.array([1.0, 0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 1.0]), np.repeat([0, 1], 4)
     scores = np.column_stack([y + rng.normal(size=8), rng.normal(size=8)])
-    found, _ = _weights(scores, Rows(np.empty((0, 0)), y, lists), np.ones(2, bool))
+    found, _ = _weights(scores, LabelledRows(np.empty((0, 0)), y, lists), np.ones(2, bool))
     w, losses = cp.Variable(2, nonneg=True), []
     for number in (0, 1):
         rows = np.flatnonzero(lists == number)
@@ -134,7 +135,7 @@ def test_values_are_those_of_the_lists_out_of_fold():
     found = ranker.comparison_
     assert list(found.values) == [*FEW, BLEND]
     assert found.gains[BLEND] == 0
-    own = np.mean([ranker._mean_statistic(scores, y.astype(float), None) for scores in ranker.out_of_fold_])
+    own = np.mean([mean_of_lists(scores, y.astype(float), None, ranker._measure()) for scores in ranker.out_of_fold_])
     assert found.values[BLEND] == pytest.approx(own)
     assert found.values["logistic"] - found.values[BLEND] == pytest.approx(found.gains["logistic"])
 

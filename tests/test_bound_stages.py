@@ -25,7 +25,7 @@ from ltr.rankers import (
     TwoStageRanker,
 )
 from ltr.rankers.demand_checks import check_demands, promises
-from ltr.rankers.methods import make_ranker
+from ltr.rankers.estimators import make_ranker
 from trainers.cli import main
 from trainers.config.errors import ConfigError
 from trainers.files import RunError

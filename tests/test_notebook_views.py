@@ -12,7 +12,14 @@ import ltr
 from ltr.cards import CardRanker
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, solve
 from ltr.html import fact_table
-from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
+from ltr.rankers import (
+    EstimatorRanker,
+    ExactRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    SurrogateRanker,
+    TwoStageRanker,
+)
 from ltr.rankers.views import positives_by_position
 
 DATA = ltr.data.gaussians(n=120, seed=0)
@@ -80,6 +87,7 @@ def test_a_solution_says_what_is_proven_and_draws_its_search():
         RankBoostRanker(rounds=3),
         ExactRanker(limits=Limits(node_limit=20)),
         CardRanker(max_questions=2, points=2),
+        EstimatorRanker("sklearn.svm:SVC"),  # which cannot be saved
     ],
     ids=lambda ranker: f"{type(ranker).__name__}-{getattr(ranker, 'scorer', '')}",
 )
@@ -110,6 +118,11 @@ def test_two_stages_show_base_and_proof(reranked):
     text = Balanced(reranked._repr_html_()).text
     for part in ("baselogistic", "reranksthe top 20", "statisticdcg", f"value{reranked.solution_.value:.6g}"):
         assert part in text
+
+
+def test_a_correction_shows_the_weights_of_the_features_alone():
+    ranker = TwoStageRanker("logistic", top_k=20, choose=False, base_score=True).fit(FRAME, DATA.y)
+    assert all(name in Balanced(ranker._repr_html_()).text for name in (*NAMES, "largest weights"))
 
 
 def test_a_data_set_shows_its_sizes():

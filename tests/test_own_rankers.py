@@ -19,7 +19,7 @@ from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, PolynomialFeat
 from ltr.estimator_names import EstimatorName
 from ltr.rankers import EstimatorRanker, ExactRanker, Ranker, TwoStageRanker
 from ltr.rankers.base import KINDS
-from ltr.rankers.estimators import scores_of
+from ltr.rankers.bases import scores_of
 from tests.imports import loaded_by
 from trainers.cli import main
 from trainers.config import load_config, parse_config

@@ -23,7 +23,7 @@ from ltr.rankers import (
 )
 from ltr.rankers.auto import _weights
 from ltr.rankers.choice import BASE, Fold, compare, folds_of, places
-from ltr.rankers.choice import Rows as ChoiceRows
+from ltr.rankers.inputs import LabelledRows
 from ltr.rankers.scorers import LinearScorer
 from ltr.statistics import RankStatistic
 
@@ -157,7 +157,7 @@ def test_the_weight_of_a_query_counts_wherever_means_over_lists_are_taken():
         scorer.weight.data += 1.0
         validated.append(Fit(scorer, "ranknet", X, y, qid=qid, validation=validation).best_validation)
         members = np.column_stack([X_[:, 0], -X_[:, 1] / 20])
-        blends.append(_weights(members, ChoiceRows(X_, y_ * 1.0, qid_, weights=w), np.ones(2, bool))[0])
+        blends.append(_weights(members, LabelledRows(X_, y_ * 1.0, qid_, weights=w), np.ones(2, bool))[0])
     assert validated[0] == pytest.approx(validated[1], rel=1e-12)
     assert validated[0] != pytest.approx(validated[2], rel=1e-3)
     np.testing.assert_allclose(blends[0], blends[1], rtol=1e-3)

@@ -370,8 +370,8 @@ def _under_demands(
     """
     import pandas as pd
 
-    from ltr.rankers.choice import Rows as LabelledRows
     from ltr.rankers.demanded import GivenDemands, on_new_lists, outcome_of
+    from ltr.rankers.inputs import LabelledRows
     from ltr.rankers.two_stage import least_top
     from ltr.rankers.unseen import cross_fitted
     from trainers.methods import two_stage_ranker, units_of, weights_of

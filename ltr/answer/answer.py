@@ -26,7 +26,7 @@ from ltr.data.columns import Column
 from ltr.data.dataset import Features
 from ltr.rankers.auto import BLEND, TODAY, AutoRanker, Comparison
 from ltr.rankers.base import Ranker
-from ltr.rankers.estimators import scores_of
+from ltr.rankers.bases import scores_of
 from ltr.rankers.two_stage import TwoStageRanker
 
 FloatArray = NDArray[np.float64]

@@ -23,6 +23,7 @@ from ltr.cards.reference import Reference
 from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
+from ltr.demands import RankerKind
 from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.demand import Demand
@@ -32,9 +33,11 @@ from ltr.exact.solve import solve
 from ltr.exact.state import Limits
 from ltr.list_demands import Asked, ListDemand, OnTop
 from ltr.metrics.ranked import Ties as TiesOfMetric
+from ltr.onnx_graph import OnnxGraph
 from ltr.outcomes import Times, Treatments, label_kind, read_labels
-from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
+from ltr.rankers.base import Ranker, all_or_nothing
 from ltr.rankers.baselines import RankBoostRanker
+from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.demanded import (
     DemandOutcome,
     DemandPrice,
@@ -45,7 +48,7 @@ from ltr.rankers.demanded import (
     refuse_settled,
     solve_under,
 )
-from ltr.rankers.explanation import Explanation
+from ltr.rankers.views import Explanation, ranked_frame
 from ltr.ranks import GainName
 from ltr.statistics import LOG_LOSS, RankStatistic
 from ltr.threads import available_threads
@@ -55,7 +58,6 @@ if TYPE_CHECKING:
 
     from ltr.data.preparation import TablePreparation
     from ltr.exact.certificate import Certificate
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["CardRanker", "GoodCards"]
 
@@ -195,7 +197,7 @@ class CardRanker(Ranker):
     """
 
     _FITTED = ("card_", "questions_", "reference_")
-    _SIGNED_THRESHOLDS = True
+    _NOT_COPIED = ("problem_",)
     _HOW = "score = the total of card_, which says how"
 
     statistic: RankStatistic | str = "auc"
@@ -439,9 +441,8 @@ class CardRanker(Ranker):
         return super()._html_repr() + card
 
     @property
-    def _shown_weights(self) -> None:
-        # its card has the points
-        return None
+    def _shown_weights(self) -> tuple[None, None]:
+        return None, None  # its card has the points
 
     def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401 (a frame of any library)
         """Return the card with labelled rows in its table, and with the statistic of logistic regression there.
@@ -588,13 +589,17 @@ class CardRanker(Ranker):
         import pandas as pd
 
         qid, answers = self._lists_for("explain", qid), self._features(X)
-        rows, _ = self._list(X, answers, qid)
+        rows, _ = ranked_frame(self, X, answers, qid)
         names = [rule.name for rule in self.card_.questions]
         values = pd.DataFrame(answers.astype(np.int64), columns=self.questions_.questions_, index=rows.index)[names]
         frame = values * np.array(self.card_.points, dtype=np.int64)
         return Explanation(frame.assign(total=frame.sum(axis=1)), values, rows)
 
     # what rankers share
+
+    @property
+    def _kind(self) -> RankerKind:
+        return "trees"  # thresholds, which `signs` bind by the name of a column
 
     def _features(self, X: Any) -> FloatArray:  # noqa: ANN401
         check_is_fitted(self)
@@ -628,10 +633,6 @@ class CardRanker(Ranker):
     @property
     def _ties(self) -> TiesOfMetric:
         return "average" if self.ties == "average" else "resolved"
-
-    def __getstate__(self) -> dict[str, Any]:
-        # the training data does not belong in a copy of the model
-        return {**super().__getstate__(), **({"problem_": None} if hasattr(self, "problem_") else {})}
 
     def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
         """Return the answers to all questions with points, (q, n); the columns of the table become inputs."""

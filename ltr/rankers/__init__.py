@@ -30,17 +30,17 @@ Examples:
 from ltr.rankers.auto import AutoRanker, Comparison
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers.bases import ScoreColumn
 from ltr.rankers.calibration import Calibration, fit_calibration, predictive_interval
 from ltr.rankers.choice import Choice
 from ltr.rankers.demand_checks import DemandCheck, check_demands
 from ltr.rankers.demanded import DemandOutcome, DemandPrice, ReachedDemand
-from ltr.rankers.estimators import EstimatorRanker
+from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
-from ltr.rankers.explanation import Explanation
 from ltr.rankers.foreign import TreesRanker
-from ltr.rankers.methods import ScoreColumn, make_ranker
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.rankers.two_stage import TwoStageRanker
+from ltr.rankers.views import Explanation
 
 __all__ = [
     "AutoRanker",

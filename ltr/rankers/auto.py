@@ -44,7 +44,6 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,26 +57,20 @@ from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, check_callable, doubles
 from ltr.data.dataset import Features, checked_queries, checked_weights, labels_agree
-from ltr.data.similar import similar_rows
-from ltr.demands import Demands
+from ltr.demands import Demanding, Demands
 from ltr.losses import ranknet_loss
-from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
+from ltr.onnx_graph import OnnxGraph
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
+from ltr.rankers.bases import ScoreColumn, fit_estimator, last_step, linear_weights_of, scores_of
 from ltr.rankers.calibration import fit_calibration_of_repeats
-from ltr.rankers.choice import Fold, Rows, compare, folds_of, labels_in_lists, places
-from ltr.rankers.constrained import Demanding, check_possible
+from ltr.rankers.choice import Fold, compare, folds_of, labels_in_lists, mean_of_lists, places, side_by_side
+from ltr.rankers.constrained import check_possible
+from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.demand_checks import refuse_violated, why_refused
-from ltr.rankers.estimators import (
-    EstimatorRanker,
-    fit_estimator,
-    last_step,
-    linear_weights_of,
-    on_few_columns,
-    scores_of,
-)
-from ltr.rankers.foreign import rows_to_fit
-from ltr.rankers.inputs import labels_and_lists, weights_for_losses
-from ltr.rankers.methods import ScoreColumn, make_ranker
+from ltr.rankers.estimators import EstimatorRanker, make_ranker, on_few_columns
+from ltr.rankers.exact import ExactRanker, cut
+from ltr.rankers.inputs import LabelledRows, check_alone, labels_and_lists, weights_for_losses
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -85,7 +78,6 @@ from ltr.threads import available_threads
 
 if TYPE_CHECKING:
     from ltr.exact import Limits, Solution
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["BLEND", "TODAY", "AutoRanker", "Comparison"]
 
@@ -145,7 +137,7 @@ class Comparison:
 
 
 @dataclass(eq=False, repr=False)
-class AutoRanker(Demanding, Ranker):
+class AutoRanker(Demanding, Scored, Ranker):
     """Rank by whichever of several methods, or blend of them, ranks rows best that it has not seen.
 
     Args:
@@ -198,9 +190,6 @@ class AutoRanker(Demanding, Ranker):
     today: int | str | None = None
     simplicity: float = -2.0
     seed: int = 0
-    statistic: RankStatistic | str = "dcg"
-    gain: GainName = "exp2"
-    normalize: bool = False
 
     @all_or_nothing
     def fit(
@@ -218,15 +207,14 @@ class AutoRanker(Demanding, Ranker):
         """Fit all methods out of fold and on all rows, blend them and choose.
 
         Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), 0 and 1 or graded.
-            qid: list of each row, (n,); None means that all rows are one list.
-            group: which rows belong together, (n,): no part divides them. None keeps together rows that are much more
-                similar than rows otherwise are (`ltr.data.similar_rows`).
-            time: when each row was, (n,), numbers or dates, the same for all rows of a query. Then rows are ranked out
-                of fold by fits to earlier rows only (`folds_of`), and the first rows not at all.
-            sample_weight: weight of each row, (n,), >= 0, for every method, the comparison and the blend; with `qid`
-                also of the lists, see `ltr.lists`.
+            X: features, (n, d), see `Ranker`.
+            y: labels, (n,).
+            qid: list of each row, (n,); None for one list.
+            group: which rows belong together, (n,); None keeps together rows that are much more similar than rows
+                otherwise are (`ltr.data.similar_rows`).
+            time: when each row was, (n,). Then rows are ranked out of fold by fits to earlier rows only (`folds_of`),
+                and the first rows not at all.
+            sample_weight: weight of each row, (n,), for every method, the comparison and the blend.
             calibration_weight: weight of each row, (n,), >= 0, for the chances, where it is another: weights that only
                 make methods look at hits more must not make hits more likely.
             on_progress: called with the number of fits that are done, that of all, and what is being fitted.
@@ -235,25 +223,20 @@ class AutoRanker(Demanding, Ranker):
             ValueError: an argument against its rule; too few rows to hold some out; constraints that no method or no
                 weights satisfy.
         """
-        self._check_alone()
+        check_alone(self)
         measure = self._measure()
         check_callable("on_progress", on_progress)
         if math.isnan(simplicity := as_float(self.simplicity)):
             raise ValueError(f"simplicity must be a number, got {self.simplicity!r:.80}")
-        data = self._weighted_data(X, y, qid, sample_weight, group, time)
-        features, labels, lists, groups, times, weights = data
-        alone = group is None and times is None and lists is None
-        similar = similar_rows(features) if alone else None
-        groups = groups if similar is None else similar
-        rows = Rows(features, labels, lists, groups, times, weights)
+        rows, similar = self._weighted_data(X, y, qid, sample_weight, group, time).with_similar()
+        features, labels, lists = rows.features, rows.labels, rows.lists
         demands = self._demands()
         methods = self._methods(rows, demands)
         if demands:
             check_possible(demands, doubles(features), self._names)
-        splits = folds_of(labels, lists, groups, times, self.seed, _REPEATS)
+        splits = folds_of(*rows.units, self.seed, _REPEATS)
         if not splits:
-            which = "two rows of each label" if lists is None else "two queries"
-            raise ValueError(f"methods are compared on rows held out, which needs at least {which} to split")
+            raise ValueError(f"methods are compared on rows held out, which needs at least {rows.fewest} to split")
         rng = np.random.default_rng(self.seed)
         seen = [_sample(split.train, lists, rng) for split in splits]
         bound = self._on_few_columns(rows, seen, methods, demands)
@@ -281,11 +264,8 @@ class AutoRanker(Demanding, Ranker):
         rows = replace(rows, features=features[:, :0])  # parts of which are taken for their labels from here on
         found: Comparison = self._blend(rows, names, members, splits, held, measure, simplicity)
         fewer = any(len(some) < len(split.train) for some, split in zip(seen, splits, strict=True))
-        self.comparison_: Comparison = replace(
-            found,
-            rows=max(map(len, seen)) if fewer else None,
-            similar=None if similar is None else int(similar.max()) + 1,
-        )
+        learnt = max(map(len, seen)) if fewer else None
+        self.comparison_: Comparison = replace(found, rows=learnt, similar=similar)
         if demands:
             refuse_violated(self, demands, f"the {found.chosen}")
         kept = np.ones(len(labels), bool) if sample_weight is None else np.asarray(sample_weight) > 0
@@ -299,7 +279,7 @@ class AutoRanker(Demanding, Ranker):
 
     def _blend(
         self,
-        rows: Rows,
+        rows: LabelledRows,
         names: list[str],
         members: Mapping[str, _Member],
         splits: Sequence[Fold],
@@ -338,9 +318,8 @@ class AutoRanker(Demanding, Ranker):
         ranked = rows.take(known)
         of_lists = None if ranked.lists is None else ranked.weights
         measured = labels_in_lists(ranked.labels, of_lists, ranked.lists, self.gain)
-        own = [
-            self._mean_statistic(scores[known], measured[0], ranked.lists, measured[1]) for scores in crossed.values()
-        ]
+        found_by = measured[0], ranked.lists, measure
+        own = [mean_of_lists(scores[known], *found_by, weights=measured[1]) for scores in crossed.values()]
         order = [*names, BLEND]
         values = {name: float(np.mean(own)) + gains[name] for name in order}
         self._members = {name: members[name] for name in names}
@@ -353,7 +332,7 @@ class AutoRanker(Demanding, Ranker):
             str(measure[0]),
         )
 
-    def _calibrate(self, rows: Rows) -> None:
+    def _calibrate(self, rows: LabelledRows) -> None:
         """Find the chances of a hit by the scores out of fold; labels that are all above 0 give none."""
         assert self.out_of_fold_ is not None
         known = ~np.isnan(self.out_of_fold_[0])
@@ -384,7 +363,7 @@ class AutoRanker(Demanding, Ranker):
         """The fitted methods that the score is made of."""
         return [self._members[name].ranker for name in self.weights_]
 
-    def _methods(self, rows: Rows, demands: Demands) -> dict[str, Callable[[], Any]]:
+    def _methods(self, rows: LabelledRows, demands: Demands) -> dict[str, Callable[[], Any]]:
         """Return what makes each method, by name, from the simplest to the least simple.
 
         Raises:
@@ -403,7 +382,7 @@ class AutoRanker(Demanding, Ranker):
         return {name: make for name, make in found.items() if name not in refused}
 
     def _on_few_columns(
-        self, rows: Rows, seen: Sequence[IntArray], methods: dict[str, Callable[[], Any]], demands: Demands
+        self, rows: LabelledRows, seen: Sequence[IntArray], methods: dict[str, Callable[[], Any]], demands: Demands
     ) -> list[Demands]:
         """Return the demands of fits to all rows and to parts of them, under `max_nonzeros` with few columns for each.
 
@@ -423,7 +402,7 @@ class AutoRanker(Demanding, Ranker):
 
         def few(at: IntArray | None) -> Demands:
             part = rows if at is None else rows.take(at)
-            return on_few_columns(demands, doubles(part.features), part.labels, part.weights, self._names, taken)
+            return on_few_columns(demands, part, self._names, taken)
 
         whole = few(None)
         if TODAY in columns and (at := columns[TODAY]) not in taken:
@@ -433,7 +412,16 @@ class AutoRanker(Demanding, Ranker):
                 taken = sorted({*taken, at})
         return [whole, *_side_by_side(few, seen)]
 
-    def _any_methods(self, rows: Rows) -> dict[str, Callable[[], Any]]:
+    @property
+    def given_methods(self) -> list[tuple[str, Any]]:
+        """Name and ranker, not yet fitted, of each method that is not left to the fit."""
+        rows = LabelledRows(np.empty((1, 0)), np.zeros(1))  # only the kinds of the methods matter
+        return [
+            (one, _maker(one, rows, self.seed)()) if isinstance(one, str) else (type(one).__name__, one)
+            for one in (() if isinstance(self.methods, str) else self.methods)
+        ]
+
+    def _any_methods(self, rows: LabelledRows) -> dict[str, Callable[[], Any]]:
         """Return the methods that are asked for, whatever is demanded of columns."""
         found: dict[str, Callable[[], Any]] = {}
         if self.today is not None:
@@ -448,8 +436,7 @@ class AutoRanker(Demanding, Ranker):
             raise ValueError("methods must have at least one method, got an empty list")
         for method in given:
             if isinstance(method, str):
-                known = _by_name(rows, self.seed)
-                make = known[method] if method in known else functools.partial(make_ranker, method, seed=self.seed)
+                make = _maker(method, rows, self.seed)
                 make()  # names that are wrong are refused before anything is fitted
                 name = method
             else:
@@ -510,8 +497,6 @@ class AutoRanker(Demanding, Ranker):
             >>> solution.status.value, bool(solution.value >= own)
             ('optimal', True)
         """
-        from ltr.rankers.exact import ExactRanker, cut
-
         if self.members_out_of_fold_ is None or self.out_of_fold_ is None or len(self.weights_) < 2:
             return None
         scores, members = self.out_of_fold_.mean(axis=0), self.members_out_of_fold_.mean(axis=0)
@@ -584,7 +569,7 @@ class _Member:
     def fit(
         cls,
         make: Callable[[], Any],
-        rows: Rows,
+        rows: LabelledRows,
         demands: Demands,
         *,
         keep: bool = False,
@@ -604,25 +589,19 @@ class _Member:
             ranker = EstimatorRanker(ranker)
         if demands and not isinstance(ranker, ScoreColumn):
             ranker.set_params(**demands.parameters)
-        given: dict[str, Any] = {} if rows.weights is None else {"sample_weight": rows.weights}
         if isinstance(ranker, ScoreColumn):
             ranker.n_features_in_ = rows.features.shape[1]
             if names is not None:
                 ranker.feature_names_in_ = np.array(names, dtype=object)
             ranker._find_column()
-        elif isinstance(ranker, EstimatorRanker) and not keep and not demands:
-            estimator = ranker._unfitted()
-            with _turn(estimator):
-                ranker = fit_estimator(estimator, rows.features, rows.labels, rows.lists, rows.weights, names=names)
         else:
-            # messages about demands name columns
-            table = rows_to_fit(ranker, rows.features, names) if demands else rows.features
-            if isinstance(ranker, SurrogateRanker):
-                given |= {"group": rows.groups, "time": rows.times}
+            unkept = isinstance(ranker, EstimatorRanker) and not keep and not demands
+            ranker = ranker._unfitted() if unkept else ranker
+            named = names if unkept or demands else None  # messages about demands name columns
             with _turn(ranker):
-                ranker.fit(table, rows.labels, rows.lists, **given)
-        if isinstance(ranker, Ranker) and names is not None and not isinstance(ranker, ScoreColumn):
-            ranker.name_features(names)
+                fit_estimator(ranker, rows, names=named)
+            if isinstance(ranker, Ranker) and names is not None:
+                ranker.name_features(names)
         kind = _kind_of_scores(ranker)
         if kind != "ranks":
             return cls(ranker, kind == "share", 0.0, 1.0)
@@ -641,8 +620,7 @@ class _Member:
 
     def scores_in(self, graph: OnnxGraph, columns: str) -> str:
         """Return the scores of `scores` in a graph."""
-        form = self.ranker._saved_form() if isinstance(self.ranker, EstimatorRanker) else self.ranker
-        own = form._scores_in(graph, columns)
+        own = self.ranker._saved_form()._scores_in(graph, columns)
         if self.share:
             trees, half, more, one = (graph.constant(value) for value in (float(_TREES), 0.5, _TREES + 1.0, 1.0))
             chance = graph.op("Div", graph.op("Add", graph.op("Mul", own, trees), half), more)
@@ -687,7 +665,7 @@ def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)
     return "share" if _is_forest(last) else "log odds"
 
 
-def _automatic(rows: Rows, seed: int) -> dict[str, Callable[[], Any]]:
+def _automatic(rows: LabelledRows, seed: int) -> dict[str, Callable[[], Any]]:
     """Return the methods that go with these rows, from the simplest to the least simple."""
     known = _by_name(rows, seed)
     lists = 1 if rows.lists is None else int(rows.lists.max()) + 1
@@ -697,7 +675,12 @@ def _automatic(rows: Rows, seed: int) -> dict[str, Callable[[], Any]]:
     return {name: known.get(name, functools.partial(make_ranker, name)) for name in names}
 
 
-def _by_name(rows: Rows, seed: int) -> dict[str, Callable[[], Any]]:
+def _maker(name: str, rows: LabelledRows, seed: int) -> Callable[[], Any]:
+    """Return what makes the method of a name."""
+    return _by_name(rows, seed).get(name, functools.partial(make_ranker, name, seed=seed))
+
+
+def _by_name(rows: LabelledRows, seed: int) -> dict[str, Callable[[], Any]]:
     """Return the methods that are made to fit the rows, by name."""
     from sklearn import ensemble
 
@@ -768,27 +751,22 @@ def _sample(train: IntArray, lists: IntArray | None, rng: np.random.Generator) -
 
 
 def _side_by_side(work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
-    """Return the results of jobs as they come, done by as many threads as there are processors."""
-    alone = functools.partial(threadpool_limits, 1)
-    with warnings.catch_warnings(), ThreadPoolExecutor(available_threads(), initializer=alone) as pool:
+    """Return the results of jobs in their order, done by as many threads as there are processors."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that ends early still ranks rows
-        try:
-            yield from pool.map(work, jobs)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+        yield from side_by_side(work, jobs, available_threads(), functools.partial(threadpool_limits, 1))
 
 
-def _repeated(rows: Rows, times: int) -> Rows:
+def _repeated(rows: LabelledRows, times: int) -> LabelledRows:
     """Return the rows several times, one after the other, each weighing as much as if it were there once."""
     n, lists = len(rows.labels), rows.lists
     if lists is not None:
         lists = np.concatenate([lists + at * (lists.max() + 1) for at in range(times)])
     weights = np.tile(np.ones(n) if rows.weights is None else rows.weights, times) / times
-    return Rows(np.empty((0, 0)), np.tile(rows.labels, times), lists, weights=weights)
+    return LabelledRows(np.empty((0, 0)), np.tile(rows.labels, times), lists, weights=weights)
 
 
-def _weights(scores: FloatArray, rows: Rows, alike: NDArray[np.bool_]) -> tuple[FloatArray, float]:
+def _weights(scores: FloatArray, rows: LabelledRows, alike: NDArray[np.bool_]) -> tuple[FloatArray, float]:
     """Return the weights >= 0 of members, (m,), and the intercept, of their blend.
 
     Args:
@@ -815,7 +793,7 @@ def _weights(scores: FloatArray, rows: Rows, alike: NDArray[np.bool_]) -> tuple[
     return scale * mean, intercept
 
 
-def _learnt_weights(scores: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
+def _learnt_weights(scores: FloatArray, rows: LabelledRows) -> tuple[FloatArray, float]:
     """Return the weights >= 0 of members, (m,), and the intercept, that minimise the loss of their blend."""
     n, m = scores.shape
     weights = np.ones(n) if rows.weights is None else rows.weights

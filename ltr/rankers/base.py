@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import EllipsisType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, _safe_indexing
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ltr.checks import by_piece, check_whole, doubles, nearest, one_of
+from ltr.checks import check_whole, nearest
 from ltr.data.dataset import (
-    Features,
-    checked_features,
     checked_groups,
     checked_names,
     checked_queries,
     checked_weights,
-    labels_agree,
 )
 from ltr.data.preparation import TablePreparation
-from ltr.data.problems import listed
-from ltr.data.times import checked_times
-from ltr.files import write_atomic
-from ltr.fitting.team import ALONE, Team
-from ltr.lists import numbered, split_weights
-from ltr.metrics import normalized_rank_statistic, rank_statistic
-from ltr.metrics.ranked import Ties
 from ltr.rankers.calibration import Calibration, fit_calibration
-from ltr.rankers.choice import PartScores, parts_of
-from ltr.rankers.explanation import RESERVED, Explanation, summed
+from ltr.rankers.choice import mean_of_lists, parts_of
+from ltr.rankers.contract import FloatArray, IntArray, Qid, RankerContract
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
-from ltr.rankers.inputs import column_names, columns_by_name, labels_and_lists
+from ltr.rankers.inputs import LabelledRows, labels_and_lists
+from ltr.rankers.onnx import write_onnx
 from ltr.rankers.states import KINDS, described, state_of
-from ltr.rankers.views import html_view, list_figure, ranked_frame, rows_from_the_top
+from ltr.rankers.views import (
+    Explanation,
+    explanation,
+    html_view,
+    list_figure,
+    ranked_frame,
+    rows_from_the_top,
+)
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
@@ -51,13 +48,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import nn
 
-    from ltr.onnx_graph import OnnxGraph
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-Qid = ArrayLike | EllipsisType | None
-"""The list of each row; None where all rows are one list, and ``...``, the default, where nothing is said."""
-_AS_IS: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": False}
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound="Ranker")
 _Result = TypeVar("_Result")
@@ -130,13 +121,43 @@ class _WhereCalibrated:
         return MethodType(self.__func__, ranker)
 
 
-class Ranker(BaseEstimator):
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class Scored:
+    """The parameters by which a ranker says what its `score` reports, see `Ranker`."""
+
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
+
+
+class Ranker(RankerContract):
     """A scikit-learn estimator that gives every row a score; rows with larger scores stand higher in the list.
 
     It is neither a classifier nor a regressor: labels may be graded, scores are on no scale, and ``predict`` returns
-    them. A subclass has a ``fit`` that calls `_training_data`, a method `_scores`, the parameters below, which `score`
-    uses, and names in `_FITTED` the attributes that `save` writes. `_scores` is called with pieces of the rows, so the
-    score of a row must not depend on other rows, unless the ranker is `_BY_LIST`.
+    them.
+
+    *The contract.* A subclass is a dataclass of its parameters. It has a ``fit`` that calls `_training_data`, and a
+    method `_scores` of checked features; `_FITTED` names the attributes that `save` writes. `_scores` is called with
+    pieces of the rows, so the score of a row must not depend on other rows, unless the ranker is `_BY_LIST`. The rest
+    is optional: `_parts`, what each column adds to the scores, for `explain`; `_scores_in`, the scores in a graph, for
+    `to_onnx`; `_fitted_state` and `_restore`, where what a fit found is more than attributes; `_kind` and `_monotone`,
+    for constraints on columns. `ltr.rankers.contract` has them all. Files (`ltr.rankers.states`), ONNX models
+    (`ltr.rankers.onnx`), frames, figures, HTML and explanations (`ltr.rankers.views`) and checks of constraints
+    (`ltr.rankers.demand_checks`) are functions over this contract.
+
+    *What ``fit`` takes*, as far as it does:
+
+    - ``X``: features, (n, d), finite; the columns of a pandas or polars frame are known by their names from then on.
+    - ``y``: labels, (n,), 0 and 1 or graded, at least two different ones in some list.
+    - ``qid``: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
+    - ``group``: which rows belong together, as the visits of one patient do, (n,), integers or texts: where some rows
+      are held out, no group is divided. It makes no lists. With ``qid``, groups of whole queries.
+    - ``time``: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: where some
+      rows are held out, nothing is learned from later rows to rank earlier ones. Rows of one group may then be on both
+      sides.
+    - ``sample_weight``: weight of each row, (n,), >= 0. Rows of weight 0 are left out, and weights that are all 1
+      change nothing. With ``qid`` a list counts as much as its rows of the lowest label do on average, and its rows by
+      their weights relative to that, see `ltr.lists`.
 
     Args:
         statistic: the rank statistic that `score` reports, or its name.
@@ -153,22 +174,6 @@ class Ranker(BaseEstimator):
         ValueError: in `fit`, a parameter or data against its rule.
     """
 
-    statistic: RankStatistic | str
-    gain: GainName
-    normalize: bool
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
-    preparation_: TablePreparation | None = None
-    calibration_: Calibration | None = None
-    _by_list: bool = False  # whether the fit had queries
-
-    _LEARNS: ClassVar[bool] = True  # whether `fit` learns from the rows
-    _FITTED: ClassVar[tuple[str, ...]] = ()
-    _BY_LIST: ClassVar[bool] = False  # whether `_scores` takes all rows at once, as `Features`, and their lists
-    _TAKES_SINGLES: ClassVar[bool] = False  # whether `fit` takes float32 as it is, and not as float64
-    _SIGNED_THRESHOLDS: ClassVar[bool] = False  # whether it adds up thresholds, which its `signs` bind by column name
-    _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
-
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
         super().__init_subclass__(**kwargs)
         KINDS[cls.__name__] = cls
@@ -183,20 +188,24 @@ class Ranker(BaseEstimator):
 
     # scores
 
-    def decision_function(self, X: ArrayLike) -> FloatArray:
+    def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of the rows, float64 of shape (n,).
 
         Args:
             X: features, (n, d), with the columns of the fit.
+            qid: list of each row, which matters only to rankers whose score of a row depends on the other rows of its
+                list: an attention scorer, and two stages after a fit with `qid`. There it has to be said, and None
+                means that all rows are one list.
 
         Raises:
-            ValueError: a ranker that is not fitted, or X with other columns.
+            ValueError: a ranker that is not fitted, X with other columns, or no `qid` where it is needed.
         """
-        return self._all_scores(self._features(X))
+        features = self._features(X)
+        return self._placed(features, self._lists_of_scores("decision_function", qid))[0]
 
-    def predict(self, X: ArrayLike) -> FloatArray:
-        """Return the scores of `decision_function`, as rankers in scikit-learn's style do."""
-        return self.decision_function(X)
+    def predict(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
+        """Return the scores of `decision_function`, which takes the same arguments."""
+        return self.decision_function(X, qid)
 
     def score(
         self,
@@ -228,41 +237,8 @@ class Ranker(BaseEstimator):
         qid = self._lists_for("score", qid)
         scores, _ = self._placed(self._features(X), qid)
         labels, groups = labels_and_lists(y, qid, len(scores))
-        return self._mean_statistic(scores, labels, groups, sample_weight)
-
-    def _mean_statistic(
-        self, scores: FloatArray, labels: FloatArray, groups: IntArray | None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Return what `score` says of these scores."""
         weights = None if sample_weight is None else checked_weights(sample_weight, len(scores))
-        if weights is not None and not weights.all():
-            kept = weights > 0
-            scores, labels, weights = scores[kept], labels[kept], weights[kept]
-            groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
-        lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
-        statistic, gain, normalize = self._measure()
-        measure = normalized_rank_statistic if normalize else rank_statistic
-        values = measure(
-            torch.from_numpy(scores),
-            torch.from_numpy(labels),
-            statistic,
-            gain=gain,
-            ties=self._ties,
-            qid=torch.from_numpy(lists),
-        ).numpy()
-        defined = ~np.isnan(values)
-        if not defined.any():
-            return math.nan
-        if weights is None:
-            return float(np.mean(values[defined]))
-        order = numbered(torch.from_numpy(lists))  # values are in the order in which lists first appear
-        of_lists = split_weights(torch.from_numpy(weights), order, torch.from_numpy(labels))[0].numpy()
-        return float(np.average(values[defined], weights=of_lists[defined]))
-
-    @property
-    def _ties(self) -> Ties:
-        """How `score` treats ties."""
-        return "resolved"
+        return mean_of_lists(scores, labels, groups, self._measure(), self._ties, weights)
 
     @property
     def linear_weights(self) -> FloatArray | None:
@@ -274,27 +250,6 @@ class Ranker(BaseEstimator):
         check_is_fitted(self)
         return getattr(self, "coef_", None)
 
-    def _lists_for(self, method: str, qid: Qid) -> ArrayLike | None:
-        """Return the lists that a caller gave, None where all rows are one list.
-
-        Raises:
-            ValueError: nothing given although the fit had queries, so that one list would be a wrong answer.
-        """
-        if not isinstance(qid, EllipsisType):
-            return qid
-        check_is_fitted(self)
-        if self._by_list:
-            routing = " (a search of scikit-learn does with metadata routing and set_score_request(qid=True))"
-            raise ValueError(
-                f"qid: {method} needs the query of each row, because the fit had queries: pass them"
-                f"{routing if method == 'score' else ''}, or qid=None if all rows are one list"
-            )
-        return None
-
-    def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
-        """Return the lists that a caller gave to a method whose answer depends on them only where scores do."""
-        return None if isinstance(qid, EllipsisType) else qid
-
     def _form(self) -> Ranker:
         """Return a ranker that scores features as this one does, for it may take tables as they are.
 
@@ -303,19 +258,45 @@ class Ranker(BaseEstimator):
         """
         return self
 
-    def _scores(self, features: FloatArray) -> FloatArray:
-        """Return the scores of rows that are checked already, (n,)."""
-        raise NotImplementedError
+    def _saved_form(self) -> Ranker:
+        """Return a ranker that scores features as this one does, and can be saved and exported.
 
-    def _all_scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
-        """Return the scores of rows that are checked already, (n,), by `_scores` of pieces of them."""
-        if self._BY_LIST:
-            return self._scores(features, lists)  # type: ignore[call-arg,arg-type]  # these take more
-        return by_piece(self._scores, features)
+        Raises:
+            TypeError: a ranker without such a form.
+        """
+        return self._form()
 
-    def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_] | None]:
-        """Return scores that order the rows of each list, and which rows were reranked; None without a second stage."""
-        return self._all_scores(features), None
+    def name_features(self, names: Sequence[str]) -> Self:
+        """Name the columns of a ranker that was fitted to an array, so that frames are then read by name.
+
+        Args:
+            names: names of the columns of the fit, in their order, (d,).
+
+        Raises:
+            ValueError: a ranker that is not fitted, or names that are not d different texts.
+        """
+        check_is_fitted(self)
+        found = checked_names(names, "names")
+        if len(found) != self.n_features_in_:
+            raise ValueError(f"names must be those of {self.n_features_in_} columns, got {len(found)}")
+        self.feature_names_in_ = np.array(found, dtype=object)
+        return self
+
+    def prepare_with(self, preparation: TablePreparation) -> Self:
+        """Let a fitted ranker take frames of the user's own table, from which a preparation makes the features.
+
+        The preparation is saved with the ranker.
+
+        Args:
+            preparation: what made the features of the fit, fitted.
+
+        Raises:
+            ValueError: a ranker that is not fitted, or a preparation of other features.
+        """
+        check_is_fitted(self)
+        self._check_prepared(preparation)
+        self.preparation_ = preparation
+        return self
 
     # chances
 
@@ -365,26 +346,19 @@ class Ranker(BaseEstimator):
         labels, lists = labels_and_lists(y, qid, len(features))
         groups = checked_groups(group, len(labels), lists)
         weights = None if sample_weight is None else checked_weights(sample_weight, len(labels))
-        table, kept = self._rows_to_fit(X, features), np.arange(len(labels))
+        table, rows = self._rows_to_fit(X, features), LabelledRows(features, labels, lists, groups, weights=weights)
         if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            table, labels, weights = _safe_indexing(table, kept), labels[kept], weights[kept]
-            lists, groups = (
-                None if one is None else np.unique(one[kept], return_inverse=True)[1] for one in (lists, groups)
-            )
+            table, rows = _safe_indexing(table, np.flatnonzero(weights)), rows.take(np.flatnonzero(weights))
         if folds is None or not self._LEARNS:
-            scores, _ = self._placed(features[kept], lists)
+            scores, _ = self._placed(rows.features, rows.lists)
         else:
-            parts = parts_of(labels, lists, groups, 0, folds)
+            parts = parts_of(rows.labels, rows.lists, rows.groups, 0, folds)
             if parts is None:
-                which = "two rows of each label" if lists is None else "two queries"
-                also = "" if groups is None else ", in different groups"
-                raise ValueError(f"calibrate needs at least {which}{also} to hold rows out")
-            scores = self._held_out_scores(table, features[kept], labels, lists, groups, weights, parts)
+                raise ValueError(f"calibrate needs at least {rows.fewest} to hold rows out")
+            scores = self._held_out_scores(table, rows, parts)
         known = ~np.isnan(scores)  # the first rows in time are not ranked by rankers that have not seen them
-        weights = None if weights is None else weights[known]
-        groups = None if groups is None else groups[known]
-        self.calibration_ = fit_calibration(scores[known], labels[known], weights, groups)
+        rows = rows.take(known)
+        self.calibration_ = fit_calibration(scores[known], rows.labels, rows.weights, rows.groups)
         return self
 
     @_WhereCalibrated
@@ -426,36 +400,6 @@ class Ranker(BaseEstimator):
         assert self.calibration_ is not None
         return self.calibration_.plot_reliability(self._placed(features, qid)[0], labels, bins, title)
 
-    def _rows_to_fit(self, X: Any, features: Features) -> Any:  # noqa: ANN401 (a frame of any library, or an array)
-        """Return what to fit a clone to: the features of X, as a frame where they have names."""
-        import pandas as pd
-
-        return features if self._names is None else pd.DataFrame(features, columns=self._names)
-
-    def _for_other_rows(self) -> Self:
-        """Return a ranker like this one, not yet fitted, without options that are about the rows of this fit."""
-        return clone(self)
-
-    def _held_out_scores(
-        self,
-        table: Any,  # noqa: ANN401 (a frame of any library, or an array)
-        features: Features,
-        labels: FloatArray,
-        lists: IntArray | None,
-        groups: IntArray | None,
-        weights: FloatArray | None,
-        parts: IntArray,
-    ) -> FloatArray:
-        """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`."""
-        own, _ = self._placed(features, lists)
-        scores = np.empty(len(labels))
-        for part in range(parts.max() + 1):
-            seen, held = parts != part, parts == part
-            other = fit_to(self._for_other_rows(), table, labels, lists, groups, weights, seen)
-            found, _ = other._placed(other._features(table), lists)
-            scores[held] = PartScores.of(found, seen).on_the_scale_of(own)[held]
-        return scores
-
     # lists
 
     def order(self, X: ArrayLike, qid: Qid = ...) -> IntArray:
@@ -494,14 +438,9 @@ class Ranker(BaseEstimator):
             >>> SurrogateRanker().fit(rows, [0, 1, 0]).rank(rows)["position"].to_dict()
             {'Ben': 1, 'Cem': 2, 'Ann': 3}
         """
-        rows, order = self._list(X, self._features(X), self._lists_for("rank", qid))
+        qid, features = self._lists_for("rank", qid), self._features(X)
+        rows, order = ranked_frame(self, X, features, qid)
         return rows.iloc[order]
-
-    def _list(self, X: Any, features: Features, qid: ArrayLike | None) -> tuple[pd.DataFrame, IntArray]:  # noqa: ANN401
-        """Return the frame of `rank` in the order of the rows of X, and the `order`."""
-        scores, reranked = self._placed(features, qid)
-        chances = None if self.calibration_ is None else self.calibration_(scores)
-        return ranked_frame(X, scores, reranked, chances, qid)
 
     def plot_list(
         self,
@@ -539,34 +478,6 @@ class Ranker(BaseEstimator):
         qid, features = self._lists_for("plot_list", qid), self._features(X)
         return list_figure(self, features, qid, *labels_and_lists(y, qid, len(features)), k, title)
 
-    def _first_scores(self, features: Features, qid: ArrayLike | None) -> FloatArray | None:
-        """Return the scores of the first of two stages, (n,); None for a single stage."""
-        return None
-
-    @property
-    def _first_name(self) -> str:
-        """Name of the order that is drawn first in a picture of a list."""
-        return type(self).__name__.removesuffix("Ranker")
-
-    # notebooks
-
-    def _html_repr(self) -> str:
-        return html_view(self)
-
-    def _facts(self) -> dict[str, object]:
-        """Return what the fit found, by name, for notebooks."""
-        return {"columns": self.n_features_in_}
-
-    @property
-    def _shown_weights(self) -> FloatArray | None:
-        """The weights on the columns that notebooks show, (d,); None for none."""
-        return self.linear_weights
-
-    @property
-    def _deviations(self) -> FloatArray | None:
-        """The standard deviations of the columns in the fit, (d,); None where they are not known."""
-        return None
-
     def explain(self, X: ArrayLike, qid: Qid = ...) -> Explanation:
         """Return what each column adds to the score of each row, and which columns put a row above its neighbours.
 
@@ -590,195 +501,11 @@ class Ranker(BaseEstimator):
             >>> explanation.neighbours("Cem")
             {'above': 'Ben', 'below': 'Ann'}
         """
-        import pandas as pd
-
         qid, features = self._lists_for("explain", qid), self._features(X)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(features.shape[1])])
-        columns = [f"{name} (column)" if name in RESERVED else name for name in names]
-        rows, _ = self._list(X, features, qid)
-        return self._explained(pd.DataFrame(doubles(features), columns=columns, index=rows.index), rows)
+        return explanation(self, X, features, qid)
 
-    def _explained(self, values: pd.DataFrame, rows: pd.DataFrame) -> Explanation:
-        """Return the explanation of rows whose features and places are known."""
-        features = doubles(values.to_numpy())
-        parts = self._parts(features)
-        if parts is None:
-            raise ValueError(f"explain needs a score that is a sum over columns, which that of {self!r:.80} is not")
-        return Explanation(summed(values, parts, self._all_scores(features)), values, rows)
-
-    def _parts(self, features: FloatArray) -> FloatArray | None:
-        """Return what each column adds to the scores, (n, d), up to a constant; None where they are no such sum."""
-        weights = self.linear_weights
-        return None if weights is None else (features - self._typical) * weights
-
-    @property
-    def _typical(self) -> FloatArray:
-        """The mean of the training rows, (d,), 0 where it is not known."""
-        return getattr(self, "center_", np.zeros(self.n_features_in_))
-
-    # checks
-
-    def _measure(self) -> tuple[RankStatistic, GainName, bool]:
-        """Return statistic, gain and normalisation of `score`; a fit calls it so that a mistake shows before."""
-        one_of("gain", self.gain, get_args(GainName))
-        if not isinstance(self.normalize, bool | np.bool_):
-            raise ValueError(f"normalize must be true or false, got {self.normalize!r}")
-        return RankStatistic.parse(self.statistic), self.gain, bool(self.normalize)
-
-    def _check_alone(self) -> None:
-        """Raise ValueError in a process group: some of the fits inside would share rows, and others would not."""
-        if (size := Team().size) > 1:
-            raise ValueError(
-                f"{type(self).__name__}.fit must run in one process, got a group of {size}: fit a SurrogateRanker "
-                "there, leave the group (torch.distributed.destroy_process_group()), and go on in one process"
-            )
-
-    def _training_data(
-        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, team: Team = ALONE
-    ) -> tuple[Any, FloatArray, IntArray | None]:
-        """Check the data of a fit and record the names and the number of the features.
-
-        Args:
-            X: features of this process.
-            y: labels of the rows of all processes of the team.
-            qid: likewise the list of each row.
-            team: processes of which each has some rows.
-
-        Returns:
-            Features, as float64 unless the ranker takes singles; labels, and the number of each row's list, None
-            without a `qid`.
-        """
-        self.preparation_ = self.calibration_ = None
-        least = 2 if team.size == 1 else 0
-        with team.checking():
-            names = column_names(X)
-            given = X if names is None else columns_by_name(X, names, missing=True)
-            target = None if y is None else "no_validation"
-            features = validate_data(self, given, target, ensure_min_samples=least, **_AS_IS)
-            if names is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            features = checked_features(features, names, least=least and 1)
-        columns = team.all(names or features.shape[1])
-        if any(one != columns[0] for one in columns):
-            raise ValueError(f"X must have the same columns in every process, got {columns!s:.200}")
-        if len(set(team.all(features.dtype.str))) > 1:
-            features = doubles(features)
-        labels, groups = labels_and_lists(y, qid, int(team.starts(len(features))[-1]))
-        self._by_list = groups is not None
-        if labels_agree(labels, groups):
-            raise ValueError("y must hold two different labels in at least one list, got none")
-        return features if self._TAKES_SINGLES else doubles(features), labels, groups
-
-    def _weighted_data(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        group: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        team: Team = ALONE,
-    ) -> tuple[Any, FloatArray, IntArray | None, IntArray | None, IntArray | None, FloatArray | None]:
-        """Check the data of a fit with groups, times and weights of rows, see `_training_data`.
-
-        A row of weight 0 is left out. Each process of a team gives its own rows.
-
-        Returns:
-            Features, labels, the number of each row's list, that of its group and that of its moment, and the weights;
-            None where all of them are 1, so that the fit is the same as without weights, to the last bit. Features are
-            those of this process, everything else is of the rows of all processes.
-        """
-        if team.size > 1:
-            y = team.join("y", y)  # type: ignore[assignment]
-            qid, group, time = team.join("qid", qid), team.join("group", group), team.join("time", time)
-            sample_weight = team.join("sample_weight", sample_weight)
-        features, labels, lists = self._training_data(X, y, qid, team)
-        n = len(labels)
-        groups, times = checked_groups(group, n, lists), checked_times(time, n, lists)
-        if sample_weight is None:
-            return features, labels, lists, groups, times, None
-        weights = checked_weights(sample_weight, n)
-        if (kept := weights > 0).all():
-            return features, labels, lists, groups, times, None if (weights == 1).all() else weights
-        begin, end = team.span(len(features))
-        features, labels, weights = features[kept[begin:end]], labels[kept], weights[kept]
-        lists, groups = (
-            None if numbers is None else checked_queries(numbers[kept], len(labels))[0] for numbers in (lists, groups)
-        )
-        if len(labels) == 0 or labels_agree(labels, lists):
-            raise ValueError("the rows whose sample_weight is not zero must hold two different labels in some list")
-        times = None if times is None else times[kept]
-        return features, labels, lists, groups, times, None if (weights == 1).all() else weights
-
-    def _features(self, X: ArrayLike) -> Features:
-        """Check that the ranker is fitted, and return the columns of the fit in their order.
-
-        Where both the fit and X had names, columns are found by name, whatever their order: a name says which column is
-        meant, so that no order can be wrong. (scikit-learn's own estimators refuse another order.) A column that the
-        fit did not have is ignored: it has no weight, and the others are known by name. In other cases columns go by
-        their position, with scikit-learn's warning where one side alone had names. A ranker with a preparation takes
-        frames of the user's table as well as frames of features.
-        """
-        check_is_fitted(self)
-        names: Sequence[str] | None = getattr(self, "feature_names_in_", None)
-        given = column_names(X)
-        if self.preparation_ is not None and given is not None:
-            table = {one.column for one in self.preparation_.encodings_}
-            if table <= set(given) or not set(self._names or ()) <= set(given):
-                return checked_features(self.preparation_.transform(X), names)
-        if names is not None and given is not None:
-            return columns_by_name(X, names)
-        return checked_features(validate_data(self, X, reset=False, **_AS_IS), names)
-
-    def name_features(self, names: Sequence[str]) -> Self:
-        """Name the columns of a ranker that was fitted to an array, so that frames are then read by name.
-
-        Args:
-            names: names of the columns of the fit, in their order, (d,).
-
-        Raises:
-            ValueError: a ranker that is not fitted, or names that are not d different texts.
-        """
-        check_is_fitted(self)
-        found = checked_names(names, "names")
-        if len(found) != self.n_features_in_:
-            raise ValueError(f"names must be those of {self.n_features_in_} columns, got {len(found)}")
-        self.feature_names_in_ = np.array(found, dtype=object)
-        return self
-
-    def prepare_with(self, preparation: TablePreparation) -> Self:
-        """Let a fitted ranker take frames of the user's own table, from which a preparation makes the features.
-
-        The preparation is saved with the ranker.
-
-        Args:
-            preparation: what made the features of the fit, fitted.
-
-        Raises:
-            ValueError: a ranker that is not fitted, or a preparation of other features.
-        """
-        check_is_fitted(self)
-        self._check_prepared(preparation)
-        self.preparation_ = preparation
-        return self
-
-    def _check_prepared(self, preparation: TablePreparation) -> None:
-        made, names = preparation.get_feature_names_out().tolist(), self._names
-        if made != (names or made) or len(made) != self.n_features_in_:
-            own = f"{self.n_features_in_} features" if names is None else listed(names)
-            raise ValueError(f"preparation must make the features of the fit, {own:.300}, got {listed(made):.300}")
-
-    @property
-    def _names(self) -> list[str] | None:
-        """The names of the columns of the fit; None where they had none."""
-        names: NDArray[np.object_] | None = getattr(self, "feature_names_in_", None)
-        return None if names is None else names.tolist()
-
-    def _take_names(self, other: Ranker) -> None:
-        """Record the features of another ranker, which passed its checked array on to this one."""
-        self.n_features_in_ = other.n_features_in_
-        if hasattr(other, "feature_names_in_"):
-            self.feature_names_in_ = other.feature_names_in_
+    def _html_repr(self) -> str:
+        return html_view(self)
 
     # files
 
@@ -823,10 +550,8 @@ class Ranker(BaseEstimator):
             ranker = cls.from_state(read_state(path))
             if type(ranker).__module__.startswith("ltr."):
                 ranker._check_restored()
-        except NewerVersionError as error:
-            raise NewerVersionError(f"{path}: {error}") from None
-        except UnknownClassError as error:
-            raise UnknownClassError(f"{path}: {error}") from None
+        except (NewerVersionError, UnknownClassError) as error:
+            raise type(error)(f"{path}: {error}") from None
         except ValueError as error:
             raise ValueError(f"{path}: not a file that {cls.__name__}.save wrote: {error}") from error
         return ranker
@@ -837,7 +562,10 @@ class Ranker(BaseEstimator):
 
         It is ``".json"``, or ``".safetensors"`` for a network or a ranker with more than 100,000 numbers.
         """
-        return suffix_of(self.to_state())
+        try:
+            return suffix_of(self.to_state())
+        except TypeError:  # there is no such file, and `save` says why
+            return ".json"
 
     def to_torch(self) -> nn.Module:
         """Return the ranker as one torch module in double precision, which scores raw features.
@@ -871,10 +599,6 @@ class Ranker(BaseEstimator):
         scorer.load_state_dict({"weight": torch.from_numpy(weights), "bias": torch.tensor(bias[0])})
         return scorer.eval()
 
-    def _module_weights(self) -> FloatArray | None:
-        """Return the weights of the columns in `to_torch`; None for a score that is not linear."""
-        return self.linear_weights
-
     def to_onnx(self, path: str | Path, *, preparation: TablePreparation | None = None, query: str = "query") -> None:
         """Write the fitted ranker as an ONNX model, which any language with a runtime for ONNX can run.
 
@@ -907,39 +631,7 @@ class Ranker(BaseEstimator):
             >>> np.array_equal(scores, ranker.predict([[5.0], [7.0]]))
             True
         """
-        from ltr.onnx_graph import OnnxGraph
-
-        check_is_fitted(self)
-        graph = OnnxGraph(query)
-        self._output_in(graph, self._columns_in(graph, preparation))
-        ranker = {"format": "ltr onnx", "version": "1", "ranker": type(self).__name__}
-        write_atomic(Path(path), graph.model(ranker).SerializeToString())
-
-    def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
-        """Return the features, (d, n), of the inputs of a graph."""
-        if preparation is None:
-            return graph.matrix(self._names, self.n_features_in_)
-        self._check_prepared(preparation)
-        return graph.table(preparation)
-
-    def _output_in(self, graph: OnnxGraph, columns: str) -> None:
-        """Add what `to_onnx` returns for features, (d, n), to a graph."""
-        scores = self._scores_in(graph, columns)
-        graph.output("score", scores)
-        self._chance_in(graph, scores)
-
-    def _chance_in(self, graph: OnnxGraph, scores: str) -> None:
-        """Add the chance of a hit to the outputs of a graph, where there is a calibration."""
-        if self.calibration_ is not None:
-            from ltr.rankers.onnx_scorers import chances
-
-            graph.output("probability", chances(graph, scores, self.calibration_))
-
-    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        """Return the scores, (n,), of features, (d, n), in a graph; the counterpart of `_scores`."""
-        raise TypeError(
-            f"a {type(self).__name__} has no ONNX form: it needs a method _scores_in, as SurrogateRanker has"
-        )
+        write_onnx(self, path, preparation, query)
 
     def to_state(self) -> dict[str, Any]:
         """Return the fitted ranker as a dict of tensors and plain values, from which `from_state` makes it again."""
@@ -983,40 +675,3 @@ class Ranker(BaseEstimator):
             self._placed(self._a_row(), np.zeros(1, dtype=np.int64))
         except (LookupError, TypeError, AttributeError, RuntimeError, ValueError) as error:
             raise ValueError(f"damaged: {error!s:.200}") from error
-
-    def _a_row(self) -> FloatArray:
-        """Return a row of zeros as `_scores` takes it, (1, d)."""
-        return np.zeros((1, self.n_features_in_))
-
-    def _fitted_state(self) -> dict[str, Any]:
-        """Return what a fit found, by name."""
-        return {name: getattr(self, name) for name in self._FITTED}
-
-    def _restore(self, fitted: Mapping[str, Any]) -> None:
-        """Set what `_fitted_state` returned, tensors in place of arrays."""
-        if set(fitted) != set(self._FITTED):
-            raise KeyError(f"fitted must hold {', '.join(self._FITTED)}, got {', '.join(fitted)}")
-        for name, value in fitted.items():
-            setattr(self, name, value.numpy() if isinstance(value, torch.Tensor) else value)
-
-
-def fit_to(
-    ranker: _R,
-    X: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    labels: FloatArray,
-    lists: IntArray | None,
-    groups: IntArray | None,
-    weights: FloatArray | None,
-    seen: NDArray[np.bool_],
-    **options: Any,  # noqa: ANN401 (options of any type)
-) -> _R:
-    """Fit a ranker to some of the rows, with what its ``fit`` takes, and return it; weights it must take."""
-    rows = np.flatnonzero(seen)
-    given = {"qid": lists, "group": groups, "sample_weight": weights}
-    if weights is not None and not has_fit_parameter(ranker, "sample_weight"):
-        raise ValueError(f"sample_weight: the fit of a {type(ranker).__name__} takes none, leave the weights out")
-    for name, values in given.items():
-        if values is not None and has_fit_parameter(ranker, name):
-            options[name] = values[rows]
-    ranker.fit(_safe_indexing(X, rows), labels[rows], **options)
-    return ranker

@@ -33,7 +33,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,15 +41,13 @@ from sklearn.utils import ClassifierTags, Tags
 
 from ltr.checks import check_callable, check_number, check_whole, doubles, one_of
 from ltr.data.dataset import DataError, check_ranges
+from ltr.demands import Demanding, RankerKind
 from ltr.losses import LogisticLoss
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
-from ltr.rankers.constrained import Demanding, fit_linear
+from ltr.onnx_graph import OnnxGraph
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
+from ltr.rankers.constrained import fit_linear
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.inputs import linear_scores
-from ltr.ranks import GainName
-from ltr.statistics import RankStatistic
-
-if TYPE_CHECKING:
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["LogisticRegressionRanker", "RankBoostRanker"]
 
@@ -61,7 +59,7 @@ _NOTHING = 1e-12
 
 
 @dataclass(eq=False, repr=False)
-class LogisticRegressionRanker(Demanding, Ranker):
+class LogisticRegressionRanker(Demanding, Scored, Ranker):
     """Rank by the linear score of a logistic regression.
 
     ``min over w, b of  ||w||^2 / 2 + C sum_i log(1 + exp(-s_i (w·z_i + b)))``, s_i = +-1, z_i the standardised
@@ -105,10 +103,6 @@ class LogisticRegressionRanker(Demanding, Ranker):
     C: float | Literal["auto"] = 1e4
     standardize: bool = True
     max_iter: int = 10_000
-    _: KW_ONLY
-    statistic: RankStatistic | str = "dcg"
-    gain: GainName = "exp2"
-    normalize: bool = False
 
     @all_or_nothing
     def fit(
@@ -118,13 +112,7 @@ class LogisticRegressionRanker(Demanding, Ranker):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> LogisticRegressionRanker:
-        """Learn the weights.
-
-        Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), 0 and 1 or graded.
-            qid: list of each row, (n,); it is checked and makes no difference.
-            sample_weight: weight of each row's loss, (n,), >= 0.
+        """Learn the weights, from the arguments of `Ranker`; lists are checked and make no difference.
 
         Raises:
             ValueError: an argument against its rule, or constraints with which no weights, or no weights of required
@@ -136,8 +124,9 @@ class LogisticRegressionRanker(Demanding, Ranker):
         if not isinstance(self.standardize, bool | np.bool_):
             raise ValueError(f"standardize must be true or false, got {self.standardize!r}")
         check_whole("max_iter", self.max_iter, 1)
-        features, labels, _, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
-        self.center_ = np.average(features, axis=0, weights=weights)
+        rows = self._weighted_data(X, y, qid, sample_weight)
+        features, labels, weights = rows.features, rows.labels, rows.weights
+        self.center_: FloatArray = np.average(features, axis=0, weights=weights)
         mean, scale = np.zeros(features.shape[1]), np.ones(features.shape[1])
         if self.standardize:
             check_ranges(features)
@@ -179,6 +168,10 @@ class LogisticRegressionRanker(Demanding, Ranker):
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         return graph.op("Add", graph.linear(columns, self.coef_), graph.constant(self.intercept_))
 
+    @property
+    def _kind(self) -> RankerKind:
+        return "linear"
+
 
 def _strength(features: FloatArray, classes: IntArray, weights: FloatArray | None) -> float:
     """Return the C of `STRENGTHS` whose fits give rows that they have not seen the largest likelihood."""
@@ -202,7 +195,7 @@ def _strength(features: FloatArray, classes: IntArray, weights: FloatArray | Non
 
 
 @dataclass(eq=False, repr=False)
-class RankBoostRanker(Ranker):
+class RankBoostRanker(Scored, Ranker):
     """RankBoost on thresholds of single features.
 
     Args:
@@ -231,6 +224,7 @@ class RankBoostRanker(Ranker):
     """
 
     _FITTED = ("features_", "cuts_", "alphas_", "losses_")
+    _NOT_COPIED = ("on_round",)
     _HOW = "score = sum over t of alphas_[t] where x[features_[t]] > cuts_[t]; columns count from 0"
 
     rounds: int = 100
@@ -238,9 +232,6 @@ class RankBoostRanker(Ranker):
     step: Literal["bound", "exact"] = "bound"
     _: KW_ONLY
     on_round: Callable[[int, float], None] | None = None
-    statistic: RankStatistic | str = "dcg"
-    gain: GainName = "exp2"
-    normalize: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -267,14 +258,15 @@ class RankBoostRanker(Ranker):
         check_callable("on_round", self.on_round)
         if qid is not None:
             raise DataError("qid: RankBoost learns from one list with labels 0 and 1; the loss exponential takes qid")
-        features, labels, _, _, _, given = self._weighted_data(X, y, None, sample_weight)
+        rows = self._weighted_data(X, y, None, sample_weight)
+        features, labels = rows.features, rows.labels
         positive = labels > labels.min()
         if len(np.unique(labels)) > 2:
             raise DataError("y: RankBoost learns from the labels 0 and 1; the loss exponential takes graded ones")
         cuts = [candidate_cuts(column, self.thresholds) for column in features.T]
         # cell c of a column lies above its cuts 0..c-1, so h of cut c is [cell > c]
         cells = [np.searchsorted(at, column, side="left") for at, column in zip(cuts, features.T, strict=True)]
-        own = np.ones(len(labels)) if given is None else given
+        own = np.ones(len(labels)) if rows.weights is None else rows.weights
         half_pair = 0.5 / float(own[positive].sum() * own[~positive].sum())
         scores = np.zeros(len(features))
         chosen: list[tuple[int, float, float]] = []
@@ -303,10 +295,6 @@ class RankBoostRanker(Ranker):
         for scores in itertools.islice(self._stages(doubles(self._features(X))), 1, None):
             yield scores.copy()
 
-    def __getstate__(self) -> dict[str, Any]:
-        # a callback does not belong in a copy of the model
-        return {**super().__getstate__(), "on_round": None}
-
     def _alpha(self, r: float, V: float, U: float, half_pair: float) -> float:
         """Return the step of a weak ranker, by the notation of the module."""
         if self.step == "exact":
@@ -314,6 +302,14 @@ class RankBoostRanker(Ranker):
         else:
             right, wrong = (1 + r) / 2, (1 - r) / 2
         return 0.5 * math.log(max(right, half_pair) / max(wrong, half_pair))
+
+    def _monotone(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        used, up, down = (np.full(self.n_features_in_, free) for free in (False, True, True))
+        for j in np.unique(self.features_):
+            at = self.features_ == j
+            steps = np.bincount(np.unique(self.cuts_[at], return_inverse=True)[1], weights=self.alphas_[at])
+            used[j], up[j], down[j] = True, bool((steps >= 0).all()), bool((steps <= 0).all())
+        return used, up, down
 
     def _parts(self, features: FloatArray) -> FloatArray:
         parts = np.zeros(features.shape)

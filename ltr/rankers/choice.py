@@ -19,7 +19,7 @@ blocks. Rows of one group may be in several blocks; resampling still draws whole
 
 *Rows that belong together.* Rows of one group (`group` of the fit) are never divided: several rows of one patient would
 let a ranker recognise in the held-out part what it has learnt by heart. Without groups, rows that are much closer to
-each other than rows are otherwise count as groups (`ltr.rankers.similar`). Resampling then draws whole groups.
+each other than rows are otherwise count as groups (`ltr.data.similar`). Resampling then draws whole groups.
 
 *Weights of rows.* With weights v_i (`sample_weight`), the statistic of a list is ``sum over i of v_i gain_i
 a[rank_i]``, the one that `ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The
@@ -48,9 +48,10 @@ this size. So the interval is ``expected gain ± z sqrt(2) s`` with z = 1.645, f
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -60,11 +61,11 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from ltr.data.dataset import Features
 from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata
-from ltr.lists import weights_by_row
+from ltr.lists import numbered, split_weights, weights_by_row
 from ltr.metrics import normalized_rank_statistic, rank_statistic
+from ltr.metrics.ranked import Ties
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 
@@ -82,50 +83,6 @@ BASE = "base"
 _HALF_WIDTH = 1.645 * 2**0.5
 _RESAMPLES = 40  # of each repeat
 _ENTRIES = 1 << 19  # of resampled rows whose statistic is computed at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows that a ranker learns from, or some of them.
-
-    Attributes:
-        features: (n, d).
-        labels: (n,).
-        lists: list of each row, (n,), numbered from 0; None means that all rows are one list.
-        groups: group of each row, (n,), with lists one of whole lists; None where each row (each list) is alone.
-        times: moment of each row, (n,), the same for all rows of a list; None where no order is known.
-        weights: weight of each row, (n,); None where all count alike.
-        known: scores out of fold, (n,), of a base ranker that has kept them.
-    """
-
-    features: Features
-    labels: FloatArray
-    lists: IntArray | None = None
-    groups: IntArray | None = None
-    times: IntArray | None = None
-    weights: FloatArray | None = None
-    known: FloatArray | None = None
-
-    @property
-    def units(self) -> tuple[FloatArray, IntArray | None, IntArray | None, IntArray | None]:
-        """What `folds_of` divides the rows by: labels, lists, groups and times."""
-        return self.labels, self.lists, self.groups, self.times
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether these are labels 0 and 1 in one list."""
-        return self.lists is None and bool(np.isin(self.labels, (0, 1)).all())
-
-    def take(self, rows: NDArray[Any]) -> Rows:
-        """Return some of the rows, by number or by a mask, with their lists and groups numbered from 0."""
-        lists, groups = (
-            None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
-            for numbers in (self.lists, self.groups)
-        )
-        times, weights, known = (
-            None if array is None else array[rows] for array in (self.times, self.weights, self.known)
-        )
-        return Rows(self.features[rows], self.labels[rows], lists, groups, times, weights, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +137,18 @@ class Shared(Generic[Key, Result]):
             except BaseException as error:
                 found.set_exception(error)
         return found.result()
+
+
+def side_by_side(
+    work: Callable[[Any], Any], jobs: Sequence[Any], threads: int, initializer: Callable[[], Any] | None = None
+) -> Iterator[Any]:
+    """Return the results of jobs in their order, done by several threads; no job begins after one has failed."""
+    with ThreadPoolExecutor(threads, initializer=initializer) as pool:
+        try:
+            yield from pool.map(work, jobs)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 @dataclass(frozen=True)
@@ -486,7 +455,7 @@ def _gains(
         None if numbers is None else np.unique(numbers, return_inverse=True)[1] for numbers in (lists, groups)
     )
     if lists is not None:
-        values = np.array([_values(row, labels, measure, lists) for row in scores])
+        values = np.array([values_of_lists(row, labels, measure, lists) for row in scores])
         defined = ~np.isnan(values).any(axis=0)
         differences = (values - values[0])[:, defined]
         counts = np.ones(differences.shape[1])
@@ -499,10 +468,12 @@ def _gains(
             numbers = np.unique(groups[first], return_inverse=True)[1]
             rests = np.array([np.bincount(numbers, row) for row in rests])
         return means, rests.std(axis=1, ddof=1) * rests.shape[1] ** 0.5 / counts.sum()
-    whole = np.array([float(_values(row, labels, measure)) for row in scores])
+    whole = np.array([float(values_of_lists(row, labels, measure)) for row in scores])
     drawn = _drawn(len(labels), groups, rng)
     pieces = np.array_split(drawn, min(len(drawn), 1 + drawn.size // _ENTRIES))
-    moved = np.array([np.concatenate([_values(row[at], labels[at], measure) for at in pieces]) for row in scores])
+    moved = np.array(
+        [np.concatenate([values_of_lists(row[at], labels[at], measure) for at in pieces]) for row in scores]
+    )
     return whole - whole[0], np.nanstd(moved - moved[0], axis=1, ddof=1)
 
 
@@ -521,14 +492,41 @@ def _drawn(n: int, groups: IntArray | None, rng: np.random.Generator) -> IntArra
     return found
 
 
-def _values(
+def values_of_lists(
     scores: FloatArray,
     labels: FloatArray,
     measure: tuple[RankStatistic, GainName, bool],
-    groups: IntArray | None = None,
+    lists: IntArray | None = None,
+    ties: Ties = "resolved",
 ) -> NDArray[Any]:
-    """Return the statistic of each list."""
+    """Return the statistic of each list, in the order in which lists first appear, or of each row of a batch."""
     statistic, gain, normalize = measure
     function = normalized_rank_statistic if normalize else rank_statistic
-    qid = None if groups is None else torch.from_numpy(groups)
-    return np.asarray(function(torch.from_numpy(scores), torch.from_numpy(labels), statistic, gain=gain, qid=qid))
+    given = torch.from_numpy(scores), torch.from_numpy(labels)
+    qid = None if lists is None else torch.from_numpy(lists)
+    return np.asarray(function(*given, statistic, gain=gain, ties=ties, qid=qid))
+
+
+def mean_of_lists(
+    scores: FloatArray,
+    labels: FloatArray,
+    lists: IntArray | None,
+    measure: tuple[RankStatistic, GainName, bool],
+    ties: Ties = "resolved",
+    weights: FloatArray | None = None,
+) -> float:
+    """Return the mean of the statistic over the lists for which it is defined, see `Ranker.score`; NaN for none."""
+    if weights is not None and not weights.all():
+        kept = weights > 0
+        scores, labels, weights = scores[kept], labels[kept], weights[kept]
+        lists = None if lists is None else np.unique(lists[kept], return_inverse=True)[1]
+    lists = np.zeros(len(scores), dtype=np.int64) if lists is None else lists
+    values = values_of_lists(scores, labels, measure, lists, ties)
+    defined = ~np.isnan(values)
+    if not defined.any():
+        return math.nan
+    if weights is None:
+        return float(np.mean(values[defined]))
+    order = numbered(torch.from_numpy(lists))  # values are in the order in which lists first appear
+    of_lists = split_weights(torch.from_numpy(weights), order, torch.from_numpy(labels))[0].numpy()
+    return float(np.average(values[defined], weights=of_lists[defined]))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,16 +29,16 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog, minimize, nnls
 
-from ltr.demands import DEMANDS, Column, Demands, Row, read_demands
+from ltr.demands import Demands
 from ltr.exact.constraints import LinearConstraints
 from ltr.exact.problem import LEAST_REQUIRED
 from ltr.fitting.smoothing import HuberHinge
 from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
-from ltr.rankers.base import FloatArray, IntArray
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.inputs import weights_for_losses
 
-__all__ = ["Demanding", "LinearFit", "check_possible", "fit_linear", "side_constraints_of"]
+__all__ = ["LinearFit", "check_possible", "fit_linear", "side_constraints_of"]
 
 _WIDTHS = (1.0, 0.1, 0.01, 0.001)  # of the smoothed hinge, one after the other
 _TRIED = 8  # exchanges of columns that are tried before the search ends
@@ -49,28 +49,6 @@ _PATTERNS = 10  # required columns without a demanded sign whose signs are enume
 _NOTHING = 1e-12  # weights below this share of the largest are rounding
 _SAFE = 1 + 1e-6  # by which required weights are larger than they must be, for rounding
 _OUT_OF_RANGE = 1e300  # the objective where scores leave the floating point range
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Demanding:
-    """The parameters by which a ranker states constraints on columns, see `ltr.demands.read_demands`."""
-
-    signs: Mapping[Column, str] | None = None
-    required: Sequence[Column] = ()
-    forbidden: Sequence[Column] = ()
-    constraints: Sequence[Row] = ()
-    max_nonzeros: int | None = None
-
-    def _demands(self) -> Demands:
-        """Return the constraints by column number, once the number and names of the columns are known."""
-        names = getattr(self, "feature_names_in_", None)
-        given = {name: getattr(self, name) for name in DEMANDS}
-        return read_demands(self.n_features_in_, None if names is None else list(map(str, names)), **given)  # type: ignore[attr-defined]
-
-    @property
-    def _demanding(self) -> bool:
-        """Whether any constraints are stated."""
-        return any(getattr(self, name) not in (None, (), [], {}) for name in DEMANDS)
 
 
 @dataclass(frozen=True)

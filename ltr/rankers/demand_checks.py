@@ -19,29 +19,23 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.demands import DEMANDS, Demands, read_demands
+from ltr.demands import DEMANDS, Demanding, Demands, RankerKind, read_demands
 from ltr.exact.constraints import LinearConstraints
-from ltr.losses import parse_loss
-from ltr.rankers.base import FloatArray, Ranker
-from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
-from ltr.rankers.constrained import Demanding
-from ltr.rankers.estimators import EstimatorRanker, form_of, last_step
-from ltr.rankers.foreign import TreesRanker, places_by_name
-from ltr.rankers.methods import ScoreColumn, make_ranker
+from ltr.rankers.base import Ranker
+from ltr.rankers.baselines import RankBoostRanker
+from ltr.rankers.bases import ScoreColumn, form_of, last_step
+from ltr.rankers.contract import FloatArray
+from ltr.rankers.foreign import places_by_name
 from ltr.rankers.surrogate import SurrogateRanker
 
 __all__ = ["DemandCheck", "check_demands", "promises"]
 
-RankerKind = Literal["linear", "trees", "other"]
-"""Kinds of rankers by what they can promise: linear scores, trees with monotone constraints, everything else."""
-
 _SHOWN = 12  # columns that are named
-_KINDS: dict[str, RankerKind] = {"boosting": "trees", "forest": "other", "network": "other"}
 
 BoolArray = NDArray[np.bool_]
 
@@ -67,18 +61,14 @@ def promises(kind: RankerKind, demands: Demands) -> tuple[str, ...]:
 
 
 def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
-    """Return the kind of a ranker or estimator, or of a method of `AutoRanker` by name, before its fit."""
-    if isinstance(method, str):
-        return _KINDS[method] if method in _KINDS else kind_of(make_ranker(method))
-    if isinstance(method, LogisticRegressionRanker):
-        return "linear"
-    if isinstance(method, SurrogateRanker):
-        return "linear" if method.scorer == "linear" and parse_loss(method.loss).convex else "other"
-    last, _ = last_step(method._unfitted() if isinstance(method, EstimatorRanker) else method)
+    """Return the kind of a ranker or estimator before its fit."""
+    if isinstance(method, Ranker):
+        return method._kind
+    last, _ = last_step(method)
+    if isinstance(last, Ranker):
+        return "trees" if last._kind == "trees" else "other"  # others are not told the demands
     known = hasattr(last, "get_params") and {"monotonic_cst", "monotone_constraints"} & set(last.get_params())
-    if known and not type(last).__module__.startswith("sklearn.ensemble._forest"):
-        return "trees"
-    return "trees" if getattr(last, "_SIGNED_THRESHOLDS", False) else "other"
+    return "trees" if known and not type(last).__module__.startswith("sklearn.ensemble._forest") else "other"
 
 
 def why_refused(
@@ -102,11 +92,9 @@ def why_refused(
     if isinstance(method, ScoreColumn):
         d = len(demands.signs)
         return _against([_Score.linear("", np.eye(1, d, method.place(d, names))[0])], demands, names)
-    if not isinstance(getattr(method, "methods", "auto"), str):  # an `AutoRanker`, which takes these alone
-        for one in method.methods:
-            if told := why_refused(one, demands, names, promise=True):
-                return f"has the method {one if isinstance(one, str) else type(one).__name__}, which {told}"
-        return ""
+    if methods := getattr(method, "given_methods", ()):  # of an `AutoRanker`
+        each = ((name, why_refused(one, demands, names, promise=True)) for name, one in methods)
+        return next((f"has the method {name}, which {why}" for name, why in each if why), "")
     kind = kind_of(method)
     refused = promises(kind, demands)
     if promise:
@@ -278,9 +266,7 @@ def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score 
 
 def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Score | None:  # noqa: ANN401
     """Return what is known of the score of a ranker of one stage."""
-    from ltr.rankers.auto import AutoRanker
-
-    if isinstance(base, AutoRanker) and base.linear_weights is None:
+    if hasattr(base, "deployed") and base.linear_weights is None:  # an `AutoRanker`
         parts = [_score_of(name, ranker, d, names) for ranker in base.deployed]
         # log odds rise with shares, and weights are above 0
         return None if None in parts else functools.reduce(_Score.plus, filter(None, parts))
@@ -290,40 +276,16 @@ def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Sco
         return None
     places = places_by_name(base, names)
     places = np.arange(d) if places is None else places
-    if isinstance(form, ScoreColumn):
-        return _Score.linear(name, np.eye(1, d, int(places[form.index_]))[0])
-    if (own := form.linear_weights) is not None:
+    if (own := form._module_weights()) is not None:
         weights = np.zeros(d)
         weights[places] = own
         return _Score.linear(name, weights)
-    monotone = _monotone_of(form)
+    monotone = form._monotone()
     if monotone is None:
         return None
     used, up, down = (np.full(d, free) for free in (False, True, True))
     used[places], up[places], down[places] = monotone
     return _Score(name, used, up, down)
-
-
-def _monotone_of(form: Ranker) -> tuple[BoolArray, BoolArray, BoolArray] | None:
-    """Return which columns a sum of trees or thresholds uses, and in which it never falls, and never rises."""
-    d = form.n_features_in_
-    used, up, down = (np.full(d, free) for free in (False, True, True))
-    if isinstance(form, RankBoostRanker):
-        for j in np.unique(form.features_):
-            at = form.features_ == j
-            steps = np.bincount(np.unique(form.cuts_[at], return_inverse=True)[1], weights=form.alphas_[at])
-            used[j], up[j], down[j] = True, bool((steps >= 0).all()), bool((steps <= 0).all())
-    elif isinstance(form, TreesRanker):
-        low, high = form.value_.copy(), form.value_.copy()  # smallest and largest leaf below each node
-        for node in np.flatnonzero(form.feature_ >= 0)[::-1].tolist():  # the nodes below a node come after it
-            j, left, right = form.feature_[node], form.left_[node], form.right_[node]
-            used[j] = True
-            up[j] &= high[left] <= low[right]
-            down[j] &= low[left] >= high[right]
-            low[node], high[node] = min(low[left], low[right]), max(high[left], high[right])
-    else:
-        return None
-    return used, up, down
 
 
 def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str] | None) -> list[DemandCheck]:

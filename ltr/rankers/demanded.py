@@ -18,7 +18,7 @@ from ltr.exact.demand import Demand
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver
 from ltr.list_demands import Asked, ListDemand, OnTop, columns_of, read_list_demands
-from ltr.rankers.base import FloatArray, IntArray
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.statistics import GainName
 
 __all__ = ["DemandOutcome", "DemandPrice", "ReachedDemand"]

@@ -20,7 +20,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from torch import nn
 
 from ltr.checks import as_numbers, as_sequence, check_callable, doubles, one_of, pieces
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
-from ltr.demands import Demands
+from ltr.demands import Demanding, Demands
 from ltr.exact import Demand, Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
@@ -44,8 +44,9 @@ from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.list_demands import ListDemand, OnTop
 from ltr.metrics.ranked import Ties
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
-from ltr.rankers.constrained import Demanding
+from ltr.onnx_graph import OnnxGraph
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.demanded import (
     DemandPrice,
     GivenDemands,
@@ -55,13 +56,10 @@ from ltr.rankers.demanded import (
     refuse_settled,
     solve_under,
 )
-from ltr.rankers.inputs import linear_scores
+from ltr.rankers.inputs import LabelledRows, linear_scores
 from ltr.rankers.scorers import Decimals, LinearScorer, Standardize
-from ltr.ranks import GainName, weighted_labels
+from ltr.ranks import weighted_labels
 from ltr.statistics import RankStatistic
-
-if TYPE_CHECKING:
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 
@@ -109,7 +107,7 @@ class ReproducibleSearch:
 
 
 @dataclass(eq=False, repr=False)
-class ExactRanker(Demanding, Ranker):
+class ExactRanker(Demanding, Scored, Ranker):
     """Rank by the linear scorer with the largest true rank statistic of the training lists, and a bound that proves it.
 
     ``max over w in [-1, 1]^d of  statistic(Z w, y) - C ||w||_0``, Z the standardised features: `ltr.exact.solve` for
@@ -181,6 +179,7 @@ class ExactRanker(Demanding, Ranker):
     """
 
     _FITTED = ("coef_", "units_", "center_", "note_", "base_weight_", "base_center_")
+    _NOT_COPIED = ("problem_", "_lists")
     _HOW = (
         "score = sum over columns j of coef_[j] * (x[j] - center_[j]), in a TwoStageRanker plus base_weight_ * "
         "(base score - base_center_)"
@@ -191,8 +190,6 @@ class ExactRanker(Demanding, Ranker):
     C: float = 0.0
     margin: float = 1e-4
     ties: RankName | Literal["average"] = "resolved"
-    gain: GainName = "exp2"
-    normalize: bool = False
     demands: Sequence[str | Demand] = ()
     integer: int | None = None
     method: str | Solver = "reproducible"
@@ -215,9 +212,9 @@ class ExactRanker(Demanding, Ranker):
         """Find the weights.
 
         Args:
-            X: features, (n, d), finite, one of which varies.
-            y: labels, (n,), 0 and 1 or graded.
-            qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
+            X: features, (n, d), one of which varies, see `Ranker`.
+            y: labels, (n,).
+            qid: list of each row, (n,); None for one list.
             sample_weight: weight of each row, (n,), >= 0: the gain of a row in the statistic is multiplied by it, so
                 that in the sum over lists a weight of a query counts the query so many times. Ranks count rows, so that
                 all rows of a list with label 0 must have the same weight, or 0 to be left out. ``"auc"`` takes none.
@@ -232,9 +229,10 @@ class ExactRanker(Demanding, Ranker):
                 that no weights are known to meet.
         """
         self._check_parameters()
-        features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight)
-        asked = self._given_demands(X, beside, sample_weight).of(labels, groups)
-        labels = self._weighted_labels(labels, groups, weights)
+        rows = self._weighted_data(X, y, qid, sample_weight)
+        features, groups = rows.features, rows.lists
+        asked = self._given_demands(X, beside, sample_weight).of(rows.labels, groups)
+        labels = self._weighted_labels(rows)
         starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
@@ -242,7 +240,8 @@ class ExactRanker(Demanding, Ranker):
         if unused := self._why_unused(self._demands(), lists.varying):
             raise ValueError(f"required: {unused}")
         tops = [one.of_top(np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)) for one in asked]
-        self._find(lists, labels, groups, starts, constraints, on_progress, asked=tops)
+        given: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
+        self._find(lists, labels, groups, asked=tops, **given)
         if self.coef_ is None:
             raise ValueError("constraints: no weights are known to satisfy them")
         self.demands_ = outcome_of(asked, self._scores(features), self._price)
@@ -312,19 +311,15 @@ class ExactRanker(Demanding, Ranker):
             moved._choose_weights()
         return moved
 
-    def __getstate__(self) -> dict[str, Any]:
-        # the training data does not belong in a copy of the model
-        fitted = {"problem_": None, "_lists": None} if hasattr(self, "problem_") else {}
-        return {**super().__getstate__(), **fitted}
-
     def _facts(self) -> dict[str, object]:
         found = {} if self.solution_ is None else self.solution_.facts
         demands = {} if self.demands_ is None else {"demands": str(self.demands_)}
         return {**super()._facts(), "statistic": str(self.statistic), **found, **demands, "note": self.note_}
 
     @property
-    def _deviations(self) -> FloatArray | None:
-        return None if self._lists is None else self._lists.scale
+    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
+        # without the deviation of a base score, the first
+        return self.coef_, None if self._lists is None else self._lists.scale[-self.n_features_in_ :]
 
     def _scores(self, features: FloatArray, base_scores: FloatArray | None = None) -> FloatArray:
         scores = linear_scores(features - self.center_, self.coef_)
@@ -435,8 +430,9 @@ class ExactRanker(Demanding, Ranker):
             check_constraints(constraints, d)
         return starts
 
-    def _weighted_labels(self, labels: FloatArray, lists: IntArray | None, weights: FloatArray | None) -> FloatArray:
-        """Return labels whose gains are those of the given ones, times weights of the rows."""
+    def _weighted_labels(self, rows: LabelledRows) -> FloatArray:
+        """Return labels whose gains are those of the rows, times their weights."""
+        labels, lists, weights = rows.labels, rows.lists, rows.weights
         if weights is None:
             return labels
         if not (kind := RankStatistic.parse(self.statistic).kind).weighs_rows:
@@ -456,10 +452,10 @@ class ExactRanker(Demanding, Ranker):
         lists: TopLists,
         labels: FloatArray,
         groups: IntArray | None,
-        starts: list[FloatArray],
-        constraints: LinearConstraints | None,
-        on_progress: Progress | None,
         *,
+        starts: Sequence[FloatArray] = (),
+        constraints: LinearConstraints | None = None,
+        on_progress: Progress | None = None,
         spread: float | None = None,
         reach: float | None = None,
         search: Search = "proof",

@@ -33,7 +33,7 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -46,15 +46,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ltr.data.dataset import Features
 from ltr.native import Trees
-from ltr.rankers.base import FloatArray, IntArray, Ranker
+from ltr.onnx_graph import OnnxGraph
+from ltr.rankers.base import Ranker, Scored
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.inputs import column_names, columns_by_name, linear_scores
-from ltr.ranks import GainName
-from ltr.statistics import RankStatistic
+from ltr.rankers.onnx import summed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["GivenRanker", "TreesRanker", "WeightsRanker", "own_form", "raw_scores"]
 
@@ -65,7 +65,7 @@ _LARGEST_CATEGORY = 2.0**24  # XGBoost: numbers above are no categories
 
 
 @dataclass(eq=False, repr=False)
-class GivenRanker(Ranker):
+class GivenRanker(Scored, Ranker):
     """A ranker that was made of a fitted model; it is not fitted itself.
 
     Args:
@@ -76,10 +76,6 @@ class GivenRanker(Ranker):
     _LEARNS = False
 
     source: str = ""
-    _: KW_ONLY
-    statistic: RankStatistic | str = "dcg"
-    gain: GainName = "exp2"
-    normalize: bool = False
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> NoReturn:
         """Refuse to fit.
@@ -234,9 +230,18 @@ class TreesRanker(GivenRanker):
         """Return what pickle keeps: everything but the compiled form."""
         return {name: value for name, value in super().__getstate__().items() if name != "_trees"}
 
-    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        from ltr.rankers.onnx_trees import summed
+    def _monotone(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        used, up, down = (np.full(self.n_features_in_, free) for free in (False, True, True))
+        low, high = self.value_.copy(), self.value_.copy()  # smallest and largest leaf below each node
+        for node in np.flatnonzero(self.feature_ >= 0)[::-1].tolist():  # the nodes below a node come after it
+            j, left, right = self.feature_[node], self.left_[node], self.right_[node]
+            used[j] = True
+            up[j] &= high[left] <= low[right]
+            down[j] &= low[left] >= high[right]
+            low[node], high[node] = min(low[left], low[right]), max(high[left], high[right])
+        return used, up, down
 
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         total = summed(graph, columns, self)
         return graph.op("Div", total, graph.constant(float(len(self.roots_)))) if self.mean_ else total
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as narwhals
@@ -14,11 +15,73 @@ from sklearn.utils.validation import column_or_1d
 from ltr.checks import pieces
 from ltr.data.dataset import Features, checked_features, checked_names, checked_queries
 from ltr.data.forms import NumberForm
+from ltr.data.similar import similar_rows
 from ltr.data.tables import features_of
+from ltr.fitting.team import Team
 from ltr.lists import weights_by_row
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """The rows that a ranker learns from, or some of them.
+
+    Attributes:
+        features: (n, d).
+        labels: (n,).
+        lists: list of each row, (n,), numbered from 0; None means that all rows are one list.
+        groups: group of each row, (n,), with lists one of whole lists; None where each row (each list) is alone.
+        times: moment of each row, (n,), the same for all rows of a list; None where no order is known.
+        weights: weight of each row, (n,); None where all count alike.
+        known: scores out of fold, (n,), of a base ranker that has kept them.
+    """
+
+    features: Any  # float32 where a ranker takes singles, else float64
+    labels: FloatArray
+    lists: IntArray | None = None
+    groups: IntArray | None = None
+    times: IntArray | None = None
+    weights: FloatArray | None = None
+    known: FloatArray | None = None
+
+    @property
+    def units(self) -> tuple[FloatArray, IntArray | None, IntArray | None, IntArray | None]:
+        """What `folds_of` divides the rows by: labels, lists, groups and times."""
+        return self.labels, self.lists, self.groups, self.times
+
+    def with_similar(self) -> tuple[LabelledRows, int | None]:
+        """Return the rows with much more similar ones as groups (`ltr.data.similar_rows`), and the number of groups.
+
+        Lists, groups and times say what belongs together: then the rows stay as they are, and the number is None.
+        """
+        if self.lists is not None or self.groups is not None or self.times is not None:
+            return self, None
+        similar = similar_rows(self.features)
+        return (self, None) if similar is None else (replace(self, groups=similar), int(similar.max()) + 1)
+
+    @property
+    def fewest(self) -> str:
+        """The fewest rows of which some can be held out, in words."""
+        what = "two rows of each label" if self.lists is None else "two queries"
+        return what if self.groups is None else f"{what}, in different groups,"
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether these are labels 0 and 1 in one list."""
+        return self.lists is None and bool(np.isin(self.labels, (0, 1)).all())
+
+    def take(self, rows: NDArray[Any]) -> LabelledRows:
+        """Return some of the rows, by number or by a mask, with their lists and groups numbered from 0."""
+        lists, groups = (
+            None if numbers is None else np.unique(numbers[rows], return_inverse=True)[1]
+            for numbers in (self.lists, self.groups)
+        )
+        times, weights, known = (
+            None if array is None else array[rows] for array in (self.times, self.weights, self.known)
+        )
+        return LabelledRows(self.features[rows], self.labels[rows], lists, groups, times, weights, known)
 
 
 def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any library, or an array)
@@ -117,6 +180,15 @@ def labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[Float
         row = int(np.argmax(wrong))
         raise ValueError(f"y must hold finite labels >= 0, 0 and 1 or graded, got {labels[row]:g} in row {row + 1}")
     return labels, None if qid is None else checked_queries(qid, n)[0]
+
+
+def check_alone(ranker: object) -> None:
+    """Raise ValueError in a process group: some of the fits inside would share rows, and others would not."""
+    if (size := Team().size) > 1:
+        raise ValueError(
+            f"{type(ranker).__name__}.fit must run in one process, got a group of {size}: fit a SurrogateRanker "
+            "there, leave the group (torch.distributed.destroy_process_group()), and go on in one process"
+        )
 
 
 def weights_for_losses(

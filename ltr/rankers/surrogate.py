@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -19,19 +19,22 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ltr.checks import as_sequence, by_piece, check_callable, check_number, one_of
-from ltr.data.dataset import Features, checked_labels, checked_queries, differ_in_lists
+from ltr.data.dataset import Features, checked_labels, differ_in_lists
 from ltr.data.similar import first_equals
+from ltr.demands import Demanding, RankerKind
 from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
 from ltr.fitting.fit import check_state
 from ltr.fitting.observations import Rows, pieces_to_score
 from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
 from ltr.fitting.team import ALONE, Team
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
-from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
-from ltr.rankers.constrained import Demanding, fit_linear
-from ltr.rankers.inputs import labels_and_lists, linear_scores
+from ltr.onnx_graph import OnnxGraph
+from ltr.rankers.base import Ranker, Scored, all_or_nothing
+from ltr.rankers.constrained import fit_linear
+from ltr.rankers.contract import FloatArray, IntArray, Qid
+from ltr.rankers.inputs import LabelledRows, labels_and_lists, linear_scores
+from ltr.rankers.onnx import scaled, scored
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
-from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.training import (
     DeviceName,
@@ -42,9 +45,6 @@ from ltr.training import (
     ScorerName,
     defaults_of,
 )
-
-if TYPE_CHECKING:
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["SurrogateRanker"]
 
@@ -63,7 +63,7 @@ _Scale = Standardize | Quantiles
 
 
 @dataclass(eq=False, repr=False)
-class SurrogateRanker(Demanding, Ranker):
+class SurrogateRanker(Demanding, Scored, Ranker):
     """Rank by the scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the scaled features.
 
     The scorer f is linear, or a neural network. The scaling is learned in `fit` and stored with the model. Pairwise
@@ -133,6 +133,7 @@ class SurrogateRanker(Demanding, Ranker):
 
     _BY_LIST = True
     _TAKES_SINGLES = True
+    _NOT_COPIED = ("fit_", "on_step")
     _HOW = (
         "a linear score is bias + sum over columns j of weight[j] * (x[j] - mean[j]) / scale[j]; an mlp or attention "
         "scorer is a network of ltr.rankers.scorers, with knots and values of Quantiles in place of mean and scale"
@@ -164,9 +165,6 @@ class SurrogateRanker(Demanding, Ranker):
     seed: int = 0
     device: DeviceName = "cpu"
     on_step: Callable[[Step, SurrogateRanker], None] | None = None
-    statistic: RankStatistic | str = "dcg"
-    gain: GainName = "exp2"
-    normalize: bool = False
 
     def fit(
         self,
@@ -192,18 +190,15 @@ class SurrogateRanker(Demanding, Ranker):
         itself is passed on.
 
         Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), 0 and 1 (graded with a pairwise loss), at least two different ones in some list.
-            qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
-            group: which rows belong together, as the visits of one patient do, (n,), integers or texts: a part of the
-                training rows that is held out to validate by takes whole groups. With `qid`, groups of whole queries.
-            time: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: the rows to
-                validate by are then the latest, whole moments of them, whatever their groups.
-            sample_weight: weight of each row, (n,), >= 0. With `qid` a list counts as much as its rows of the lowest
-                label do on average, and its rows by their weights relative to that, see `ltr.lists`: a weight of a
-                query, the same for all its rows, makes it count so many times. A pair counts with the product of its
-                rows' relative weights, or without `qid` of their weights. Losses of a rank statistic take weights of
-                queries only.
+            X: features, (n, d), see `Ranker`.
+            y: labels, (n,); only pairwise losses take graded ones.
+            qid: list of each row, (n,); None for one list.
+            group: which rows belong together, (n,).
+            time: when each row was, (n,): the rows to validate by are then the latest, whole moments of them, whatever
+                their groups.
+            sample_weight: weight of each row, (n,). A weight of a query, the same for all its rows, makes it count so
+                many times. A pair counts with the product of its rows' relative weights, or without `qid` of their
+                weights. Losses of a rank statistic take weights of queries only.
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
                 these. A ranker that does not validate, as a linear one with a convex loss, whose optimum takes no early
                 stopping, only measures its `validation_` there.
@@ -258,7 +253,8 @@ class SurrogateRanker(Demanding, Ranker):
         for broken, name, rule, value in wrong:
             if broken:
                 raise ValueError(f"{name} must be {rule!r} with constraints on the weights, got {value!r}")
-        features, labels, groups, _, _, weights = self._weighted_data(X, y, qid, sample_weight, group)
+        rows = self._weighted_data(X, y, qid, sample_weight, group)
+        features, labels, groups, weights = rows.features, rows.labels, rows.lists, rows.weights
         held = None if validation_set is None else self._checked_set(validation_set, groups)
         scale = Standardize.fit(features, weights)
         self.fit_: Fit | None = None
@@ -302,9 +298,8 @@ class SurrogateRanker(Demanding, Ranker):
         loss = parse_loss(self.loss)
         self._new_scorer(1)
         team = Team()
-        features, labels, groups, together, times, weights = self._weighted_data(
-            X, y, qid, sample_weight, group, time, team
-        )
+        given = self._weighted_data(X, y, qid, sample_weight, group, time, team)
+        features, labels, groups, weights = given.features, given.labels, given.lists, given.weights
         if (
             weights is not None
             and isinstance(loss, LambdaLoss | SmoothStatisticLoss)
@@ -321,7 +316,7 @@ class SurrogateRanker(Demanding, Ranker):
         decides = self._validates(loss, groups)
         if validation_set is not None:
             held = self._checked_set(validation_set, groups, team)
-        elif decides and (rows := self._held_out(labels, groups, together, times)) is not None:
+        elif decides and (rows := self._held_out(given)) is not None:
             parts = [_rows_of(features, labels, groups, weights, chosen) for chosen in (~rows, rows)]
             if self.scorer == "linear" and not loss.convex:
                 until = self._number_of_steps(loss, options, *parts)
@@ -373,15 +368,13 @@ class SurrogateRanker(Demanding, Ranker):
             return self.scorer != "linear" or (not loss.convex and groups is not None)
         return self.validation > 0
 
-    def _held_out(
-        self, labels: FloatArray, groups: IntArray | None, together: IntArray | None, times: IntArray | None
-    ) -> NDArray[np.bool_] | None:
+    def _held_out(self, given: LabelledRows) -> NDArray[np.bool_] | None:
         share = _VALIDATED if self.validation is None else self.validation
-        rows = held_out(labels, groups, together, share, self.seed, times)
+        rows = held_out(given.labels, given.lists, given.groups, share, self.seed, given.times)
         if rows is None and self.validation is not None:
             raise ValueError(
                 f"validation must leave lists with two different labels in both parts, got {self.validation!r} with "
-                f"{len(labels)} rows: raise or lower it, or set it to 0"
+                f"{len(given.labels)} rows: raise or lower it, or set it to 0"
             )
         return rows
 
@@ -449,6 +442,10 @@ class SurrogateRanker(Demanding, Ranker):
 
     # scores
 
+    @property
+    def _kind(self) -> RankerKind:
+        return "linear" if self.scorer == "linear" and parse_loss(self.loss).convex else "other"
+
     def _facts(self) -> dict[str, object]:
         return {
             **super()._facts(),
@@ -460,36 +457,17 @@ class SurrogateRanker(Demanding, Ranker):
         }
 
     @property
-    def _deviations(self) -> FloatArray | None:
+    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
         scale = self._model[0]
-        return scale.scale.detach().cpu().numpy() if isinstance(scale, Standardize) else None
-
-    def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
-        """Return the scores of the rows, float64 of shape (n,).
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, which only an attention scorer asks for: after a fit with `qid` it has to be said,
-                and None means that all rows are one list.
-
-        Raises:
-            ValueError: a ranker that is not fitted, X with other columns, or an attention scorer without lists.
-        """
-        features = self._features(X)
-        return self._placed(features, self._lists_of_scores("decision_function", qid))[0]
-
-    def predict(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
-        """Return the scores of `decision_function`, which takes the same arguments."""
-        return self.decision_function(X, qid)
+        return self.linear_weights, _array(scale.scale) if isinstance(scale, Standardize) else None
 
     def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
         of_lists = scores_lists(self._model[1])
         return self._lists_for(method, qid) if of_lists else super()._lists_of_scores(method, qid)
 
-    def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, None]:
-        if qid is None and scores_lists(self._model[1]):
-            return self._scores(features, np.zeros(len(features), dtype=np.int64)), None  # which is meant
-        return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0]), None
+    def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_] | None]:
+        one_list = qid is None and scores_lists(self._model[1])  # which is meant, see `_lists_for`
+        return super()._placed(features, np.zeros(len(features), dtype=np.int64) if one_list else qid)
 
     def to_torch(self) -> nn.Module:
         """Return scaling and scorer as one torch module, see `Ranker.to_torch`."""
@@ -532,8 +510,6 @@ class SurrogateRanker(Demanding, Ranker):
         return scores[first_equals(features, lists)]
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        from ltr.rankers.onnx_scorers import scaled, scored
-
         scale, scorer = self._model
         return scored(graph, scaled(graph, columns, scale), scorer)
 
@@ -591,11 +567,6 @@ class SurrogateRanker(Demanding, Ranker):
         self.fit_ = None
         self.objective_, self.n_iter_, self.converged_ = (fitted[name] for name in _RESULTS)
         self.validation_ = fitted["validation_"]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # neither the training data nor a callback belongs in a copy of the model
-        fit = {"fit_": None} if hasattr(self, "fit_") else {}
-        return {**super().__getstate__(), **fit, "on_step": None}
 
     def _best_start(
         self,

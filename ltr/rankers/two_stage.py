@@ -24,7 +24,6 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,34 +38,36 @@ from torch import nn
 
 from ltr.checks import check_callable, check_number, check_whole, doubles
 from ltr.data.dataset import Features, checked_queries, labels_agree
-from ltr.data.similar import similar_rows
-from ltr.demands import Demands
+from ltr.demands import Demanding, Demands
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
+from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.auto import AutoRanker
-from ltr.rankers.base import FloatArray, IntArray, Qid, Ranker, all_or_nothing
-from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Rows, Shared, compare, folds_of
-from ltr.rankers.constrained import Demanding, check_possible
-from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
-from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
-from ltr.rankers.estimators import (
-    EstimatorRanker,
+from ltr.rankers.base import Ranker, all_or_nothing
+from ltr.rankers.bases import (
+    ScoreColumn,
     fit_estimator,
     form_of,
-    is_summed,
     linear_weights_of,
     parts_of_scores,
     scores_of,
     weights_refused,
 )
+from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Shared, compare, folds_of, side_by_side
+from ltr.rankers.constrained import check_possible
+from ltr.rankers.contract import FloatArray, IntArray, Qid
+from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
+from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
+from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
-from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
-from ltr.rankers.foreign import GivenRanker, known_names, places_by_name, rows_to_fit
-from ltr.rankers.methods import ScoreColumn, make_ranker
+from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
+from ltr.rankers.inputs import LabelledRows, check_alone
+from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.rankers.unseen import common, held_out_scores, is_given, rank_held_out
+from ltr.rankers.views import BASE_SCORE, RESERVED, TOTAL, summed
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
@@ -74,7 +75,6 @@ from ltr.threads import available_threads
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["TwoStageRanker"]
 
@@ -155,6 +155,7 @@ class TwoStageRanker(Ranker):
     """
 
     _TAKES_SINGLES = True
+    _NOT_COPIED = ("list_scores_",)
     _HOW = (
         "rows whose score by base is at least threshold stand above the others, in the order of their scores by exact; "
         "the others are ordered by base. Without a threshold these are the top_k largest base scores of each list"
@@ -190,22 +191,16 @@ class TwoStageRanker(Ranker):
         """Fit the base ranker, cut the lists at K and rerank.
 
         Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), 0 and 1 or graded.
-            qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
-            group: which rows belong together, as the visits of one patient do, (n,), integers or texts: rows of one
-                group are never divided, neither into the inner splits of `choose` nor for scores out of fold nor by a
-                `SurrogateRanker` that validates. It makes no lists. With `qid`, groups of whole queries. None means
-                that each row is alone, except that `choose` keeps rows together that are much more similar than rows
-                otherwise are (`ltr.data.similar_rows`), and reports so.
-            time: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query. Then nothing
-                is learned from later rows to rank earlier ones, neither on the inner splits of `choose`, which roll
-                forward, nor for scores out of fold nor by a `SurrogateRanker` that validates. Rows of one group may be
-                on both sides of such a division.
-            sample_weight: weight of each row, (n,), >= 0, for every fit of the base ranker, whose ``fit`` must take it,
-                and, as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides: the gain of a
-                row in the statistic is multiplied by its weight. All rows of a list with label 0 must have the same
-                weight, that of the query, or 0 to be left out. Weights that are all 1 change nothing.
+            X: features, (n, d), see `Ranker`.
+            y: labels, (n,).
+            qid: list of each row, (n,); None for one list.
+            group: which rows belong together, (n,), wherever rows are held out: on the inner splits of `choose`, for
+                scores out of fold and by a `SurrogateRanker` that validates. None means that each row is alone, except
+                that `choose` keeps rows together that are much more similar than rows otherwise are
+                (`ltr.data.similar_rows`), and reports so.
+            time: when each row was, (n,), for all of these; the inner splits then roll forward.
+            sample_weight: weight of each row, (n,), for every fit of the base ranker, whose ``fit`` must take it, and,
+                as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides.
             beside: further columns of the rows that the demands of `exact` may name, as for `ExactRanker.fit`.
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Where it was
                 fitted to a frame and X is one, it gets its columns by name, in its own order. Scores out of fold, which
@@ -224,13 +219,12 @@ class TwoStageRanker(Ranker):
                 although `top_k` asks for the top of its order; constraints that a stage is not known to satisfy;
                 demands that no weights are known to meet.
         """
-        self._check_alone()
+        check_alone(self)
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
-        data = self._weighted_data(X, y, qid, sample_weight, group, time)
-        features, labels, lists, groups, times, weights = data
-        exact._weighted_labels(labels, lists, weights)  # weights that do not go are refused before any fit
-        training = Rows(features, labels, lists, groups, times, weights)
+        training = self._weighted_data(X, y, qid, sample_weight, group, time)
+        features, labels, lists = training.features, training.labels, training.lists
+        exact._weighted_labels(training)  # weights that do not go are refused before any fit
         exact._take_names(self)
         given = exact._given_demands(X, beside, sample_weight)
         given.of(labels, lists)  # demands that do not go with the rows are refused before any fit
@@ -238,36 +232,21 @@ class TwoStageRanker(Ranker):
         seed = 0 if exact.limits is None else exact.limits.seed
         if exact.integer is None and (demands := self._demands()) is not None:
             check_possible(demands, doubles(features), self._names)
-        if base_is_fitted:
-            if isinstance(self.base, str):
-                raise ValueError(f"base_is_fitted needs a ranker object as base, got base={self.base!r}")
-            self.base_ = self.base
-            self._check_base(X)
-        else:
-            self.base_ = self._fit_base(training, qid, seed)
+        self.base_ = self._given_base(X) if base_is_fitted else self._fit_base(training, qid, seed)
         self._check_demands_of_base()
-        scores = self._known_out_of_fold
-        if scores is None:
-            scores = scores_of(self.base_, features, lists, self._names)
-        else:
-            if len(scores) != len(labels):  # rows of weight 0 are left out here
-                scores = scores[np.asarray(sample_weight) > 0]
+        kept = np.ones(len(labels), dtype=np.bool_) if sample_weight is None else np.asarray(sample_weight) > 0
+        if (scores := self._known_out_of_fold) is not None:
+            scores = scores if len(scores) == len(labels) else scores[kept]  # rows of weight 0 are left out here
             training = dataclasses.replace(training, known=scores)
-        if self.top_k is not None and labels_agree(scores, lists):
-            of = "" if lists is None else " of each query"
-            raise ValueError(
-                f"base must order the rows, but {type(self.base_).__name__} gives all rows{of} the same score, so that "
-                "all of them would be at the top: it has learnt nothing from these features. Take another base or "
-                'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
-            )
+        else:
+            scores = scores_of(self.base_, features, lists, self._names)
+        self._check_order_of_base(scores, lists)
         if (own := linear_weights_of(self.base_, features.shape[1], self._names)) is not None:
             starts.insert(0, own)
         self.choice_: Choice | None = None
         self.demands_: DemandOutcome | None = None
-        spread, similar, fitted = self.spread, None, scores
-        alone = self.choose and groups is None and times is None and lists is None
-        if alone and (similar := similar_rows(features)) is not None:
-            training = dataclasses.replace(training, groups=similar)
+        spread, fitted = self.spread, scores
+        training, similar = training.with_similar() if self.choose else (training, None)
         if self.choose or self.base_score:
             scores = self._out_of_fold(fitted, training, seed)
         known = ~np.isnan(scores)
@@ -277,28 +256,17 @@ class TwoStageRanker(Ranker):
             self.choice_ = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
             chosen = self.choice_.candidates.index(self.choice_.chosen)
             spread = (None, *SPREADS)[chosen]
-            if similar is not None:
-                self.choice_ = dataclasses.replace(self.choice_, similar=int(similar.max()) + 1)
-        taken = np.ones(len(labels), dtype=np.bool_) if sample_weight is None else np.asarray(sample_weight) > 0
-        self.list_scores_: FloatArray | None = np.full(len(taken), np.nan)
-        self.list_scores_[taken] = scores
+            self.choice_ = dataclasses.replace(self.choice_, similar=similar)
+        self.list_scores_: FloatArray | None = np.full(len(kept), np.nan)
+        self.list_scores_[kept] = scores
         if not known.all():
             training, scores = training.take(known), scores[known]
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if chooses else "proof"
         used = used_columns(self.base_, features.shape[1], self._names)
-        self._fit_stage(
-            exact,
-            scores,
-            training,
-            starts,
-            constraints,
-            on_progress,
-            spread,
-            used=used,
-            search=search,
-            asked=() if chooses else asked,
-        )
+        given_to_search: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
+        given_to_search |= {"spread": spread, "search": search, "asked": () if chooses else asked}
+        self._fit_stage(exact, scores, training, used, **given_to_search)
         free = not self._keep_to(asked, scores, training) and chooses
         if self.choice_ is not None:
             self._explain_choice()
@@ -308,11 +276,11 @@ class TwoStageRanker(Ranker):
             refuse_violated(self, bound, "exact: the ranker of two stages", _LARGER_TOP)
         return self
 
-    def _merged_of(self, scores: FloatArray, training: Rows) -> FloatArray:
+    def _merged_of(self, scores: FloatArray, training: LabelledRows) -> FloatArray:
         """Return the merged scores of the rows of the fit by these base scores."""
         return self._merged(scores, self._cuts(scores, training.lists), training.features, training.lists)
 
-    def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: Rows) -> bool:
+    def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: LabelledRows) -> bool:
         """Keep the order of the base where it meets the demands and the chosen correction does not; return whether.
 
         Raises:
@@ -344,9 +312,7 @@ class TwoStageRanker(Ranker):
         """Check that the base is known to satisfy the demands."""
         if (demands := self._demands()) is None:
             return
-        if (
-            self._exact_stage().integer is not None
-        ):  # rows bind points in the units of the exact stage, which is not fitted yet
+        if self._exact_stage().integer is not None:  # rows bind points in units of the exact stage, not fitted yet
             demands = dataclasses.replace(demands, rows=demands.rows[:0])
         columns = self.n_features_in_, self._names
         refuse_violated(self.base_, demands, f"base: {self._first_name}", _OTHER_BASE, columns)
@@ -354,7 +320,7 @@ class TwoStageRanker(Ranker):
             told = "the exact stage, which replaces the base score at the top, cannot use its column"
             raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
 
-    def _under_demands(self, base: Any, training: Rows) -> Any:  # noqa: ANN401 (any estimator)
+    def _under_demands(self, base: Any, training: LabelledRows) -> Any:  # noqa: ANN401 (any estimator)
         """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
 
         These are the rankers with parameters for them, such as `LogisticRegressionRanker`, a linear `SurrogateRanker`
@@ -378,15 +344,27 @@ class TwoStageRanker(Ranker):
             base.set_params(**demands.parameters)
         return base
 
-    def _check_base(self, X: ArrayLike) -> None:
-        """Check that a base that is fitted already takes the columns of X, where they go by their position."""
-        base, known = self.base_, known_names(self.base_)
+    def _given_base(self, X: ArrayLike) -> Any:  # noqa: ANN401 (any estimator)
+        """Return the base, which is fitted already, checked to take the columns of X where they go by position."""
+        base, known = self.base, known_names(self.base)
+        if isinstance(base, str):
+            raise ValueError(f"base_is_fitted needs a ranker object as base, got base={base!r}")
         if isinstance(base, Ranker):
             check_is_fitted(base)
-        if known is not None and self._names is not None:
-            return
-        if isinstance(base, BaseEstimator) and (known is not None or not hasattr(base, "feature_names_in_")):
+        by_position = (known is None or self._names is None) and isinstance(base, BaseEstimator)
+        if by_position and (known is not None or not hasattr(base, "feature_names_in_")):
             validate_data(base, X, reset=False, skip_check_array=True)
+        return base
+
+    def _check_order_of_base(self, scores: FloatArray, lists: IntArray | None) -> None:
+        """Check that the base has an order, where the top of it is asked for."""
+        if self.top_k is not None and labels_agree(scores, lists):
+            of = "" if lists is None else " of each query"
+            raise ValueError(
+                f"base must order the rows, but {type(self.base_).__name__} gives all rows{of} the same score, so that "
+                "all of them would be at the top: it has learnt nothing from these features. Take another base or "
+                'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
+            )
 
     def _checked_stage(self) -> ExactRanker:
         """Check all parameters; return the exact stage, not yet fitted."""
@@ -441,23 +419,19 @@ class TwoStageRanker(Ranker):
         self,
         exact: ExactRanker,
         scores: FloatArray,
-        training: Rows,
-        starts: list[FloatArray],
-        constraints: LinearConstraints | None,
-        on_progress: Progress | None,
-        spread: float | None,
-        *,
+        training: LabelledRows,
         used: NDArray[np.bool_] | None,
-        search: Search = "proof",
+        *,
         asked: Sequence[Asked] = (),
+        **options: Any,  # noqa: ANN401 (options of any type)
     ) -> None:
         """Cut the lists by the base scores of their rows and fit the exact stage to the tops under demands.
 
         Under `max_nonzeros` it may use only the columns `used` by the base, (d,); of a column of scores, which it
-        cannot use, one column less than that.
+        cannot use, one column less than that. Options are those of `ExactRanker._find`.
         """
         features, lists = training.features, training.lists
-        labels = exact._weighted_labels(training.labels, training.lists, training.weights)
+        labels = exact._weighted_labels(training)
         cuts = cut(scores, lists, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if lists is None else None
         top = scores >= cuts
@@ -480,25 +454,13 @@ class TwoStageRanker(Ranker):
             taken = int(isinstance(self.base_, ScoreColumn))
             unused = ~used if taken == 0 else np.full(len(used), demands.max_nonzeros == 1)
             tops = tops.without((np.flatnonzero(unused) + (self.choose or self.base_score)).tolist())
-        exact._find(
-            tops,
-            top_labels,
-            top_lists,
-            starts,
-            constraints,
-            on_progress,
-            spread=spread,
-            reach=self.reach,
-            search=search,
-            taken=taken,
-            asked=on_top,
-        )
+        exact._find(tops, top_labels, top_lists, reach=self.reach, taken=taken, asked=on_top, **options)
         if exact.coef_ is None:
             nothing = "max_nonzeros leaves the exact stage no column"
             why = nothing if taken == exact.max_nonzeros else _why_nothing(exact, top_labels, top_lists)
             exact.note_ = f"{why}: the base ranking is kept"
 
-    def _out_of_fold(self, scores: FloatArray, training: Rows, seed: int, repeats: int = 2) -> FloatArray:
+    def _out_of_fold(self, scores: FloatArray, training: LabelledRows, seed: int, repeats: int = 2) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
 
         An overfitted base looks better on its own training rows than it is, and a correction learnt from such scores
@@ -525,7 +487,7 @@ class TwoStageRanker(Ranker):
         known = base.out_of_fold_ if isinstance(base, AutoRanker) else None
         return None if known is None else known.mean(axis=0)
 
-    def _fit_part(self, training: Rows, seen: IntArray, seed: int) -> PartScores:
+    def _fit_part(self, training: LabelledRows, seen: IntArray, seed: int) -> PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if training.known is not None:
             used = used_columns(self.base_, training.features.shape[1], self._names)
@@ -540,7 +502,7 @@ class TwoStageRanker(Ranker):
 
     def _compare(
         self,
-        training: Rows,
+        training: LabelledRows,
         constraints: LinearConstraints | None,
         seed: int,
         results: MutableMapping[str, Any],
@@ -555,10 +517,7 @@ class TwoStageRanker(Ranker):
                 "choose=False"
             )
         if not splits:
-            which = "two rows of each label" if lists is None else "two queries"
-            if groups is not None:
-                which += ", in different groups,"
-            raise ValueError(f"choose needs at least {which} to split, use choose=False")
+            raise ValueError(f"choose needs at least {training.fewest} to split, use choose=False")
         missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
         folds = {fold.name: fold for fold in folds_of(*training.units, seed * 1_000)}
@@ -577,16 +536,11 @@ class TwoStageRanker(Ranker):
         # estimators of other libraries would each take all processors
         own = isinstance(self.base_, Ranker) and not isinstance(self.base_, EstimatorRanker)
         alone = None if own else functools.partial(threadpool_limits, 1, "openmp")
-        with ThreadPoolExecutor(threads, initializer=alone) as pool:
-            try:
-                for name, places_of_split in pool.map(ranked, missing):
-                    results[name] = places_of_split
-                    done += 1
-                    if on_choice is not None:
-                        on_choice(done, len(splits))
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+        for name, places_of_split in side_by_side(ranked, missing, threads, alone):
+            results[name] = places_of_split
+            done += 1
+            if on_choice is not None:
+                on_choice(done, len(splits))
         names = [BASE, *self._candidates]
         linear = linear_weights_of(self.base_, training.features.shape[1], self._names) is not None
         measure = self._measure()
@@ -594,7 +548,7 @@ class TwoStageRanker(Ranker):
         gains, deviations = compare(results, splits, names, labels, lists, groups, measure, seed, weights)
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
 
-    def _inner_splits(self, training: Rows, seed: int) -> list[Fold]:
+    def _inner_splits(self, training: LabelledRows, seed: int) -> list[Fold]:
         """Return the folds on which candidates are compared: with times, not those before which nothing is out of fold.
 
         A single fold is kept all the same; its corrections learn from the base's scores of its own training rows.
@@ -633,11 +587,6 @@ class TwoStageRanker(Ranker):
     note_ = property(operator.attrgetter("exact_.note_"))
     base_weight_ = property(operator.attrgetter("exact_.base_weight_"))
 
-    def __getstate__(self) -> dict[str, Any]:
-        # the training data does not belong in a copy of the model
-        fitted = {"list_scores_": None} if hasattr(self, "list_scores_") else {}
-        return {**super().__getstate__(), **fitted}
-
     @property
     def linear_weights(self) -> None:
         """None: the score is not linear in the features."""
@@ -665,10 +614,6 @@ class TwoStageRanker(Ranker):
         qid = self._lists_for("decision_function", qid)
         return self._scores(self._features(X), qid)
 
-    def predict(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
-        """Return the scores of `decision_function`, which takes the same arguments."""
-        return self.decision_function(X, qid)
-
     def _facts(self) -> dict[str, object]:
         return {
             **super()._facts(),
@@ -682,15 +627,11 @@ class TwoStageRanker(Ranker):
         }
 
     @property
-    def _shown_weights(self) -> FloatArray | None:
-        return self.coef_
+    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
+        return self.exact_._shown_weights
 
-    @property
-    def _deviations(self) -> FloatArray | None:
-        return self.exact_._deviations
-
-    def _first_scores(self, features: Features, qid: ArrayLike | None) -> FloatArray:
-        return self._first_stage(features, None if self.threshold_ is not None else qid)[0]
+    def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray]:
+        return self._first_name, self._first_stage(features, None if self.threshold_ is not None else qid)[0]
 
     @property
     def _first_name(self) -> str:
@@ -761,7 +702,7 @@ class TwoStageRanker(Ranker):
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         return self._exact_stage()._measure()
 
-    def _fit_base(self, training: Rows, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
+    def _fit_base(self, training: LabelledRows, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
         """Return the base ranker, fitted; `qid` is what the caller gave for the lists, which routing asks for."""
         if isinstance(self.base, str) and self.base == "auto":
             statistic, gain, normalize = self._measure()
@@ -776,18 +717,13 @@ class TwoStageRanker(Ranker):
         if isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
             base._take_names(self)
             return base
-        requested = None
-        if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
+        requested, learns_from_lists = None, isinstance(base, SurrogateRanker | AutoRanker)
+        if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"] and not learns_from_lists:
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
         weights = training.weights
         if weights is not None and (refused := weights_refused(base, weights, training.lists)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
-        if isinstance(base, SurrogateRanker | AutoRanker):
-            data = rows_to_fit(base, training.features, self._names), training.labels, training.lists
-            base.fit(*data, group=training.groups, time=training.times, sample_weight=weights)
-        else:
-            given = training.features, training.labels, training.lists, weights
-            fit_estimator(base, *given, requested=requested, names=self._names)
+        fit_estimator(base, training, names=self._names, requested=requested)
         if isinstance(base, Ranker):
             base._take_names(self)
         return base
@@ -852,19 +788,10 @@ class TwoStageRanker(Ranker):
     def _held_out_scores(self, *given: Any) -> FloatArray:  # noqa: ANN401 (those of every ranker)
         return held_out_scores(self, *given)
 
-    def _output_in(self, graph: OnnxGraph, columns: str) -> None:
-        scores, top = self._merged_in(graph, columns)
-        graph.output("score", scores)
-        graph.output("reranked", top, "BOOL")
-        self._chance_in(graph, scores)
-
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        return self._merged_in(graph, columns)[0]
+        return self._placed_in(graph, columns)[0]
 
-    def _merged_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
-        """Return merged scores, and which rows are reranked; the counterpart of `_merged`."""
-        from ltr.rankers.onnx_scorers import lifted
-
+    def _placed_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
         form = self._form_of_base()
         places = places_by_name(form, self._names)
         own = columns if places is None else graph.op("Gather", columns, graph.constant(places), axis=0)
@@ -873,7 +800,8 @@ class TwoStageRanker(Ranker):
         scores = form._scores_in(graph, own)
         if self.coef_ is None:
             return scores, graph.op("Less", scores, scores)
-        least = self._least(0.0 if is_summed(self.base_) else _ROUNDING)
+        summed_alike = not isinstance(form, SurrogateRanker) or form.coef_ is not None
+        least = self._least(0.0 if summed_alike else _ROUNDING)
         cuts = graph.cut(scores, self.top_k) if least is None else graph.constant(least)
         top = graph.op("GreaterOrEqual", scores, cuts)
         exact = self.exact_._scores_in(graph, columns, scores)
@@ -881,7 +809,9 @@ class TwoStageRanker(Ranker):
             exact = graph.op("Sub", exact, graph.mean_by_list(exact, top))
         return lifted(graph, scores, cuts, exact, top), top
 
-    def _explained(self, values: pd.DataFrame, rows: pd.DataFrame) -> Explanation:
+    def _explained(
+        self, values: pd.DataFrame, rows: pd.DataFrame
+    ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None, str]:
         import pandas as pd
 
         features, exact = np.array(values), self.exact_
@@ -905,7 +835,7 @@ class TwoStageRanker(Ranker):
             every = [*values.columns, *(name for name in RESERVED if name in frame or name in top)]
             both = [each.reindex(columns=every).to_numpy() for each in (top, frame)]
             frame = pd.DataFrame(np.where(reranked[:, None], *both), columns=every, index=values.index)
-        return Explanation(frame, seen, rows, base, note)
+        return frame, seen, base, note
 
     def _form_of_base(self) -> Ranker:
         """Return a ranker of this package that scores as the base does; TypeError where there is none."""

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ltr.data.dataset import Features
 from ltr.exact import LinearConstraints
-from ltr.rankers.base import FloatArray, IntArray, fit_to
-from ltr.rankers.choice import SPREADS, Fold, PartScores, Rows, folds_of, places
+from ltr.rankers.bases import ScoreColumn, scores_of
+from ltr.rankers.choice import SPREADS, Fold, PartScores, folds_of, places
+from ltr.rankers.contract import FloatArray, IntArray, fit_to
 from ltr.rankers.demand_checks import used_columns
 from ltr.rankers.demanded import GivenDemands
-from ltr.rankers.estimators import scores_of
 from ltr.rankers.foreign import GivenRanker
-from ltr.rankers.methods import ScoreColumn
+from ltr.rankers.inputs import LabelledRows
 
 if TYPE_CHECKING:
     from ltr.rankers.two_stage import TwoStageRanker
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 def rank_held_out(
     ranker: TwoStageRanker,
-    training: Rows,
+    training: LabelledRows,
     split: Fold,
     others: Sequence[Fold],
     without: Callable[[tuple[str, ...]], PartScores],
@@ -59,7 +58,8 @@ def rank_held_out(
     found = [places(own[held], ranked.lists).tolist()]
     for top_k, exact, spread in ranker._candidates.values():
         part.top_k = top_k if top_k is None else max(2, round(top_k * share))
-        part._fit_stage(exact, scores[train], learnt, [], constraints, None, spread, used=found_by.used, search="none")
+        options: dict[str, Any] = {"constraints": constraints, "spread": spread, "search": "none"}
+        part._fit_stage(exact, scores[train], learnt, found_by.used, **options)
         cuts = part._cuts(own[held], ranked.lists)
         merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
         found.append(places(merged, ranked.lists).tolist())
@@ -69,11 +69,7 @@ def rank_held_out(
 def held_out_scores(
     ranker: TwoStageRanker,
     table: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    features: Features,
-    labels: FloatArray,
-    lists: IntArray | None,
-    groups: IntArray | None,
-    weights: FloatArray | None,
+    rows: LabelledRows,
     parts: IntArray,
 ) -> FloatArray:
     """Return merged scores of rows by clones that have not seen them.
@@ -81,13 +77,14 @@ def held_out_scores(
     The clones correct the base, to the same degree, where this ranker does. Their base scores and their exact
     scores are put on the scales of this ranker's, which are then merged as in a prediction.
     """
-    if (known := ranker._known_out_of_fold) is not None and len(known) == len(labels):
+    features, lists = rows.features, rows.lists
+    if (known := ranker._known_out_of_fold) is not None and len(known) == len(parts):
         return ranker._merged(known, ranker._cuts(known, lists), features, lists)
     own = scores_of(ranker.base_, features, lists, ranker._names)
     if ranker.coef_ is None:
-        training, scores = Rows(features, labels, lists, groups, None, weights), own.copy()
+        scores = own.copy()
         for part in range(parts.max() + 1):
-            found = ranker._fit_part(training, np.flatnonzero(parts != part), 0).on_the_scale_of(own)
+            found = ranker._fit_part(rows, np.flatnonzero(parts != part), 0).on_the_scale_of(own)
             scores[parts == part] = found[parts == part]
         return own if is_given(ranker) else scores
     base, exact = np.empty(len(own)), np.empty(len(own))
@@ -97,7 +94,7 @@ def held_out_scores(
     for part in range(parts.max() + 1):
         seen, held = parts != part, parts == part
         other = _like_this(ranker, float(seen.mean()) if lists is None else 1.0)
-        fit_to(other, table, labels, lists, groups, weights, seen, base_is_fitted=is_given(ranker))
+        fit_to(other, table, rows, seen, base_is_fitted=is_given(ranker))
         found = scores_of(other.base_, features, lists, ranker._names)
         base[held] = (found if is_given(ranker) else PartScores.of(found, seen).on_the_scale_of(own))[held]
         every = np.ones(len(own), dtype=np.bool_)
@@ -108,7 +105,7 @@ def held_out_scores(
     return ranker._lifted(base, ranker._cuts(base, lists), exact, lists)
 
 
-def cross_fitted(ranker: TwoStageRanker, training: Rows, given: GivenDemands, seed: int) -> FloatArray:
+def cross_fitted(ranker: TwoStageRanker, training: LabelledRows, given: GivenDemands, seed: int) -> FloatArray:
     """Return merged scores of the rows of the fit by exact stages that have not learned from them, (n,).
 
     Each part of the rows gets the weights that the other parts lead to under the same demands, on the scale of this
@@ -134,8 +131,7 @@ def cross_fitted(ranker: TwoStageRanker, training: Rows, given: GivenDemands, se
         stage = ranker._exact_stage()
         try:
             asked = given.take(seen).for_share(share).of(learnt.labels, learnt.lists)
-            options: dict[str, Any] = {"used": used, "search": "quick", "asked": asked}
-            part._fit_stage(stage, scores[seen], learnt, [], None, None, None, **options)
+            part._fit_stage(stage, scores[seen], learnt, used, search="quick", asked=asked)
         except ValueError:
             continue
         if stage.coef_ is not None:

@@ -1,28 +1,48 @@
-"""What rankers show: lists as frames and pictures, and fitted rankers in notebooks."""
+"""What rankers show: lists as frames and figures, why a row stands where it does, and fitted rankers in notebooks."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
 from ltr.html import fact_table
+from ltr.pictures import ABOVE, BELOW, INK, SMALL, TITLE, fonts, shortened, wrapped
+from ltr.rankers.choice import mean_of_lists
+from ltr.rankers.contract import FloatArray, IntArray, RankerContract
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from ltr.rankers.base import Ranker
+__all__ = [
+    "BASE_SCORE",
+    "RESERVED",
+    "TOTAL",
+    "Explanation",
+    "explanation",
+    "html_view",
+    "list_figure",
+    "positives_by_position",
+    "ranked_frame",
+    "rows_from_the_top",
+    "summed",
+]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+BASE_SCORE, CONSTANT, TOTAL = "base score", "constant", "total"
+RESERVED = (BASE_SCORE, CONSTANT, TOTAL)
+"""Names of columns that stand beside those of the features."""
 
-__all__ = ["html_view", "list_figure", "positives_by_position", "ranked_frame", "rows_from_the_top"]
+_SHOWN = 12  # columns of a picture
+_LETTERS = 24  # of a line of a column's name in a picture
 
 
 def rows_from_the_top(scores: FloatArray, queries: IntArray | None) -> IntArray:
@@ -31,15 +51,15 @@ def rows_from_the_top(scores: FloatArray, queries: IntArray | None) -> IntArray:
 
 
 def ranked_frame(
+    ranker: RankerContract,
     X: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    scores: FloatArray,
-    reranked: NDArray[np.bool_] | None,
-    chances: FloatArray | None,
+    features: Features,
     qid: ArrayLike | None,
 ) -> tuple[pd.DataFrame, IntArray]:
     """Return the frame of `Ranker.rank` in the order of the rows of X, and the rows from the top."""
     import pandas as pd
 
+    scores, reranked = ranker._placed(features, qid)
     queries, ids = (None, None) if qid is None else checked_queries(qid, len(scores))
     order = rows_from_the_top(scores, queries)
     lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
@@ -47,15 +67,15 @@ def ranked_frame(
     position[order] = 1 + _places(lists[order])
     columns = {} if ids is None else {"query": ids[lists]}
     columns |= {"position": position, "score": scores}
-    if chances is not None:
-        columns["chance"] = chances
+    if ranker.calibration_ is not None:
+        columns["chance"] = ranker.calibration_(scores)
     if reranked is not None:
         columns["stage"] = np.where(reranked, "reranked", "base").astype(object)
     return pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None), order
 
 
 def list_figure(
-    ranker: Ranker,
+    ranker: RankerContract,
     features: Features,
     qid: ArrayLike | None,
     labels: FloatArray,
@@ -68,10 +88,10 @@ def list_figure(
 
     scores, reranked = ranker._placed(features, qid)
     lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
-    first = None if reranked is None else ranker._first_scores(features, qid)
+    base, first = ranker._first_order(features, qid)
     orders = [one for one in (first, scores) if one is not None]
     drawn = [positives_by_position(one, labels, lists) for one in orders]
-    statistic, _, normalize = ranker._measure()
+    statistic, _, normalize = measure = ranker._measure()
     number = int(lists.max()) + 1
     depth = 0 if reranked is None else round(reranked.sum() / number)
     return ranked_list_figure(
@@ -79,9 +99,9 @@ def list_figure(
         drawn[0],
         drawn[1] if len(drawn) > 1 else None,
         depth,
-        base=ranker._first_name,
+        base=base,
         statistic=f"{'normalised ' * normalize}{statistic}",
-        values=tuple(ranker._mean_statistic(one, labels, groups) for one in orders),
+        values=tuple(mean_of_lists(one, labels, groups, measure, ranker._ties) for one in orders),
         k=k,
         share=float((labels > 0).mean()),
         shown=max(2 * k, 2 * depth, 40) if k is not None else None if depth else len(scores),
@@ -100,19 +120,243 @@ def _places(lists: IntArray) -> IntArray:
     return np.arange(len(lists)) - np.searchsorted(lists, lists)
 
 
-def html_view(ranker: Ranker) -> str:
+def html_view(ranker: RankerContract) -> str:
     """Return scikit-learn's diagram of a ranker and, where it is fitted, what the fit found."""
     diagram = estimator_html_repr(ranker)
     try:
         check_is_fitted(ranker)
     except NotFittedError:
         return diagram
-    weights, names = ranker._shown_weights, getattr(ranker, "feature_names_in_", None)
+    (weights, spread), names = ranker._shown_weights, getattr(ranker, "feature_names_in_", None)
     bars, heading = [], "largest weights, per unit of the column"
     if weights is not None:
-        spread = ranker._deviations
         shown = weights if spread is None else weights * spread
         heading = heading if spread is None else "largest weights, per standard deviation of the column"
         found = [f"x{j}" for j in range(len(shown))] if names is None else list(map(str, names))
         bars = [(name, float(value), float(value)) for name, value in zip(found, shown, strict=True)]
     return diagram + fact_table(f"Fitted {type(ranker).__name__}", ranker._facts(), bars, heading)
+
+
+# --- explanations ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """What each column adds to the scores of some rows, as `Ranker.explain` returns it.
+
+    With weights w and the mean c of the training rows, column j adds ``w_j (x_j - c_j)``. Where rows are compared, c
+    cancels: j puts row i above row k by ``w_j (x_ij - x_kj)``. In a sum of functions of single columns, such as
+    RankBoost's, column j adds the value of its function.
+
+    Of two stages, each row is explained by the stage that placed it. In a reranked row the column ``base score`` has
+    what the base score adds. In the others it is the whole score of a base that is no sum over columns.
+
+    Attributes:
+        frame: what each column adds, by row, in the order of the rows: the columns of the fit, ``base score`` and
+            ``constant`` where there are any, and last their sum ``total``, as in `ltr.cards.Card.explain`.
+        values: the values of the columns, by row.
+        list: position, score and stage of each row, as in `Ranker.rank`, in the order of the rows.
+        base: what each column adds to the base score of every row, with ``total``; None with one stage, and where the
+            base score is no sum over columns.
+        note: what is not explained, in a sentence; empty if nothing.
+    """
+
+    frame: pd.DataFrame
+    values: pd.DataFrame
+    list: pd.DataFrame
+    base: pd.DataFrame | None = None
+    note: str = ""
+
+    def __repr__(self) -> str:
+        note = f"; {self.note}" if self.note else ""
+        columns = self.values.columns.drop(BASE_SCORE, errors="ignore")
+        return f"Explanation({len(self.values)} rows, {len(columns)} columns{note})"
+
+    def against(self, row: Hashable, other: Hashable) -> pd.DataFrame:
+        """Return which columns put a row above another one, or below it.
+
+        Args:
+            row: the row, by its index (from 0 where the rows have none).
+            other: the row to compare it with.
+
+        Returns:
+            A frame with a line for each column in which the rows differ, from the one that speaks most for `row` to the
+            one that speaks most against it, and ``total`` last: the values of both rows, and the difference of what
+            they add. Where two stages placed the rows, it is the difference of their base scores that says which of
+            them is reranked.
+
+        Raises:
+            ValueError: a row that is not there, or not unique.
+        """
+        import pandas as pd
+
+        i, k = self._place(row), self._place(other)
+        found = self._parts(i, k)
+        difference = found.iloc[i] - found.iloc[k]
+        columns = pd.DataFrame(
+            {
+                "value": self.values.iloc[i].reindex(found.columns),
+                "other": self.values.iloc[k].reindex(found.columns),
+                "difference": difference,
+            }
+        )
+        lines = columns.drop(index=[CONSTANT, TOTAL], errors="ignore")
+        lines = lines[lines["difference"] != 0].sort_values("difference", ascending=False, kind="stable")
+        return pd.concat([lines, columns.loc[[TOTAL]]])
+
+    def row(self, row: Hashable) -> pd.DataFrame:
+        """Return the explanation of one row, beside its neighbours on the list.
+
+        Args:
+            row: the row, by its index (from 0 where the rows have none).
+
+        Returns:
+            A frame with a line for each column, from the one that adds most in size to the one that adds least, and
+            ``total`` last: the value, what it ``adds``, and by how much it speaks for this row against the row
+            ``above`` and the row ``below`` on the list. There is no such column at the end of a list.
+        """
+        import pandas as pd
+
+        i = self._place(row)
+        adds = self.frame.iloc[i].dropna()
+        lines = pd.DataFrame({"value": self.values.iloc[i].reindex(adds.index), "adds": adds})
+        for side, neighbour in self.neighbours(row).items():
+            against = self.against(row, neighbour)["difference"]
+            lines = lines.reindex([*lines.index, *against.index.difference(lines.index)])
+            lines[side] = against.reindex(lines.index).fillna(0.0)
+        total = lines.loc[[TOTAL]]
+        lines = lines.drop(index=[CONSTANT, TOTAL], errors="ignore")
+        order = np.argsort(-lines["adds"].abs().fillna(0.0).to_numpy(), kind="stable")
+        return pd.concat([lines.iloc[order], total])
+
+    def neighbours(self, row: Hashable) -> dict[str, Hashable]:
+        """Return the indices of the row ``above`` and the row ``below`` on the list, as far as there are any."""
+        i = self._place(row)
+        own = self.list.iloc[i]
+        same = (self.list["query"] == own["query"]).to_numpy() if "query" in self.list else True
+        found = {}
+        for side, position in (("above", own["position"] - 1), ("below", own["position"] + 1)):
+            at = np.flatnonzero((self.list["position"].to_numpy() == position) & same)
+            if len(at):
+                found[side] = self.list.index[at[0]]
+        return found
+
+    def plot(self, row: Hashable, other: Hashable | None = None) -> Figure:
+        """Return a picture of the columns that put a row above or below its neighbours, as a matplotlib figure.
+
+        Args:
+            row: the row, by its index.
+            other: the row to compare it with; by default the row above it and the row below it, side by side.
+
+        Raises:
+            ValueError: a row that is not there, or a list without another row.
+        """
+        from ltr.figures import canvas
+
+        compared = self.neighbours(row) if other is None else {"": other}
+        if not compared:
+            raise ValueError(f"row {row!r} is the only one on its list: explain more rows, or take its line of frame")
+        tables = {neighbour: self.against(row, neighbour)[:-1] for neighbour in compared.values()}
+        bars = [_bars_of(table) for table in tables.values()]
+        heights = [0.75 + sum(0.1 + 0.14 * label.count("\n") for label in [*labels, "\n"]) for labels, _ in bars]
+        with fonts():
+            figure = canvas(sum(heights) + 0.45)
+            drawn = figure.subplots(len(tables), 1, height_ratios=heights, squeeze=False)[:, 0]
+            for axes, neighbour, (labels, values) in zip(drawn, tables, bars, strict=True):
+                _draw_bars(axes, labels, values)
+                title = shortened(f"against {self._name(neighbour)}", 44)
+                axes.set_title(title, fontsize=TITLE, parse_math=False)
+            title = f"Why {shortened(self._name(row), 28)} stands where it does"
+            figure.suptitle(title, fontsize=TITLE, fontweight="bold", parse_math=False)
+        return figure
+
+    def _name(self, row: Hashable) -> str:
+        return f"row {row} (position {self.list['position'].iloc[self._place(row)]})"
+
+    def _place(self, row: Hashable) -> int:
+        """Return the number of the row with an index."""
+        places = np.flatnonzero(self.frame.index == row)
+        if len(places) != 1:
+            found = "no such row" if len(places) == 0 else f"{len(places)} such rows"
+            raise ValueError(f"row must be in the index of the explained rows, got {row!r:.80}: {found}")
+        return int(places[0])
+
+    def _parts(self, i: int, k: int) -> pd.DataFrame:
+        """Return what columns add to the score by which these two rows are ordered."""
+        if "stage" not in self.list or self.list["stage"].iloc[i] == self.list["stage"].iloc[k]:
+            return self.frame.fillna(0.0)
+        if self.base is not None:
+            return self.base
+        return self.values[[BASE_SCORE]].assign(**{TOTAL: self.values[BASE_SCORE]})
+
+
+def explanation(
+    ranker: RankerContract,
+    X: Any,  # noqa: ANN401 (a frame of any library, or an array)
+    features: Features,
+    qid: ArrayLike | None,
+) -> Explanation:
+    """Return `Ranker.explain` of rows that are checked already."""
+    import pandas as pd
+
+    names = getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(features.shape[1])])
+    columns = [f"{name} (column)" if name in RESERVED else name for name in names]
+    rows, _ = ranked_frame(ranker, X, features, qid)
+    values = pd.DataFrame(doubles(features), columns=columns, index=rows.index)
+    if (found := ranker._explained(values, rows)) is not None:
+        frame, seen, base, note = found
+        return Explanation(frame, seen, rows, base, note)
+    numbers = doubles(values.to_numpy())
+    if (parts := ranker._parts(numbers)) is None:
+        raise ValueError(f"explain needs a score that is a sum over columns, which that of {ranker!r:.80} is not")
+    return Explanation(summed(values, parts, ranker._all_scores(numbers)), values, rows)
+
+
+def summed(values: pd.DataFrame, parts: FloatArray, scores: FloatArray) -> pd.DataFrame:
+    """Return the frame of an explanation: what the columns add, the constant rest of the scores, and the scores.
+
+    Args:
+        values: the values of the columns, (n, d).
+        parts: what each of them adds, (n, d).
+        scores: the scores, (n,), which differ from the sums of the parts by a constant.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(parts, columns=values.columns, index=values.index)
+    rest = scores - parts.sum(axis=1)
+    if not np.allclose(rest, 0.0, atol=1e-9 * max(1.0, float(np.abs(scores).max()))):
+        frame[CONSTANT] = rest
+    frame[TOTAL] = scores
+    return frame
+
+
+def _bars_of(table: pd.DataFrame) -> tuple[list[str], FloatArray]:
+    """Return labels and lengths of the bars: the columns that differ, the largest ones alone where there are many."""
+    values = table["difference"]
+    rest: list[float] = []
+    if len(values) > _SHOWN:
+        largest = values.abs().sort_values(ascending=False).index[:_SHOWN]
+        rest = [float(values.drop(largest).sum())]
+        values = values[values.index.isin(largest)]
+    labels = [f"{wrapped(str(name), _LETTERS)}\n{_compared(table.loc[name])}" for name in values.index]
+    labels += [f"{len(table) - _SHOWN} more columns\n" for _ in rest]
+    return labels, np.array([*values, *rest])
+
+
+def _compared(line: pd.Series) -> str:
+    """Return the values that two rows have in a column."""
+    return " vs ".join("missing" if np.isnan(value) else f"{value:.4g}" for value in line[["value", "other"]])
+
+
+def _draw_bars(axes: Any, labels: list[str], values: FloatArray) -> None:  # noqa: ANN401 (of matplotlib)
+    ends = np.cumsum([0.1 + 0.14 * (1 + label.count("\n")) for label in labels])
+    places = (np.array([0.0, *ends[:-1]]) + ends) / 2
+    axes.barh(places, values, height=0.2, color=np.where(values > 0, ABOVE, BELOW))
+    axes.set_yticks(places, labels, fontsize=SMALL - 1, parse_math=False)
+    axes.set_ylim(max([0.2, *ends]), 0)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=SMALL - 1)
+    axes.locator_params(axis="x", nbins=5)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_xlabel("← below it      above it →", fontsize=SMALL)
+    axes.spines[["top", "right"]].set_visible(False)

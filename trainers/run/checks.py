@@ -54,7 +54,7 @@ def notes_on_saving(config: Config, split: Split) -> list[str]:
     """Return which estimators of other libraries leave no model in the run folder, with the reasons."""
     if not config.baselines.estimators or not is_trusting():
         return []
-    from ltr.rankers.estimators import why_not_saved
+    from ltr.rankers.bases import why_not_saved
 
     train, notes = split.train, []
     if train.qid is None:
