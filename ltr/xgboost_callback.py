@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from xgboost import Booster
 from xgboost.callback import TrainingCallback
-
-if TYPE_CHECKING:
-    from ltr.gbdt import Objective
 
 
 class ObjectiveCallback(TrainingCallback):
     """Give an objective to every round of a training whose caller passes none."""
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Callable[..., Any]) -> None:
         self.objective = objective
 
     def before_training(self, model: Booster) -> Booster:
