@@ -61,10 +61,11 @@ _EASY_SEARCH = 5  # evaluations of a line search on smooth ground
 _OUT_OF_RANGE = 1e120  # replaces an objective that is not finite, so that a line search can interpolate
 _NO_PROGRESS = 1e-14  # relative decrease of an objective that is rounding error
 _SCALE = 2.0**30  # torch's L-BFGS drops curvature below an absolute 1e-10; scaling by a power of two is exact
-_STATE = ("loss", "options", "index", "seconds", "stopped", "restarted", "width", "multipliers", "last_slack", "scorer",
-          "optimizer", "best", "best_index", "best_objective")  # fmt: skip
-_RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed")
-_RESUMED_LATER = ("schedule", "warmup", "weight_decay", "clip", "patience")  # earlier states have the defaults
+_STATE = ("loss", "options", "index", "seconds", "stopped", "restarted", "width", "multipliers", "last_slack",
+          "widened", "scorer", "optimizer", "best", "best_index", "best_objective", "best_validation",
+          "halved")  # fmt: skip
+_RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed", "schedule", "warmup", "weight_decay", "clip",
+            "patience")  # fmt: skip
 _HALVING = 0.5  # of the learning rate on a plateau
 
 
@@ -292,7 +293,7 @@ class Fit:
         """Return a copy of all that a resumption needs: plain containers, numbers and tensors."""
         return {
             "loss": str(self.loss),
-            "options": {name: getattr(self.options, name) for name in (*_RESUMED, *_RESUMED_LATER)},
+            "options": {name: getattr(self.options, name) for name in _RESUMED},
             "index": self.index,
             "seconds": self.seconds,
             "stopped": self._stopped,
@@ -319,24 +320,22 @@ class Fit:
         check_state(state)
         if state["loss"] != str(self.loss):
             raise ValueError(f"state must come from a fit of {self.loss}, got one of {state['loss']}")
-        for name in (*_RESUMED, *_RESUMED_LATER):
-            given = state["options"].get(name, getattr(FitOptions, name))
-            if given != getattr(self.options, name):
-                raise ValueError(
-                    f"state must come from a fit with {name} {getattr(self.options, name)!r}, got {given!r}"
-                )
-        if (state.get("best_validation") is None) != (self._validation is None):
+        for name in _RESUMED:
+            given, own = state["options"].get(name), getattr(self.options, name)
+            if given != own:
+                raise ValueError(f"state must come from a fit with {name} {own!r}, got {given!r}")
+        if (state["best_validation"] is None) != (self._validation is None):
             raise ValueError("state must come from a fit with the same validation, got one of which only one has any")
         self.scorer.load_state_dict(state["scorer"])
         if self._smoothed is not None:
             self._smoothed = self._smoothed.at(state["width"], state["multipliers"])
-        self._last_slack, self._widened = state["last_slack"], state.get("widened", 0)
+        self._last_slack, self._widened = state["last_slack"], state["widened"]
         self._optimizer.load_state_dict(_copy(state["optimizer"]))
         self.index, self.seconds = state["index"], state["seconds"]
         self._stopped, self._restarted = state["stopped"], state["restarted"]
         self.best = {name: tensor.to(self.device) for name, tensor in _copy(state["best"]).items()}
         self.best_index, self.best_objective = state["best_index"], state["best_objective"]
-        self.best_validation, self._halved = state.get("best_validation"), list(state.get("halved", []))
+        self.best_validation, self._halved = state["best_validation"], list(state["halved"])
 
     def _step(self) -> Step:
         before = self.state_dict()
