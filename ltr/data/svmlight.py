@@ -55,14 +55,14 @@ def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
     return any(_LINE.fullmatch(text.strip()) for _, text in itertools.islice(_observations(Path(path)), 1))
 
 
-def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple[bool, float]:
-    """Return whether the first lines of a file have a ``qid:``, and their largest label (minus infinity without one).
+def glimpse_svmlight(path: str | os.PathLike[str]) -> tuple[bool, float]:
+    """Return whether the first 10,000 lines of a file have a ``qid:``, and their largest label, or minus infinity.
 
     This takes a moment where reading the whole file takes minutes. Malformed lines are skipped: reading the file
     reports them.
     """
     queries, largest = False, -math.inf
-    for _, text in itertools.islice(_observations(Path(path)), lines):
+    for _, text in itertools.islice(_observations(Path(path)), 10_000):
         label, *rest = text.decode("utf-8", errors="replace").split(None, 2)
         if is_number(label):
             largest = max(largest, float(label))

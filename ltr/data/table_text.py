@@ -142,7 +142,7 @@ def _settled(stream: TextIO, options: dict[str, Any]) -> list[str]:
     import pandas as pd
 
     try:
-        sample = _parse(stream, options | {"nrows": _SAMPLE, "dtype": str, "converters": {}})
+        sample = parse_csv(stream, options | {"nrows": _SAMPLE, "dtype": str, "converters": {}})
     except (pd.errors.ParserWarning, pd.errors.ParserError):
         return []
     return [name for name in sample if is_settled(sample[name].dropna().unique().tolist())]
@@ -172,7 +172,7 @@ def _cells(stream: TextIO, options: Mapping[str, Any], is_feature: Callable[[str
     kept: list[pd.DataFrame] = []
     for piece in _pieces(stream):
         try:
-            frame = _parse(io.BytesIO(piece.encode()), options)
+            frame = parse_csv(io.BytesIO(piece.encode()), options)
         except (pd.errors.ParserWarning, pd.errors.ParserError):
             break  # for the message that the whole file gives
         numbers = [name for name in frame if name not in texts]
@@ -196,7 +196,7 @@ def _cells(stream: TextIO, options: Mapping[str, Any], is_feature: Callable[[str
                 for name in options["names"]
             }
     stream.seek(begin)
-    return dict(_parse(stream, options))
+    return dict(parse_csv(stream, options))
 
 
 def _pieces(stream: TextIO) -> Iterator[str]:
@@ -216,7 +216,8 @@ def _exact(column: pd.Series[Any]) -> bool:
     return column.dtype.kind == "f" or (column.dtype.kind == "i" and bool(column.abs().max() <= 2**53))
 
 
-def _parse(stream: TextIO | io.BytesIO, options: Mapping[str, Any]) -> pd.DataFrame:
+def parse_csv(source: TextIO | io.BytesIO | Path, options: Mapping[str, Any]) -> pd.DataFrame:
+    """Return what `pandas.read_csv` reads with some options, every number rounded once."""
     import pandas as pd
 
     with warnings.catch_warnings():
@@ -224,7 +225,7 @@ def _parse(stream: TextIO | io.BytesIO, options: Mapping[str, Any]) -> pd.DataFr
         warnings.simplefilter("error", pd.errors.ParserWarning)
         major, minor = map(int, pd.__version__.split(".")[:2])
         exact = {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}  # later versions do it anyway
-        return pd.read_csv(stream, **exact, **options)
+        return pd.read_csv(source, **exact, **options)
 
 
 _ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Windows-1252 (Latin-1)", "latin-1": "Latin-1"}

@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 from ltr.data.columns import Column, matrix_of
 from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_names, checked_queries
 from ltr.data.forms import NumberForm
-from ltr.data.labels import labels_of
+from ltr.data.kinds import Kind
 from ltr.data.problems import Problem, TableError, unknown
-from ltr.data.raw_table import Roles, feature_names, features_of_roles
+from ltr.data.raw_table import Roles, feature_names, features_of_roles, read_roles, table_of
 from ltr.data.shares import check_part, rows_of_part
 from ltr.data.table_files import Columns, TablePath, files_of, parquet_column, queries_beside, read_file
 from ltr.data.table_text import Reading
@@ -142,12 +142,8 @@ def read_table(
     name = Path(path).stem if isinstance(path, str | os.PathLike) else files_of(path)[0].stem
     if part is not None:
         return _share(path, name, roles, Reading(separator), check_part(part))
-    file = read_file(path, Reading(separator), ids=query, is_feature=roles.may_be_feature)
-    columns = file.columns
-    beside = queries_beside(path, len(next(iter(columns.values())))) if query is None else None
-    used = (*features_of_roles(columns, roles)[0], label, query)
-    problems = file.problems_of(used)
-    return dataset_of(columns, str(path), name, roles, queries=beside, problems=problems)
+    file, beside = read_roles(path, roles, Reading(separator))
+    return dataset_of(file.columns, str(path), name, roles, queries=beside, problems=file.problems)
 
 
 def _share(path: TablePath, name: str, roles: Roles, reading: Reading, part: tuple[int, int]) -> Dataset:
@@ -199,18 +195,12 @@ def dataset_of(
     problems: Sequence[Problem] = (),
 ) -> Dataset:
     """Return the data set in some columns; `queries` has the query of each row if no column does."""
-    features, found = features_of_roles(columns, roles)
-    labels = None
-    if roles.label is not None and roles.label in columns:
-        graded = queries is not None or roles.query is not None
-        labels = labels_of(Column(roles.label, columns[roles.label]), roles.positive, graded=graded)
-        found += labels.problems
-    if problems or found:
-        raise TableError(where, [*problems, *found], given={"drop": roles.drop})
-    assert labels is not None
-    assert labels.values is not None
-    queries = queries if roles.query is None else ids_of(columns, where, roles.query)
-    return Dataset(name, features_of(columns, where, features), labels.values, features, queries, copy=False)
+    numbers = dict.fromkeys(columns, Kind("number"))
+    table = table_of(columns, where, roles, queries=queries, problems=problems, kinds=numbers)
+    table.check()
+    features = list(table.columns)
+    X = features_of(table.columns, where, features)
+    return Dataset(name, X, table.y, features, table.queries, copy=False)
 
 
 def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
@@ -240,7 +230,7 @@ def features_of(columns: Columns, where: str, features: Sequence[str], form: Num
 
 def _column(where: str, name: str, values: Any, form: NumberForm | None) -> NDArray[Any]:  # noqa: ANN401 - Series or array
     """Return a column as it is stored, or as float64, missing values as NaN."""
-    column = Column(name, values, form=form)
+    column = values if isinstance(values, Column) else Column(name, values, form=form)
     if (stored := column.stored) is not None:
         return stored
     if column.form is not None and column.form.unit:
