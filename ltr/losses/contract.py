@@ -71,7 +71,7 @@ class RankingLoss(nn.Module, abc.ABC):
     signed: ClassVar[bool] = False
     """Whether labels of a floating point type may be negative, as a teacher's scores are: the loss compares labels or
     takes their differences. A negative label of an integer type marks padding and is refused."""
-    kernel: ClassVar[str | None] = None
+    compiled: ClassVar[str | None] = None
     """Name of the compiled pass over the items of lists of any length; None for a loss without one."""
     short: ClassVar[int] = 128
     """Length of lists up to which the loss works on all their pairs, which is faster for short lists."""
@@ -87,7 +87,7 @@ class RankingLoss(nn.Module, abc.ABC):
         cls.key = f"{cls.__module__}:{cls.__qualname__}"
         if not {"list_values", "from_pairs", "without_pairs"}.isdisjoint(vars(cls)) and "native" not in vars(cls):
             # those of a base class have its formula
-            cls.native, cls.kernel = RankingLoss.native, None  # type: ignore[method-assign]
+            cls.native, cls.compiled = RankingLoss.native, None  # type: ignore[method-assign]
 
     @classmethod
     def is_built_in(cls) -> bool:
@@ -163,7 +163,7 @@ class RankingLoss(nn.Module, abc.ABC):
     def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled form of the loss for the CPU; None where there is none, or `list_values` is faster.
 
-        By default it is the `kernel` of the loss.
+        By default it is the pass that `compiled` names.
 
         Args:
             longest: length of the longest list.
@@ -171,7 +171,7 @@ class RankingLoss(nn.Module, abc.ABC):
             equal: whether all lists have the same length.
             weighted: whether items have weights.
         """
-        return None if self.kernel is None else list_loss(self.kernel, mean=self.pairs == "mean")
+        return None if self.compiled is None else list_loss(self.compiled, mean=self.pairs == "mean")
 
     def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled form that has the derivatives of the loss, if not its values; arguments of `native`."""

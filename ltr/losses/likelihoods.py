@@ -54,7 +54,7 @@ class LogisticLoss(_ItemLoss):
         0.3133
     """
 
-    key = kernel = "logistic"
+    key = compiled = "logistic"
     convex = True
     function = LOGISTIC
 
@@ -205,7 +205,7 @@ class SoftmaxLoss(_ItemLoss):
         0.5514
     """
 
-    key = kernel = "softmax"
+    key = compiled = "softmax"
     convex = True
 
     def list_values(self, lists: Lists) -> Tensor:
@@ -239,7 +239,7 @@ class ListMLELoss(_ItemLoss):
         1.2446
     """
 
-    key = kernel = "list_mle"
+    key = compiled = "list_mle"
     convex = True
     signed = True
 
