@@ -299,9 +299,43 @@ def table_of(
         kinds: what the columns are; found out by default.
         decimal: decimal mark of numbers that could be read with both.
     """
-    found, notes = list(problems), []
-    names, more = features_of_roles(columns, roles)
-    found += more
+    names, wrong = features_of_roles(columns, roles)
+    found, notes = [*problems, *wrong], []
+    of_rows = _of_rows(columns, roles, names, found, queries, decimal)
+    if (kept := of_rows["rows"]) is not None:
+        notes.append(f"{len(columns[str(roles.label)]) - len(kept)} rows without a label are left out")
+    every = {name: Column(name, values, decimal=decimal) for name, values in columns.items()}
+    candidates = {name: every[name] for name in names}
+    if kinds is None:
+        kinds, wrong = _kinds(candidates, columns, roles)
+        found += wrong
+        notes += [kind.note for kind in kinds.values() if kind.note]
+    every |= {name: kinds[name].read(column) for name, column in candidates.items()}
+    if kept is not None:
+        every = {name: column.take(kept) for name, column in every.items()}
+    given = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
+    return Table(
+        where,
+        {name: every[name] for name in names},
+        dict(kinds),
+        notes=tuple(notes),
+        problems=tuple(found),
+        roles=roles,
+        given={key: [name for name in names if name in columns] for key, names in given.items()},
+        others={name: column for name, column in every.items() if name not in candidates},
+        **of_rows,
+    )
+
+
+def _of_rows(
+    columns: Columns,
+    roles: Roles,
+    names: Sequence[str],
+    found: list[Problem],
+    queries: NDArray[Any] | None,
+    decimal: str | None,
+) -> dict[str, Any]:
+    """Return the fields of a table that describe each row beside its features, and append what is wrong with them."""
     kept: NDArray[np.intp] | None = None
 
     def read(role: str, how: Callable[[Column], tuple[_Read | None, Sequence[Problem]]]) -> _Read | None:
@@ -321,11 +355,9 @@ def table_of(
     labels: Labels | None = None
     if roles.label is not None and roles.label in columns:
         column = Column(roles.label, columns[roles.label], decimal=decimal)
-        if roles.unlabelled and 0 < (left_out := int(column.missing.sum())) < len(column):
+        if roles.unlabelled and 0 < int(column.missing.sum()) < len(column):
             kept = np.flatnonzero(~column.missing)
-            column = column.take(kept)
-            notes.append(f"{left_out} rows without a label are left out")
-        labels = _labels_in(column, roles, graded=graded)
+        labels = _labels_in(rest(column), roles, graded=graded)
         found += labels.problems
         if labels.values is None and not graded and labels.are_grades and roles.time_to_event is None:
             found[-1] = _ask_for_query(found[-1], columns, names)
@@ -343,35 +375,11 @@ def table_of(
         lists = checked_queries(queries, len(queries))[0]
     groups = read("group", lambda column: _checked_ids(column, lists, of_groups=True))
     times = read("time", lambda column: times_of(column, lists, **dates))
-    candidates = {name: Column(name, columns[name], decimal=decimal) for name in names}
-    if kinds is None:
-        kinds, more = _kinds(candidates, columns, roles)
-        found += more
-        notes += [kind.note for kind in kinds.values() if kind.note]
-    candidates = {name: kinds[name].read(column) for name, column in candidates.items()}
-    others = {name: Column(name, columns[name], decimal=decimal) for name in columns if name not in candidates}
-    given = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
     if kept is not None:
         queries, weights, groups = (None if one is None else one[kept] for one in (queries, weights, groups))
         times = None if times is None else times.take(kept)
-    return Table(
-        where,
-        {name: rest(column) for name, column in candidates.items()},
-        dict(kinds),
-        labels,
-        queries,
-        weights,
-        groups,
-        times,
-        notes=tuple(notes),
-        problems=tuple(found),
-        roles=roles,
-        given={key: [name for name in names if name in columns] for key, names in given.items()},
-        rows=kept,
-        others={name: rest(column) for name, column in others.items()},
-        time_to_event=until,
-        treatment=treated,
-    )
+    by_row = {"queries": queries, "weights": weights, "groups": groups, "times": times, "time_to_event": until}
+    return by_row | {"labels": labels, "treatment": treated, "rows": kept}
 
 
 _Read = TypeVar("_Read")
@@ -459,9 +467,7 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         feature_names(roles.features)
     found = []
     hint = "; the first line must hold the column names" if _of_numbers(columns) else ""
-    if roles.label is not None and roles.label not in columns:
-        found.append(unknown("label column", roles.label, columns, key="label", hint=hint))
-    for role in COLUMN_ROLES:
+    for role in ("label", *COLUMN_ROLES):
         if (name := getattr(roles, role)) is not None and name not in columns:
             found.append(unknown(f"{role.replace('_', ' ')} column", name, columns, key=role, hint=hint))
     for role, key, given in (

@@ -88,19 +88,8 @@ def read_text(
     )
     problems: list[Problem] = []
     with file.open(encoding=encoding, newline="") as stream:
-        above, header = _header(stream)
-        if not header:
-            raise DataError(f"{file}: the file is empty")
-        begin = stream.tell()
-        following = [line for line in (stream.readline() for _ in range(8)) if line.strip()][:3]
-        stream.seek(begin)
-        given = reading.separator or TEXT_SUFFIXES[file.suffix.lower()]
-        few = max(len(_fields(header, mark)) for mark in _SEPARATORS) <= 2  # separators in it
-        for mark in [given] if given else _SEPARATORS if few else ():
-            if problem := title_problem([_fields(line, mark) for line in (header, *following)]):
-                raise DataError(f"{file}: {problem}")
-        separator = given or max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
-        names = _names(_fields(header, separator), problems)
+        above, separator, header = _head(stream, file, reading.separator)
+        names, begin = _names(header, problems), stream.tell()
         options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
         options |= {"skipinitialspace": True, "low_memory": False}
         options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
@@ -135,6 +124,23 @@ def read_text(
     notes += ("the first column, without a name, holds row numbers: left out",) if row_numbers else ()
     short = _short(file, encoding, separator, names, above) if not as_text and cells[names[-1]].isna().any() else {}
     return TableFile(columns, notes, tuple(problems), short)
+
+
+def _head(stream: TextIO, file: Path, separator: str | None) -> tuple[int, str, list[str]]:
+    """Return the number of the header's last line, the separator and the fields of the header; stop behind it."""
+    above, header = _header(stream)
+    if not header:
+        raise DataError(f"{file}: the file is empty")
+    begin = stream.tell()
+    following = [line for line in (stream.readline() for _ in range(8)) if line.strip()][:3]
+    stream.seek(begin)
+    separator = separator or TEXT_SUFFIXES[file.suffix.lower()]
+    few = max(len(_fields(header, mark)) for mark in _SEPARATORS) <= 2  # separators in it
+    for mark in [separator] if separator else _SEPARATORS if few else ():
+        if problem := title_problem([_fields(line, mark) for line in (header, *following)]):
+            raise DataError(f"{file}: {problem}")
+    separator = separator or max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
+    return above, separator, _fields(header, separator)
 
 
 def _settled(stream: TextIO, options: dict[str, Any]) -> list[str]:
