@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from ltr.calls import split_at_commas
 from ltr.checks import as_number
 from ltr.data.columns import Column, yes_of
+from ltr.data.columns import columns_of as columns_of_table
 from ltr.demands import quoted
 from ltr.exact.demand import DEMAND_TOLERANCE, Demand
 from ltr.statistics import GainName, RankStatistic, UnknownStatisticError
@@ -57,6 +58,7 @@ _GROUPS = get_args(Kind)[:3]
 _HEAD = re.compile(r"(?P<name>[A-Za-z_][\w.:]*)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<cutoff>\S*))?", re.DOTALL)
 _COMPARED = re.compile(r">=|=>|<=|=<|==|!=|<>|=|<|>")
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
+_COMPARISONS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 _SPELT = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<="}
 _YES, _NO = ("yes", "y", "true", "t"), ("no", "n", "false", "f")
 _KNOWN = "measured are share, count and exposure of a group, as in 'share(sex = F) @50 >= 0.4', and rank statistics"
@@ -89,13 +91,9 @@ class Condition:
             found = np.isin(column.texts.astype(str), [_own_text(value, column) for value in self.values])
         else:
             wanted = np.array(self._wanted(column))
+            compare = _COMPARISONS.get(self.operator)
             with np.errstate(invalid="ignore"):
-                found = {
-                    "<": lambda: numbers < wanted[0],
-                    "<=": lambda: numbers <= wanted[0],
-                    ">": lambda: numbers > wanted[0],
-                    ">=": lambda: numbers >= wanted[0],
-                }.get(self.operator, lambda: np.isin(numbers, wanted))()
+                found = np.isin(numbers, wanted) if compare is None else compare(numbers, wanted[0])
         return (~found if self.operator == "!=" else found) & ~column.missing
 
     def check(self, column: Column, wrong: Wrong) -> None:
@@ -110,7 +108,7 @@ class Condition:
                 if self.operator in ("=", "!=", "in") and len(known) and value not in known:
                     near = known[np.argmin(np.abs(known - value))]
                     wrong(f"column {self.column!r} has no value {text}; nearest is {near:g}")
-        elif self.operator in ("<", "<=", ">", ">="):
+        elif self.operator in _COMPARISONS:
             wrong(f"{self.operator!r} compares numbers, and column {self.column!r} holds {quoted(list(column.counts))}")
         else:
             for text in self.values:
@@ -519,12 +517,7 @@ class Asked:
 
     @classmethod
     def of(
-        cls,
-        demand: ListDemand | Demand,
-        y: FloatArray,
-        lists: IntArray | None,
-        group: BoolArray | None,
-        gain: GainName,
+        cls, demand: ListDemand | Demand, y: FloatArray, lists: IntArray | None, group: BoolArray | None, gain: GainName
     ) -> Asked:
         """Return a demand of these rows.
 
@@ -739,8 +732,5 @@ def columns_of(X: Any, names: Sequence[str] | None, beside: Any = None) -> dict[
         names: its column names; None where it has none.
         beside: a frame, or a mapping of names to columns; its columns come first.
     """
-    found: dict[str, Column] = {}
-    for table, own in ((X, names), (beside, None if beside is None else list(getattr(beside, "columns", beside)))):
-        for name in own or ():
-            found[str(name)] = table[name] if isinstance(table[name], Column) else Column(str(name), table[name])
-    return found
+    found = {} if names is None else columns_of_table(X, list(map(str, names)))
+    return found | ({} if beside is None else columns_of_table(beside))

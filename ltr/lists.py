@@ -114,12 +114,7 @@ def _tensor(name: str, values: ArrayLike, device: torch.device | None) -> Tensor
 
 
 def as_lists(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    signed: bool = False,
+    scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weight: Tensor | None = None, signed: bool = False
 ) -> Lists:
     """Check the inputs of a loss and fill their padding with zeros.
 
@@ -150,10 +145,7 @@ def as_lists(
     _check_finite("scores", real[0])
     _check_labels(*real[1:], signed=signed)
     if weight is not None:
-        seen = weight if mask is None else weight[mask]
-        if not (_all_finite(seen) and bool((seen >= 0).all())):
-            bad = seen[~(torch.isfinite(seen) & (seen >= 0))]
-            raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")
+        _check_weights("weight", weight if mask is None else weight[mask])
     if mask is None:
         return Lists(scores, labels, torch.ones_like(scores, dtype=torch.bool), weight)
     weight = None if weight is None else weight.masked_fill(~mask, 0.0)
@@ -205,6 +197,12 @@ def _raised(values: Tensor) -> Tensor:
 def _check_finite(name: str, values: Tensor) -> None:
     if not _all_finite(values):
         raise ValueError(f"{name} must be finite, got {_first_bad(values)}")
+
+
+def _check_weights(name: str, weights: Tensor) -> None:
+    if not (_all_finite(weights) and bool((weights >= 0).all())):
+        bad = weights[~(torch.isfinite(weights) & (weights >= 0))]
+        raise ValueError(f"{name} must be finite and nonnegative, got {float(bad[0]):g}")
 
 
 def _check_labels(labels: Tensor, given: Tensor, *, signed: bool) -> None:
@@ -312,9 +310,7 @@ def weights_of_lists(list_weight: Tensor, scores: Tensor, qid: Tensor | None) ->
     weights = list_weight.detach()
     if not weights.is_floating_point():
         weights = weights.to(scores.dtype)
-    if not (_all_finite(weights) and bool((weights >= 0).all())):
-        bad = weights[~(torch.isfinite(weights) & (weights >= 0))]
-        raise ValueError(f"list_weight must be finite and nonnegative, got {float(bad[0]):g}")
+    _check_weights("list_weight", weights)
     if qid is None:
         return weights
     number = numbered(qid)

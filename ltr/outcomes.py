@@ -70,11 +70,8 @@ def survival_labels(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
     """
     times, events = as_numbers("time", time), _yes_no("event", event)
     _check_lengths({"time": times, "event": events})
-    wrong = ~(np.isfinite(times) & (times >= 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        rule = "finite numbers >= 0, the time from the start on until the event or until the row was last seen"
-        raise ValueError(f"time must hold {rule}, got {float(times[row])!r} at row {row}")
+    rule = "hold finite numbers >= 0, the time from the start on until the event or until the row was last seen"
+    _check_rows("time", rule, times, np.isfinite(times) & (times >= 0))
     labels = np.empty(len(times), dtype=_SURVIVAL)
     labels["event"], labels["time"] = events, times
     return labels
@@ -96,9 +93,7 @@ def uplift_labels(outcome: ArrayLike, treatment: ArrayLike) -> NDArray[np.void]:
     """
     outcomes, treated = as_numbers("outcome", outcome), _yes_no("treatment", treatment)
     _check_lengths({"outcome": outcomes, "treatment": treated})
-    if not np.isfinite(outcomes).all():
-        row = int(np.argmax(~np.isfinite(outcomes)))
-        raise ValueError(f"outcome must hold finite numbers, got {float(outcomes[row])!r} at row {row}")
+    _check_rows("outcome", "hold finite numbers", outcomes, np.isfinite(outcomes))
     labels = np.empty(len(outcomes), dtype=_TREATMENT)
     labels["treatment"], labels["outcome"] = treated, outcomes
     return labels
@@ -369,9 +364,7 @@ def checked_scores(scores: ArrayLike, y: Times | Treatments) -> FloatArray:
     found = as_numbers("scores", scores)
     if found.shape != (len(y),):
         raise ValueError(f"scores must hold one number for each row of y ({len(y)},), got shape {found.shape}")
-    if not np.isfinite(found).all():
-        row = int(np.argmax(~np.isfinite(found)))
-        raise ValueError(f"scores must be finite, got {float(found[row])!r} at row {row}")
+    _check_rows("scores", "be finite", found, np.isfinite(found))
     return found
 
 
@@ -422,12 +415,18 @@ def effect_interval(outcome: FloatArray, treatment: BoolArray, level: float = 0.
 
 def _yes_no(name: str, values: ArrayLike) -> BoolArray:
     numbers = as_numbers(name, values)
-    wrong = ~((numbers == 0) | (numbers == 1))
+    wrong = ~((numbers == 0) | (numbers == 1)).reshape(-1)
     if wrong.any():
-        row = int(np.argmax(wrong.reshape(-1)))
+        row = int(np.argmax(wrong))
         got = float(numbers.reshape(-1)[row])
         raise ValueError(f"{name} must hold 0 and 1, or booleans, got {got:g} at row {row}")
     return numbers.astype(np.bool_)
+
+
+def _check_rows(name: str, rule: str, numbers: FloatArray, good: BoolArray) -> None:
+    if not good.all():
+        row = int(np.argmin(good))
+        raise ValueError(f"{name} must {rule}, got {float(numbers[row])!r} at row {row}")
 
 
 def _check_lengths(arrays: dict[str, NDArray[Any]]) -> None:

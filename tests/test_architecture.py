@@ -43,7 +43,6 @@ LAYERS = [
         "ltr.survival",
         "ltr.text",
         "ltr.uplift",
-        "ltr.xgboost_callback",
     ],
     ["ltr.rankers", "ltr.progress"],
     ["ltr.cards", "ltr.answer"],
@@ -69,7 +68,6 @@ ONLY = {
     ),
     "pydantic": "trainers",
     "torchmetrics": "ltr.metrics.torchmetrics",
-    "xgboost": "ltr.xgboost_callback",
     "onnx": "ltr.onnx_graph",
     "lightning_ir": "ltr.text",
 }

@@ -20,8 +20,8 @@ import ltr.fitting.observations
 from ltr.data import DataError, Dataset, read_svmlight, read_table
 from ltr.data.columns import matrix_of
 from ltr.data.dataset import checked_features
-from ltr.data.files import read_rows
 from ltr.data.similar import first_equals, similar_rows
+from ltr.data.tables import read_rows
 from ltr.exact import Limits
 from ltr.rankers import (
     AutoRanker,

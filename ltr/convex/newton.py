@@ -122,12 +122,7 @@ class Objective:
 
 
 def floor(
-    constant: float,
-    constant_size: float,
-    q: FloatArray,
-    q_size: FloatArray,
-    penalty: FloatArray,
-    radius: float,
+    constant: float, constant_size: float, q: FloatArray, q_size: FloatArray, penalty: FloatArray, radius: float
 ) -> float:
     """Return a number below ``constant + q·w + 1/2 sum_j r_j w_j^2`` for all w with ``|w_j| <= radius`` where r_j = 0.
 

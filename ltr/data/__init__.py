@@ -13,7 +13,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ltr.data.dataset import DataError, Dataset, half_split
-from ltr.data.files import FormatName, format_of, read_data, read_rows
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.named import dataset_names, load, load_test
 from ltr.data.problems import TableError
@@ -22,7 +21,7 @@ from ltr.data.shares import QueryShards
 from ltr.data.svmlight import read_svmlight
 from ltr.data.table_files import read_columns, read_texts
 from ltr.data.table_text import Reading
-from ltr.data.tables import from_frame, read_table
+from ltr.data.tables import FormatName, format_of, from_frame, read_data, read_rows, read_table
 from ltr.data.trec import JudgedLists, judged_lists, read_qrels, read_run, write_qrels, write_run
 
 if TYPE_CHECKING:

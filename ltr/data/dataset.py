@@ -277,17 +277,29 @@ def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, wher
     if group is None:
         return None
     numbers, ids = checked_queries(group, n, where, "group ids")
-    if lists is not None:
-        first = np.full(lists.max() + 1, -1)
-        first[lists[::-1]] = numbers[::-1]
-        if (wrong := numbers != first[lists]).any():
-            row = int(np.argmax(wrong))
-            raise DataError(
-                f"{where}: all rows of a query must be in one group, because whole queries are held out, got "
-                f"{ids[numbers[row]]} in row {row + 1} and {ids[first[lists[row]]]} in an earlier row of its query: "
-                "leave the groups out"
-            )
+    if (found := change_in_list(numbers, lists)) is not None:
+        row, first = found
+        raise DataError(
+            f"{where}: all rows of a query must be in one group, because whole queries are held out, got "
+            f"{ids[numbers[row]]} in row {row + 1} and {ids[first]} in an earlier row of its query: "
+            "leave the groups out"
+        )
     return numbers
+
+
+def change_in_list(numbers: IntArray, lists: IntArray | None) -> tuple[int, int] | None:
+    """Return the first row whose number is not that of its list's first row, and that number; None without one.
+
+    Examples:
+        >>> change_in_list(np.array([3, 4, 4, 3]), np.array([0, 1, 1, 1]))
+        (3, 4)
+    """
+    if lists is None:
+        return None
+    first = np.full(lists.max() + 1, -1)
+    first[lists[::-1]] = numbers[::-1]
+    wrong = np.flatnonzero(numbers != first[lists])
+    return (int(wrong[0]), int(first[lists[wrong[0]]])) if len(wrong) else None
 
 
 def checked_weights(weight: ArrayLike, n: int, where: str = "sample_weight") -> FloatArray:

@@ -134,8 +134,13 @@ class Encoding:
         stacked = np.column_stack(parts) if parts else np.empty((len(column), 0))
         return np.ascontiguousarray(stacked, dtype=np.float64)
 
-    def problem(self, column: Column) -> Problem | None:
-        """Return what keeps a column of new rows from being used, None if nothing does."""
+    def problem(self, column: Column, *, new_values: bool = False) -> Problem | None:
+        """Return what keeps a column of new rows from being used, None if nothing does.
+
+        Args:
+            column: the column.
+            new_values: whether most rows may have texts that no training row had.
+        """
         column = self.read(column)
         where = f"column {self.column!r}"
         if column.nested:
@@ -150,40 +155,24 @@ class Encoding:
         if self.date is not None and column.dates(self.date) is None:
             row, text = column.not_a_date(self.date)
             return Problem(f"{where} must hold dates ({' or '.join(self.date.formats)}), got {text!r} in row {row}")
-        return None
-
-    def spelling_problem(self, column: Column) -> Problem | None:
-        """Return the problem that most rows of a column of new rows have texts that no training row had."""
-        if self.kind not in ("category", "mean"):
-            return None
-        column = self.read(column)
-        known = {self.reference, *self.values, *self.rare}
-        new = [text for text in column.counts if text not in known]
-        rows, of = sum(column.counts[text] for text in new), int((~column.missing).sum())
+        new, rows = self._unseen(column)
+        of = int((~column.missing).sum())
         by_chance = of * self.single + 4 * math.sqrt(of * self.single * (1 - self.single) + 1)
-        if of < _FEW or 2 * rows <= of or rows <= by_chance:
+        if new_values or of < _FEW or 2 * rows <= of or rows <= by_chance:
             return None
         had = listed([text for text in (self.reference, *self.values) if text], 3)
-        rule = (
-            f"column {self.column!r}: {listed(new, 3)} in {rows} of {of} rows are new since training, which had {had}"
-        )
+        rule = f"{where}: {listed(new, 3)} in {rows} of {of} rows are new since training, which had {had}"
         return Problem(rule, (Remedy("write them as in the training rows, or say that they are new by --new-values"),))
 
     def notes(self, column: Column) -> Iterator[str]:
         """Yield what in a column of new rows the training rows did not have, and what it is taken for."""
         column = self.read(column)
-        missing = int(column.missing.sum())
+        missing, (unseen, rows) = int(column.missing.sum()), self._unseen(column)
+        where, instead = f"column {self.column!r}:", self._instead()
         if missing and not self.missing:
-            instead = repr(self.reference) if self.kind == "category" else self._median_text()
-            yield f"column {self.column!r}: missing in {missing} rows, taken as {instead}"
-        if self.kind in ("category", "mean") and not self.other:
-            known = {self.reference, *self.values, *self.rare}
-            unseen = [text for text in column.counts if text not in known]
-            if unseen:
-                rows = sum(column.counts[text] for text in unseen)
-                instead = repr(self.reference) if self.kind == "category" else self._median_text()
-                where = f"column {self.column!r}: {listed(unseen, 3)} in {rows} rows"
-                yield f"{where}, new since training, taken as {instead}"
+            yield f"{where} missing in {missing} rows, taken as {instead}"
+        if unseen and not self.other:
+            yield f"{where} {listed(unseen, 3)} in {rows} rows, new since training, taken as {instead}"
 
     def describe(self) -> str:
         """Return in words what becomes of the column."""
@@ -225,7 +214,18 @@ class Encoding:
             raise ValueError(f"not a column of a preparation: {given!r:.80}")
         return one
 
-    def _median_text(self) -> str:
+    def _unseen(self, column: Column) -> tuple[list[str], int]:
+        """Return the texts of a column that no training row had, and the number of their rows."""
+        if self.kind not in ("category", "mean"):
+            return [], 0
+        known = {self.reference, *self.values, *self.rare}
+        new = [text for text in column.counts if text not in known]
+        return new, sum(column.counts[text] for text in new)
+
+    def _instead(self) -> str:
+        """Return what missing values, and new ones without a feature for others, are taken for."""
+        if self.kind == "category":
+            return repr(self.reference)
         assert self.median is not None
         if self.kind == "mean":
             return f"the mean label {self.median:g}"
@@ -367,12 +367,8 @@ def encode(
     missing = [one.column for one in encodings if one.column not in columns]
     hint = "; if new rows cannot have a column, it was known only afterwards: leave it out by data.drop and run again"
     problems = [unknown("feature column", missing, columns, hint=hint)] if missing else []
-    for one in encodings:
-        if one.column in columns:
-            problem = one.problem(columns[one.column])
-            if problem is None and not new_values:
-                problem = one.spelling_problem(columns[one.column])
-            problems += [] if problem is None else [problem]
+    given = (one.problem(columns[one.column], new_values=new_values) for one in encodings if one.column in columns)
+    problems += [problem for problem in given if problem is not None]
     if problems:
         raise TableError(where, problems)
     return np.column_stack([encoding.features(columns[encoding.column]) for encoding in encodings])

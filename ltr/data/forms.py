@@ -389,10 +389,11 @@ def _at(year: int, month: int, day: int, clock: Sequence[str | None]) -> float:
     return datetime.date(year, month, day).toordinal() - _EPOCH + (3600 * hours + 60 * minutes + seconds) / 86_400
 
 
-def date_forms(cells: Sequence[Any], first_year: int | None = None) -> list[DateForm]:
-    """Return the forms in which all of some different cells are dates.
+def date_forms(cells: Sequence[Any], first_year: int | None = None, missed: float = 0.0) -> list[DateForm]:
+    """Return the forms in which all of some different cells are dates, or all but a share of those of each look.
 
-    There are none where a cell is no date, and two or more where day and month of all cells of a kind could be swapped.
+    There are none where a cell looks like no date, and two or more where day and month of all cells of a look could be
+    swapped.
 
     Examples:
         >>> date_forms(["2024-05-31", "31.05.2024"])
@@ -400,20 +401,6 @@ def date_forms(cells: Sequence[Any], first_year: int | None = None) -> list[Date
         >>> [form.formats for form in date_forms(["01/02/2024", "03/02/2024"])]
         [('%d/%m/%Y',), ('%m/%d/%Y',)]
     """
-    return _forms(cells, first_year)
-
-
-def likely_form(cells: Sequence[Any], first_year: int | None = None) -> DateForm | None:
-    """Return the form in which most of some different cells are dates; None where none is one."""
-    dated = [cell for cell in cells if _formats(cell)]
-    for missed in (0.0, 0.2):
-        if forms := _forms(dated, first_year, missed):
-            return forms[0]
-    return None
-
-
-def _forms(cells: Sequence[Any], first_year: int | None, missed: float = 0.0) -> list[DateForm]:
-    """Return the forms that fit all but a share of the cells of each look; none where a cell looks like no date."""
     groups: dict[tuple[str, ...], list[Any]] = {}
     for cell in cells:
         if not (formats := _formats(cell)):
@@ -428,6 +415,15 @@ def _forms(cells: Sequence[Any], first_year: int | None, missed: float = 0.0) ->
                 fitting.append(form)
         found = [(*before, form) for before in found for form in fitting]
     return [DateForm(formats, first_year) for formats in found]
+
+
+def likely_form(cells: Sequence[Any], first_year: int | None = None) -> DateForm | None:
+    """Return the form in which most of some different cells are dates; None where none is one."""
+    dated = [cell for cell in cells if _formats(cell)]
+    for missed in (0.0, 0.2):
+        if forms := date_forms(dated, first_year, missed):
+            return forms[0]
+    return None
 
 
 def _formats(cell: Any) -> tuple[str, ...]:  # noqa: ANN401

@@ -68,6 +68,11 @@ class Kind:
     note: str = ""
     problem: Problem | None = None
 
+    @property
+    def is_feature(self) -> bool:
+        """Whether columns of this kind become features."""
+        return self.name not in (*LEFT_OUT, "unclear")
+
     def read(self, column: Column) -> Column:
         """Return a column of this kind, the cells of which are read as this kind says."""
         if self.number is not None:
@@ -117,7 +122,9 @@ def kind_of(
     if asked is None and (forms := _date_forms(column, date_format, first_year)):
         return _dated(column, forms)
     if column.codes and asked is None:
-        return replace(_texts(column.read_as("text"), wanted=wanted), note=_note_on_codes(column))
+        note = f"column {column.name!r} holds codes with zeros in front, which are texts"
+        note += "; data.numbers takes them as numbers"
+        return replace(_texts(column.read_as("text"), wanted=wanted), note=note)
     if text := column.ambiguous:
         (name, mark), other = (("comma", ","), ".") if "," in text else (("point", "."), ",")
         rule = f"column {column.name!r}: the {name} of {text!r} could be a decimal mark, or divide thousands"
@@ -176,11 +183,9 @@ def kinds_of(
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
     if is_plain(columns) and set(asked.values()) <= {"number"}:
         return {name: _number(column, wanted=True) for name, column in columns.items()}
-    found, wanted = {}, set(wanted)
-    for name, column in columns.items():
-        dates: dict[str, Any] = {"date_format": date_format, "first_year": first_year}
-        found[name] = kind_of(column, asked.get(name), wanted=name in wanted, **dates)
-    return found
+    dates: dict[str, Any] = {"date_format": date_format, "first_year": first_year}
+    named = set(wanted)
+    return {name: kind_of(column, asked.get(name), wanted=name in named, **dates) for name, column in columns.items()}
 
 
 def is_plain(columns: Mapping[str, Column]) -> bool:
@@ -224,12 +229,6 @@ def _note_on_amounts(column: Column) -> str:
     if unit:
         return f"column {column.name!r} is read as numbers in {unit}{f', {missing}' if missing else ''}"
     return f"column {column.name!r}: {listed(dashes)} is read as missing" if missing else ""
-
-
-def _note_on_codes(column: Column) -> str:
-    return (
-        f"column {column.name!r} holds codes with zeros in front, which are texts; data.numbers takes them as numbers"
-    )
 
 
 def _texts(column: Column, *, wanted: bool) -> Kind:

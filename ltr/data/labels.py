@@ -1,4 +1,4 @@
-"""Labels of a table: numbers, or two values of which one is the positive."""
+"""Labels of a table, which are numbers, or two values of which one is the positive; weights and treatments of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.columns import Column, spellings, text_of, yes_of
 from ltr.data.dataset import DataError, checked_labels
-from ltr.data.problems import Problem, Remedy, listed
+from ltr.data.problems import Problem, Remedy, in_row, listed
 
 _FEW = 10  # largest number of different labels of which one could be meant as the positive
 _ENOUGH = 10  # rows of either class from which a column that separates them is no accident
@@ -56,9 +56,7 @@ and all others as 0
     """
     where, problems = f"column {column.name!r}", []
     if column.missing.any():
-        rows = np.flatnonzero(column.missing) + 1
-        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-        rule = f"{where}: labels must not be missing, got none in row {rows[0]}{more}"
+        rule = f"{where}: labels must not be missing, got {in_row(np.flatnonzero(column.missing))}"
         problems.append(
             Problem(rule, (Remedy("leaves these rows out", "unlabelled", "drop"), Remedy("or fill them in")))
         )
@@ -90,6 +88,68 @@ and all others as 0
     if problems:
         return Labels(None, given, tuple(problems))
     return Labels((column.texts == given).astype(np.int64), given)
+
+
+def sizes_of(column: Column, what: str) -> tuple[NDArray[np.float64] | None, list[Problem]]:
+    """Return the numbers >= 0 in a column, and what is wrong with them.
+
+    Examples:
+        >>> print(sizes_of(Column("w", [1.0, -2.0, None]), "weights")[1][0].text)
+        column 'w': weights must be numbers >= 0, got none in row 3, -2 in row 2
+    """
+    rule = f"column {column.name!r}: {what} must be numbers >= 0"
+    if column.numbers is None:
+        return None, [Problem(f"{rule}, got {listed(column.counts)}")]
+    numbers = np.asarray(column.numbers, dtype=np.float64)
+    wrong = []
+    for bad in (column.missing, ~column.missing & ~(numbers >= 0), np.isinf(numbers)):
+        if len(rows := np.flatnonzero(bad)):
+            wrong.append(in_row(rows, "none" if column.missing[rows[0]] else f"{numbers[rows[0]]:g}"))
+    if wrong:
+        remedy = Remedy("change them, or take these rows out of the table")
+        return None, [Problem(f"{rule}, got {', '.join(wrong)}", (remedy,))]
+    if not numbers.any():
+        return None, [Problem(f"column {column.name!r}: some of the {what} must be above 0, got 0 in all rows")]
+    return numbers, []
+
+
+def treatments_of(column: Column) -> tuple[NDArray[np.int64] | None, list[Problem]]:
+    """Return 1 for the treated rows of a column, and what is wrong with it.
+
+    Examples:
+        >>> treatments_of(Column("mailed", ["yes", "no", "yes"]))[0].tolist()
+        [1, 0, 1]
+        >>> print(treatments_of(Column("arm", ["A", "B", "C"]))[1][0].text)
+        column 'arm': treatments must be 0 and 1, or yes and no, got 'A', 'B', 'C'
+        >>> print(treatments_of(Column("arm", [1, 1]))[1][0].text)
+        column 'arm': treatments must be of both kinds, got only '1' in all rows
+    """
+    where, counts, found = f"column {column.name!r}: treatments must be", column.counts, None
+    if column.missing.any():
+        got = in_row(np.flatnonzero(column.missing))
+    elif len(counts) == 1:
+        return None, [Problem(f"{where} of both kinds, got only {next(iter(counts))!r} in all rows")]
+    else:
+        found, got = labels_of(column).values, listed(counts)
+    if found is not None and len(counts) == 2:
+        return found, []
+    remedy = Remedy("write 1 for treated rows and 0 for the others")
+    return None, [Problem(f"{where} 0 and 1, or yes and no, got {got}", (remedy,))]
+
+
+def outcomes_of(column: Column) -> Labels:
+    """Return the numbers of a column as the outcomes of a treatment, with what is wrong with them."""
+    numbers = np.asarray(column.numbers, dtype=np.float64)
+    wrong = np.flatnonzero(~np.isfinite(numbers))
+    if len(wrong):
+        got = in_row(wrong, "none" if column.missing[wrong[0]] else f"{numbers[wrong[0]]:g}")
+        rule = f"column {column.name!r}: outcomes must be finite numbers, got {got}"
+        return Labels(None, problems=(Problem(rule, (Remedy("leaves rows without one out", "unlabelled", "drop"),)),))
+    if not np.any(numbers != numbers[0]):
+        return Labels(
+            None, problems=(Problem(f"column {column.name!r}: outcomes must differ, got {numbers[0]:g} only"),)
+        )
+    return Labels(numbers)
 
 
 def note_on_leaks(X: ArrayLike, y: ArrayLike, names: Sequence[str], rows: NDArray[np.intp] | None = None) -> str | None:

@@ -50,7 +50,6 @@ star98         share of pupils above the median   12: all but the two counts tha
 
 from __future__ import annotations
 
-import csv
 import difflib
 import hashlib
 import importlib.util
@@ -58,6 +57,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,11 +65,10 @@ from numpy.typing import NDArray
 from ltr.data.dataset import DataError, Dataset
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.svmlight import read_svmlight
+from ltr.data.table_text import parse_csv
 
-FloatArray = NDArray[np.float64]
-Rows = list[list[str]]
-Parser = Callable[[Sequence[str], Rows], tuple[FloatArray, FloatArray, list[str]]]
-"""Features, labels and feature names from the columns' names and the rows of a file."""
+if TYPE_CHECKING:
+    import pandas as pd
 
 _GENERATED: dict[str, Callable[[int], Dataset]] = {
     "gaussians": gaussians,
@@ -81,13 +80,20 @@ _GENERATED: dict[str, Callable[[int], Dataset]] = {
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A published file: its place in the data directory, its hash, and what it must contain."""
+    """A published file: its place in the data directory, its hash, and what it must contain.
+
+    The label is 1 where its column equals `positive`, or is `at_least` so large; the features are all other columns.
+    """
 
     path: str  # relative to the data directory
     sha256: str
     source: str  # the public repository, path and commit that the file was found at
     shape: tuple[int, int, int]  # rows, features and positives
-    parse: Parser
+    label: str
+    drop: tuple[str, ...] = ()
+    positive: float = 1.0
+    at_least: float | None = None
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None  # makes numbers of the columns, and chooses rows
     columns: tuple[str, ...] | None = None  # names of the columns, if the file has no header
     separator: str = ","
     quote: str = '"'
@@ -126,7 +132,7 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     if name in _GENERATED:
         return _GENERATED[name](seed)
     if name in _SKLEARN:
-        return _SKLEARN[name]()
+        return _load_packaged(name)
     if name in LISTS_BY_QUERY:
         return _load_lists(name, LISTS_BY_QUERY[name].train, data_dir)
     if name not in FILES:
@@ -135,12 +141,13 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
         raise DataError(f"unknown data set {name!r}; {hint}Known are {', '.join(dataset_names())}")
     spec = FILES[name]
     path = _find(name, spec.path, spec.sha256, spec.source, data_dir, spec.installed)
-    text = path.read_text(encoding="utf-8")
-    lines = csv.reader(text.splitlines(), delimiter=spec.separator, quotechar=spec.quote, skipinitialspace=True)
-    rows = [row for row in lines if row]
-    columns = spec.columns or rows.pop(0)
-    X, y, names = spec.parse(columns, rows)
-    data = Dataset(name, X, y, names, copy=False)
+    options = {"sep": spec.separator, "quotechar": spec.quote, "skipinitialspace": True}
+    table = parse_csv(path, options | {"names": spec.columns, "header": None if spec.columns else 0})
+    table = (table if spec.prepare is None else spec.prepare(table)).astype(np.float64)
+    label = table.pop(spec.label)
+    y = label == spec.positive if spec.at_least is None else label >= spec.at_least
+    features = table.drop(columns=list(spec.drop))
+    data = Dataset(name, features.to_numpy(), y, list(features), copy=False)
     assert (data.n, data.d, data.n_pos) == spec.shape, f"{name}: read {(data.n, data.d, data.n_pos)}"
     return data
 
@@ -222,97 +229,50 @@ def _installed_copy(file: str) -> Path | None:
     return None
 
 
-def _parse_plain(
-    label: str, *, drop: Sequence[str] = (), positive: float = 1.0, at_least: float | None = None, every: int = 1
-) -> Parser:
-    """Return a parser of numeric columns: the label is 1 where its column equals `positive`, or is `at_least` so large.
-
-    Of every `every` rows it takes the first.
-    """
-
-    def parse(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:
-        values = np.array(rows, dtype=np.float64)[::every]
-        names = [c for c in columns if c != label and c not in drop]
-        of_label = values[:, list(columns).index(label)]
-        y = (of_label == positive if at_least is None else of_label >= at_least).astype(np.float64)
-        return values[:, [list(columns).index(c) for c in names]], y, names
-
-    return parse
+def _abalone(table: pd.DataFrame) -> pd.DataFrame:
+    table["class"] = table["class"].str.strip() == "positive"
+    return table.assign(sex=table["sex"].map({"M": 0, "F": 1, "I": 2}))
 
 
-def _parse_abalone(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:
-    sex = {"M": 0, "F": 1, "I": 2}
-    X = np.array([[sex[row[0]], *row[1:-1]] for row in rows], dtype=np.float64)
-    return X, np.array([row[-1].strip() == "positive" for row in rows], dtype=np.float64), list(columns[:-1])
+def _uis(table: pd.DataFrame) -> pd.DataFrame:
+    at, history = list(table).index("IVHX"), table.pop("IVHX")
+    table.insert(at, "IVHX_previous", history == 2)
+    table.insert(at + 1, "IVHX_recent", history == 3)
+    return table
 
 
-def _parse_uis(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:
-    X, y, names = _parse_plain("DFREE", drop=("ID",))(columns, rows)
-    at = names.index("IVHX")
-    history = X[:, at]
-    X = np.column_stack([X[:, :at], history == 2, history == 3, X[:, at + 1 :]])
-    return X, y, [*names[:at], "IVHX_previous", "IVHX_recent", *names[at + 1 :]]
+def _star98(table: pd.DataFrame) -> pd.DataFrame:
+    share = table.iloc[:, 1] / table.iloc[:, 0]
+    return table.iloc[:, 2:14].assign(label=_top_quarter(share))
 
 
-def _parse_nhanes(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:
-    complete = [row for row in rows if all(row)][:600]
-    return _parse_plain("OBESE", drop=("ID", "WT", "HT", "BMI"))(columns, complete)
+def _top_quarter(values: Any) -> Any:  # noqa: ANN401 (an array or a Series)
+    return values >= np.quantile(values, 0.75)
 
 
-def _parse_polypharm(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:
-    year = list(columns).index("YEAR")
-    return _parse_plain("POLYPHARMACY", drop=("ID",))(columns, [row for row in rows if row[year] == "2007"])
-
-
-def _parse_star98(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:
-    values = np.array(rows, dtype=np.float64)
-    share = values[:, 1] / values[:, 0]
-    return values[:, 2:14], _top_quarter(share), list(columns[2:14])
-
-
-def _top_quarter(values: FloatArray) -> FloatArray:
-    return (values >= np.quantile(values, 0.75)).astype(np.float64)
-
-
-def _breast_cancer() -> Dataset:
-    from sklearn.datasets import load_breast_cancer
-
-    table = load_breast_cancer()
-    return Dataset("breast_cancer", table.data, table.target == 0, _plain_names(table.feature_names))
-
-
-def _diabetes() -> Dataset:
-    from sklearn.datasets import load_diabetes
-
-    table = load_diabetes(scaled=False)
-    return Dataset("diabetes", table.data, _top_quarter(table.target), _plain_names(table.feature_names))
-
-
-def _digits() -> Dataset:
-    from sklearn.datasets import load_digits
-
-    table = load_digits()
-    names = [f"pixel_{row}_{column}" for row in range(2, 6) for column in range(2, 6)]
-    return Dataset("digits", table.images[:, 2:6, 2:6].reshape(len(table.target), 16), table.target == 8, names)
-
-
-def _wine() -> Dataset:
-    from sklearn.datasets import load_wine
-
-    table = load_wine()
-    return Dataset("wine", table.data, table.target == 1, _plain_names(table.feature_names))
-
-
-def _plain_names(names: Sequence[str]) -> list[str]:
-    return [str(name).replace(" ", "_") for name in names]
-
-
-_SKLEARN: dict[str, Callable[[], Dataset]] = {
-    "breast_cancer": _breast_cancer,
-    "diabetes": _diabetes,
-    "digits": _digits,
-    "wine": _wine,
+_SKLEARN: dict[str, Callable[[NDArray[Any]], NDArray[np.bool_]]] = {
+    "breast_cancer": lambda target: target == 0,
+    "diabetes": _top_quarter,
+    "digits": lambda target: target == 8,
+    "wine": lambda target: target == 1,
 }
+"""Which rows of the data sets of scikit-learn are positive."""
+
+
+def _load_packaged(name: str) -> Dataset:
+    from sklearn import datasets
+
+    if name == "diabetes":
+        table = datasets.load_diabetes(scaled=False)
+    else:
+        table = {"breast_cancer": datasets.load_breast_cancer, "digits": datasets.load_digits}.get(
+            name, datasets.load_wine
+        )()
+    # of images of 8 x 8 pixels, the square in the middle
+    columns = [8 * row + column for row in range(2, 6) for column in range(2, 6)] if name == "digits" else slice(None)
+    names = [str(feature).replace(" ", "_") for feature in np.array(table.feature_names)[columns]]
+    return Dataset(name, table.data[:, columns], _SKLEARN[name](table.target), names)
+
 
 _APLORE = "github.com/lbraglia/aplore3, rawdata/{}, commit f842768f2f1333d2d9cb468b0263655cea018bc5"
 _STATSMODELS = "pypi.org/project/statsmodels, version 0.15.0, statsmodels/datasets/{}"
@@ -324,7 +284,8 @@ FILES: dict[str, NamedFile] = {
         sha256="20e02e88285b1811c320a01a9a81e27b5ed96296d494eb2886c5c90332005fa6",
         source="github.com/vlachosg-17/My-Tree, data/abalone19.dat, commit 2a10999849e37d1f3b6ff8b0fb6c7a8fe56b70db",
         shape=(4174, 8, 32),
-        parse=_parse_abalone,
+        label="class",
+        prepare=_abalone,
         columns=("sex", "length", "diameter", "height", "whole", "shucked", "viscera", "shell", "class"),
     ),
     "uis": NamedFile(
@@ -332,7 +293,9 @@ FILES: dict[str, NamedFile] = {
         sha256="b9b15f4a2e554928c6e6e8aeebe0abb68e6d89c640770f7be09319065a5b0f4b",
         source="github.com/cran/lsm, data/uis.rda (as CSV), commit 2401bb9f81cf605cf117b1cc1caef8c9d66e02c1",
         shape=(575, 8, 147),
-        parse=_parse_uis,
+        label="DFREE",
+        drop=("ID",),
+        prepare=_uis,
     ),
     "travel": NamedFile(
         path="travel/modechoice.csv",
@@ -340,7 +303,8 @@ FILES: dict[str, NamedFile] = {
         source="github.com/statsmodels/statsmodels, statsmodels/datasets/modechoice/modechoice.csv, "
         "commit 82c59e378bdfb5ae324006c477954879ad3e24be",
         shape=(840, 7, 210),
-        parse=_parse_plain("choice", drop=("mode",)),
+        label="choice",
+        drop=("mode",),
         separator=";",
         installed="modechoice/modechoice.csv",
     ),
@@ -349,7 +313,9 @@ FILES: dict[str, NamedFile] = {
         sha256="43f4e8fab0d2c4f17644a5b7523005c9a2d012679b0279d3d3eb09bfba7e508c",
         source=_APLORE.format("NHANES/NHANES.txt"),
         shape=(600, 16, 104),
-        parse=_parse_nhanes,
+        label="OBESE",
+        drop=("ID", "WT", "HT", "BMI"),
+        prepare=lambda table: table.dropna()[:600],
         separator="\t",
     ),
     "pima": NamedFile(
@@ -357,7 +323,7 @@ FILES: dict[str, NamedFile] = {
         sha256="6bfe5d0f379d17a0e0819b996407e3c09bf80febd4287f2ed212190dfff154af",
         source=_BROWNLEE.format("pima-indians-diabetes.csv"),
         shape=(768, 8, 268),
-        parse=_parse_plain("diabetes"),
+        label="diabetes",
         columns=("pregnancies", "glucose", "pressure", "skin", "insulin", "bmi", "pedigree", "age", "diabetes"),
     ),
     "haberman": NamedFile(
@@ -365,7 +331,8 @@ FILES: dict[str, NamedFile] = {
         sha256="b4b7a32586a5668f9f4d6dc8be9d1bc8cd4822523affb1f6b5bfc350681ef3e2",
         source=_BROWNLEE.format("haberman.csv"),
         shape=(306, 3, 81),
-        parse=_parse_plain("status", positive=2.0),
+        label="status",
+        positive=2.0,
         columns=("age", "year", "nodes", "status"),
     ),
     "polypharm": NamedFile(
@@ -373,7 +340,9 @@ FILES: dict[str, NamedFile] = {
         sha256="91cd6cf8ba88af5273b38a12592b8db6aa0e84584f75c1febcbfc1ad3f4f48dd",
         source=_APLORE.format("POLYPHARM/POLYPHARM.txt"),
         shape=(500, 12, 133),
-        parse=_parse_polypharm,
+        label="POLYPHARMACY",
+        drop=("ID",),
+        prepare=lambda table: table[table["YEAR"] == 2007],
         separator="\t",
     ),
     "glow500": NamedFile(
@@ -381,7 +350,8 @@ FILES: dict[str, NamedFile] = {
         sha256="2dc5325a7c181f6310a87773d374e3e046e04912f18c8d39a55f343cfbef30fa",
         source=_APLORE.format("GLOW/GLOW500.txt"),
         shape=(500, 13, 125),
-        parse=_parse_plain("FRACTURE", drop=("SUB_ID",)),
+        label="FRACTURE",
+        drop=("SUB_ID",),
         separator="\t",
     ),
     "fair": NamedFile(
@@ -389,7 +359,8 @@ FILES: dict[str, NamedFile] = {
         sha256="fd5f3f094a34fc35ca346a14c359e046ed27843038d6921efcd50a7ab21f6af0",
         source=_STATSMODELS.format("fair/fair.csv"),
         shape=(6366, 8, 2053),
-        parse=_parse_plain("affairs", at_least=1e-9),
+        label="affairs",
+        at_least=1e-9,
         installed="fair/fair.csv",
     ),
     "fair_pt": NamedFile(
@@ -397,7 +368,9 @@ FILES: dict[str, NamedFile] = {
         sha256="44a840ec1f826b91135cd0e929daeb5d11a1194b7b54e5f7d34c05d20ab2d426",
         source=_STATSMODELS.format("fair/fair_pt.csv"),
         shape=(601, 8, 150),
-        parse=_parse_plain("naffairs", drop=("identifier", "constant"), at_least=1),
+        label="naffairs",
+        drop=("identifier", "constant"),
+        at_least=1,
         installed="fair/fair_pt.csv",
     ),
     "anes96": NamedFile(
@@ -405,7 +378,7 @@ FILES: dict[str, NamedFile] = {
         sha256="c124d8556d6f8c4329b1fea61e3dc6891c5e663f15b7fe5791235963420ba896",
         source=_STATSMODELS.format("anes96/anes96.csv"),
         shape=(944, 9, 393),
-        parse=_parse_plain("vote"),
+        label="vote",
         separator="\t",
         quote="'",
         installed="anes96/anes96.csv",
@@ -415,7 +388,9 @@ FILES: dict[str, NamedFile] = {
         sha256="9f6c87d05aef087a82cc4465310c8cd3f38327be6eafa43bd81fb98c4f3d088c",
         source=_STATSMODELS.format("randhie/randhie.csv"),
         shape=(2019, 9, 190),
-        parse=_parse_plain("mdvis", at_least=8, every=10),
+        label="mdvis",
+        at_least=8,
+        prepare=lambda table: table[::10],
         installed="randhie/randhie.csv",
     ),
     "star98": NamedFile(
@@ -423,7 +398,8 @@ FILES: dict[str, NamedFile] = {
         sha256="fd1fbb29b5356c38c422be100b94c13ac3f99f68330f020b493342a86f9b4c49",
         source=_STATSMODELS.format("star98/star98.csv"),
         shape=(303, 12, 76),
-        parse=_parse_star98,
+        label="label",
+        prepare=_star98,
         installed="star98/star98.csv",
     ),
 }

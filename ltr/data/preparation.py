@@ -111,7 +111,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(list(columns), dtype=object)
         self.left_out_ = {name: kind.reason for name, kind in kinds.items() if kind.name in LEFT_OUT}
-        wanted = {name: kind for name, kind in kinds.items() if kind.name not in LEFT_OUT}
+        wanted = {name: kind for name, kind in kinds.items() if kind.is_feature}
         options: dict[str, Any] = {"most_values": self.most_values, "rare": self.rare}
         self.encodings_, left_out = encodings_of(columns, wanted, y, **options)
         self.left_out_ |= left_out

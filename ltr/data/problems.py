@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ltr.checks import in_one_message
 from ltr.data.dataset import DataError
 
@@ -71,11 +74,7 @@ class TableError(DataError):
     """
 
     def __init__(
-        self,
-        where: str,
-        problems: Sequence[Problem],
-        *,
-        given: Mapping[str, Sequence[Any]] | None = None,
+        self, where: str, problems: Sequence[Problem], *, given: Mapping[str, Sequence[Any]] | None = None
     ) -> None:
         self.where, self.problems, self.given = where, tuple(problems), dict(given or {})
         text = self.problems_text
@@ -134,6 +133,16 @@ def listed(values: Iterable[object], most: int = 5) -> str:
     texts = [repr(value) if len(str(value)) <= 40 else repr(str(value)[:37] + "...") for value in values]
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
+
+
+def in_row(rows: Sequence[int] | NDArray[np.intp], got: object = "none") -> str:
+    """Return what a message says was found in the first of some rows, numbered from 0, and in how many more.
+
+    Examples:
+        >>> in_row([2]), in_row([2, 5, 6], -1)
+        ('none in row 3', '-1 in row 3 (and 2 more)')
+    """
+    return f"{got} in row {rows[0] + 1}" + (f" (and {len(rows) - 1} more)" if len(rows) > 1 else "")
 
 
 def unknown(role: str, names: str | Sequence[str], columns: Iterable[str], *, key: str = "", hint: str = "") -> Problem:

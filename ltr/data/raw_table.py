@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,10 @@ from ltr.data.columns import Column, matrix_of
 from ltr.data.dataset import DataError, Dataset, Features, checked_groups, checked_names, checked_queries
 from ltr.data.encoding import encodings_of
 from ltr.data.kinds import LEFT_OUT, Kind, is_plain, kinds_of
-from ltr.data.labels import Labels, labels_of
-from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
-from ltr.data.table_files import Columns, is_number, queries_beside, read_file
-from ltr.data.table_text import Reading
+from ltr.data.labels import Labels, labels_of, outcomes_of, sizes_of, treatments_of
+from ltr.data.problems import Problem, Remedy, TableError, unknown
+from ltr.data.table_files import Columns, TablePath, is_number, queries_beside, read_file
+from ltr.data.table_text import Reading, TableFile
 from ltr.data.times import Times, times_of
 from ltr.outcomes import Times as OutcomeTimes
 from ltr.outcomes import survival_labels, uplift_labels
@@ -184,7 +184,7 @@ class Table:
         """
         if not self.problems and self.plain:
             return list(self.columns)
-        wanted = {name: kind for name, kind in self.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
+        wanted = {name: kind for name, kind in self.kinds.items() if kind.is_feature}
         y = None if self.labels is None or self.labels.values is None else self.y[rows].astype(np.float64)
         found = encodings_of({name: self.columns[name].take(rows) for name in wanted}, wanted, y)[0]
         names = [name for one in found for name in one.names]
@@ -194,7 +194,7 @@ class Table:
         """Return a preparation that has learned from some rows; what the columns are, the whole table decides."""
         from ltr.data.preparation import TablePreparation
 
-        wanted = {name: kind for name, kind in self.kinds.items() if kind.name not in LEFT_OUT}
+        wanted = {name: kind for name, kind in self.kinds.items() if kind.is_feature}
         columns = {name: self.columns[name].take(rows) for name in wanted}
         found = TablePreparation().fit_kinds(columns, wanted, self.y[rows].astype(np.float64))
         found.left_out_ = self.left_out | found.left_out_
@@ -246,8 +246,27 @@ def read_raw_table(
     """
     plain = None if kinds is None else {name for name, kind in kinds.items() if kind.number and kind.number.plain}
     texts = [*roles.categories, *filter(None, [roles.group])]
+    file, beside = read_roles(path, roles, reading, texts=texts, numbers=plain)
+    decimal = None if reading is None else reading.decimal
+    options: dict[str, Any] = {"queries": beside, "problems": file.problems, "kinds": kinds, "decimal": decimal}
+    table = table_of(file.columns, str(path), roles, **options)
+    return replace(table, notes=(*file.notes, *table.notes))
+
+
+def read_roles(
+    path: TablePath,
+    roles: Roles,
+    reading: Reading | None = None,
+    *,
+    texts: Collection[str] = (),
+    numbers: Collection[str] | None = None,
+) -> tuple[TableFile, NDArray[np.int64] | None]:
+    """Return a table file, with the problems of the columns that have a role, and the queries of a file beside it.
+
+    The arguments are those of `read_raw_table` and `ltr.data.table_files.read_file`.
+    """
     may_be = roles.may_be_feature
-    file = read_file(path, reading, ids=roles.query, texts=texts, numbers=plain, is_feature=may_be)
+    file = read_file(path, reading, ids=roles.query, texts=texts, numbers=numbers, is_feature=may_be)
     names, _ = features_of_roles(file.columns, roles)
     problems = file.problems_of((*names, roles.label, *(getattr(roles, role) for role in COLUMN_ROLES)))
     beside = None
@@ -256,10 +275,7 @@ def read_raw_table(
             beside = queries_beside(path, len(next(iter(file.columns.values()))))
         except DataError as error:
             problems.append(Problem(str(error)))
-    decimal = None if reading is None else reading.decimal
-    options: dict[str, Any] = {"queries": beside, "problems": problems, "kinds": kinds, "decimal": decimal}
-    table = table_of(file.columns, str(path), roles, **options)
-    return replace(table, notes=(*file.notes, *table.notes))
+    return replace(file, problems=tuple(problems)), beside
 
 
 def table_of(
@@ -283,96 +299,114 @@ def table_of(
         kinds: what the columns are; found out by default.
         decimal: decimal mark of numbers that could be read with both.
     """
-    found, notes = list(problems), []
-    names, more = features_of_roles(columns, roles)
-    found += more
-    if roles.query is not None and roles.query in columns:
-        ids = np.asarray(columns[roles.query])
-        try:
-            checked_queries(ids, len(ids), f"column {roles.query!r}")
-            queries = ids
-        except DataError as error:
-            found.append(Problem(str(error)))
-    labels = None
-    kept = None
+    names, wrong = features_of_roles(columns, roles)
+    found, notes = [*problems, *wrong], []
+    of_rows = _of_rows(columns, roles, names, found, queries, decimal)
+    if (kept := of_rows["rows"]) is not None:
+        notes.append(f"{len(columns[str(roles.label)]) - len(kept)} rows without a label are left out")
+    every = {name: Column(name, values, decimal=decimal) for name, values in columns.items()}
+    candidates = {name: every[name] for name in names}
+    if kinds is None:
+        kinds, wrong = _kinds(candidates, columns, roles)
+        found += wrong
+        notes += [kind.note for kind in kinds.values() if kind.note]
+    every |= {name: kinds[name].read(column) for name, column in candidates.items()}
+    if kept is not None:
+        every = {name: column.take(kept) for name, column in every.items()}
+    given = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
+    return Table(
+        where,
+        {name: every[name] for name in names},
+        dict(kinds),
+        notes=tuple(notes),
+        problems=tuple(found),
+        roles=roles,
+        given={key: [name for name in names if name in columns] for key, names in given.items()},
+        others={name: column for name, column in every.items() if name not in candidates},
+        **of_rows,
+    )
+
+
+def _of_rows(
+    columns: Columns,
+    roles: Roles,
+    names: Sequence[str],
+    found: list[Problem],
+    queries: NDArray[Any] | None,
+    decimal: str | None,
+) -> dict[str, Any]:
+    """Return the fields of a table that describe each row beside its features, and append what is wrong with them."""
+    kept: NDArray[np.intp] | None = None
+
+    def read(role: str, how: Callable[[Column], tuple[_Read | None, Sequence[Problem]]]) -> _Read | None:
+        """Return what a function makes of the column of a role, None where there is no such column or a problem."""
+        if (name := getattr(roles, role)) is None or name not in columns:
+            return None
+        made, wrong = how(Column(name, columns[name], decimal=decimal))
+        found.extend(wrong)
+        return made
+
+    def rest(column: Column) -> Column:
+        return column if kept is None else column.take(kept)
+
+    own = read("query", _checked_ids)
+    queries = queries if own is None else own
+    graded = roles.graded or queries is not None or roles.query is not None
+    labels: Labels | None = None
     if roles.label is not None and roles.label in columns:
-        graded = roles.graded or queries is not None or roles.query is not None
         column = Column(roles.label, columns[roles.label], decimal=decimal)
-        if roles.unlabelled and 0 < (left_out := int(column.missing.sum())) < len(column):
+        if roles.unlabelled and 0 < int(column.missing.sum()) < len(column):
             kept = np.flatnonzero(~column.missing)
-            column = column.take(kept)
-            notes.append(f"{left_out} rows without a label are left out")
-        if roles.treatment is not None and column.numbers is not None:
-            labels = _outcomes_of(column)
-        else:
-            labels = labels_of(column, roles.positive, graded=graded and roles.time_to_event is None)
-            if roles.time_to_event is not None and not column.missing.any() and set(column.counts) == {"1"}:
-                labels = Labels(np.ones(len(column), dtype=np.int64))  # no row is censored
+        labels = _labels_in(rest(column), roles, graded=graded)
         found += labels.problems
         if labels.values is None and not graded and labels.are_grades and roles.time_to_event is None:
             found[-1] = _ask_for_query(found[-1], columns, names)
-    weights = None
-    if roles.weight is not None and roles.weight in columns:
-        weights, more = _sizes_of(Column(roles.weight, columns[roles.weight], decimal=decimal), "weights")
-        found += more
-    until = None
-    if roles.time_to_event is not None and roles.time_to_event in columns:
-        column = Column(roles.time_to_event, columns[roles.time_to_event], decimal=decimal)
-        until, more = _sizes_of(column if kept is None else column.take(kept), "times until an event")
-        found += more
-    treated = None
-    if roles.treatment is not None and roles.treatment in columns:
-        column = Column(roles.treatment, columns[roles.treatment], decimal=decimal)
-        treated, more = _treatment_of(column if kept is None else column.take(kept))
-        found += more
+    weights = read("weight", lambda column: sizes_of(column, "weights"))
+    until = read("time_to_event", lambda column: sizes_of(rest(column), "times until an event"))
+    treated = read("treatment", lambda column: treatments_of(rest(column)))
     if until is not None and labels is not None and labels.values is not None and not found:
         try:
             OutcomeTimes.of(survival_labels(until, labels.values))
         except ValueError as error:
             found.append(Problem(f"columns {roles.time_to_event!r} and {roles.label!r}: {error}"))
-    groups = None
-    if roles.group is not None and roles.group in columns:
-        ids = np.asarray(columns[roles.group])
-        try:
-            numbers = None if queries is None else _numbers_of(queries)
-            checked_groups(ids, len(ids), numbers, f"column {roles.group!r}")
-            groups = ids
-        except DataError as error:
-            found.append(Problem(str(error)))
-    times = None
-    if roles.time is not None and roles.time in columns:
-        numbers = None if queries is None else _numbers_of(queries)
-        dates = {"date_format": roles.date_format, "first_year": roles.first_year}
-        times, more = times_of(Column(roles.time, columns[roles.time], decimal=decimal), numbers, **dates)  # type: ignore[arg-type]
-        found += more
-    candidates = {name: Column(name, columns[name], decimal=decimal) for name in names}
-    if kinds is None:
-        kinds, more = _kinds(candidates, columns, roles)
-        found += more
-        notes += [kind.note for kind in kinds.values() if kind.note]
-    candidates = {name: kinds[name].read(column) for name, column in candidates.items()}
-    others = {name: Column(name, columns[name], decimal=decimal) for name in columns if name not in candidates}
-    lists = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
-    given = {key: [name for name in names if name in columns] for key, names in lists.items()}
+    dates: dict[str, Any] = {"date_format": roles.date_format, "first_year": roles.first_year}
+    lists = None
+    if queries is not None and (roles.group is not None or roles.time is not None):
+        lists = checked_queries(queries, len(queries))[0]
+    groups = read("group", lambda column: _checked_ids(column, lists, of_groups=True))
+    times = read("time", lambda column: times_of(column, lists, **dates))
     if kept is not None:
-        candidates, others = ({name: column.take(kept) for name, column in of.items()} for of in (candidates, others))
         queries, weights, groups = (None if one is None else one[kept] for one in (queries, weights, groups))
         times = None if times is None else times.take(kept)
-    texts = {
-        "notes": tuple(notes),
-        "problems": tuple(found),
-        "rows": kept,
-        "time_to_event": until,
-        "treatment": treated,
-    }
-    arrays = (queries, weights, groups, times)
-    kinds = dict(kinds)
-    more_fields: dict[str, Any] = {**texts, "roles": roles, "given": given, "others": others}
-    return Table(where, candidates, kinds, labels, *arrays, **more_fields)
+    by_row = {"queries": queries, "weights": weights, "groups": groups, "times": times, "time_to_event": until}
+    return by_row | {"labels": labels, "treatment": treated, "rows": kept}
 
 
-def _numbers_of(queries: NDArray[Any]) -> NDArray[np.int64]:
-    return checked_queries(queries, len(queries))[0]
+_Read = TypeVar("_Read")
+
+
+def _checked_ids(
+    column: Column, lists: NDArray[np.int64] | None = None, *, of_groups: bool = False
+) -> tuple[NDArray[Any] | None, list[Problem]]:
+    """Return the ids of queries, or of groups of rows of these lists, in a column, and what is wrong with them."""
+    ids, where = np.asarray(column.cells), f"column {column.name!r}"
+    try:
+        if of_groups:
+            checked_groups(ids, len(ids), lists, where)
+        else:
+            checked_queries(ids, len(ids), where)
+    except DataError as error:
+        return None, [Problem(str(error))]
+    return ids, []
+
+
+def _labels_in(column: Column, roles: Roles, *, graded: bool) -> Labels:
+    """Return the labels in a column, which may be the outcomes of a treatment or the events of times."""
+    if roles.treatment is not None and column.numbers is not None:
+        return outcomes_of(column)
+    if roles.time_to_event is not None and not column.missing.any() and set(column.counts) == {"1"}:
+        return Labels(np.ones(len(column), dtype=np.int64))  # no row is censored
+    return labels_of(column, roles.positive, graded=graded and roles.time_to_event is None)
 
 
 _QUERY_NAME = re.compile(r"(?i)(.*[\W_])?(q|qid|query|session|search|srch|group)([\W_]?id)?")
@@ -391,78 +425,6 @@ def _ask_for_query(problem: Problem, columns: Columns, names: Sequence[str]) -> 
         return problem
     way = Remedy("ranks the rows of each of its values, and keeps the grades", "query", min(found)[1])
     return replace(problem, remedies=(way, *problem.remedies))
-
-
-def _sizes_of(column: Column, what: str) -> tuple[NDArray[np.float64] | None, list[Problem]]:
-    """Return the numbers >= 0 in a column, and what is wrong with them.
-
-    Examples:
-        >>> print(_sizes_of(Column("w", [1.0, -2.0, None]), "weights")[1][0].text)
-        column 'w': weights must be numbers >= 0, got none in row 3, -2 in row 2
-    """
-    rule = f"column {column.name!r}: {what} must be numbers >= 0"
-    if column.numbers is None:
-        return None, [Problem(f"{rule}, got {listed(column.counts)}")]
-    numbers = np.asarray(column.numbers, dtype=np.float64)
-    wrong = []
-    for rows, told in (
-        (np.flatnonzero(column.missing), "none"),
-        (np.flatnonzero(~column.missing & ~(numbers >= 0)), "{:g}"),
-        (np.flatnonzero(np.isinf(numbers)), "{:g}"),
-    ):
-        if len(rows):
-            more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-            wrong.append(f"{told.format(numbers[rows[0]])} in row {rows[0] + 1}{more}")
-    if wrong:
-        remedy = Remedy("change them, or take these rows out of the table")
-        return None, [Problem(f"{rule}, got {', '.join(wrong)}", (remedy,))]
-    if not numbers.any():
-        return None, [Problem(f"column {column.name!r}: some of the {what} must be above 0, got 0 in all rows")]
-    return numbers, []
-
-
-def _treatment_of(column: Column) -> tuple[NDArray[np.int64] | None, list[Problem]]:
-    """Return 1 for the treated rows of a column, and what is wrong with it.
-
-    Examples:
-        >>> _treatment_of(Column("mailed", ["yes", "no", "yes"]))[0].tolist()
-        [1, 0, 1]
-        >>> print(_treatment_of(Column("arm", ["A", "B", "C"]))[1][0].text)
-        column 'arm': treatments must be 0 and 1, or yes and no, got 'A', 'B', 'C'
-        >>> print(_treatment_of(Column("arm", [1, 1]))[1][0].text)
-        column 'arm': treatments must be of both kinds, got only '1' in all rows
-    """
-    where, remedy = (
-        f"column {column.name!r}: treatments must be",
-        Remedy("write 1 for treated rows and 0 for the others"),
-    )
-    if column.missing.any():
-        rows = np.flatnonzero(column.missing) + 1
-        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-        return None, [Problem(f"{where} 0 and 1, or yes and no, got none in row {rows[0]}{more}", (remedy,))]
-    counts = column.counts
-    if len(counts) == 1:
-        return None, [Problem(f"{where} of both kinds, got only {next(iter(counts))!r} in all rows")]
-    found = labels_of(column).values
-    if found is None or len(counts) != 2:
-        return None, [Problem(f"{where} 0 and 1, or yes and no, got {listed(counts)}", (remedy,))]
-    return found, []
-
-
-def _outcomes_of(column: Column) -> Labels:
-    """Return the numbers of a column as the outcomes of a treatment, with what is wrong with them."""
-    numbers = np.asarray(column.numbers, dtype=np.float64)
-    wrong = np.flatnonzero(~np.isfinite(numbers))
-    if len(wrong):
-        got = "none" if column.missing[wrong[0]] else f"{numbers[wrong[0]]:g}"
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        rule = f"column {column.name!r}: outcomes must be finite numbers, got {got} in row {wrong[0] + 1}{more}"
-        return Labels(None, problems=(Problem(rule, (Remedy("leaves rows without one out", "unlabelled", "drop"),)),))
-    if not np.any(numbers != numbers[0]):
-        return Labels(
-            None, problems=(Problem(f"column {column.name!r}: outcomes must differ, got {numbers[0]:g} only"),)
-        )
-    return Labels(numbers)
 
 
 def _kinds(candidates: Mapping[str, Column], columns: Columns, roles: Roles) -> tuple[dict[str, Kind], list[Problem]]:
@@ -505,9 +467,7 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         feature_names(roles.features)
     found = []
     hint = "; the first line must hold the column names" if _of_numbers(columns) else ""
-    if roles.label is not None and roles.label not in columns:
-        found.append(unknown("label column", roles.label, columns, key="label", hint=hint))
-    for role in COLUMN_ROLES:
+    for role in ("label", *COLUMN_ROLES):
         if (name := getattr(roles, role)) is not None and name not in columns:
             found.append(unknown(f"{role.replace('_', ' ')} column", name, columns, key=role, hint=hint))
     for role, key, given in (

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import zipfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,14 +113,11 @@ def files_of(path: TablePath) -> list[Path]:
     return files
 
 
-def read_columns(
-    path: str | os.PathLike[str], *, separator: str | None = None, ids: str | None = None
-) -> dict[str, Any]:
+def read_columns(path: str | os.PathLike[str], *, ids: str | None = None) -> dict[str, Any]:
     r"""Return the columns of a table by name, with texts and missing values, one cell for each row of the table.
 
     Args:
         path: the file.
-        separator: one character between the fields of a text file.
         ids: a column of ids, whose fields stay as they are.
 
     Returns:
@@ -138,7 +135,7 @@ def read_columns(
         ...     {name: column.tolist() for name, column in read_columns(path).items()}
         {'kind': ['saw', nan], 'hours': [1.5, nan]}
     """
-    file = read_file(path, Reading(separator), ids=ids)
+    file = read_file(path, ids=ids)
     if problems := file.problems_of(file.columns):
         raise TableError(str(path), problems)
     return {name: column if name == ids else _typed(Column(name, column)) for name, column in file.columns.items()}
@@ -156,12 +153,11 @@ def _typed(column: Column) -> Any:  # noqa: ANN401 (Series or array)
     return column.cells if numbers is None else numbers
 
 
-def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, pd.Series[str]]:
+def read_texts(path: str | os.PathLike[str]) -> dict[str, pd.Series[str]]:
     r"""Return the fields of a text table by column, unchanged, one for each row of the table.
 
     Args:
         path: the file.
-        separator: one character between the fields.
 
     Returns:
         The columns in the file's order, with empty fields as ``""``; no columns if the file is not a text table. Series
@@ -180,7 +176,7 @@ def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) ->
     """
     if Path(path).suffix.lower() not in TEXT_SUFFIXES:
         return {}
-    return read_file(path, Reading(separator), as_text=True).columns
+    return read_file(path, as_text=True).columns
 
 
 def is_number(text: str) -> bool:
@@ -225,6 +221,30 @@ def queries_beside(path: TablePath, rows: int) -> IntArray | None:
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
 
+@contextlib.contextmanager
+def _parquet(files: Sequence[Path]) -> Iterator[list[Any]]:
+    """Return a context with the opened parquet files of a table, all of the same columns; its errors name the file."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise DataError(f"{files[0]}: reading parquet needs pyarrow; install ltr[parquet]") from None
+    file = files[0]
+    try:
+        with contextlib.ExitStack() as opened:
+            sources: list[Any] = []
+            for file in files:
+                sources.append(opened.enter_context(pyarrow.parquet.ParquetFile(file)))
+                if not sources[-1].schema_arrow.equals(sources[0].schema_arrow):
+                    raise ValueError(f"its columns, or their types, are not those of {files[0]}")
+            yield sources
+    except DataError:
+        raise
+    except SizeError as error:
+        raise DataError(f"{file}: {error}") from None
+    except Exception as error:  # of any type: Arrow has its own, and pandas' conversion has others
+        raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
+
+
 def parquet_column(path: TablePath, column: str | None) -> tuple[int, Any] | None:
     """Return the number of rows of parquet files and the cells of a column if they have it; None for other files.
 
@@ -234,19 +254,13 @@ def parquet_column(path: TablePath, column: str | None) -> tuple[int, Any] | Non
     files = files_of(path)
     if files[0].suffix.lower() not in PARQUET:
         return None
-    try:
+    with _parquet(files) as sources:
         import pyarrow as pa
-        import pyarrow.parquet
-    except ImportError:
-        raise DataError(f"{files[0]}: reading parquet needs pyarrow; install ltr[parquet]") from None
-    file = files[0]
-    try:
-        known, found = [pyarrow.parquet.read_metadata(file) for file in files], None
-        if column is not None and column in known[0].schema.to_arrow_schema().names:
-            found = pa.concat_tables([pyarrow.parquet.read_table(file, columns=[column]) for file in files])[column]
-    except Exception as error:  # of any type, as below
-        raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
-    return sum(one.num_rows for one in known), None if found is None else found.to_pandas().to_numpy()
+
+        found = None
+        if column is not None and column in sources[0].schema_arrow.names:
+            found = pa.concat_tables([source.read(columns=[column]) for source in sources])[column].to_pandas()
+        return sum(source.metadata.num_rows for source in sources), None if found is None else found.to_numpy()
 
 
 def _read_parquet(
@@ -257,74 +271,49 @@ def _read_parquet(
     Features that are floating point numbers are the columns of one matrix, of float32 where all of them are, into which
     the files are read piece by piece.
     """
-    try:
+    with _parquet(files) as sources:
         import pyarrow as pa
-        import pyarrow.parquet
-    except ImportError:
-        raise DataError(f"{files[0]}: reading parquet needs pyarrow; install ltr[parquet]") from None
-    file = files[0]
-    try:
-        with contextlib.ExitStack() as opened:
-            sources = []
-            for file in files:
-                sources.append(opened.enter_context(pyarrow.parquet.ParquetFile(file)))
-                if not sources[-1].schema_arrow.equals(schema := sources[0].schema_arrow):
-                    raise ValueError(f"its columns, or their types, are not those of {files[0]}")
-            indices = {str(name) for name in (schema.pandas_metadata or {}).get("index_columns", [])}
-            floats = [
-                j
-                for j, field in enumerate(schema)
-                if field.type in (pa.float32(), pa.float64())
-                and field.name not in indices
-                and (is_feature is None or is_feature(field.name))
-            ]
-            others = [j for j in range(len(schema)) if j not in set(floats)]
-            single = all(schema.field(j).type == pa.float32() for j in floats)
-            total = sum(source.metadata.num_rows for source in sources)
-            first, after = (0, total) if wanted is None else (wanted.start, wanted.stop)
-            count = after - first
-            check_size(float(count) * ((4 if single else 8) * len(floats) + 8 * len(others)))
-            names = {schema.field(j).name for j in floats}
-            check_size(sum(_stored(source.metadata, names) for source in sources) * count / max(total, 1))
-            matrix = np.empty((count, len(floats)), dtype=np.float32 if single else np.float64)
-            begin, of_floats, of_others = (
-                0,
-                [schema.field(j).name for j in floats],
-                [schema.field(j).name for j in others],
-            )
-            rest, size = [], 0
-            for source in sources:
-                for group in range(source.num_row_groups):  # pyarrow's batches of many columns keep what they read
-                    rows = source.metadata.row_group(group).num_rows
-                    own = slice(max(first - begin, 0), min(after - begin, rows))
-                    here, begin = begin + own.start - first, begin + rows
-                    if own.start >= own.stop:
-                        continue
-                    for at in range(0, len(floats), _COLUMNS):
-                        some = of_floats[at : at + _COLUMNS]
-                        found = source.read_row_group(group, columns=some)
-                        values = [found.column(name).to_numpy()[own] for name in some]
-                        for piece in pieces(own.stop - own.start):
-                            to = slice(here + piece.start, here + piece.stop)
-                            matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
-                    before = 0
-                    for batch in source.iter_batches(_BATCH, row_groups=[group], columns=of_others) if others else ():
-                        begins, ends = max(own.start - before, 0), min(own.stop - before, len(batch))
-                        before += len(batch)
-                        if begins < ends:
-                            rest.append(batch.select(of_others).slice(begins, ends - begins))
-                            size += rest[-1].nbytes  # a text is stored once for many rows
-                            check_size(size)
-            kept = pa.schema([schema.field(j) for j in others], schema.metadata)
-            frame = pa.Table.from_batches(rest, kept).to_pandas()
-    except SizeError as error:
-        raise DataError(f"{file}: {error}") from None
-    except Exception as error:  # of any type: Arrow has its own, and pandas' conversion has others
-        raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
-    order = checked_names([name for name in schema.names if name not in indices], str(files[0]))
-    kept_apart = {str(name): frame.iloc[:, j] for j, name in enumerate(frame.columns)}
-    place = {schema.field(j).name: at for at, j in enumerate(floats)}
-    return {name: matrix[:, place[name]] if name in place else kept_apart[name] for name in order}
+
+        schema = sources[0].schema_arrow
+        indices = {str(name) for name in (schema.pandas_metadata or {}).get("index_columns", [])}
+        order = checked_names([name for name in schema.names if name not in indices], str(files[0]))
+        types = {name: schema.field(name).type for name in order if is_feature is None or is_feature(name)}
+        floats = [name for name, kind in types.items() if kind in (pa.float32(), pa.float64())]
+        others = [name for name in schema.names if name not in set(floats)]
+        kind = np.float32 if all(types[name] == pa.float32() for name in floats) else np.float64
+        total = sum(source.metadata.num_rows for source in sources)
+        first, after = (0, total) if wanted is None else (wanted.start, wanted.stop)
+        check_size(float(after - first) * (np.dtype(kind).itemsize * len(floats) + 8 * len(others)))
+        stored = sum(_stored(source.metadata, set(floats)) for source in sources)
+        check_size(stored * (after - first) / max(total, 1))
+        matrix, begin = np.empty((after - first, len(floats)), dtype=kind), 0
+        rest, size = [], 0
+        for source in sources:
+            for group in range(source.num_row_groups):  # pyarrow's batches of many columns keep what they read
+                rows = source.metadata.row_group(group).num_rows
+                own = slice(max(first - begin, 0), min(after - begin, rows))
+                here, begin = begin + own.start - first, begin + rows
+                if own.start >= own.stop:
+                    continue
+                for at in range(0, len(floats), _COLUMNS):
+                    some = floats[at : at + _COLUMNS]
+                    found = source.read_row_group(group, columns=some)
+                    values = [found.column(name).to_numpy()[own] for name in some]
+                    for piece in pieces(own.stop - own.start):
+                        to = slice(here + piece.start, here + piece.stop)
+                        matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
+                before = 0
+                for batch in source.iter_batches(_BATCH, row_groups=[group], columns=others) if others else ():
+                    begins, ends = max(own.start - before, 0), min(own.stop - before, len(batch))
+                    before += len(batch)
+                    if begins < ends:
+                        rest.append(batch.select(others).slice(begins, ends - begins))
+                        size += rest[-1].nbytes  # a text is stored once for many rows
+                        check_size(size)
+        frame = pa.Table.from_batches(rest, pa.schema(map(schema.field, others), schema.metadata)).to_pandas()
+    apart = {str(name): frame.iloc[:, j] for j, name in enumerate(frame.columns)}
+    columns: dict[str, Any] = apart | dict(zip(floats, matrix.T, strict=True))
+    return {name: columns[name] for name in order}
 
 
 _BATCH = 8192  # rows of a parquet file that are read at a time

@@ -88,19 +88,8 @@ def read_text(
     )
     problems: list[Problem] = []
     with file.open(encoding=encoding, newline="") as stream:
-        above, header = _header(stream)
-        if not header:
-            raise DataError(f"{file}: the file is empty")
-        begin = stream.tell()
-        following = [line for line in (stream.readline() for _ in range(8)) if line.strip()][:3]
-        stream.seek(begin)
-        given = reading.separator or TEXT_SUFFIXES[file.suffix.lower()]
-        few = max(len(_fields(header, mark)) for mark in _SEPARATORS) <= 2  # separators in it
-        for mark in [given] if given else _SEPARATORS if few else ():
-            if problem := title_problem([_fields(line, mark) for line in (header, *following)]):
-                raise DataError(f"{file}: {problem}")
-        separator = given or max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
-        names = _names(_fields(header, separator), problems)
+        above, separator, header = _head(stream, file, reading.separator)
+        names, begin = _names(header, problems), stream.tell()
         options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
         options |= {"skipinitialspace": True, "low_memory": False}
         options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
@@ -137,12 +126,29 @@ def read_text(
     return TableFile(columns, notes, tuple(problems), short)
 
 
+def _head(stream: TextIO, file: Path, separator: str | None) -> tuple[int, str, list[str]]:
+    """Return the number of the header's last line, the separator and the fields of the header; stop behind it."""
+    above, header = _header(stream)
+    if not header:
+        raise DataError(f"{file}: the file is empty")
+    begin = stream.tell()
+    following = [line for line in (stream.readline() for _ in range(8)) if line.strip()][:3]
+    stream.seek(begin)
+    separator = separator or TEXT_SUFFIXES[file.suffix.lower()]
+    few = max(len(_fields(header, mark)) for mark in _SEPARATORS) <= 2  # separators in it
+    for mark in [separator] if separator else _SEPARATORS if few else ():
+        if problem := title_problem([_fields(line, mark) for line in (header, *following)]):
+            raise DataError(f"{file}: {problem}")
+    separator = separator or max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
+    return above, separator, _fields(header, separator)
+
+
 def _settled(stream: TextIO, options: dict[str, Any]) -> list[str]:
     """Return the columns of which the first rows show numbers that can be read in one way only."""
     import pandas as pd
 
     try:
-        sample = _parse(stream, options | {"nrows": _SAMPLE, "dtype": str, "converters": {}})
+        sample = parse_csv(stream, options | {"nrows": _SAMPLE, "dtype": str, "converters": {}})
     except (pd.errors.ParserWarning, pd.errors.ParserError):
         return []
     return [name for name in sample if is_settled(sample[name].dropna().unique().tolist())]
@@ -172,7 +178,7 @@ def _cells(stream: TextIO, options: Mapping[str, Any], is_feature: Callable[[str
     kept: list[pd.DataFrame] = []
     for piece in _pieces(stream):
         try:
-            frame = _parse(io.BytesIO(piece.encode()), options)
+            frame = parse_csv(io.BytesIO(piece.encode()), options)
         except (pd.errors.ParserWarning, pd.errors.ParserError):
             break  # for the message that the whole file gives
         numbers = [name for name in frame if name not in texts]
@@ -196,7 +202,7 @@ def _cells(stream: TextIO, options: Mapping[str, Any], is_feature: Callable[[str
                 for name in options["names"]
             }
     stream.seek(begin)
-    return dict(_parse(stream, options))
+    return dict(parse_csv(stream, options))
 
 
 def _pieces(stream: TextIO) -> Iterator[str]:
@@ -216,7 +222,8 @@ def _exact(column: pd.Series[Any]) -> bool:
     return column.dtype.kind == "f" or (column.dtype.kind == "i" and bool(column.abs().max() <= 2**53))
 
 
-def _parse(stream: TextIO | io.BytesIO, options: Mapping[str, Any]) -> pd.DataFrame:
+def parse_csv(source: TextIO | io.BytesIO | Path, options: Mapping[str, Any]) -> pd.DataFrame:
+    """Return what `pandas.read_csv` reads with some options, every number rounded once."""
     import pandas as pd
 
     with warnings.catch_warnings():
@@ -224,7 +231,7 @@ def _parse(stream: TextIO | io.BytesIO, options: Mapping[str, Any]) -> pd.DataFr
         warnings.simplefilter("error", pd.errors.ParserWarning)
         major, minor = map(int, pd.__version__.split(".")[:2])
         exact = {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}  # later versions do it anyway
-        return pd.read_csv(stream, **exact, **options)
+        return pd.read_csv(source, **exact, **options)
 
 
 _ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Windows-1252 (Latin-1)", "latin-1": "Latin-1"}

@@ -1,4 +1,6 @@
-"""Tables of your own, one observation per row: data frames, CSV, TSV, parquet, .npy and .npz files.
+"""Data sets of your own: data frames, tables (CSV, TSV, parquet, .npy and .npz files) and sparse text.
+
+Tables have one observation per row. Sparse text (`ltr.data.svmlight`) is told from them by suffix and content.
 
 =====================  ============================================================================================
 suffix                 columns
@@ -29,7 +31,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,14 +39,26 @@ from numpy.typing import NDArray
 from ltr.data.columns import Column, matrix_of
 from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_names, checked_queries
 from ltr.data.forms import NumberForm
-from ltr.data.labels import labels_of
+from ltr.data.kinds import Kind
 from ltr.data.problems import Problem, TableError, unknown
-from ltr.data.raw_table import Roles, feature_names, features_of_roles
+from ltr.data.raw_table import Roles, feature_names, features_of_roles, read_roles, table_of
 from ltr.data.shares import check_part, rows_of_part
-from ltr.data.table_files import Columns, TablePath, files_of, parquet_column, queries_beside, read_file
+from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
+from ltr.data.table_files import (
+    BINARY_SUFFIXES,
+    Columns,
+    TablePath,
+    files_of,
+    parquet_column,
+    queries_beside,
+    read_file,
+)
 from ltr.data.table_text import Reading
+from ltr.files import has_text
 
 FloatArray = NDArray[np.float64]
+FormatName = Literal["auto", "table", "svmlight"]
+"""Formats of data files; with auto, suffix and content of the file decide."""
 
 
 def from_frame(
@@ -142,12 +156,8 @@ def read_table(
     name = Path(path).stem if isinstance(path, str | os.PathLike) else files_of(path)[0].stem
     if part is not None:
         return _share(path, name, roles, Reading(separator), check_part(part))
-    file = read_file(path, Reading(separator), ids=query, is_feature=roles.may_be_feature)
-    columns = file.columns
-    beside = queries_beside(path, len(next(iter(columns.values())))) if query is None else None
-    used = (*features_of_roles(columns, roles)[0], label, query)
-    problems = file.problems_of(used)
-    return dataset_of(columns, str(path), name, roles, queries=beside, problems=problems)
+    file, beside = read_roles(path, roles, Reading(separator))
+    return dataset_of(file.columns, str(path), name, roles, queries=beside, problems=file.problems)
 
 
 def _share(path: TablePath, name: str, roles: Roles, reading: Reading, part: tuple[int, int]) -> Dataset:
@@ -199,18 +209,12 @@ def dataset_of(
     problems: Sequence[Problem] = (),
 ) -> Dataset:
     """Return the data set in some columns; `queries` has the query of each row if no column does."""
-    features, found = features_of_roles(columns, roles)
-    labels = None
-    if roles.label is not None and roles.label in columns:
-        graded = queries is not None or roles.query is not None
-        labels = labels_of(Column(roles.label, columns[roles.label]), roles.positive, graded=graded)
-        found += labels.problems
-    if problems or found:
-        raise TableError(where, [*problems, *found], given={"drop": roles.drop})
-    assert labels is not None
-    assert labels.values is not None
-    queries = queries if roles.query is None else ids_of(columns, where, roles.query)
-    return Dataset(name, features_of(columns, where, features), labels.values, features, queries, copy=False)
+    numbers = dict.fromkeys(columns, Kind("number"))
+    table = table_of(columns, where, roles, queries=queries, problems=problems, kinds=numbers)
+    table.check()
+    features = list(table.columns)
+    X = features_of(table.columns, where, features)
+    return Dataset(name, X, table.y, features, table.queries, copy=False)
 
 
 def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
@@ -240,7 +244,7 @@ def features_of(columns: Columns, where: str, features: Sequence[str], form: Num
 
 def _column(where: str, name: str, values: Any, form: NumberForm | None) -> NDArray[Any]:  # noqa: ANN401 - Series or array
     """Return a column as it is stored, or as float64, missing values as NaN."""
-    column = Column(name, values, form=form)
+    column = values if isinstance(values, Column) else Column(name, values, form=form)
     if (stored := column.stored) is not None:
         return stored
     if column.form is not None and column.form.unit:
@@ -256,3 +260,88 @@ def _column(where: str, name: str, values: Any, form: NumberForm | None) -> NDAr
         row, cell = column.not_a_number
         raise DataError(f"{where}: column {name!r} must hold numbers, got {cell!r} in row {row}")
     return column.numbers
+
+
+def format_of(path: str | os.PathLike[str]) -> FormatName:
+    """Return ``"svmlight"`` for a file whose first row reads ``label [qid:ID] index:value``, else ``"table"``."""
+    file = Path(path)
+    if file.suffix.lower() in BINARY_SUFFIXES or not has_text(file):
+        return "table"
+    return "svmlight" if looks_like_svmlight(file) else "table"
+
+
+def read_data(
+    path: str | os.PathLike[str],
+    *,
+    format: FormatName = "auto",  # noqa: A002 - its name in configs
+    label: str | None = None,
+    query: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    cache: bool = True,
+    dtype: DtypeName = "auto",
+    part: tuple[int, int] | None = None,
+) -> Dataset:
+    """Return the labelled observations of a file, in one list or by query.
+
+    Args:
+        path: the file.
+        format: ``"table"`` (`read_table`), ``"svmlight"`` (`read_svmlight`), or ``"auto"`` to find out.
+        label: the label column; required for tables, and for them only.
+        query: the query column, for tables only.
+        drop: columns to leave out, for tables only.
+        features: the features to take; all by default.
+        cache: whether to cache the parsed content of a large sparse file.
+        dtype: type of the features of a sparse file, as for `read_svmlight`; those of a table are as it has them.
+        part: rank of a process and number of processes, to keep the rows of that process alone: whole queries.
+
+    Raises:
+        DataError: a file or an option that breaks the rules of its reader.
+    """
+    if is_table(path, format):
+        if label is None:
+            raise DataError(f"{path}: a table needs the name of its label column, got none")
+        return read_table(path, label=label, query=query, drop=drop, features=features, part=part)
+    for name, given in (("label", label), ("query", query), ("drop", list(drop))):
+        if given:
+            raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {given!r}")
+    return read_svmlight(path, features=features, cache=cache, dtype=dtype, part=part)
+
+
+def read_rows(
+    path: str | os.PathLike[str],
+    features: Sequence[str],
+    *,
+    format: FormatName = "auto",  # noqa: A002
+    query: str | None = None,
+    separator: str | None = None,
+    cache: bool = True,
+    dtype: DtypeName = "auto",
+) -> tuple[Features, NDArray[Any] | None]:
+    """Return the features, (n, len(features)), and query ids (or None) of a file to predict on.
+
+    Args:
+        path: the file.
+        features: the features to take, in this order; a table must have them all, in a sparse file missing ones are
+            0. Others are ignored.
+        format: as for `read_data`.
+        query: the query column of a table; a sparse file has its own query ids.
+        separator: one character between the fields of a text table.
+        cache: as for `read_data`.
+        dtype: as for `read_data`.
+
+    Raises:
+        DataError: as `read_data`.
+    """
+    if is_table(path, format):
+        return read_table_rows(path, features, query=query, separator=separator)
+    if separator is not None:
+        raise DataError(f"{path}: separator is for tables only, got {separator!r}")
+    return read_svmlight_rows(path, features, cache=cache, dtype=dtype)
+
+
+def is_table(path: str | os.PathLike[str], name: FormatName) -> bool:
+    """Return whether a file is a table."""
+    if name not in get_args(FormatName):
+        raise DataError(f"format must be one of {', '.join(get_args(FormatName))}, got {name!r}")
+    return (format_of(path) if name == "auto" else name) == "table"

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array
 from ltr.data.columns import Column
-from ltr.data.dataset import DataError
+from ltr.data.dataset import DataError, change_in_list
 from ltr.data.kinds import kind_of_times
-from ltr.data.problems import Problem, Remedy
+from ltr.data.problems import Problem, Remedy, in_row
 
 IntArray = NDArray[np.int64]
 
@@ -68,16 +68,12 @@ class Times:
 
     def check_lists(self, lists: IntArray | None, where: str) -> None:
         """Raise DataError where the rows of a list, given by its number in each row, have different times."""
-        if lists is None:
-            return
-        first = np.full(lists.max() + 1, -1)
-        first[lists[::-1]] = self.numbers[::-1]
-        if (wrong := self.numbers != first[lists]).any():
-            row = int(np.argmax(wrong))
+        if (found := change_in_list(self.numbers, lists)) is not None:
+            row, first = found
             raise DataError(
                 f"{where}: all rows of a query must have the same time, because a list is ranked at one moment, got "
-                f"{self.name(self.numbers[row])} in row {row + 1} and {self.name(first[lists[row]])} in an earlier row "
-                "of its query: take a column with one value per query, or make a query of each query and time"
+                f"{self.name(self.numbers[row])} in row {row + 1} and {self.name(first)} in an earlier row of its "
+                "query: take a column with one value per query, or make a query of each query and time"
             )
 
     @property
@@ -128,8 +124,7 @@ def times_of(
         return None, [Problem(column.nested)]
     missing = np.flatnonzero(column.missing)
     if len(missing):
-        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-        rule = f"column {column.name!r}: times must not be missing, got none in row {missing[0] + 1}{more}"
+        rule = f"column {column.name!r}: times must not be missing, got {in_row(missing)}"
         return None, [Problem(rule, (Remedy("fill them in, or take these rows out of the table"),))]
     values = _periods(column)
     if values is None:
@@ -175,14 +170,13 @@ def _dates(days: NDArray[np.float64] | None) -> NDArray[Any]:
     return np.round(days * 86_400).astype(np.int64).astype("datetime64[s]")
 
 
-def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None, where: str = "time") -> IntArray | None:
+def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None) -> IntArray | None:
     """Return the number of each row's moment, from 0 for the earliest, (n,); None without times.
 
     Args:
         time: numbers, or dates as NumPy, pandas or Python have them.
         n: number of rows.
         lists: number of each row's list; None for a single list.
-        where: argument or column, for messages.
 
     Raises:
         DataError: another shape, times that are neither numbers nor dates, a missing or infinite one (with its row), or
@@ -194,25 +188,25 @@ def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None, where:
     """
     if time is None:
         return None
-    given = as_array(where, time)
+    given = as_array("time", time)
     if given.shape != (n,):
-        raise DataError(f"{where}: times must be one per row ({n}), got shape {given.shape}")
+        raise DataError(f"time: times must be one per row ({n}), got shape {given.shape}")
     if given.dtype.kind == "O":
         import pandas as pd
 
         if len(missing := np.flatnonzero(pd.isna(given))) > 0:
-            raise DataError(f"{where}: times must not be missing, got none in row {missing[0] + 1}")
+            raise DataError(f"time: times must not be missing, got none in row {missing[0] + 1}")
         given = pd.Series(given.tolist()).to_numpy()
         if given.dtype.kind == "O" and all(isinstance(value, datetime.date) for value in given):
             given = given.astype("datetime64[us]")
     if given.dtype.kind not in "iufM":
         rule = "must be numbers or dates (an array of datetime64; pandas.to_datetime makes one of texts)"
-        raise DataError(f"{where}: times {rule}, got an array of {given.dtype}")
+        raise DataError(f"time: times {rule}, got an array of {given.dtype}")
     if (wrong := np.isnat(given) if given.dtype.kind == "M" else ~np.isfinite(given)).any():
         row = int(np.argmax(wrong))
-        raise DataError(f"{where}: times must not be missing or infinite, got {given[row]} in row {row + 1}")
+        raise DataError(f"time: times must not be missing or infinite, got {given[row]} in row {row + 1}")
     times = Times.of(given)
-    times.check_lists(lists, where)
+    times.check_lists(lists, "time")
     return times.numbers
 
 

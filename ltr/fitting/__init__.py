@@ -4,12 +4,4 @@ from ltr.fitting.fit import Fit, NoSlopeError, Step, StopReason
 from ltr.fitting.options import FitOptions
 from ltr.fitting.validation import Validation, held_out
 
-__all__ = [
-    "Fit",
-    "FitOptions",
-    "NoSlopeError",
-    "Step",
-    "StopReason",
-    "Validation",
-    "held_out",
-]
+__all__ = ["Fit", "FitOptions", "NoSlopeError", "Step", "StopReason", "Validation", "held_out"]

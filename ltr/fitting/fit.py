@@ -321,11 +321,9 @@ class Fit:
         if state["loss"] != str(self.loss):
             raise ValueError(f"state must come from a fit of {self.loss}, got one of {state['loss']}")
         for name in _RESUMED:
-            given = state["options"][name]
-            if given != getattr(self.options, name):
-                raise ValueError(
-                    f"state must come from a fit with {name} {getattr(self.options, name)!r}, got {given!r}"
-                )
+            given, own = state["options"][name], getattr(self.options, name)
+            if given != own:
+                raise ValueError(f"state must come from a fit with {name} {own!r}, got {given!r}")
         if (state["best_validation"] is None) != (self._validation is None):
             raise ValueError("state must come from a fit with the same validation, got one of which only one has any")
         self.scorer.load_state_dict(state["scorer"])

@@ -40,15 +40,7 @@ from ltr.checks import one_of
 from ltr.lists import Lists, are_simple, as_lists, buckets, check_inputs, check_qid, numbered, weights_of_lists
 from ltr.losses import transforms
 from ltr.losses.arithmetic import may_overflow, weighted_lists, without_overflow
-from ltr.losses.operators import (
-    Pass,
-    groups_of,
-    is_native,
-    list_loss_operator,
-    list_weight_operator,
-    mapped,
-    under_vmap,
-)
+from ltr.losses.operators import Given, Pass, groups_of, is_native, list_loss, list_weight_operator, mapped, under_vmap
 from ltr.native import Groups, ListLoss
 
 Reduction = Literal["mean", "sum", "none"]
@@ -79,6 +71,8 @@ class RankingLoss(nn.Module, abc.ABC):
     signed: ClassVar[bool] = False
     """Whether labels of a floating point type may be negative, as a teacher's scores are: the loss compares labels or
     takes their differences. A negative label of an integer type marks padding and is refused."""
+    compiled: ClassVar[str | None] = None
+    """Name of the compiled pass over the items of lists of any length; None for a loss without one."""
     short: ClassVar[int] = 128
     """Length of lists up to which the loss works on all their pairs, which is faster for short lists."""
     few: ClassVar[int] = 500_000
@@ -92,7 +86,8 @@ class RankingLoss(nn.Module, abc.ABC):
             return
         cls.key = f"{cls.__module__}:{cls.__qualname__}"
         if not {"list_values", "from_pairs", "without_pairs"}.isdisjoint(vars(cls)) and "native" not in vars(cls):
-            cls.native = RankingLoss.native  # type: ignore[method-assign]  # that of a base class has its formula
+            # those of a base class have its formula
+            cls.native, cls.compiled = RankingLoss.native, None  # type: ignore[method-assign]
 
     @classmethod
     def is_built_in(cls) -> bool:
@@ -168,13 +163,15 @@ class RankingLoss(nn.Module, abc.ABC):
     def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled form of the loss for the CPU; None where there is none, or `list_values` is faster.
 
+        By default it is the pass that `compiled` names.
+
         Args:
             longest: length of the longest list.
             pairs: sum of the squared lengths of all lists.
             equal: whether all lists have the same length.
             weighted: whether items have weights.
         """
-        return None
+        return None if self.compiled is None else list_loss(self.compiled, mean=self.pairs == "mean")
 
     def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled form that has the derivatives of the loss, if not its values; arguments of `native`."""
@@ -229,53 +226,36 @@ class RankingLoss(nn.Module, abc.ABC):
         """
         if under_vmap():
             return mapped(self, scores, labels, mask, weight, list_weight, qid)
+        overflow: Tensor | None = None
         if may_overflow(scores):
             scores, overflow = without_overflow(scores, mask)
-            given = {"mask": mask, "weight": weight, "list_weight": list_weight, "qid": qid}
-            return self._weighted(scores, labels, **given) + overflow
-        return self._weighted(scores, labels, mask=mask, weight=weight, list_weight=list_weight, qid=qid)
-
-    def _weighted(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        *,
-        mask: Tensor | None,
-        weight: Tensor | None,
-        list_weight: Tensor | None,
-        qid: Tensor | None,
-    ) -> Tensor:
-        """Return the loss of lists with their weights."""
+        given = Given(labels, mask, weight, qid)
         if list_weight is None:
-            return self._reduced(scores, labels, mask, weight, qid, self.reduction)
-        values = self._reduced(scores, labels, mask, weight, qid, "none")
-        if torch.compiler.is_compiling():
-            weights = list_weight_operator(list_weight.detach(), scores.detach(), qid)
+            value = self._reduced(scores, given, self.reduction)
         else:
-            weights = weights_of_lists(list_weight, scores, qid)
-        return weighted_lists(values, weights, self.reduction)
+            values = self._reduced(scores, given, "none")
+            if torch.compiler.is_compiling():
+                weights = list_weight_operator(list_weight.detach(), scores.detach(), qid)
+            else:
+                weights = weights_of_lists(list_weight, scores, qid)
+            value = weighted_lists(values, weights, self.reduction)
+        return value if overflow is None else value + overflow
 
-    def _reduced(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None,
-        weight: Tensor | None,
-        qid: Tensor | None,
-        reduction: Reduction,
-    ) -> Tensor:
+    def _reduced(self, scores: Tensor, given: Given, reduction: str) -> Tensor:
         """Return the loss of lists that all count alike."""
+        labels, mask, weight, qid = given
         if torch.compiler.is_compiling() and self.is_built_in() and scores.device.type in transforms.COMPILED_FOR:
-            return list_loss_operator(scores, labels, mask, weight, qid, self.name, reduction)[0]
+            found: Tensor = torch.ops.ltr.list_loss(scores, *given, self.name, reduction)[0]
+            return found
         if mask is not None or weight is not None or qid is not None or not are_simple(scores, labels):
             check_inputs(scores, labels, mask, weight)
             check_qid(scores, qid)
-        if is_native(scores, labels, mask, weight, qid):
+        if is_native(scores, *given):
             groups = None if qid is None else groups_of(qid)
             kernel = self.native_for(scores, mask, weight, groups)
             if kernel is not None:
-                return Pass(self, kernel, reduction, labels, mask, weight, qid, groups)(scores)
-        return self.in_torch(scores, labels, mask, weight, qid, reduction=reduction)
+                return Pass(self.in_torch, kernel, reduction, given, groups)(scores)
+        return self.in_torch(scores, *given, reduction=reduction)
 
     def in_torch(
         self,
@@ -285,7 +265,7 @@ class RankingLoss(nn.Module, abc.ABC):
         weight: Tensor | None,
         qid: Tensor | None,
         *,
-        reduction: Reduction,
+        reduction: str,
     ) -> Tensor:
         """Return the loss by operations of torch: on any device, and differentiable as often as the loss is."""
         lists = as_lists(scores, labels, mask=mask, weight=weight, signed=self.signed)
@@ -313,11 +293,11 @@ class RankingLoss(nn.Module, abc.ABC):
 
     def _values(self, lists: Lists) -> Tensor:
         """Return the value of each of some lists among others for which there may be no compiled form."""
-        given = lists.scores, lists.labels, lists.mask, lists.weight
-        kernel = self.native_for(*given[:1], *given[2:], None) if is_native(*given) else None
+        scores, given = lists.scores, Given(lists.labels, lists.mask, lists.weight, None)
+        kernel = self.native_for(scores, lists.mask, lists.weight, None) if is_native(scores, *given) else None
         if kernel is None:
             return self.list_values(lists)
-        return Pass(self, kernel, "none", *given[1:], qid=None, groups=None)(lists.scores)
+        return Pass(self.in_torch, kernel, "none", given, None)(scores)
 
     def extra_repr(self) -> str:
         """Return the options, for torch's own printing of modules."""

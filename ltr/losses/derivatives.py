@@ -35,7 +35,7 @@ from torch import Tensor
 
 from ltr.lists import Lists, as_lists, buckets, numbered
 from ltr.losses.contract import RankingLoss
-from ltr.losses.operators import TIMES, by_core, groups_of
+from ltr.losses.operators import TIMES, Given, by_core, groups_of
 
 
 def derivatives(
@@ -88,7 +88,8 @@ def _by_core(loss: RankingLoss, lists: Lists, qid: Tensor) -> tuple[Tensor, Tens
     if kernel is None:
         return None
     curvatures = torch.empty_like(lists.scores)
-    found = by_core(kernel, lists.scores, lists.labels, None, lists.weight, groups, "none", curvatures)
+    given = Given(lists.labels, None, lists.weight, None)
+    found = by_core(kernel, lists.scores, given, groups, "none", curvatures)
     if found is None:  # the formula raises the error
         loss.in_torch(lists.scores, lists.labels, None, lists.weight, qid, reduction="none")
         raise AssertionError(f"{loss}: the core refuses lists that the formula accepts")

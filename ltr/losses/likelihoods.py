@@ -42,12 +42,8 @@ class _ItemLoss(RankingLoss):
 class LogisticLoss(_ItemLoss):
     """Logistic loss of single items, ``log(1 + exp(-s))`` for label 1 and ``log(1 + exp(s))`` for label 0.
 
-    The value of a list is the (weighted) mean over its real items, or their sum with ``pairs="sum"``: items take
-    the place of pairs in the contract. A list without a real item has the value 0.
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"`` over the items of a list.
+    The value of a list is the (weighted) mean over its real items, or their sum with ``pairs="sum"``: items take the
+    place of pairs in the options of `RankingLoss`. A list without a real item has the value 0.
 
     Raises:
         ValueError: when called, a label other than 0 and 1.
@@ -58,13 +54,9 @@ class LogisticLoss(_ItemLoss):
         0.3133
     """
 
-    key = "logistic"
+    key = compiled = "logistic"
     convex = True
     function = LOGISTIC
-
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled pass over the items."""
-        return list_loss("logistic", mean=self.pairs == "mean")
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the weighted mean or sum of the items' losses."""
@@ -153,11 +145,7 @@ class KLLoss(ListNetLoss):
     Source: Hinton, Vinyals & Dean, *Distilling the Knowledge in a Neural Network* (2015).
 
     Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        temperature: difference of scores at which one item is drawn e times as often as another, > 0.
-
-    Raises:
-        ValueError: an option outside its range.
+        reduction, temperature: as for `ListNetLoss`, of scores.
 
     Examples:
         >>> teacher = torch.tensor([0.5, -0.5])  # P = (0.7311, 0.2689)
@@ -201,15 +189,12 @@ class SoftmaxLoss(_ItemLoss):
     a click, or 1 / (its propensity), for which ``pairs="sum"`` is unbiased: its expectation is the loss of the true
     relevance. With weights w, Q_i is ``exp(s_i) / sum over k of w_k exp(s_k)`` and item i counts w_i times. Items that
     were drawn with probability q in place of all, and have the weight 1 / q, therefore estimate the sum over all items
-    (the logQ correction). A list without a label above 0 has the value 0.
+    (the logQ correction). A list without a label above 0 has the value 0. Options are those of `RankingLoss`, whose
+    `pairs` are the items here.
 
     Sources: Bruch, Wang, Bendersky & Najork, *An Analysis of the Softmax Cross Entropy Loss for Learning-to-Rank with
     Binary Relevance* (2019); Bengio & Senécal, *Adaptive Importance Sampling to Accelerate Training of a Neural
     Probabilistic Language Model* (2008), for drawn items.
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"`` over the items of a list.
 
     Examples:
         >>> loss = SoftmaxLoss()
@@ -220,12 +205,8 @@ class SoftmaxLoss(_ItemLoss):
         0.5514
     """
 
-    key = "softmax"
+    key = compiled = "softmax"
     convex = True
-
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled pass over the items."""
-        return list_loss("softmax", mean=self.pairs == "mean")
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the cross entropy, whose labels are divided by the largest of the list before they are added up."""
@@ -246,14 +227,11 @@ class ListMLELoss(_ItemLoss):
 
     over the items i that have one of a lower label. If all labels differ, this is the Plackett-Luce likelihood.
     Items of one label may come in any order: each is drawn from all that are not above it (Breslow's treatment of
-    ties), and the last label, below which nothing is left to be drawn, does not count.
+    ties), and the last label, below which nothing is left to be drawn, does not count. Options are those of
+    `RankingLoss`, whose `pairs` are the items that count.
 
     Source: Xia, Liu, Wang, Zhang & Li, *Listwise Approach to Learning to Rank: Theory and Algorithm* (2008); Breslow,
     *Covariance Analysis of Censored Survival Data* (1974), for ties.
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"`` over the items of a list that count.
 
     Examples:
         >>> loss = ListMLELoss(pairs="sum")
@@ -261,13 +239,9 @@ class ListMLELoss(_ItemLoss):
         1.2446
     """
 
-    key = "list_mle"
+    key = compiled = "list_mle"
     convex = True
     signed = True
-
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled pass over the items."""
-        return list_loss("list_mle", mean=self.pairs == "mean")
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the negative log-likelihood, from sums of exponentials up to each label."""

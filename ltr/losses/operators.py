@@ -1,8 +1,6 @@
 """Losses as single operations: the C++ core's pass over the lists of a batch, which gives value and gradient together.
 
 `Pass` is such a pass for eager torch. Its second derivatives come from the formulas (`RankingLoss.in_torch`).
-``torch.ops.ltr.list_loss`` is the same for `torch.compile`: an operator that also checks its inputs, so that no graph
-breaks where a check looks at numbers. It takes the loss by name.
 """
 
 from __future__ import annotations
@@ -13,24 +11,22 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ltr.lists import check_inputs, check_qid, weights_of_lists
+from ltr.lists import weights_of_lists
 from ltr.losses import transforms
 from ltr.losses.arithmetic import weighted_lists
 from ltr.native import Groups, ListLoss
 from ltr.statistics import RankStatistic
 
-if TYPE_CHECKING:
-    from ltr.losses.contract import RankingLoss, Reduction
-
 TIMES = 16
 """How many times as long lists may be for the core to visit all pairs as for torch, which takes that much longer."""
 
-_HALF = (torch.float16, torch.bfloat16)
+HALF = (torch.float16, torch.bfloat16)
+"""Types of scores that are raised to float32."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -92,17 +88,23 @@ def is_native(*tensors: Tensor | None) -> bool:
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
-@dataclass(slots=True)
-class Pass:
-    """What the core computes in one pass, but for the scores."""
+class Given(NamedTuple):
+    """What a loss is given beside the scores."""
 
-    loss: RankingLoss
-    kernel: ListLoss
-    reduction: Reduction
     labels: Tensor
     mask: Tensor | None
     weight: Tensor | None
     qid: Tensor | None
+
+
+@dataclass(slots=True)
+class Pass:
+    """What the core computes in one pass, but for the scores."""
+
+    formula: Callable[..., Tensor]  # `in_torch` of the loss
+    kernel: ListLoss
+    reduction: str
+    given: Given
     groups: Groups | None
 
     def __call__(self, scores: Tensor) -> Tensor:
@@ -112,14 +114,13 @@ class Pass:
 
     def value_and_slopes(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Return the reduced value of the lists and its gradient."""
-        given = self.labels, self.mask, self.weight
-        found = by_core(self.kernel, scores, *given, self.groups, self.reduction)
-        return found or _by_formula(self.loss, scores, *given, self.qid, self.reduction)
+        found = by_core(self.kernel, scores, self.given, self.groups, self.reduction)
+        return found or by_formula(self.formula, scores, self.given, self.reduction)
 
     def changes(self, scores: Tensor) -> int:
         """Return how many times the tensors were changed in place."""
         changes = 0
-        for x in (scores, self.labels, self.mask, self.weight, self.qid):
+        for x in (scores, *self.given):
             if x is not None and not x.is_inference():
                 changes += x._version
         return changes
@@ -144,15 +145,14 @@ class _OnePass(torch.autograd.Function):
                 "backward(): give the loss a copy of them, x.clone()"
             )
         if torch.is_grad_enabled():
-            given = what.labels, what.mask, what.weight, what.qid
-            pull_back = torch.func.vjp(lambda s: what.loss.in_torch(s, *given, reduction=what.reduction), scores)[1]
+            pull_back = torch.func.vjp(lambda s: what.formula(s, *what.given, reduction=what.reduction), scores)[1]
             return pull_back(grad)[0], None
         single = not grad.ndim and not torch._C._functorch.is_legacy_batchedtensor(grad)
         slopes: Tensor | None = vars(ctx).pop("slopes", None) if single else vars(ctx).get("slopes")
         if slopes is None:  # it was handed on before
             slopes = what.value_and_slopes(scores)[1]
         if not single:
-            to_scores = _chained(grad, slopes, None if what.groups is None else _numbers(what.groups))
+            to_scores = chained(grad, slopes, None if what.groups is None else numbers_of(what.groups))
         else:
             to_scores = slopes if grad.item() == 1.0 else slopes.mul_(grad)
         return to_scores if to_scores.dtype == scores.dtype else to_scores.to(scores.dtype), None
@@ -165,16 +165,14 @@ _apply: Callable[[Tensor, Pass], Tensor] = super(torch.autograd.Function, _OnePa
 def by_core(
     kernel: ListLoss,
     scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
+    given: Given,
     groups: Groups | None,
     reduction: str,
     curvatures: Tensor | None = None,
 ) -> tuple[Tensor, Tensor] | None:
     """Return value and gradient, and write second derivatives; None for inputs that the core does not accept."""
-    dtype = scores.dtype
-    if dtype in _HALF:
+    (labels, mask, weight, _), dtype = given, scores.dtype
+    if dtype in HALF:
         scores, dtype = scores.float(), torch.float32
     if labels.dtype not in (dtype, torch.int64):
         labels = labels.to(dtype if labels.is_floating_point() else torch.int64)  # the core tells grades from scores
@@ -199,21 +197,13 @@ def by_core(
     return (values, slopes) if accepted else None
 
 
-def _by_formula(
-    loss: RankingLoss,
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    qid: Tensor | None,
-    reduction: Reduction,
-) -> tuple[Tensor, Tensor]:
+def by_formula(formula: Callable[..., Tensor], scores: Tensor, given: Given, reduction: str) -> tuple[Tensor, Tensor]:
     """Return value and gradient of the formulas in torch, which also raise the errors of inputs that are refused."""
 
     def work() -> tuple[Tensor, Tensor]:
         with torch.enable_grad():
             variable = scores.detach().clone().requires_grad_()
-            value = loss.in_torch(variable, labels, mask, weight, qid, reduction=reduction)
+            value = formula(variable, *given, reduction=reduction)
             (slopes,) = torch.autograd.grad(value.sum(), variable)
         return value.detach().clone(), slopes.to(value.dtype).contiguous()
 
@@ -239,13 +229,14 @@ def _in_thread(work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the w
     return result
 
 
-def _numbers(groups: Groups) -> Tensor:
+def numbers_of(groups: Groups) -> Tensor:
+    """Return the number of each item's list."""
     number = torch.empty(groups.items, dtype=torch.int64)
     groups.write_number(number.numpy())
     return number
 
 
-def _chained(grad: Tensor, slopes: Tensor, number: Tensor | None) -> Tensor:
+def chained(grad: Tensor, slopes: Tensor, number: Tensor | None) -> Tensor:
     """Return the gradient with respect to the scores, from that with respect to the value or values."""
     if number is not None:
         grad = grad[number]
@@ -254,73 +245,7 @@ def _chained(grad: Tensor, slopes: Tensor, number: Tensor | None) -> Tensor:
     return grad * slopes
 
 
-# --- the operator for torch.compile ------------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=256)
-def _named(name: str) -> RankingLoss:
-    from ltr.losses.parsing import parse_loss
-
-    return parse_loss(name)
-
-
-@torch.library.custom_op("ltr::list_loss", mutates_args=())
-def list_loss_operator(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    qid: Tensor | None,
-    name: str,
-    reduction: str,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return value, gradient, and for values by `qid` the number of each item's list."""
-    check_inputs(scores, labels, mask, weight)
-    check_qid(scores, qid)
-    loss, groups, found = _named(name), None, None
-    if is_native(scores, labels, mask, weight, qid):
-        groups = None if qid is None else groups_of(qid)
-        kernel = loss.native_for(scores, mask, weight, groups)
-        if kernel is not None:
-            found = by_core(kernel, scores, labels, mask, weight, groups, reduction)
-    if found is None:
-        found = _by_formula(loss, scores, labels, mask, weight, qid, cast("Reduction", reduction))
-    by_list = groups is not None and reduction == "none"
-    return *found, _numbers(groups) if by_list and groups is not None else torch.empty(0, dtype=torch.int64)
-
-
-@list_loss_operator.register_fake
-def _(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    qid: Tensor | None,
-    name: str,
-    reduction: str,
-) -> tuple[Tensor, Tensor, Tensor]:
-    dtype = torch.float32 if scores.dtype in _HALF else scores.dtype
-    shape: Any = ()
-    if reduction == "none":
-        shape = scores.shape[:-1] if qid is None else (torch.library.get_ctx().new_dynamic_size(),)
-    number = scores.new_empty(scores.shape if qid is not None and reduction == "none" else 0, dtype=torch.int64)
-    slopes = torch.empty_like(scores, dtype=dtype, memory_format=torch.contiguous_format)
-    return scores.new_empty(shape, dtype=dtype), slopes, number
-
-
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:  # noqa: ANN401
-    _, slopes, number = output
-    ctx.save_for_backward(slopes, number)
-    ctx.dtype, ctx.by_list = inputs[0].dtype, inputs[4] is not None and inputs[6] == "none"
-    ctx.mark_non_differentiable(slopes, number)
-
-
-def _backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-    slopes, number = ctx.saved_tensors
-    return _chained(grad, slopes, number if ctx.by_list else None).to(ctx.dtype), *[None] * 6
-
-
-list_loss_operator.register_autograd(_backward, setup_context=_remember)
+# --- torch.compile and torch.func.vmap ---------------------------------------------------------------------------
 
 
 @torch.library.custom_op("ltr::list_weight", mutates_args=())
@@ -349,7 +274,7 @@ def under_vmap() -> bool:
 
 
 def mapped(
-    loss: RankingLoss,
+    loss: nn.Module,
     scores: Tensor,
     labels: Tensor,
     mask: Tensor | None,
@@ -385,21 +310,21 @@ class _Mapped(torch.autograd.Function):
         mask: Tensor | None,
         weight: Tensor | None,
         list_weight: Tensor | None,
-        loss: RankingLoss,
+        loss: nn.Module,
         lanes: int,
     ) -> Tensor:
-        each = copy.copy(loss)
-        each.reduction = "none"
-        values = each(scores, labels, mask=mask, weight=weight)
-        if list_weight is None and loss.reduction == "none":
+        each, reduction = copy.copy(loss), str(loss.reduction)
+        vars(each)["reduction"] = "none"
+        values: Tensor = each(scores, labels, mask=mask, weight=weight)
+        if list_weight is None and reduction == "none":
             return values
         shape = scores.shape[:lanes]
         rows = values.reshape(math.prod(shape), -1)
         if list_weight is not None:
             weights = weights_of_lists(list_weight, scores, None).reshape(rows.shape)
-            found = [weighted_lists(*of_lane, loss.reduction) for of_lane in zip(rows, weights, strict=True)]
-            return torch.stack(found).reshape(values.shape if loss.reduction == "none" else shape)
-        return (rows.sum(-1) / (max(rows.shape[-1], 1) if loss.reduction == "mean" else 1)).reshape(shape)
+            found = [weighted_lists(*of_lane, reduction) for of_lane in zip(rows, weights, strict=True)]
+            return torch.stack(found).reshape(values.shape if reduction == "none" else shape)
+        return (rows.sum(-1) / (max(rows.shape[-1], 1) if reduction == "mean" else 1)).reshape(shape)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401

@@ -531,11 +531,7 @@ def two_class_loss(
 
 
 def check_rows(
-    scores: Tensor,
-    numbers: dict[str, Tensor],
-    answers: dict[str, Tensor],
-    weight: Tensor | None,
-    qid: Tensor | None,
+    scores: Tensor, numbers: dict[str, Tensor], answers: dict[str, Tensor], weight: Tensor | None, qid: Tensor | None
 ) -> Tensor:
     """Check the inputs of a loss of labels of two fields, and return the second field as booleans.
 

@@ -1,13 +1,20 @@
-"""Losses by name: the table of built-in losses, and the parser of their strings."""
+"""Losses by name: the table of built-in losses, the parser of their strings, and the operator of `torch.compile`."""
 
 from __future__ import annotations
 
+import functools
 import inspect
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from ltr.calls import named_object, read_call
 from ltr.checks import nearest
+from ltr.lists import check_inputs, check_qid
 from ltr.losses.contract import RankingLoss
 from ltr.losses.likelihoods import KLLoss, ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
+from ltr.losses.operators import HALF, Given, by_core, by_formula, chained, groups_of, is_native, numbers_of
 from ltr.losses.pairwise import (
     MarginMSELoss,
     PairwiseExponentialLoss,
@@ -134,3 +141,69 @@ def _imported(path: str) -> type[RankingLoss]:
     if inspect.isabstract(found):
         raise ValueError(f"loss {path}: is abstract: define {', '.join(sorted(found.__abstractmethods__))}")
     return found
+
+
+_named = functools.lru_cache(maxsize=256)(parse_loss)
+
+
+@torch.library.custom_op("ltr::list_loss", mutates_args=())
+def list_loss_operator(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    qid: Tensor | None,
+    name: str,
+    reduction: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return value, gradient, and for values by `qid` the number of each item's list.
+
+    This is ``torch.ops.ltr.list_loss``, the loss for `torch.compile`: it also checks its inputs, so that no graph
+    breaks where a check looks at numbers.
+    """
+    check_inputs(scores, labels, mask, weight)
+    check_qid(scores, qid)
+    given, loss, groups, found = Given(labels, mask, weight, qid), _named(name), None, None
+    if is_native(scores, *given):
+        groups = None if qid is None else groups_of(qid)
+        kernel = loss.native_for(scores, mask, weight, groups)
+        if kernel is not None:
+            found = by_core(kernel, scores, given, groups, reduction)
+    if found is None:
+        found = by_formula(loss.in_torch, scores, given, reduction)
+    by_list = groups is not None and reduction == "none"
+    return *found, numbers_of(groups) if by_list and groups is not None else torch.empty(0, dtype=torch.int64)
+
+
+@list_loss_operator.register_fake
+def _(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    qid: Tensor | None,
+    name: str,
+    reduction: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    dtype = torch.float32 if scores.dtype in HALF else scores.dtype
+    shape: Any = ()
+    if reduction == "none":
+        shape = scores.shape[:-1] if qid is None else (torch.library.get_ctx().new_dynamic_size(),)
+    number = scores.new_empty(scores.shape if qid is not None and reduction == "none" else 0, dtype=torch.int64)
+    slopes = torch.empty_like(scores, dtype=dtype, memory_format=torch.contiguous_format)
+    return scores.new_empty(shape, dtype=dtype), slopes, number
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:  # noqa: ANN401
+    _, slopes, number = output
+    ctx.save_for_backward(slopes, number)
+    ctx.dtype, ctx.by_list = inputs[0].dtype, inputs[4] is not None and inputs[6] == "none"
+    ctx.mark_non_differentiable(slopes, number)
+
+
+def _backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+    slopes, number = ctx.saved_tensors
+    return chained(grad, slopes, number if ctx.by_list else None).to(ctx.dtype), *[None] * 6
+
+
+list_loss_operator.register_autograd(_backward, setup_context=_remember)

@@ -218,10 +218,7 @@ class LambdaLoss(_StatisticLoss):
     LambdaLoss Framework for Ranking Metric Optimization* (2018).
 
     Args:
-        statistic: a `RankStatistic` or its name.
-        gain: gain of a label, ``"exp2"`` for ``2**label - 1`` or ``"linear"`` for the label itself.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"``, as above.
+        statistic, gain, reduction, pairs: as for `SmoothStatisticLoss`.
 
     Raises:
         ValueError: an unknown option; when called, weights of items or labels below 0.

@@ -26,7 +26,7 @@ def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, 
         statistic.check_labels(graded=not ranked.binary)
         return _share_of_pairs_of(ranked, ties, empty)
     if not kind.linear:
-        return average_precision_of(ranked, statistic.cutoff, ties, empty)
+        return average_precision_of(ranked, statistic.cutoff or math.inf, ties, empty)
     weights = ranked.weights(partial(weights_at, statistic), ties)
     value = ranked.total(weights if kind.counts_hits else ranked.ordered(ties).gains(gain) * weights)
     check_finite(value, statistic, ranked.levels)
@@ -53,25 +53,21 @@ def _share_of_pairs_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
     return torch.where(pairs > 0, won.double() / pairs, empty)
 
 
-def lift_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+def lift_of(ranked: RankedLists, k: float, ties: Ties, empty: float) -> Tensor:
     """Return the share of relevant items among the top k positions over their share of the list."""
-    size = ranked.n if k is None else ranked.n.clamp(max=k)
+    size = ranked.n if k == math.inf else ranked.n.clamp(max=k)
     expected = ranked.relevant.double() * size / ranked.n  # hits by chance
     return torch.where(ranked.relevant > 0, _hits(ranked, k, ties) / expected, empty)
 
 
-def mrr_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+def mrr_of(ranked: RankedLists, k: float, ties: Ties, empty: float) -> Tensor:
     """Return the reciprocal rank of the first relevant item, 0 if it is below the top k positions."""
-
-    def reciprocal(position: Tensor, n: Tensor) -> Tensor:
-        return torch.where(position < (n if k is None else k), 1.0 / (position + 1).double(), 0.0)
-
-    return _of_first(ranked, reciprocal, ties, empty)
+    return _of_first(ranked, lambda at, _: torch.where(at < k, 1.0 / (at + 1).double(), 0.0), ties, empty)
 
 
-def success_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+def success_of(ranked: RankedLists, k: float, ties: Ties, empty: float) -> Tensor:
     """Return 1 if a relevant item is among the top k positions, else 0."""
-    return _of_first(ranked, lambda position, n: (position < (n if k is None else k)).double(), ties, empty)
+    return _of_first(ranked, lambda position, _: (position < k).double(), ties, empty)
 
 
 def _of_first(ranked: RankedLists, weight: Weight, ties: Ties, empty: float) -> Tensor:
@@ -86,14 +82,13 @@ def _of_first(ranked: RankedLists, weight: Weight, ties: Ties, empty: float) -> 
     return torch.where(ranked.all_relevant > 0, 0.0, empty).double().masked_scatter(some, found)
 
 
-def average_precision_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+def average_precision_of(ranked: RankedLists, k: float, ties: Ties, empty: float) -> Tensor:
     """Return the mean over the relevant items of the precision at their positions, 0 below the top k positions."""
-    found, last = _found(ranked, ties), ranked.n[ranked.owner] if k is None else k
     if ties == "average" and ranked.tied:
         total = _expected_precisions(ranked, k)
     else:
         position = ranked.end if ties == "subrank" else ranked.ordered(ties).position
-        total = ranked.total(torch.where(position < last, found / (position + 1), 0.0))
+        total = ranked.total(torch.where(position < k, _found(ranked, ties) / (position + 1), 0.0))
     return torch.where(ranked.all_relevant > 0, total / ranked.all_relevant, empty)
 
 
@@ -104,16 +99,13 @@ def r_precision_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
     return torch.where(many > 0, hits / many, empty)
 
 
-def rank_biased_precision_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float, option: float) -> Tensor:
+def rank_biased_precision_of(ranked: RankedLists, k: float, ties: Ties, empty: float, option: float) -> Tensor:
     """Return ``(1 - p) sum over relevant items of p^position``."""
-
-    def weight(position: Tensor, n: Tensor) -> Tensor:
-        return torch.where(position < (n if k is None else k), (1.0 - option) * option ** position.double(), 0.0)
-
-    return ranked.total(ranked.weights(weight, ties))
+    p = option
+    return ranked.total(ranked.weights(lambda at, _: torch.where(at < k, (1 - p) * p ** at.double(), 0.0), ties))
 
 
-def expected_reciprocal_rank_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float, option: float) -> Tensor:
+def expected_reciprocal_rank_of(ranked: RankedLists, k: float, ties: Ties, empty: float, option: float) -> Tensor:
     """Return the expected reciprocal rank at which a reader stops, who stops at a label y with (2^y - 1) / 2^max."""
     if len(ranked.levels) and float(ranked.levels[-1]) > option:
         raise ValueError(
@@ -123,8 +115,7 @@ def expected_reciprocal_rank_of(ranked: RankedLists, k: int | None, ties: Ties, 
     stop = ranked.ordered(ties).gains("exp2") / 2.0**option
     position = ranked.end if ties == "subrank" else ranked.ordered(ties).position
     before = running_product(1.0 - stop, ranked.relevant) / (1.0 - stop)
-    within = position < (ranked.n[ranked.owner] if k is None else k)
-    value = ranked.total(torch.where(within, stop * before / (position + 1), 0.0))
+    value = ranked.total(torch.where(position < k, stop * before / (position + 1), 0.0))
     if ties == "average" and ranked.tied:
         tied = torch.bincount(ranked.groups.owner[ranked.groups.size > 1], minlength=len(ranked.n)) > 0
         value = torch.where(tied, _expected_stops(ranked, stop, k), value)
@@ -172,14 +163,12 @@ def _found(ranked: RankedLists, ties: Ties) -> Tensor:
     return found
 
 
-def _hits(ranked: RankedLists, k: int | None, ties: Ties) -> Tensor:
+def _hits(ranked: RankedLists, k: float, ties: Ties) -> Tensor:
     """Return the number of relevant items among the top k positions, expected where ties are averaged."""
-    if k is None:
-        return ranked.relevant.double()
     return ranked.total(ranked.weights(lambda position, _: (position < k).double(), ties))
 
 
-def _expected_precisions(ranked: RankedLists, k: int | None) -> Tensor:
+def _expected_precisions(ranked: RankedLists, k: float) -> Tensor:
     """Return the mean, over all orders of ties, of the sum of precisions at relevant items of the top k.
 
     Let a group of m items begin at position s, with r relevant items in it and c above. Its position p has a relevant
@@ -192,14 +181,12 @@ def _expected_precisions(ranked: RankedLists, k: int | None) -> Tensor:
     found = (above + 1).double().repeat_interleave(groups.size) + positions_within(
         groups.size
     ) * inside.repeat_interleave(groups.size)
-    precision = found / (groups.positions + 1)
-    if k is not None:
-        precision = torch.where(groups.positions < k, precision, 0.0)
+    precision = torch.where(groups.positions < k, found / (groups.positions + 1), 0.0)
     expected = segment_sum(precision, groups.size) * r / m
     return segment_sum(expected, torch.bincount(groups.owner, minlength=len(ranked.n)))
 
 
-def _expected_stops(ranked: RankedLists, stop: Tensor, k: int | None) -> Tensor:
+def _expected_stops(ranked: RankedLists, stop: Tensor, k: float) -> Tensor:
     """Return the mean of the reciprocal rank of a reader's stop over all orders of ties.
 
     Let q_j be the mean, over all sets of j items of a group, of the product of their chances to read on: the reader
@@ -219,7 +206,7 @@ def _expected_stops(ranked: RankedLists, stop: Tensor, k: int | None) -> Tensor:
             q = ((t + 1 - j).clip(min=0) * q + j * u * np.r_[0.0, q[:-1]]) / (t + 1)
         positions = start + j[:-1]
         stops = (q[:-1] - q[1:]) / (positions + 1)
-        values[owner] += going[owner] * stops[positions < (np.inf if k is None else k)].sum()
+        values[owner] += going[owner] * stops[positions < k].sum()
         going[owner] *= q[-1]
     return torch.from_numpy(values).to(ranked.n.device)
 

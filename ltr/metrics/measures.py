@@ -45,7 +45,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict, Unpack, get_args
+from typing import Any, TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor
@@ -93,27 +93,14 @@ class ListOptions(TypedDict, total=False):
 class Measure(ABC):
     """A metric with its options; `str` gives its name, which `parse_measure` reads back."""
 
-    def __call__(
-        self,
-        scores: Values,
-        labels: Values,
-        *,
-        mask: Values | None = None,
-        qid: Values | None = None,
-        ties: Ties = "resolved",
-        empty: float = math.nan,
-        outside: Values | None = None,
-        judged: Values | None = None,
-    ) -> Tensor:
-        """Return the value of each list, float64; arguments as in `ListOptions`.
+    def __call__(self, scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
+        """Return the value of each list, float64; the options are those of `ListOptions`.
 
         Examples:
             >>> parse_measure("precision@2")(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
             0.5
         """
-        check_ties(ties)
-        ranked = rank_lists(scores, labels, mask=mask, qid=qid, outside=outside, judged=judged)
-        return self.of(ranked, ties=ties, empty=empty).reshape(ranked.batch)
+        return evaluate(scores, labels, [self], **options)[str(self)]
 
     @abstractmethod
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
@@ -213,9 +200,10 @@ class BinaryMeasure(Measure):
 
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
         """Return the value of each list."""
-        value = _WHOLE[self.name] if self.name in _WHOLE else partial(_CUT[self.name], k=self.k)
-        given = {} if self.option is None else {"option": self.option}
-        return value(ranked, ties=ties, empty=empty, **given)
+        given: dict[str, Any] = {} if self.option is None else {"option": self.option}
+        if self.name in _CUT:
+            given["k"] = math.inf if self.k is None else self.k
+        return {**_WHOLE, **_CUT}[self.name](ranked, ties=ties, empty=empty, **given)
 
     def __str__(self) -> str:
         name, default, *_ = _OPTION.get(self.name, ("", self.option))
@@ -299,16 +287,7 @@ def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
 
 
 def evaluate(
-    scores: Values,
-    labels: Values,
-    measures: Iterable[str | Measure],
-    *,
-    mask: Values | None = None,
-    qid: Values | None = None,
-    ties: Ties = "resolved",
-    empty: float = math.nan,
-    outside: Values | None = None,
-    judged: Values | None = None,
+    scores: Values, labels: Values, measures: Iterable[str | Measure], **options: Unpack[ListOptions]
 ) -> dict[str, Tensor]:
     """Return the values of many measures from one sort of the lists.
 
@@ -316,12 +295,7 @@ def evaluate(
         scores: real numbers, ``(*batch, list)``.
         labels: nonnegative, same shape.
         measures: names or measures; see `parse_measure`.
-        mask: boolean, True where an item is real.
-        qid: the list of each item of flat input.
-        ties: how tied scores are treated; see `ListOptions`.
-        empty: the value of a list for which a measure is undefined.
-        outside: boolean, True for items that are known but not in the list; see `ListOptions`.
-        judged: boolean, False for items without a judgement; see `ListOptions`.
+        options: see `ListOptions`.
 
     Raises:
         TypeError: measures that are neither names nor measures, or inputs that `ltr.lists.as_lists` rejects.
@@ -335,9 +309,10 @@ def evaluate(
         >>> {name: value.item() for name, value in values.items()}
         {'auc': 0.5, 'mrr': 0.5, 'precision@2': 0.5}
     """
-    check_ties(ties)
+    given: dict[str, Any] = {**options}
+    ties, empty = check_ties(given.pop("ties", "resolved")), given.pop("empty", math.nan)
     parsed = parse_measures(measures)
-    ranked = rank_lists(scores, labels, mask=mask, qid=qid, outside=outside, judged=judged)
+    ranked = rank_lists(scores, labels, **given)
     return {str(measure): measure.of(ranked, ties=ties, empty=empty).reshape(ranked.batch) for measure in parsed}
 
 
@@ -414,12 +389,7 @@ def dcg(
 
 
 def ndcg(
-    scores: Values,
-    labels: Values,
-    *,
-    k: int | None = None,
-    gain: GainName = GAIN,
-    **options: Unpack[ListOptions],
+    scores: Values, labels: Values, *, k: int | None = None, gain: GainName = GAIN, **options: Unpack[ListOptions]
 ) -> Tensor:
     """Normalised discounted cumulative gain: DCG divided by the DCG of the ideal order.
 

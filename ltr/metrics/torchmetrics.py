@@ -77,7 +77,7 @@ class RankingMetric(Metric):
         self.empty = float(empty)
         self.joined = joined
         # torchmetrics has it as a constant of the class and does not allow setting it
-        self.__dict__["higher_is_better"] = str(self.measure) != "pairwise_misranking_error"
+        self.__dict__["higher_is_better"] = self.measure.higher_is_better
         # After the first batch a collection lets metrics with equal states share one. Items may be shared, but sums may
         # not, so each sum has a name of its own.
         self._state = "items" if joined else f"sum and count of {self.measure}, ties={ties}, empty={self.empty}"

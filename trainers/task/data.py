@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
 from ltr.data.dataset import Features, checked_groups, checked_names, labels_agree
-from ltr.data.files import is_table
 from ltr.data.kinds import LEFT_OUT, Kind
 from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
 from ltr.data.problems import Problem
 from ltr.data.raw_table import Roles, table_of
+from ltr.data.tables import is_table
 from ltr.data.times import Times, blocks_of
 from trainers.config.sections import DataConfig
 

@@ -159,7 +159,7 @@ class Objective:
         Raises:
             ImportError: XGBoost is not installed.
         """
-        from ltr.xgboost_callback import ObjectiveCallback
+        from ltr.gbdt.callback import ObjectiveCallback
 
         return ObjectiveCallback(self)
 
