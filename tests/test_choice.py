@@ -212,14 +212,6 @@ def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_p
     assert np.array_equal(loaded.predict(X), X[:, 0])
 
 
-def test_a_correction_survives_saving(tmp_path):
-    X, y = _data()
-    ranker = TwoStageRanker("logistic", EXACT, 60, base_score=True, spread=0.5, choose=False).fit(X[:, [0, 2]], y)
-    assert ranker.base_weight_ > 0
-    ranker.save(tmp_path / "ranker.pt")
-    assert np.array_equal(Ranker.load(tmp_path / "ranker.pt").predict(X[:, [0, 2]]), ranker.predict(X[:, [0, 2]]))
-
-
 def test_scores_of_training_rows_are_out_of_fold():
     """Its own rows are a nearest neighbour's memory: corrections learnt from them would trust it blindly."""
     X, y = _data()

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import ltr
 from ltr.data import DataError, similar_rows
 from ltr.exact import Limits
 from ltr.fitting import held_out
@@ -164,16 +163,3 @@ def test_a_run_says_that_rows_are_similar_until_it_knows_their_groups(tmp_path):
         config = parse_config({"name": "visits", "runs_dir": str(tmp_path), "data": section})
         notes = split_of(config.data, 0, read_source(config.data, {"path": frame})).notes
         assert any("come in about 40 groups of similar rows" in note for note in notes) == (group is None)
-
-
-def test_an_experiment_takes_groups_by_name():
-    results = ltr.experiment(
-        {"surrogate.losses": ["ranknet"], "surrogate.validation": 0.3, "baselines.methods": ["logistic_regression"]},
-        data=_frame(similar=False),
-        label="ill",
-        group="patient",
-        exact={"statistic": "dcg", "top_k": 20, "time_limit": 0.3, "choose": False},
-    )
-    assert results.complete
-    with pytest.raises(ValueError, match="no group column 'patients'"):
-        ltr.experiment(data=_frame(similar=False), label="ill", group="patients")

@@ -191,7 +191,7 @@ TRAINED = [(loss, scorer) for loss in LOSSES for scorer in ("mlp", "attention")]
 
 
 # in the quick tier every loss and, in turn, either scorer
-@pytest.mark.parametrize(("loss", "scorer"), slow_but(TRAINED, [*TRAINED[::4], *TRAINED[3::4]]))
+@pytest.mark.parametrize(("loss", "scorer"), slow_but(TRAINED, TRAINED[::4]))
 def test_every_loss_trains_every_scorer(loss, scorer):
     X, y, qid = lists(40)
     y = (y > 0).astype(int) if loss == "logistic" else y
@@ -259,16 +259,6 @@ def test_a_ranker_of_lists_asks_for_them_also_under_two_stages():
     with pytest.raises(ValueError, match="qid: decision_function needs the query of each row"):
         two.predict(X)
     np.testing.assert_allclose(two.predict(X[qid == 3], None), two.predict(X, qid)[qid == 3], atol=1e-5)
-
-
-def test_linear_rankers_of_losses_that_are_not_convex_are_no_worse_than_ranknet_on_new_lists():
-    gains = []
-    for seed in range(4):
-        (X, y, qid), test = lists(80, seed=seed), lists(200, seed=99)
-        reference = ndcg(SurrogateRanker().fit(X, y, qid), *test)
-        for loss in ("lambda(statistic=dcg@10)", "smooth(statistic=dcg@10)"):
-            gains.append(ndcg(SurrogateRanker(loss, seed=seed).fit(X, y, qid), *test) - reference)
-    assert np.mean(gains) > -0.003
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from ltr.answer import Answer, Evidence, Interval
 from ltr.answer.evidence import place_in_list
 from ltr.answer.page import number
 from ltr.data import DataError
+from tests.tiers import examples
 from trainers.cli import main
 from trainers.files import RunError
 from trainers.ranking_files import read_evidence
@@ -136,7 +137,7 @@ def test_the_promise_is_kept_nine_times_in_ten():
     """New lists of rows whose chance follows from their score as that of the labelled rows does."""
     rng = np.random.default_rng(0)
     kept = []
-    for _ in range(400):
+    for _ in range(examples(150, slow=400)):
         slope, level = rng.uniform(0.3, 2.0), rng.uniform(-2.0, 0.5)
 
         def rows(n, slope=slope, level=level):
@@ -155,7 +156,7 @@ def test_the_promise_for_queries_is_kept_nine_times_in_ten():
     """Queries differ in how many of their first rows are hits, which no score tells."""
     rng = np.random.default_rng(0)
     kept, alone = [], []
-    for _ in range(300):
+    for _ in range(examples(100, slow=300)):
         lists, scores = np.repeat(np.arange(60), 12), rng.normal(size=720)
         labels = (rng.random(720) < 1 / (1 + np.exp(1 - scores - rng.normal(size=60)[lists]))).astype(float)
         known, first = lists < 40, (lists >= 40) & (place_in_list(scores, lists) <= 5)
@@ -163,7 +164,7 @@ def test_the_promise_for_queries_is_kept_nine_times_in_ten():
         promise, narrow = evidence.expected(scores[first], lists[first], 5), evidence.expected(scores[first])
         kept.append(promise.low <= labels[first].sum() <= promise.high)
         alone.append(narrow.low <= labels[first].sum() <= narrow.high)
-    assert 0.87 < np.mean(kept) < 0.95
+    assert 0.85 < np.mean(kept) < 0.96
     assert np.mean(alone) < np.mean(kept) - 0.05
 
 

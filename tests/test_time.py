@@ -1,6 +1,5 @@
 """Rows in the order of time: nothing is learned from later rows to rank earlier ones."""
 
-import itertools
 import json
 
 import numpy as np
@@ -106,15 +105,6 @@ def test_a_block_before_which_there_is_nothing_to_learn_is_not_held_out():
     y = ((np.arange(60) % 3 == 0) & (week >= 2)).astype(float)
     folds = folds_of(y, None, None, week, 0)
     assert [int(week[fold.held][0]) for fold in folds] == [3, 4, 5]
-
-
-def test_folds_at_random_hold_every_row_out_once_a_repeat():
-    y = (np.arange(60) % 3 == 0).astype(float)
-    folds = folds_of(y, None, None, None, seed=0, repeats=2)
-    assert len({fold.name for fold in folds}) == len(folds) == 2 * FOLDS
-    for _, members in itertools.groupby(folds, key=lambda fold: fold.repeat):
-        assert sorted(np.concatenate([fold.held for fold in members])) == list(range(60))
-    assert all(sorted([*fold.train, *fold.held]) == list(range(60)) for fold in folds)
 
 
 @pytest.mark.parametrize("choose", [True, False])
