@@ -87,15 +87,6 @@ def test_tables_are_whole_and_cut():
     assert len({table.name for table in (*tables.TABLES, *tables.LISTS)}) == len(tables.BY_NAME)
 
 
-@pytest.mark.parametrize("name", [table.name for table in tables.TABLES if table.source.startswith("statsmodels: ")])
-def test_tables_of_packages_are_read(name):
-    data = tables.BY_NAME[name].data()
-    assert data.n >= 150
-    assert 0.05 < data.n_pos / data.n < 0.6
-    assert np.isfinite(data.X).all()
-    assert np.ptp(data.X, axis=0).min() > 0
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("peers", ["PEERS", "PEERS_OF_LISTS"])
 def test_every_peer_ranks(peers):
@@ -145,44 +136,3 @@ def test_results_are_measured_once_and_make_tables(tmp_path, monkeypatch, capsys
     assert row_of(page, rankers.AUTO)[1] == "1"
     assert not re.search(r"\bnan\b|None|[{}]", page)
     capsys.readouterr()
-
-
-def test_parts_share_no_pair(tmp_path, monkeypatch):
-    asked = {0: set(), 1: set()}
-    for part, requests in asked.items():
-        monkeypatch.setattr(
-            answer, "_measure", lambda wanted, _, into=requests: into.update((r["table"], r["split"]) for r in wanted)
-        )
-        monkeypatch.setattr(answer.os, "sched_setaffinity", lambda *_: None, raising=False)
-        answer.main(["--docs", str(tmp_path), "--splits", "0-2", "--part", f"{part}/2"])
-    assert not asked[0] & asked[1]
-    assert len(asked[0] | asked[1]) == 3 * len(tables.BY_NAME)
-
-
-def test_a_failure_leaves_the_others(tmp_path, monkeypatch, capsys):
-    def compute(table, split, ranker):
-        if ranker == rankers.AUTO:
-            raise ValueError("no such rows")
-        return record(table, split, ranker, 1.0)
-
-    monkeypatch.setattr(rankers, "compute", compute)
-    assert answer.main(["--docs", str(tmp_path), "--splits", "0", "--tables", "wine"]) == 1
-    assert f"wine, 0, {rankers.AUTO}: failed, ValueError: no such rows" in capsys.readouterr().err
-    kept = [json.loads(line)["ranker"] for line in (tmp_path / "answer" / "results.jsonl").read_text().splitlines()]
-    assert kept[0] == rankers.LOGISTIC
-    assert rankers.AUTO not in kept
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--splits", "first"], "numbers >= 0, got 'first'"),
-        (["--splits", "5-3"], "numbers >= 0, got '5-3'"),
-        (["--tables", "pimma"], "unknown table 'pimma'"),
-        (["--part", "2/2"], "a part is I/N with 0 <= I < N, got '2/2'"),
-    ],
-)
-def test_bad_options_are_told(arguments, told, capsys):
-    with pytest.raises(SystemExit):
-        answer.main(arguments)
-    assert told in capsys.readouterr().err

@@ -116,21 +116,6 @@ def test_every_method_with_the_local_search_in_front():
         assert (solution.model_bound is None) == (name in ("local_search", "weight_space"))
 
 
-def test_a_solver_of_ones_own():
-    class OneGuess:
-        def check(self, problem):
-            pass
-
-        def run(self, state):
-            state.offer([2.0])
-            state.prove(0.7)
-            return Ending(Status.HEURISTIC, "guessed")
-
-    solution = solve(SMALL, OneGuess())
-    assert (solution.method, solution.message, solution.bound) == ("OneGuess", "guessed", 0.7)
-    assert solution.weights.tolist() == [1.0]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
