@@ -15,7 +15,6 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from tests.reference import (
     cell_optimum_graded,
     cell_optimum_pairs,
-    graded_problem,
     random_graded,
     random_pairwise,
 )
@@ -147,10 +146,6 @@ def test_linear_programs_decide_what_boxes_cannot(options):
     assert nodes > 2 * p.d  # the faces of one round
 
 
-def test_the_local_search_and_threads_change_no_proof():
-    assert solve_medium(Limits(time_limit=60), method=WeightSpaceSearch(threads=2)).value == medium_proven().value
-
-
 # --- limits ----------------------------------------------------------------------------------------------------
 
 
@@ -237,9 +232,3 @@ def test_the_same_seed_searches_the_same_tree():
 
 
 # --- options ---------------------------------------------------------------------------------------------------
-
-
-def test_graded_problem_with_several_lists_and_a_price():
-    rng = np.random.default_rng(8)
-    p = graded_problem(rng.normal(size=(24, 3)), rng.integers(0, 3, size=24), np.repeat([0, 1, 2], 8), C=0.05)
-    assert_proves(p, solve(p, KERNEL, Limits(time_limit=60)).value)

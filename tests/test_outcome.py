@@ -95,15 +95,6 @@ def test_files_frames_and_predictions_say_the_same(results, tmp_path, capsys):
     assert expected["text"] in capsys.readouterr().out
 
 
-def test_the_report_of_a_run_has_its_periods(results, capsys):
-    assert main(["report", str(results.folder)]) == 0
-    text = (results.folder / "report" / "report.md").read_text()
-    assert results.answer in text.split("## ")[0]
-    periods = dict(line.strip("| ").split(" | ")[:2] for line in text.split("## ")[0].splitlines() if "2024-W" in line)
-    frame = results.periods
-    assert periods == {one: str(n) for one, n in frame[frame["method"] == "exact"][["period", "rows"]].values}
-
-
 def test_all_methods_are_compared(results, tmp_path, capsys):
     NEW.to_csv(tmp_path / "new.csv", index=False)
     assert main(["outcome", str(results.folder), str(tmp_path / "new.csv"), "--all"]) == 0

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 
-from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
 from ltr.exact.local_search.search import local_search
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, coordinates, search
@@ -454,12 +454,6 @@ def test_a_cutoff_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
     assert solution.value == pytest.approx(optimum)
     assert raised
     assert all(entry.bound >= optimum - 1e-9 for entry in solution.trace)
-
-
-def test_preferences_of_one_pair_are_a_half_space():
-    problem = PairwiseProblem([[0.0, 0.0], [1.0, 1.0]], [(1, 0)], C=0.25)
-    # one weight suffices: 1 - C
-    assert_proven(problem, solve(problem, ALONE, Limits(time_limit=20)), 0.75)
 
 
 def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
