@@ -7,7 +7,6 @@ import pytest
 from ltr.exact.levels import value
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem
-from tests.imports import loaded_by
 from tests.reference import exact_scores, graded_problem, random_graded, random_instance, random_pairwise
 
 KINDS = {"ranked": random_instance, "graded": random_graded, "pairs": random_pairwise}
@@ -146,7 +145,3 @@ def test_other_problems_are_refused():
 
     with pytest.raises(TypeError, match="RerankProblem or PairwiseProblem, got Other"):
         Other().levels()
-
-
-def test_levels_need_no_compiler():
-    assert loaded_by("import ltr.exact.levels", ["scipy", "pyscipopt"]) == []

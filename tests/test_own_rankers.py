@@ -217,7 +217,7 @@ def test_seeds_are_those_of_the_run_unless_they_are_given(on_path):
 def test_plain_configs_import_nothing_slow():
     plain = "{'name': 'x', 'data': {'name': 'gaussians'}, 'baselines': {'methods': ['rankboost']}}"
     program = f"from trainers.config import parse_config; parse_config({plain})"
-    assert loaded_by(program, ["lightgbm", "xgboost", "sklearn", "torch"]) == []
+    assert loaded_by(program, names=["lightgbm", "xgboost", "sklearn", "torch"]) == [[]]
 
 
 # --- runs

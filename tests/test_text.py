@@ -15,7 +15,6 @@ from torch.nn import functional as F
 
 from ltr.losses import SoftmaxLoss, parse_loss
 from ltr.text import BiEncoderLoss, CrossEncoderLoss, in_batch, in_pieces, lightning_ir_loss
-from tests.imports import loaded_by
 
 LOSSES = [
     "ranknet",
@@ -79,11 +78,6 @@ def value_and_grads(loss, *given):
 def same(found, expected, tolerance=1e-12):
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
-
-
-def test_the_module_loads_no_library_of_texts():
-    names = ["sentence_transformers", "transformers", "lightning_ir"]
-    assert loaded_by("import ltr.text", [*names, "ltr.text"]) == ["ltr.text"]
 
 
 # --- negatives of a batch ----------------------------------------------------------------------------------------
