@@ -8,8 +8,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def loaded_by(program, names):
-    """The modules among some that a program has loaded at its end, in a process of its own."""
-    line = f"{program}\nimport sys; print([name for name in {list(names)} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True, cwd=ROOT)
-    return ast.literal_eval(done.stdout)
+def loaded_by(*programs, names):
+    """The modules among some that are loaded after each of these programs, one after the other in a new process."""
+    tell = f"import sys; print([name for name in {list(names)} if name in sys.modules])"
+    text = "\n".join(f"{program}\n{tell}" for program in programs)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, cwd=ROOT)
+    return list(map(ast.literal_eval, done.stdout.splitlines()))

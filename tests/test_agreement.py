@@ -19,7 +19,7 @@ from ltr.exact.solve import METHODS, solve
 from ltr.exact.state import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.statistics import RankStatistic
-from tests.margin_reference import nearby, satisfies, vertex_optimum, vertex_values
+from tests import vertex_reference as reference
 from tests.reference import admits, cell_optimum, margin_ranks, slow_margin_value, slow_statistic
 from tests.tiers import examples, slow_but
 
@@ -165,7 +165,7 @@ def by_cells(problem):
 
 @functools.cache
 def optimum(seed):
-    return vertex_optimum(instance(seed))[0]
+    return reference.optimum(instance(seed))[0]
 
 
 def assert_proven(problem, solution, best):
@@ -223,7 +223,7 @@ def test_the_instances_are_not_trivial():
     for seed in SEEDS:
         p = instance(seed)
         free = RerankProblem(p.X, p.y, p.statistic, p.C, rank=p.rank)
-        binds[kind(seed).sides] += vertex_optimum(free)[0] > optimum(seed) + 1e-9
+        binds[kind(seed).sides] += reference.optimum(free)[0] > optimum(seed) + 1e-9
         open_at_first += optimum(seed) < p.trivial_bound - 1e-9
     assert open_at_first >= 400
     assert binds.pop("none") == 0
@@ -295,11 +295,13 @@ def exact_value(problem, w):
 
 def critical_weights(problem, rng, tolerance=0.0, most=50):
     """Float64 weights at and next to vertices, the best among them; those that are feasible with the tolerance."""
-    vertices = [point for point, _ in vertex_values(problem, tolerance)]
-    drawn = [nearby(vertices[at], rng) for at in rng.permutation(len(vertices))[:most]]
-    best = [float(v) for v in vertex_optimum(problem, tolerance)[1]]
-    weights = [np.array(best), *drawn]
-    feasible = [satisfies(problem, w, tolerance) for w in weights]
+    room = Fraction(tolerance)
+    rows = reference.planes(problem, reference.comparisons(problem), room)
+    vertices = [np.array(list(map(float, w))) for w in reference.vertices(problem, rows, room)]
+    drawn = [vertices[at] for at in rng.permutation(len(vertices))[:most]]
+    near = [np.clip(w + rng.integers(-2, 3, size=len(w)) * np.spacing(w), -1.0, 1.0) for w in drawn]
+    weights = [np.array(list(map(float, reference.optimum(problem, tolerance)[1][0]))), *near]
+    feasible = [reference.allowed(problem, list(map(Fraction, w.tolist())), room) for w in weights]
     assert tolerance != SIDE_TOLERANCE or feasible == [problem.feasible(w) for w in weights]
     return [w for w, kept in zip(weights, feasible, strict=True) if kept]
 
@@ -310,8 +312,8 @@ def test_no_rounding_makes_a_bound_wrong(name):
     for turn in TURNS:
         problem = rough_instance(name, turn)
         size = max(1.0, problem.trivial_bound)
-        best = vertex_optimum(problem)[0]
-        reachable = vertex_optimum(problem, SIDE_TOLERANCE)[0]
+        best = reference.optimum(problem)[0]
+        reachable = reference.optimum(problem, SIDE_TOLERANCE)[0]
         # most take some milliseconds; what a limit leaves is as valid
         solutions = [solve(problem, method, Limits(time_limit=0.15)) for method in (KERNEL, HOSTED)]
         for solution in solutions:

@@ -87,15 +87,6 @@ def test_tables_are_whole_and_cut():
     assert len({table.name for table in (*tables.TABLES, *tables.LISTS)}) == len(tables.BY_NAME)
 
 
-@pytest.mark.parametrize("name", [table.name for table in tables.TABLES if table.source.startswith("statsmodels: ")])
-def test_tables_of_packages_are_read(name):
-    data = tables.BY_NAME[name].data()
-    assert data.n >= 150
-    assert 0.05 < data.n_pos / data.n < 0.6
-    assert np.isfinite(data.X).all()
-    assert np.ptp(data.X, axis=0).min() > 0
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("peers", ["PEERS", "PEERS_OF_LISTS"])
 def test_every_peer_ranks(peers):
@@ -145,20 +136,6 @@ def test_results_are_measured_once_and_make_tables(tmp_path, monkeypatch, capsys
     assert row_of(page, rankers.AUTO)[1] == "1"
     assert not re.search(r"\bnan\b|None|[{}]", page)
     capsys.readouterr()
-
-
-def test_a_failure_leaves_the_others(tmp_path, monkeypatch, capsys):
-    def compute(table, split, ranker):
-        if ranker == rankers.AUTO:
-            raise ValueError("no such rows")
-        return record(table, split, ranker, 1.0)
-
-    monkeypatch.setattr(rankers, "compute", compute)
-    assert answer.main(["--docs", str(tmp_path), "--splits", "0", "--tables", "wine", "--processes", "1"]) == 1
-    assert f"wine, 0, {rankers.AUTO}: failed, ValueError: no such rows" in capsys.readouterr().err
-    kept = [json.loads(line)["ranker"] for line in (tmp_path / "answer" / "results.jsonl").read_text().splitlines()]
-    assert kept[0] == rankers.LOGISTIC
-    assert rankers.AUTO not in kept
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColum
 from ltr.rankers.auto import BLEND, TODAY, _learnt_weights, _weights
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.inputs import LabelledRows
+from tests.tiers import thinned
 
 FEW = ["logistic", "ranknet"]
 pytestmark = pytest.mark.usefixtures("few_fits")
@@ -193,15 +194,17 @@ def test_todays_scores_are_a_method_that_learns_nothing():
 
 @pytest.mark.parametrize(
     "demands",
-    [
-        {"signs": {0: "-", 2: "+"}},
-        {"max_nonzeros": 2},
-        {"max_nonzeros": 2, "signs": {0: "+"}},
-        {"forbidden": [0]},
-        {"required": [3], "forbidden": [1]},
-        {"constraints": ["x0 >= 2*x2"]},
-    ],
-    ids=str,
+    thinned(
+        2,
+        [
+            {"signs": {0: "-", 2: "+"}},
+            {"max_nonzeros": 2},
+            {"max_nonzeros": 2, "signs": {0: "+"}},
+            {"forbidden": [0]},
+            {"required": [3], "forbidden": [1]},
+            {"constraints": ["x0 >= 2*x2"]},
+        ],
+    ),
 )
 def test_what_is_deployed_satisfies_the_demands(demands):
     X, y = _data(140)

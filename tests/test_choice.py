@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits, LinearConstraints
 from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
-from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, compare, folds_of, parts_of, places
+from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, PartScores, compare, folds_of, parts_of, places
 from ltr.statistics import RankStatistic
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
@@ -212,14 +212,6 @@ def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_p
     assert np.array_equal(loaded.predict(X), X[:, 0])
 
 
-def test_a_correction_survives_saving(tmp_path):
-    X, y = _data()
-    ranker = TwoStageRanker("logistic", EXACT, 60, base_score=True, spread=0.5, choose=False).fit(X[:, [0, 2]], y)
-    assert ranker.base_weight_ > 0
-    ranker.save(tmp_path / "ranker.pt")
-    assert np.array_equal(Ranker.load(tmp_path / "ranker.pt").predict(X[:, [0, 2]]), ranker.predict(X[:, [0, 2]]))
-
-
 def test_scores_of_training_rows_are_out_of_fold():
     """Its own rows are a nearest neighbour's memory: corrections learnt from them would trust it blindly."""
     X, y = _data()
@@ -246,6 +238,14 @@ class _Counting(BaseEstimator):
 
     def decision_function(self, X):
         return self.model_.decision_function(X)
+
+
+def test_scores_of_different_parts_come_on_one_scale():
+    rng = np.random.default_rng(0)
+    own, seen = rng.normal(3, 2, 50), np.arange(50) < 30
+    scores = PartScores.of(rng.normal(-7, 0.1, 50), seen).on_the_scale_of(own)
+    assert (scores[seen].mean(), scores[seen].std()) == pytest.approx((own.mean(), own.std()))
+    assert PartScores.of(np.full(50, 2.0), seen).on_the_scale_of(own) == pytest.approx(np.full(50, own.mean()))
 
 
 def test_inner_results_that_are_known_are_not_computed_again(two_repeats):

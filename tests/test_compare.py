@@ -1,6 +1,5 @@
 """Comparisons against scipy, enumeration, slow definitions and simulated coverage; edge cases are named and chosen."""
 
-import dataclasses
 import itertools
 import math
 import statistics
@@ -93,12 +92,6 @@ def test_swapping_the_rankers_turns_everything_over(seed, lists):
     )
 
 
-def test_the_seed_decides():
-    a, b = drawn(4)
-    assert compare(a, b, seed=7) == compare(a, b, seed=7)
-    assert compare(a, b, seed=7).difference != compare(a, b, seed=8).difference
-
-
 @pytest.mark.parametrize("method", ["bca", "percentile"])
 def test_intervals_cover_the_mean_about_as_often_as_they_say(method):
     # 300 samples of 40 exponential values of mean 1, 90%: binomial standard deviation 1.7%; small samples of a skewed
@@ -183,13 +176,6 @@ def test_all_pairs_are_adjusted_together():
     assert [r.difference for r in results.values()] == [r.difference for r in alone]
     assert all("Holm over 3 pairs" in str(r) for r in results.values())
     assert compare_all({"a": a, "b": b}) == {("a", "b"): alone[0]}
-
-
-def test_a_result_is_one_line():
-    result = compare(*drawn(9))
-    assert "\n" not in str(result)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        result.p_t = 0.0
 
 
 @pytest.mark.parametrize(
@@ -305,12 +291,6 @@ def test_swapping_the_rankers_on_one_list_turns_everything_over(seed):
         one, other = method(a, b, labels), method(b, a, labels)
         assert one.p == pytest.approx(other.p, abs=1e-12)
         assert one.difference.low == pytest.approx(-other.difference.high, abs=1e-12)
-
-
-def test_rankers_of_one_order_do_not_differ():
-    a, _, labels = one_list(1)
-    result = compare_on_list(a, 3 * a + 1, labels, "dcg", resamples=50)
-    assert (result.p, result.difference.low, result.difference.high) == (1.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(

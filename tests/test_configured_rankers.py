@@ -8,7 +8,6 @@ import pytest
 
 from ltr.data import gaussians, load, roc_standin
 from ltr.exact import METHODS
-from ltr.exact.solution import Status
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 from tests.two_stages import LIMITS, two_stage
 from trainers.config import parse_config
@@ -101,17 +100,6 @@ def test_a_search_is_told_its_threads(method):
         assert solver == method
 
 
-def test_threads_do_not_change_what_auto_finds():
-    data = gaussians(n=200)
-    config = config_for(exact={"top_k": 20, "time_limit": 60, "choose": False})
-    one, other = (
-        two_stage_ranker(config, LogisticRegressionRanker(), threads=threads).fit(data.X, data.y)
-        for threads in (None, 1)
-    )
-    assert one.solution_.status is other.solution_.status is Status.OPTIMAL
-    assert one.solution_.value == other.solution_.value
-
-
 @pytest.mark.parametrize("norm", ["l2", "max"])
 def test_a_ranker_moved_afterwards_is_the_one_fitted_so(norm):
     data = gaussians(n=200)
@@ -129,14 +117,6 @@ def test_a_ranker_moved_afterwards_is_the_one_fitted_so(norm):
     assert values[1] >= values[0] - 1e-12
     assert (plain.exact, plain.exact_.recentre, plain.note_) == ("dcg", None, note)
     assert plain.coef_.tolist() == weights.tolist()
-
-
-def test_a_ranker_is_moved_with_lists_by_query():
-    rng = np.random.default_rng(0)
-    X, y, qid = rng.normal(size=(60, 2)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
-    plain = two_stage("ranknet", top_k=6).fit(X, y, qid)
-    fitted = two_stage("ranknet", top_k=6, recentre="l2").fit(X, y, qid)
-    assert plain.recentred("l2").coef_.tolist() == fitted.coef_.tolist()
 
 
 def test_a_ranker_with_nothing_to_order_stays_where_it_is():

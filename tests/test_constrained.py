@@ -10,6 +10,7 @@ from ltr.demands import read_demands
 from ltr.losses import parse_loss
 from ltr.rankers import LogisticRegressionRanker, SurrogateRanker
 from ltr.rankers.constrained import fit_linear, side_constraints_of
+from tests.tiers import thinned
 
 LOSSES = ["logistic", "ranknet", "squared_hinge", "exponential", "hinge", "p_norm_push(p=2)", "list_net", "softmax"]
 DEMANDS = [
@@ -66,8 +67,7 @@ def holds(demands, weights, scale):
     )
 
 
-@pytest.mark.parametrize("name", LOSSES[:5])
-@pytest.mark.parametrize("given", DEMANDS[:4], ids=str)
+@pytest.mark.parametrize(("name", "given"), thinned(2, LOSSES[:5], DEMANDS[:4]))
 def test_optimum_is_that_of_cvxpy(name, given):
     X, y, _ = rows(1)
     Z, scale = standardised(X)
@@ -79,9 +79,10 @@ def test_optimum_is_that_of_cvxpy(name, given):
     assert holds(demands, fit.weights / scale, scale)
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if name != "hinge"])  # which takes longest
-@pytest.mark.parametrize("given", DEMANDS, ids=str)
-@pytest.mark.parametrize("by_query", [False, True])
+@pytest.mark.parametrize(
+    ("name", "given", "by_query"),
+    thinned(2, [name for name in LOSSES if name != "hinge"], DEMANDS, [False, True]),  # which takes longest
+)
 def test_rankers_satisfy_what_is_demanded(name, given, by_query):
     X, y, qid = rows(2)
     lists = qid if by_query else None

@@ -46,7 +46,7 @@ def claim(path, shape, kind="<f8"):
 
 
 def test_a_header_may_be_longer_than_the_limit_of_csv(workplace):
-    names = [f"column_{i}" for i in range(12_000)]
+    names = [f"{i:01500}" for i in range(100)]
     (workplace / "wide.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
     assert list(read_columns("wide.csv")) == names
     long = "x" * 200_000

@@ -19,11 +19,9 @@ from ltr.data import (
     read_rows,
     read_table,
     read_texts,
-    theorem1,
 )
 from ltr.data.dataset import checked_features, checked_labels
 from ltr.data.named import FILES, LISTS_BY_QUERY
-from ltr.metrics import rank_statistic
 
 DATA_DIR = Path(os.environ.get("LTR_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
@@ -150,23 +148,6 @@ def test_gaussians_are_seeded():
 def test_default_data_needs_no_files(monkeypatch):
     monkeypatch.delenv("LTR_DATA", raising=False)
     assert load().name == "gaussians"
-
-
-@pytest.mark.parametrize(
-    ("statistic", "forward_wins"),
-    [("auc", True), ("pauc@100", True), ("dcg", True), ("mrr", True), ("dcg@100", False), ("pauc@10", False)],
-)
-def test_theorem1_statistics_disagree_as_the_paper_says(statistic, forward_wins):
-    import torch
-
-    data = theorem1()
-    assert [int((data.y[(data.X[:, 0] > a) & (data.X[:, 0] < b)] == 1).sum()) for a, b in [(0.5, 2), (-11, -9)]] == [
-        3000,
-        80,
-    ]
-    scores, labels = torch.from_numpy(data.X[:, 0].copy()), torch.from_numpy(data.y)
-    forward, backward = (float(rank_statistic(s, labels, statistic)) for s in (scores, -scores))
-    assert (forward > backward) == forward_wins
 
 
 # --- named files -------------------------------------------------------------------------------------------------

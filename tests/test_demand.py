@@ -118,9 +118,9 @@ def test_answers_are_the_optima_of_cells():
 
 
 def test_answers_are_right_for_all_kinds_of_problems_and_all_that_cuts_a_search_short():
-    met = Counter(check_instance(seed, seconds=1.0) for seed in range(examples(50, slow=1500)))
-    assert met["optimal"] > 25
-    assert met["infeasible"] > 8
+    met = Counter(check_instance(seed, seconds=1.0) for seed in range(examples(24, slow=1500)))
+    assert met["optimal"] > 10
+    assert met["infeasible"] > 3
     assert met["time_limit"] + met["too large"] + met["inexact"] <= 0.05 * sum(met.values()), met
 
 

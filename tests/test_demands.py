@@ -14,7 +14,6 @@ from ltr.exact.solution import Status
 from ltr.rankers import ExactRanker, Ranker, TwoStageRanker
 from ltr.rankers.exact import round_number
 from ltr.statistics import RankStatistic
-from tests.two_stages import two_stage
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
@@ -215,25 +214,6 @@ def test_saved_rankers_keep_their_demands(tmp_path, integer):
         assert inner.rule() == (ranker if ranker is exact else ranker.exact_).rule()
 
 
-def test_demands_hold_in_the_top_and_for_corrections(monkeypatch):
-    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 2)
-    X, y = frame(120)
-    ranker = two_stage(top_k=60, **demanded()).fit(X, y)
-    assert ranker.coef_[2] == 0
-    assert ranker.coef_[0] >= 0
-    assert ranker.coef_[1] != 0
-    assert ranker.solution_.status is Status.OPTIMAL
-    exact = ExactRanker(**demanded())
-    for options in ({"base_score": True, "choose": False}, {"base_score": True, "choose": False, "spread": 0.2}):
-        corrected = TwoStageRanker("logistic", exact, 60, **options).fit(X, y)
-        assert corrected.coef_[2] == 0
-        assert corrected.coef_[0] >= 0
-        assert corrected.coef_[1] != 0
-        assert corrected.note_ == ""
-    chosen = TwoStageRanker("logistic", exact, 60).fit(X, y)
-    assert chosen.coef_ is None or chosen.coef_[2] == 0
-
-
 def test_a_required_column_that_does_not_vary_is_an_error():
     X, y = frame()
     for ranker in (ExactRanker(required=["site"]), TwoStageRanker(exact=ExactRanker(required=["site"]))):
@@ -294,16 +274,6 @@ def config(tmp_path):
 def solution_of(config):
     run_experiment(config)
     return json.loads((config.folder / "exact" / "solution.json").read_text())
-
-
-def test_four_lines_of_config_say_it(config):
-    found = solution_of(config("exact.certificate=true"))
-    weights = found["weights"]
-    assert weights["sex"] == 0
-    assert weights["bmi"] != 0
-    assert weights["age"] >= 0
-    assert found["certificate"]["status"] == "optimal"
-    assert main(["verify", str(config().folder / "exact" / "certificate.json"), "--require-proof"]) == 0
 
 
 def test_a_run_of_points_says_them(config, capsys):

@@ -175,19 +175,6 @@ def test_the_picture_has_a_panel_for_each_neighbour_and_bars_for_the_columns():
         ranker.explain(X.iloc[[0]]).plot("p0")
 
 
-def test_long_names_are_broken_into_lines_that_leave_room_for_the_bars():
-    names = [f"systolic_blood_pressure_at_admission_{column:02d}" for column in range(3)]
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=names)
-    figure = SurrogateRanker().fit(X, np.arange(20) % 2).explain(X).plot(0, 1)
-    figure.draw_without_rendering()
-    (axes,) = figure.axes
-    for label in axes.get_yticklabels():
-        *name, values = label.get_text().splitlines()
-        assert "".join(name) in names
-        assert " vs " in values
-    assert axes.get_position().width > 0.5
-
-
 def test_cards_are_explained_in_the_same_form():
     X, y = rows()
     ranker = CardRanker(max_questions=3, limits=Limits(time_limit=5)).fit(X, y)

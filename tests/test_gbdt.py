@@ -114,9 +114,9 @@ def test_binned_sums_of_ranknet_agree_with_all_pairs(kind, weighted):
 @pytest.mark.parametrize("name", LOSSES)
 def test_lists_do_not_disturb_each_other_whatever_their_lengths(name):
     loss = parse_loss(name)
-    long, short = items(name, n=2500, seed=1), items(name, n=6, seed=2, lists=3)
+    long, short = items(name, n=1100, seed=1), items(name, n=6, seed=2, lists=3)
     scores, labels = (torch.cat([a, b]) for a, b in zip(long[:2], short[:2], strict=True))
-    qid = torch.cat([torch.full((2500,), 7), short[3]])
+    qid = torch.cat([torch.full((1100,), 7), short[3]])
     order = torch.randperm(len(qid), generator=torch.Generator().manual_seed(0))
     loss.few = 1000  # the long list takes the other way, which also calls for a few pairs only
     together = derivatives(loss, scores[order], labels[order], qid[order])

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import ltr
 from ltr.data import DataError, similar_rows
+from ltr.data.shares import cuts_between_queries
 from ltr.exact import Limits
 from ltr.fitting import held_out
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
@@ -42,6 +42,17 @@ def test_parts_and_rows_to_validate_by_take_whole_groups_with_equal_shares_of_la
     patients = queries // 5
     assert not _divided(parts_of(y, queries, patients, 0), patients)
     assert not _divided(held_out(y, queries, patients, 0.3, 0), patients)
+
+
+def test_processes_share_rows_at_the_nearest_changes_of_the_query():
+    for seed in range(20):
+        sizes = np.random.default_rng(seed).integers(1, 9, 8)
+        qid, changes = np.repeat(np.arange(8), sizes), np.append(0, sizes.cumsum())
+        for count in (1, 2, 3, 5):
+            wanted = len(qid) * np.arange(count + 1) / count
+            cuts = cuts_between_queries(qid, len(qid), count)
+            assert set(cuts) <= set(changes.tolist())
+            assert np.abs(cuts - wanted).tolist() == np.abs(changes[:, None] - wanted).min(axis=0).tolist()
 
 
 def test_groups_that_all_have_the_same_share_of_positives_are_divided_as_they_are():
@@ -164,16 +175,3 @@ def test_a_run_says_that_rows_are_similar_until_it_knows_their_groups(tmp_path):
         config = parse_config({"name": "visits", "runs_dir": str(tmp_path), "data": section})
         notes = split_of(config.data, 0, read_source(config.data, {"path": frame})).notes
         assert any("come in about 40 groups of similar rows" in note for note in notes) == (group is None)
-
-
-def test_an_experiment_takes_groups_by_name():
-    results = ltr.experiment(
-        {"surrogate.losses": ["ranknet"], "surrogate.validation": 0.3, "baselines.methods": ["logistic_regression"]},
-        data=_frame(similar=False),
-        label="ill",
-        group="patient",
-        exact={"statistic": "dcg", "top_k": 20, "time_limit": 0.3, "choose": False},
-    )
-    assert results.complete
-    with pytest.raises(ValueError, match="no group column 'patients'"):
-        ltr.experiment(data=_frame(similar=False), label="ill", group="patients")

@@ -7,23 +7,17 @@ import signal
 import numpy as np
 import pytest
 
-from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
-from ltr.exact.scip import ResolvedPairs, ScipSolver
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
 from tests.reference import (
-    cell_optimum,
     cell_optimum_graded,
     cell_optimum_pairs,
-    graded_problem,
     random_graded,
-    random_instance,
     random_pairwise,
 )
-from tests.tiers import examples
 
 HOSTED = WeightSpaceSearch(threads=1, local_search=0)
 KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
@@ -61,13 +55,6 @@ def hard(sides=None):
     return RerankProblem(rng.normal(size=(120, 12)), rng.integers(0, 2, size=120), constraints=sides)
 
 
-def with_constraints(problem, A, b):
-    sides = LinearConstraints(A, b)
-    if isinstance(problem, PairwiseProblem):
-        return PairwiseProblem(problem.X, problem.pairs, weights=problem.weights, C=problem.C, constraints=sides)
-    return RerankProblem(problem.X, problem.y, problem.statistic, problem.C, rank=problem.rank, constraints=sides)
-
-
 def assert_proves(problem, optimum, methods=(HOSTED, KERNEL)):
     """Hosted and kernel prove the optimum, by weights that are feasible and worth what is said."""
     for method in methods:
@@ -92,13 +79,6 @@ def assert_valid(problem, solution, optimum):
 # --- proofs ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", range(0, 78, 13))
-def test_lists_by_enumeration(first):
-    for seed in range(first, first + 13):
-        p = random_instance(seed)
-        assert_proves(p, cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)[0])
-
-
 def test_preferences_by_enumeration():
     for seed in range(24):
         p = random_pairwise(seed)
@@ -109,51 +89,6 @@ def test_graded_lists_by_enumeration():
     for seed in range(24):
         p = random_graded(seed)
         assert_proves(p, cell_optimum_graded(p)[0])
-
-
-def homogeneous_rows(seed, d):
-    """Signs, fixed weights and random rows, in turn: all of the form A w <= 0."""
-    rng, axes = np.random.default_rng([7, seed]), np.eye(d)
-    kinds = (
-        [-axes[0]],  # w_0 >= 0
-        [axes[-1], -axes[-1]],  # w_d = 0
-        [*rng.integers(-2, 3, size=(2, d)).astype(float)],
-        [np.ones(d), -axes[0]],  # sum w <= 0 <= w_0
-    )
-    return np.array(kinds[seed % len(kinds)])
-
-
-def test_side_constraints_by_enumeration():
-    for seed in range(examples(18, slow=36)):
-        p = random_instance(seed)
-        A = homogeneous_rows(seed, p.d)
-        optimum = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, A=A)[0]
-        q = with_constraints(p, A, np.zeros(len(A)))
-        assert_proves(q, optimum, [HOSTED])
-        assert_valid(q, solve(q, KERNEL, Limits(time_limit=60)), optimum)
-    for seed in range(examples(6, slow=12)):
-        p = random_pairwise(seed)
-        A = homogeneous_rows(seed, p.d)
-        optimum = cell_optimum_pairs(p.X, p.pairs, p.weights, p.C, A=A)[0]
-        assert_proves(with_constraints(p, A, np.zeros(len(A))), optimum, [HOSTED])
-
-
-def test_constraints_that_leave_the_scale_free_change_nothing():
-    # |w_j| <= 1/2: with features on a grid of steps 1, scaling down by 2 loses no comparison
-    for seed in range(12):
-        p = random_instance(seed)
-        A, b = np.vstack([np.eye(p.d), -np.eye(p.d)]), np.full(2 * p.d, 0.5)
-        assert_proves(with_constraints(p, A, b), cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)[0])
-
-
-@pytest.mark.parametrize("limits", [(-0.5, 0.75), (0.25, 0.25), (-0.9, -0.1)])
-def test_inhomogeneous_constraints_as_a_mip_sees_them(limits):
-    # limits on w_0, and w_0 + w_1 >= 1/4
-    for seed in examples((1, 4, 8), slow=(1, 2, 4, 5, 8)):
-        p = random_instance(seed, d=2, statistic="dcg")
-        A, b = [[1.0, 0.0], [-1.0, 0.0], [-1.0, -1.0]], [limits[1], -limits[0], -0.25]
-        p = RerankProblem(p.X, p.y, p.statistic, p.C, constraints=LinearConstraints(A, b))
-        assert_proves(p, solve(p, ScipSolver(ResolvedPairs), Limits(time_limit=60)).value)
 
 
 @pytest.mark.parametrize(
@@ -183,12 +118,6 @@ def test_zero_is_compared_though_no_face_holds_it():
     assert solution.status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("statistic", ["power(p=4)", "power(p=9)"])
-def test_statistics_of_extreme_size(statistic):
-    p = random_instance(5, statistic=statistic, d=2)
-    assert_proves(p, cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)[0])
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -215,10 +144,6 @@ def test_linear_programs_decide_what_boxes_cannot(options):
     assert kernel.value - 1e-9 <= hosted.value <= kernel.bound + 1e-9
     nodes = int(re.search(r"(\d+) nodes of SCIP", hosted.message)[1])
     assert nodes > 2 * p.d  # the faces of one round
-
-
-def test_the_local_search_and_threads_change_no_proof():
-    assert solve_medium(Limits(time_limit=60), method=WeightSpaceSearch(threads=2)).value == medium_proven().value
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
@@ -301,43 +226,9 @@ def test_exceptions_of_the_caller_pass_through(point, sides):
         solve(medium(constraints=sides), HOSTED, Limits(time_limit=60), on_progress=on_progress)
 
 
-@TREES
-def test_exceptions_of_a_stop_request_pass_through(sides):
-    class OwnError(Exception):
-        pass
-
-    asked = itertools.count()
-
-    def should_stop():
-        if next(asked) > 10:
-            raise OwnError
-        return False
-
-    with pytest.raises(OwnError):
-        solve(hard(sides), HOSTED, Limits(time_limit=60), should_stop=should_stop)
-
-
 def test_the_same_seed_searches_the_same_tree():
     one, two = (solve(medium(C=0.02, constraints=ORDER), HOSTED, Limits(time_limit=60, seed=3)) for _ in range(2))
     assert (one.nodes, one.value, one.message) == (two.nodes, two.value, two.message)
 
 
 # --- options ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"threads": 0}, "threads must be at least 1, got 0"),
-        ({"local_search": 1.0}, "local_search must be a share of the time from 0 to below 1, got 1.0"),
-    ],
-)
-def test_options_out_of_range(options, message):
-    with pytest.raises(ValueError, match=message):
-        WeightSpaceSearch(**options)
-
-
-def test_graded_problem_with_several_lists_and_a_price():
-    rng = np.random.default_rng(8)
-    p = graded_problem(rng.normal(size=(24, 3)), rng.integers(0, 3, size=24), np.repeat([0, 1, 2], 8), C=0.05)
-    assert_proves(p, solve(p, KERNEL, Limits(time_limit=60)).value)

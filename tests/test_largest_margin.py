@@ -116,16 +116,6 @@ def test_the_value_never_falls_and_the_margin_never_shrinks(instance, norm):
         assert won_before <= won_after
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", range(5))
-def test_recentring_again_gains_no_margin(norm, seed):
-    problem, w = cloud(seed=seed, noise=0.0)  # all is won, so that nothing can be won on the way
-    once = maximise_margin(problem, w, norm=norm)
-    twice = maximise_margin(problem, once, norm=norm)
-    rows = won_differences(problem, once)
-    assert (rows @ twice).min() == pytest.approx((rows @ once).min(), rel=1e-9)
-
-
 # --- answers derived by hand -----------------------------------------------------------------------------------
 
 
@@ -187,22 +177,6 @@ def test_a_lost_pair_may_be_won_on_the_way():
 )
 def test_where_nothing_is_won_the_weights_come_back(problem, w, norm):
     assert maximise_margin(problem, w, norm=norm).tolist() == w
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_weights_beyond_the_box_are_taken_into_it(norm):
-    problem = over_origin((1.0, 0.0))
-    assert maximise_margin(problem, [-4.0, 2.0], norm=norm).tolist() == [-1.0, 0.5]
-    assert maximise_margin(problem, [5.0, 5.0], norm=norm)[0] == 1.0
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_the_argument_is_not_changed_and_not_returned(norm):
-    problem, w = cloud()
-    for weights in (w, np.zeros(4)):
-        before = weights.copy()
-        assert maximise_margin(problem, weights, norm=norm) is not weights
-        np.testing.assert_array_equal(weights, before)
 
 
 # --- support and side constraints ------------------------------------------------------------------------------
@@ -269,7 +243,7 @@ def _equal(A, w):
 # --- other solvers ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(examples(2, slow=5)))
 def test_without_side_constraints_it_is_a_support_vector_machine(seed):
     problem, w = cloud(n=25, seed=seed)
     rows = won_differences(problem, w)

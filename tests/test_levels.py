@@ -7,7 +7,6 @@ import pytest
 from ltr.exact.levels import value
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem
-from tests.imports import loaded_by
 from tests.reference import exact_scores, graded_problem, random_graded, random_instance, random_pairwise
 
 KINDS = {"ranked": random_instance, "graded": random_graded, "pairs": random_pairwise}
@@ -97,39 +96,6 @@ def test_known_pairs_bound_every_value(kind):
     assert tight >= 20
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_pair_changes_the_value_by_the_constant_time_rule(kind):
-    """The rule of the module text, step by step, against counting again."""
-    for seed in range(34):
-        levels = KINDS[kind](seed).levels()
-        if len(levels.above) == 0:
-            continue
-        rng = np.random.default_rng(seed)
-        won = rng.random(len(levels.above)) < 0.5
-        counts = np.bincount(levels.positive[~won], minlength=len(levels.observation))
-        fewer = np.zeros(levels.counts_size + 1, dtype=int)
-        for i, level in enumerate(levels.level):
-            if levels.counts_at[level] >= 0:
-                fewer[
-                    levels.counts_at[level] + counts[i] + 1 : levels.counts_at[level] + levels.most_lost[level] + 2
-                ] += 1
-        total = value(levels, won)
-        assert total == pytest.approx(value_of_counts(levels, counts), abs=1e-12)
-        for q in rng.integers(0, len(won), size=40):
-            won[q] = not won[q]
-            i, falls = levels.positive[q], won[q]
-            level = levels.level[i]
-            slot, worth = levels.counts_at[level], levels.contribution[levels.table[level] :]
-            m = counts[i] if falls else counts[i] + 1
-            p = 0
-            if slot >= 0:
-                p = fewer[slot + m] if falls else fewer[slot + m] - 1
-                fewer[slot + m] += 1 if falls else -1
-            counts[i] += -1 if falls else 1
-            total += (worth[p + m - 1] - worth[p + m]) * (1 if falls else -1)
-            assert total == pytest.approx(value(levels, won), abs=1e-9)
-
-
 # --- small examples --------------------------------------------------------------------------------------------
 
 
@@ -179,7 +145,3 @@ def test_other_problems_are_refused():
 
     with pytest.raises(TypeError, match="RerankProblem or PairwiseProblem, got Other"):
         Other().levels()
-
-
-def test_levels_need_no_compiler():
-    assert loaded_by("import ltr.exact.levels", ["scipy", "pyscipopt"]) == []

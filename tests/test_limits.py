@@ -22,6 +22,7 @@ from ltr.exact.state import MEGABYTE, Memory, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.exact.weight_space import search as weight_space_search
 from tests.reference import graded_problem
+from tests.tiers import thinned
 
 from .reference import random_graded, random_instance, random_pairwise
 
@@ -75,8 +76,9 @@ def test_pairs_are_counted_without_being_made(make):
         assert problem.balance == pytest.approx(often / max(1, len(made.above)))
 
 
-@pytest.mark.parametrize("method", ["auto", DIRECT, "local_search"])
-@pytest.mark.parametrize("make", [long_list, many_gains, many_preferences])
+@pytest.mark.parametrize(
+    ("make", "method"), thinned(3, [long_list, many_gains, many_preferences], ["auto", DIRECT, "local_search"])
+)
 def test_pairs_beyond_the_memory_limit_are_not_made(no_pairs, make, method):
     problem = make()
     solution = solve(problem, method, Limits(time_limit=0.5, memory_limit=40))
@@ -201,8 +203,14 @@ def test_a_model_that_takes_too_long_to_build_is_given_up(monkeypatch):
 # --- the clock -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["auto", DIRECT, "local_search"])
-@pytest.mark.parametrize("make", [long_list, many_gains, lambda: many_gains(rank="subrank"), many_preferences])
+@pytest.mark.parametrize(
+    ("make", "method"),
+    thinned(
+        3,
+        [long_list, many_gains, lambda: many_gains(rank="subrank"), many_preferences],
+        ["auto", DIRECT, "local_search"],
+    ),
+)
 def test_time_is_kept_on_large_problems(make, method):
     problem = make()
     solve(RerankProblem([[0.0], [1.0]], [0, 1]), method, Limits(time_limit=10))  # compiled before the clock

@@ -20,6 +20,7 @@ from tests.reference import (
     slow_graded_value,
     slow_margin_value,
 )
+from tests.tiers import examples
 
 RANKED = {
     "resolved": (random_instance, {"rank": "resolved"}),
@@ -83,8 +84,8 @@ def comparisons(p):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_line_search_finds_the_best_of_all_intervals_between_breakpoints(kind):
-    moved = 0
-    for seed in range(150):
+    moved, count = 0, examples(50, slow=150)
+    for seed in range(count):
         rng = np.random.default_rng(seed)
         p = tiny_problem(kind, seed)
         w, v = rng.integers(-4, 5, size=p.d) / 4.0, rng.integers(-2, 3, size=p.d) / 2.0
@@ -98,7 +99,7 @@ def test_line_search_finds_the_best_of_all_intervals_between_breakpoints(kind):
         assert slow_value(p, w + at * v) == pytest.approx(value, abs=1e-9)
         assert low < at < high
         moved += max(values) > values[0] + 1e-9
-    assert moved >= 15  # the first interval is not always the best
+    assert moved >= count / 10  # the first interval is not always the best
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,6 +15,7 @@ from ltr.list_demands import Asked, read_list_demands
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, TwoStageRanker
 from ltr.rankers.demanded import DemandOutcome, DemandPrice, GivenDemands
 from ltr.rankers.two_stage import least_top
+from tests.tiers import thinned
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
@@ -324,15 +325,6 @@ def scores_of(ranker, X, qid):
     return ranker.predict(X, qid) if qid is not None and isinstance(ranker, TwoStageRanker) else ranker.predict(X)
 
 
-def test_the_price_of_a_mean_of_aucs_is_that_of_the_mean():
-    X, y, sex, qid = people(queries=True)
-    ranker = ExactRanker("auc", demands=["share(sex = F) @3 >= 0.5"], limits=Limits(time_limit=5))
-    ranker.fit(X, y, qid, beside=sex)
-    assert first_women(ranker, X, sex, 3, qid).mean() >= 0.5
-    assert ranker.demands_.price.value == pytest.approx(ranker.score(X, y, qid))
-    assert ranker.demands_.price.value < ranker.demands_.price.free < 1
-
-
 def first_women(ranker, X, sex, k, qid=None):
     scores = scores_of(ranker, X, qid)
     lists = members(qid, len(X))
@@ -442,7 +434,7 @@ def written(folder, *keys, queries=False):
         'data = {path = "people.csv", label = "ill", drop = ["sex"]' + (', query = "q"' if queries else "") + "}\n"
         'baselines = {methods = ["logistic_regression"]}\n'
         f"runs_dir = {json.dumps(str(folder / 'runs'))}\n"
-        "[exact]\ntime_limit = 5\n" + "\n".join(keys)
+        "[exact]\nnode_limit = 300\n" + "\n".join(keys)
     )
     return path
 
@@ -514,18 +506,6 @@ def test_a_run_under_a_demand_on_a_dropped_column(tmp_path, capsys, queries):
     assert main(["predict", str(tmp_path / "runs/people"), str(tmp_path / "new.csv"), "-q"]) == 0
 
 
-def test_mistakes_in_a_run_are_told_before_it(tmp_path, capsys):
-    wrong = ["share(sxe = F) @20 >= 0.4", "share(sex = Femal) @20 >= 0.4"]
-    path = written(tmp_path, f"demands = {json.dumps(wrong)}")
-    assert main(["run", str(path)]) != 0
-    told = capsys.readouterr().err
-    assert "exact.demands[0]: there is no column 'sxe'; nearest is 'sex'" in told
-    assert "exact.demands[1]: column 'sex' has no value 'Femal'" in told
-    path = written(tmp_path, 'demands = ["share(sex = F) @20 >= 0.95"]')
-    assert main(["run", str(path), "-q"]) != 0
-    assert "the most that can be reached is 0." in capsys.readouterr().err
-
-
 def test_what_a_front_measures_is_a_demand_without_its_least_value():
     assert parse_config({"name": "x", "exact": {"front": "exposure(sex=F)"}, "data": {"name": "pima"}}).exact.front == (
         "exposure(sex = F)"
@@ -541,8 +521,9 @@ def test_what_a_front_measures_is_a_demand_without_its_least_value():
         assert message in str(error.value)
 
 
-@pytest.mark.parametrize("measure", ["exposure(sex = F)", "share(sex = F) @20", "recall@30"])
-@pytest.mark.parametrize("queries", [False, True])
+@pytest.mark.parametrize(
+    ("measure", "queries"), thinned(2, ["exposure(sex = F)", "share(sex = F) @20", "recall@30"], [True, False])
+)
 def test_the_front_of_a_run_agrees_with_demands(tmp_path, capsys, measure, queries):
     measure = measure.replace("20", "5").replace("30", "5") if queries else measure
     top_k = f"choose = false\ntop_k = {20 if queries else 60}"

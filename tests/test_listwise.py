@@ -295,24 +295,6 @@ def test_derivatives(name):
     assert torch.autograd.gradgradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
 
 
-@all_losses
-@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 4), (0, 0)])
-def test_empty_lists_and_batches(name, shape):
-    scores = torch.zeros(shape, requires_grad=True)
-    value = parse_loss(name)(scores, torch.zeros(shape))
-    assert value.item() == 0
-    assert torch.autograd.grad(value, scores)[0].shape == shape
-
-
-@pytest.mark.parametrize("name", NAMES[: NAMES.index("lambda(statistic=dcg)")])
-def test_a_weight_of_two_equals_the_item_twice(name):
-    scores, labels = draw(6)
-    weight = torch.tensor([2.0, 1, 1, 3, 1, 0], dtype=torch.float64)
-    copies = torch.repeat_interleave(torch.arange(6), weight.long())
-    loss = parse_loss(name)
-    torch.testing.assert_close(loss(scores, labels, weight=weight), loss(scores[copies], labels[copies]))
-
-
 def test_functions_are_their_modules():
     scores, labels = draw(3, 8)
     pairs = [

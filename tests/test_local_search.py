@@ -147,12 +147,6 @@ def test_same_seed_same_result():
     assert other.evaluations != one.evaluations
 
 
-def test_more_restarts_never_hurt():
-    p = larger_problem(2)
-    values = [local_search(p, seed=0, restarts=r, time_limit=60.0).value for r in (0, 5, 20, 40)]
-    assert values == sorted(values)
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"C": 0.02}, {"constraints": LinearConstraints(-np.eye(5), np.zeros(5))}, {"rank": "subrank"}]
 )
@@ -250,12 +244,6 @@ def test_stays_inside_side_constraints(A, b, C):
     assert result.value == p.evaluate(result.weights)
     assert result.value <= local_search(free, restarts=60, time_limit=60.0).value + 1e-9
     assert result.value >= max((p.evaluate(w) for w in starts if p.feasible(w)), default=-math.inf)
-
-
-def test_a_start_is_no_better_for_being_small():
-    p = RerankProblem([[0.0], [1e6]], [0, 1], constraints=LinearConstraints([[1.0]], [0.0]))
-    result = local_search(p, starts=[[9e-10]], restarts=5)
-    assert (result.value, p.feasible(result.weights)) == (p.evaluate([0.0]), True)
 
 
 def test_equalities_that_leave_zeros_alone():
@@ -410,16 +398,6 @@ def test_separating_weights_keep_side_constraints():
     weights = separating_weights(problem, problem.levels(), 10.0)
     assert weights[0] < 0
     assert weights[1] <= 1e-9
-
-
-def test_long_lists_of_few_features_are_not_worth_a_program():
-    def worth_it(problem):
-        return separating_weights(problem, problem.levels(), 10.0) is not None
-
-    assert worth_it(larger_problem(0))  # 40 rows, 5 features
-    X = np.random.default_rng(0).normal(size=(51, 5))
-    assert not worth_it(RerankProblem(X, np.arange(51) % 2))
-    assert not worth_it(RerankProblem(X[:40], np.arange(40) % 2, rank="subrank"))  # 20 levels
 
 
 def test_a_search_beside_a_solve_hands_over_its_weights():

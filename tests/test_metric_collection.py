@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ltr.metrics import RankingMetrics, evaluate
 from tests.metrics_process import MEASURES, OWNERS, lists, main, pieces
+from tests.tiers import slow_but
 
 ITEMS = sum(len(scores) for scores, _ in lists())
 
@@ -174,7 +175,7 @@ def test_bad_arguments_are_named(act, error, message):
         act()
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=slow_but([2, 3], quick=[3]))
 def processes(request, tmp_path_factory):
     """What each of 2 or 3 processes computes."""
     world, folder = request.param, tmp_path_factory.mktemp("processes")

@@ -1,7 +1,6 @@
 """Neural rankers: scorers of rows and of lists, scaling, validation and early stopping, the same by config."""
 
 import functools
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.stats import norm, rankdata
 from ltr.fitting import Fit, FitOptions, Validation, held_out
 from ltr.losses.parsing import LOSSES
 from ltr.metrics import normalized_rank_statistic
-from ltr.rankers import ExactRanker, Ranker, SurrogateRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.scorers import AttentionScorer, MLPScorer, Quantiles
 from ltr.training import defaults_of
 from tests.tiers import slow_but
@@ -191,7 +190,7 @@ TRAINED = [(loss, scorer) for loss in LOSSES for scorer in ("mlp", "attention")]
 
 
 # in the quick tier every loss and, in turn, either scorer
-@pytest.mark.parametrize(("loss", "scorer"), slow_but(TRAINED, [*TRAINED[::4], *TRAINED[3::4]]))
+@pytest.mark.parametrize(("loss", "scorer"), slow_but(TRAINED, TRAINED[::4]))
 def test_every_loss_trains_every_scorer(loss, scorer):
     X, y, qid = lists(40)
     y = (y > 0).astype(int) if loss == "logistic" else y
@@ -207,22 +206,6 @@ def linear_ndcg(binary):
     """What a linear ranker reaches on the lists of the test above."""
     X, y, qid = lists(40)
     return ndcg(SurrogateRanker().fit(X, (y > 0).astype(int) if binary else y, qid), *lists(40, seed=1))
-
-
-@pytest.mark.parametrize("scorer", ["mlp", "attention"])
-def test_seeds_decide_and_files_keep_everything(scorer, tmp_path):
-    X, y, qid = lists(30)
-    before = torch.random.get_rng_state()
-    one, same, other = (SurrogateRanker(scorer=scorer, max_steps=3, seed=s).fit(X, y, qid) for s in (1, 1, 2))
-    assert torch.equal(torch.random.get_rng_state(), before)
-    scores = one.predict(X, qid)
-    np.testing.assert_array_equal(scores, same.predict(X, qid))
-    assert not np.allclose(scores, other.predict(X, qid))
-    one.save(tmp_path / "model.pt")
-    loaded = Ranker.load(tmp_path / "model.pt")
-    np.testing.assert_array_equal(loaded.predict(X, qid), scores)
-    assert loaded.get_params() == one.get_params()
-    assert loaded.validation_ == one.validation_
 
 
 @pytest.mark.parametrize("scorer", ["mlp", "attention"])
@@ -259,16 +242,6 @@ def test_a_ranker_of_lists_asks_for_them_also_under_two_stages():
     with pytest.raises(ValueError, match="qid: decision_function needs the query of each row"):
         two.predict(X)
     np.testing.assert_allclose(two.predict(X[qid == 3], None), two.predict(X, qid)[qid == 3], atol=1e-5)
-
-
-def test_linear_rankers_of_losses_that_are_not_convex_are_no_worse_than_ranknet_on_new_lists():
-    gains = []
-    for seed in range(4):
-        (X, y, qid), test = lists(80, seed=seed), lists(200, seed=99)
-        reference = ndcg(SurrogateRanker().fit(X, y, qid), *test)
-        for loss in ("lambda(statistic=dcg@10)", "smooth(statistic=dcg@10)"):
-            gains.append(ndcg(SurrogateRanker(loss, seed=seed).fit(X, y, qid), *test) - reference)
-    assert np.mean(gains) > -0.003
 
 
 @pytest.mark.parametrize(
@@ -312,17 +285,6 @@ def test_a_section_has_the_defaults_of_its_scorer():
     tree = {"name": "x", "data": {"name": "pima"}, "surrogate": {"losses": ["lambda"], "certify": True}}
     with pytest.raises(ConfigError, match="certify: goes with convex losses only, which lambda"):
         parse_config(tree)
-
-
-def test_a_run_trains_on_every_kind_of_loss_and_logs_the_validation(tmp_path):
-    losses = ["list_net", "lambda(statistic=dcg@10)"]
-    surrogate = {"losses": losses, "scorer": "attention", "hidden": [8], "heads": 2, "max_steps": 4}
-    results = run_experiment(parse_config(config(tmp_path, **surrogate)))
-    assert results.complete
-    assert [str(row.method) for row in results.rows] == losses
-    for folder in (tmp_path / "runs" / "neural").glob("*/scalars.jsonl"):
-        values = [json.loads(line)["values"] for line in folder.read_text().splitlines()]
-        assert sum("validation/ndcg@10" in line for line in values) == 4
 
 
 @pytest.mark.parametrize("scorer", ["mlp", "linear"])

@@ -55,7 +55,7 @@ def test_lists_by_query_are_ranked_about_as_well_as_by_ranknet(loss):
 @pytest.mark.parametrize("loss", NOT_CONVEX)
 def test_on_random_lists_the_own_statistic_is_about_as_good_as_ranknets(loss):
     gains = []
-    for seed in range(examples(5, slow=20)):
+    for seed in range(examples(3, slow=20)):
         X, y = random_list(seed, n=40)
         reference, ranker = SurrogateRanker("ranknet").fit(X, y), SurrogateRanker(loss).fit(X, y)
         gains.append(own_statistic(loss, ranker, X, y) - own_statistic(loss, reference, X, y))
@@ -92,13 +92,6 @@ def test_a_lambda_loss_that_is_lowest_with_all_scores_tied_does_not_end_there():
     ranker = SurrogateRanker(str(loss)).fit(X, y)
     assert float(loss(torch.zeros(40, dtype=torch.float64), torch.from_numpy(y))) < ranker.objective_
     assert own_statistic(loss, ranker, X, y) > 0.4
-
-
-def test_an_mlp_is_trained_on_a_loss_that_is_not_convex():
-    data = ltr.data.grouped(seed=0)
-    ranker = SurrogateRanker("lambda(statistic=dcg)", scorer="mlp", hidden=(16,), dropout=0.0)
-    ranker.fit(data.X, data.y, qid=data.qid)
-    assert own_statistic("lambda(statistic=dcg)", ranker, data.X, data.y, data.qid) > 0.9
 
 
 @pytest.mark.parametrize("loss", ["lambda(statistic=dcg)", "smooth(statistic=dcg@3)"])

@@ -11,6 +11,7 @@ from ltr.answer import Answer, Evidence, Interval
 from ltr.answer.evidence import place_in_list
 from ltr.answer.page import number
 from ltr.data import DataError
+from tests.tiers import examples
 from trainers.cli import main
 from trainers.files import RunError
 from trainers.ranking_files import read_evidence
@@ -94,15 +95,6 @@ def test_files_frames_and_predictions_say_the_same(results, tmp_path, capsys):
     assert expected["text"] in capsys.readouterr().out
 
 
-def test_the_report_of_a_run_has_its_periods(results, capsys):
-    assert main(["report", str(results.folder)]) == 0
-    text = (results.folder / "report" / "report.md").read_text()
-    assert results.answer in text.split("## ")[0]
-    periods = dict(line.strip("| ").split(" | ")[:2] for line in text.split("## ")[0].splitlines() if "2024-W" in line)
-    frame = results.periods
-    assert periods == {one: str(n) for one, n in frame[frame["method"] == "exact"][["period", "rows"]].values}
-
-
 def test_all_methods_are_compared(results, tmp_path, capsys):
     NEW.to_csv(tmp_path / "new.csv", index=False)
     assert main(["outcome", str(results.folder), str(tmp_path / "new.csv"), "--all"]) == 0
@@ -136,7 +128,7 @@ def test_the_promise_is_kept_nine_times_in_ten():
     """New lists of rows whose chance follows from their score as that of the labelled rows does."""
     rng = np.random.default_rng(0)
     kept = []
-    for _ in range(400):
+    for _ in range(examples(150, slow=400)):
         slope, level = rng.uniform(0.3, 2.0), rng.uniform(-2.0, 0.5)
 
         def rows(n, slope=slope, level=level):
@@ -155,7 +147,7 @@ def test_the_promise_for_queries_is_kept_nine_times_in_ten():
     """Queries differ in how many of their first rows are hits, which no score tells."""
     rng = np.random.default_rng(0)
     kept, alone = [], []
-    for _ in range(300):
+    for _ in range(examples(100, slow=300)):
         lists, scores = np.repeat(np.arange(60), 12), rng.normal(size=720)
         labels = (rng.random(720) < 1 / (1 + np.exp(1 - scores - rng.normal(size=60)[lists]))).astype(float)
         known, first = lists < 40, (lists >= 40) & (place_in_list(scores, lists) <= 5)
@@ -163,7 +155,7 @@ def test_the_promise_for_queries_is_kept_nine_times_in_ten():
         promise, narrow = evidence.expected(scores[first], lists[first], 5), evidence.expected(scores[first])
         kept.append(promise.low <= labels[first].sum() <= promise.high)
         alone.append(narrow.low <= labels[first].sum() <= narrow.high)
-    assert 0.87 < np.mean(kept) < 0.95
+    assert 0.85 < np.mean(kept) < 0.96
     assert np.mean(alone) < np.mean(kept) - 0.05
 
 

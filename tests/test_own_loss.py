@@ -1,6 +1,5 @@
 """A loss defined outside the package, used wherever a built-in one is."""
 
-import json
 import re
 import sys
 
@@ -10,10 +9,9 @@ import torch
 
 from ltr.convex import certified_optimum
 from ltr.exact import Limits
-from ltr.losses import PairwiseLoss, RankingLoss, RankNetLoss, parse_loss
+from ltr.losses import PairwiseLoss, RankNetLoss, parse_loss
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
-from trainers.cli import main
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 
@@ -143,34 +141,6 @@ def test_a_formula_is_a_base_of_two_stages_that_is_saved_and_loaded(own, monkeyp
     np.testing.assert_array_equal(again.decision_function(X), ranker.decision_function(X))
 
 
-def test_a_formula_is_a_loss_of_a_config(own, monkeypatch):
-    config = f"""
-name = "own"
-runs_dir = "{own}"
-[data]
-name = "gaussians"
-[surrogate]
-losses = ["plain_losses:Soft(width=2.0)"]
-max_steps = 20
-[exact]
-base = "plain_losses:Soft(width=2)"
-top_k = 20
-time_limit = 0.2
-choose = false
-[tracking]
-loggers = []
-figures = false
-"""
-    (own / "own.toml").write_text(config)
-    # the working folder is not on Python's path, as for the installed command
-    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder not in ("", str(own))])
-    monkeypatch.delitem(sys.modules, "plain_losses", raising=False)
-    monkeypatch.chdir(own)
-    assert main(["run", "own.toml"]) == 0
-    results = json.loads(next(own.glob("**/results.json")).read_text())
-    assert "plain_losses:Soft(width=2)" in json.dumps(results)
-
-
 def test_a_loss_without_an_import_path_trains_and_is_saved():
     class Local(PairwiseLoss):
         convex = True
@@ -259,8 +229,3 @@ def test_what_is_wrong_with_an_import_path_is_said(own, text, message):
         parse_loss(text)
     with pytest.raises(ConfigError, match=re.escape(message)):
         parse_config({"name": "own", "data": {"name": "gaussians"}, "surrogate": {"losses": [text]}})
-
-
-def test_built_in_losses_keep_their_names_by_import_path():
-    assert isinstance(parse_loss("ltr.losses:RankNetLoss(pairs=sum)"), RankingLoss)
-    assert str(parse_loss("ltr.losses:RankNetLoss(pairs=sum)")) == "ranknet(pairs=sum)"

@@ -3,7 +3,6 @@
 The module `own_statistics` below is written to a folder of its own and imported by its name alone.
 """
 
-import json
 import math
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from ltr.exact import Limits, RerankProblem, certify, solve
 from ltr.losses import parse_loss
 from ltr.metrics import evaluate, parse_measure, rank_statistic
 from ltr.statistics import register_statistic
-from trainers.cli import main
 
 MODULE = '''
 from ltr.statistics import register_statistic
@@ -84,13 +82,6 @@ def test_it_has_a_name_weights_and_a_metric(folder, name, weights):
     assert average == pytest.approx(np.mean(weights))
 
 
-def test_gains_stand_beside_its_options(folder):
-    measure = parse_measure("own_statistics:rbp(p=0.5,gain=linear)@2")
-    assert str(measure) == "own_statistics:rbp(p=0.5,gain=linear)@2"
-    assert measure(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([2, 0, 1])).item() == 1.0  # 2 * 0.5
-    assert str(parse_measure("own_statistics:rbp(p=0.5,gain=exp2)@2")) == "own_statistics:rbp(p=0.5)@2"
-
-
 @pytest.mark.parametrize("kind", ["smooth", "lambda"])
 def test_it_is_a_loss(folder, kind):
     loss = parse_loss(f"{kind}(statistic=own_statistics:rbp(p=0.5))")
@@ -127,35 +118,6 @@ def test_a_certificate_of_lists_of_several_lengths_is_refused(folder):
                 certify(problem, solution)
         else:
             assert certify(problem, solution).verify()
-
-
-def test_it_stands_in_a_config(folder, tmp_path):
-    (tmp_path / "own.toml").write_text(
-        """
-        [data]
-        name = "gaussians"
-        [surrogate]
-        losses = ["ranknet"]
-        max_steps = 3
-        [baselines]
-        methods = []
-        [exact]
-        base = "ranknet"
-        statistic = "own_statistics:rbp(p=0.9)@20"
-        top_k = 20
-        method = "local_search"
-        time_limit = 0.2
-        [statistics]
-        report = ["dcg", "own_statistics:relative"]
-        [tracking]
-        loggers = []
-        figures = false
-        """
-    )
-    assert main(["run", str(tmp_path / "own.toml"), f"runs_dir={tmp_path / 'runs'}", "--quiet"]) == 0
-    (results,) = tmp_path.glob("runs/*/results.json")
-    names = json.loads(results.read_text())["statistics"]
-    assert names == ["own_statistics:rbp(p=0.9)@20", "dcg", "own_statistics:relative"]
 
 
 @pytest.mark.parametrize(

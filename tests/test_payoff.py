@@ -113,12 +113,6 @@ def test_pages_are_whole(text):
                 assert len({line.count("|") for line in block.splitlines()}) == 1, block
 
 
-def test_a_shown_loss_over_all_data_is_said():
-    text = to_markdown(pages.page_of([cell("uis", at, -2 - at / 5, promised=(1, 0, 2)) for at in range(4)]), {})
-    assert "The chosen ranker is worse than its base on the paper's data: -2.3%" in text
-    assert "The full optimum is shown to gain on no data set." in text
-
-
 @pytest.fixture
 def small(monkeypatch):
     """Each data set by name is a small table, with queries for the one by query."""
@@ -192,21 +186,6 @@ def test_no_cells_are_an_error(tmp_path, capsys):
     assert "a split is a number >= 0 or own" in capsys.readouterr().err
 
 
-def test_further_candidates_are_computed_and_compared(small, tmp_path, monkeypatch, capsys):
-    few = [further.Correction(10, 0.45), further.Correction(None, 0.45), further.Correction(10, max_nonzeros=1)]
-    monkeypatch.setattr(further, "_EVERY", few)
-    arguments = [*folders(tmp_path), "--data", "uis", "--splits", "0", "--processes", "1", "--further"]
-    assert payoff.main(arguments) == 0
-    (record,) = map(json.loads, (tmp_path / "payoff" / "further.jsonl").read_text().splitlines())
-    names = ["base", "spread 0.45, top 10", "spread 0.45, full list", "+ 1, top 10"]
-    assert list(record["gains"]) == list(record["deviations"]) == names
-    assert set(record["test"]) == set(names)
-    assert record["test"]["base"] == study.compute("uis", 0, "logistic_regression")["test"]["base"]
-    best = max(names, key=record["gains"].get)
-    assert further.chosen(record, few) in (best, "base")
-    capsys.readouterr()
-
-
 def test_the_page_says_whether_further_candidates_are_better():
     names = ["base", *(each.name for each in further._EVERY)]
     records = []
@@ -220,12 +199,3 @@ def test_the_page_says_whether_further_candidates_are_better():
     assert "Shown to be better than the three: with the top 50, with four other lengths of list and with all" in text
     assert re.search(r"\| with the top 200 \| 6 \| \+10\.2% .* \| 100% \| 0\.00% ", text)
     assert re.search(r"\| with the top 50 \| 6 \| \+20\.2% .* \| 100% \| \+10\.0% ", text)
-
-
-def test_queries_are_split_whole(small):
-    train, test = study.parts_of(study.QUERIES, 3)
-    assert (train.n_queries, test.n_queries, train.n + test.n) == (10, 10, 160)
-    own = study.parts_of(study.QUERIES, study.OWN)
-    assert [part.n for part in own] == [80, 80]
-    halves = study.parts_of("uis", 3)
-    assert [part.n for part in halves] == [40, 40]

@@ -171,7 +171,7 @@ def ranked(seed, statistics):
     )
 
 
-@pytest.mark.parametrize("seed", range(examples(15, slow=300)))
+@pytest.mark.parametrize("seed", range(examples(8, slow=300)))
 @pytest.mark.parametrize("statistics", [STATISTICS[1:], ["hits@3"], ["recall@3"]], ids=["all", "hits", "recall"])
 def test_whole_numbers_agree_with_brute_force(seed, statistics):
     problem = ranked(seed, statistics)
@@ -209,7 +209,7 @@ def test_two_numeric_columns_beside_many_questions_are_proven():
 
 
 def test_a_search_that_is_stopped_has_a_bound():
-    X, y = long_list(2_000)
+    X, y = long_list(800)
     problem = RerankProblem(X, y, "dcg", integer=9, max_nonzeros=3)
     stopped = solve(problem, WeightSpaceSearch(threads=1, local_search=0), Limits(node_limit=1))
     assert stopped.status in (Status.NODE_LIMIT, Status.OPTIMAL)
@@ -306,7 +306,7 @@ def test_numbers_whose_totals_would_not_be_exact_are_refused(X, message):
 def test_a_changed_file_is_rejected_or_true():
     """Certificates changed at random, with a digest to match, are refused if they claim more than can be reached."""
     rng, accepted = random.Random(0), 0
-    for trial in range(examples(50, slow=500)):
+    for trial in range(examples(25, slow=500)):
         problem = next(filter(lambda p: p.d > 1, map(mixed, itertools.count(100 + trial))))
         solution = solve(problem)
         if solution.status is Status.INFEASIBLE:
@@ -342,7 +342,7 @@ def test_a_changed_file_is_rejected_or_true():
         )
         assert best <= content["proof"]["bound"] + 1e-12
         assert changed.evaluate(Certificate(content).weights) == pytest.approx(content["value"], abs=1e-11)
-    assert accepted > 5
+    assert accepted > 2
 
 
 # --- points with average ties as a ranker -----------------------------------------------------------------------

@@ -112,18 +112,6 @@ def test_ranks_of_the_papers_figure(rank, expected):
     assert (p.ranks([1.0]) - 1)[p.positives].tolist() == expected  # the paper's ranks start at 0
 
 
-def test_theorem_2_needs_distinct_observations_on_the_support():
-    X, y = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.5], [0.0, -0.5]], [1, 1, 0, 0]
-    sub = RerankProblem(X, y, "dcg", C=0.2, rank="subrank")
-    resolved = RerankProblem(X, y, "dcg", C=0.2)
-    # w = (1, 0) ties the two positives above both negatives; w = (0, 1) ranks them 1st and 3rd, without ties
-    assert sub.evaluate([1, 0]) == pytest.approx(2 / LOG2(3) - 0.2)
-    assert sub.evaluate([0, 1]) == resolved.evaluate([0, 1]) == pytest.approx(1 + 1 / LOG2(4) - 0.2)
-    assert resolved.evaluate([1, 0]) == pytest.approx(1 + 1 / LOG2(3) - 0.2)
-    assert sub.evaluate([0, 1]) > sub.evaluate([1, 0])
-    assert resolved.evaluate([1, 0]) > resolved.evaluate([0, 1])
-
-
 @pytest.mark.parametrize("margin", [1e-4, 0.3, 1.0])
 def test_subrank_never_exceeds_resolved(margin):
     for seed in INSTANCES:
@@ -134,15 +122,6 @@ def test_subrank_never_exceeds_resolved(margin):
             for rank in ("subrank", "resolved")
         }
         assert value["subrank"] <= value["resolved"] + 1e-12
-
-
-def test_auc_of_resolved_ranks_is_the_share_of_pairs_in_order():
-    for seed in range(40):
-        base = random_instance(seed)
-        p = RerankProblem(base.X, base.y, "auc", margin=1e-9)
-        scores = p.X @ (w := np.random.default_rng(seed).integers(-2, 3, size=p.d) / 2.0)
-        share = np.mean(scores[p.positives][:, None] > scores[p.negatives][None, :])
-        assert p.statistic_value(w) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("statistic", [s for s in STATISTICS if s != "weights"])
@@ -193,12 +172,6 @@ def test_price_counts_the_non_zero_weights():
     assert p.evaluate([0.0, 0.0, 0.0]) == 1 / LOG2(3)  # all tied: the negative stands on top, and no price
 
 
-def test_duplicates_with_both_labels_tie_everywhere():
-    p = RerankProblem([[1.0, 2.0], [1.0, 2.0]], [1, 0], "auc")
-    rng = np.random.default_rng(0)
-    assert {p.evaluate(rng.normal(size=2)) for _ in range(20)} == {0.0}
-
-
 def test_rows_in_another_order_have_the_same_value():
     for seed in range(40):
         p = random_instance(seed)
@@ -246,11 +219,6 @@ def test_from_matrix_lists_the_edges_of_the_matrix():
     }
     assert p.evaluate([1.0]) == pytest.approx(1.0 - 0.1)
     assert (p.C, p.margin) == (0.1, 0.5)
-
-
-def test_multipartite_pairs_join_different_classes_only():
-    assert multipartite_pairs([1, 1, 0]).tolist() == [[0, 2], [1, 2]]
-    assert multipartite_pairs([3, 3]).shape == (0, 2)
 
 
 # --- construction ----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ltr.exact.ranges import RankRanges, rank_ranges
 from tests.demand_reference import instance
 from tests.reference import exact_scores, random_demanded, random_features, random_graded, random_instance
 from tests.test_fronts import all_weights
+from tests.tiers import examples
 
 X = np.array([[3.0, 0.0], [2.0, 1.0], [1.0, 3.0], [0.0, 2.0]])
 LABELS, GROUP = [1, 1, 0, 0], [0, 0, 1, 1]
@@ -76,7 +77,7 @@ def tiny(seed: int) -> RerankProblem:
     return problem
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(examples(12, slow=24)))
 def test_ranges_are_those_of_all_cells(seed):
     problem, within = tiny(seed), (0.0, 0.05, 0.3)[seed % 3]
     weights = all_weights(problem)
@@ -104,7 +105,8 @@ def test_no_weights_of_problems_with_all_else_leave_the_ranges(seed):
     check_ranges(problem, found, [w if problem.integer is None else np.rint(w * problem.reach) for w in weights])
 
 
-def test_ten_thousand_good_scorers_stay_inside():
+def test_thousands_of_good_scorers_stay_inside():
+    enough = examples(2000, slow=10_000)
     rng = np.random.default_rng(0)
     features = rng.normal(size=(25, 3))
     y = (features @ [1.0, 0.6, 0.2] + 0.5 * rng.normal(size=25) > 0.3).astype(int)
@@ -121,9 +123,9 @@ def test_ten_thousand_good_scorers_stay_inside():
         scores += 1
         at = 25 - np.argsort(np.argsort(features @ problem.in_box(w)))  # no two scores are equal
         least, most = np.minimum(least, at), np.maximum(most, at)
-        if scores == 10_000:
+        if scores == enough:
             break
-    assert scores == 10_000
+    assert scores == enough
     assert np.all(found.best <= least)
     assert np.all(most <= found.worst)
     assert (found.best == least).sum() + (found.worst == most).sum() > 25  # and many reach them
@@ -193,7 +195,7 @@ def test_the_interval_is_an_outer_one_where_time_is_up(seconds):
     features = rng.normal(size=(40, 4))
     y = (features @ [1.0, 1.0, 0.5, 0.0] + rng.normal(size=40) > 0.5).astype(int)
     problem = RerankProblem(features, y)
-    solution = solve(problem, "local_search", Limits(1.0))
+    solution = solve(problem, "local_search", Limits(0.2))
     found = rank_ranges(problem, 0.1, solution=solution, time_limit=seconds)
     tried = solution.weights + 0.3 * rng.normal(size=(40, 4))
     check_ranges(problem, found, list(tried))

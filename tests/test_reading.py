@@ -33,8 +33,7 @@ from ltr.data.columns import Column, matrix_of
 from ltr.data.encoding import encodings_in
 from ltr.data.kinds import kind_of
 from ltr.data.table_files import read_file
-from tests.tiers import examples
-from trainers.cards import parts_of_card
+from tests.tiers import examples, thinned
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.config.sections import DataConfig
@@ -404,12 +403,6 @@ def test_a_grouped_table_is_asked_for_its_query(folder, capsys):
     assert "mine" not in Path("g.toml").read_text()
 
 
-def test_a_table_in_place_of_a_config_is_said_to_be_one(folder, capsys):
-    write("t.csv", [["a", "y"], [1, 0], [2, 1]])
-    assert main(["run", "t.csv"]) == 2
-    assert "t.csv: is a table, not a config: `ltr init t.csv` writes a config for it" in capsys.readouterr().err
-
-
 def test_workbooks_are_read(folder):
     pytest.importorskip("openpyxl")
     frame = pd.DataFrame(
@@ -422,13 +415,6 @@ def test_workbooks_are_read(folder):
     pd.DataFrame([["Churn in May", None], ["x", "y"], [1, 0], [2, 1]]).to_excel("u.xlsx", index=False, header=False)
     with pytest.raises(DataError, match="the first line must name the columns, got the title 'Churn in May'"):
         read_raw_table("u.xlsx", Roles(label="y"))
-
-
-def test_a_title_above_the_header_is_one_message(folder, capsys):
-    Path("t.csv").write_text("Churn in May\n\nid,age,y\n7,31,0\n8,40,1\n")
-    assert main(["check", "t.csv", "--label", "y"]) == 2
-    message = "t.csv: the first line must name the columns, got the title 'Churn in May': delete what is above the line"
-    assert capsys.readouterr().err == f"ltr: error: {message} 'id, age, y'\n"
 
 
 def test_rows_without_a_label_can_be_left_out(folder, capsys):
@@ -470,15 +456,6 @@ def test_small_seams(folder):
         CardRanker().fit(pd.DataFrame({"a": [[1], [2]], "b": [1, 2]}), [0, 1])
     write("two.csv", [["a", "y"], [1, 0], [2, 1]])
     assert main(["card", "two.csv", "--label", "y", "--test", "0", "-q"]) == 0
-
-
-def test_cells_that_hold_lists_are_a_problem_of_their_column(folder):
-    frame = pd.DataFrame({"a": [[1, 2], [3]], "b": [1, 2]})
-    with pytest.raises(
-        TableError, match=r"column 'a' must hold one number, text or date in each cell.*data\.drop"
-    ) as error:
-        TablePreparation().fit(frame)
-    assert len(error.value.problems) == 1
 
 
 # --- each row in any company -------------------------------------------------------------------------------------
@@ -590,19 +567,6 @@ def test_each_row_has_one_score_in_any_company(tmp_path_factory, names, seed, mi
             assert totals[0] == card.totals(frame).tolist()
 
 
-def test_rows_that_belong_together_stay_together_in_cards_and_commands(folder, capsys):
-    rows = [[f"{at // 5:03}", f"{at % 7}.5", f"{at % 3}.25", int(at % 4 == 0)] for at in range(100)]
-    write("t.csv", [["patient", "a", "b", "y"], *rows])
-    assert main(["init", "t.csv", "--label", "y", "--group", "patient"]) == 0
-    assert load_config("t.toml").data.group == "patient"
-    assert main(["check", "t.csv", "--label", "y", "--group", "patient"]) == 0
-    assert "patient" not in capsys.readouterr().out
-    table = read_raw_table("t.csv", Roles(label="y", group="patient"))
-    parts = parts_of_card(table, 0, 0.5)
-    assert sorted(np.concatenate([*parts.values()]).tolist()) == list(range(100))
-    assert not {rows[at][0] for at in parts["training"]} & {rows[at][0] for at in parts["test"]}
-
-
 def test_what_stands_for_missing_values_does_so_in_files_of_all_kinds_and_in_cards(folder):
     rng = np.random.default_rng(0)
     m = np.where(rng.random(120) < 0.3, -999.0, rng.normal(size=120).round(2))
@@ -640,17 +604,6 @@ def test_numbers_of_databases_and_dates_as_people_type_them():
     assert Column("e", ["-4.765e-01", "1.234e+02"]).numbers.tolist() == [-0.4765, 123.4]
 
 
-def test_cards_of_runs_list_the_rows_of_the_file(folder):
-    rows = [[f"{at % 9}.5", f"{at % 7}.25", "" if at % 4 == 0 else int(at % 9 > 4)] for at in range(80)]
-    write("t.csv", [["key", "x", "z", "y"], *([f"K{at:03}", *row] for at, row in enumerate(rows, start=1))])
-    keys = 'unlabelled = "drop"\nfeatures = ["x", "z"]\n'
-    Path("t.toml").write_text(CONFIG.format(keys) + "[card]\nenabled = true\ntime_limit = 5\n")
-    assert main(["run", "t.toml", "-q"]) == 0
-    ranked = pd.read_csv("runs/t/card/ranked.csv")
-    assert [f"K{row:03}" for row in ranked.row] == ranked.key.tolist()
-    assert len(ranked) == 60
-
-
 # the share of one process
 
 
@@ -676,8 +629,9 @@ def tables(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 70])
-@pytest.mark.parametrize("name", ["t.parquet", "folder", "t.csv", "t.npz", "t.svm", "sizes.svm"])
+@pytest.mark.parametrize(
+    ("name", "size"), thinned(2, ["t.parquet", "folder", "t.csv", "t.npz", "t.svm", "sizes.svm"], [1, 2, 3, 70])
+)
 def test_the_shares_of_processes_are_the_table(tables, name, size):
     options = {} if name.endswith("svm") else {"label": "y", "query": "q"}
     read = read_svmlight if name.endswith("svm") else read_table

@@ -115,16 +115,6 @@ def test_supports_are_exact():
 # --- optima ----------------------------------------------------------------------------------------------------
 
 
-def test_optimum_of_the_counterexample_to_theorem_2():
-    X, y = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.5], [0.0, -0.5]], [1, 1, 0, 0]
-    value, w = cell_optimum(X, y, "dcg", 0.2, "subrank")
-    assert value == pytest.approx(1 + 1 / math.log2(4) - 0.2)
-    assert w.tolist() == [0, 1]
-    value, w = cell_optimum(X, y, "dcg", 0.2, "resolved")
-    assert value == pytest.approx(1 + 1 / math.log2(3) - 0.2)
-    assert w.tolist() == [1, 0]
-
-
 def test_optimum_may_be_to_use_no_feature():
     value, w = cell_optimum([[0.0], [1.0]], [0, 1], "auc", C=2.0)
     assert (value, w.tolist()) == (0.0, [0.0])

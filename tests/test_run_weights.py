@@ -127,12 +127,6 @@ def test_a_run_chooses_by_weighted_gains(finished, tmp_path, monkeypatch):
     np.testing.assert_allclose(ranker.decision_function(train.X), own.decision_function(train.X))
 
 
-def test_rows_to_predict_need_no_weights(finished, tmp_path, capsys):
-    clicks(30, seed=1).drop(columns=["w", "clicked"]).to_csv(tmp_path / "new.csv", index=False)
-    assert main(["predict", str(finished / "runs" / "clicks"), str(tmp_path / "new.csv")]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 31
-
-
 def test_a_test_file_needs_no_weights_and_other_weights_are_other_data(tmp_path):
     clicks().to_csv(tmp_path / "clicks.csv", index=False)
     clicks(40, seed=1).drop(columns="w").to_csv(tmp_path / "test.csv", index=False)
@@ -188,16 +182,6 @@ def test_what_rows_cannot_have_weights_in_is_refused(tmp_path, capsys, given, me
     assert main(["run", str(tmp_path / "clicks.toml"), f"runs_dir={tmp_path / 'runs'}", *given]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
-
-
-def test_init_writes_what_weights_need(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    clicks(half=0.5).to_csv("clicks.csv", index=False)
-    assert main(["check", "clicks.csv", "--label", "clicked", "--weight", "w"]) == 0
-    assert "weight w: 0 to 10; " in capsys.readouterr().out
-    for column in ("w", "half"):
-        assert main(["init", "clicks.csv", "--label", "clicked", "--weight", column, "-o", f"{column}.toml"]) == 0
-        assert main(["run", f"{column}.toml", "--dry-run", "data.drop=[]"]) == 0
 
 
 def test_weights_of_queries_reach_every_method(tmp_path):

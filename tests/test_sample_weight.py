@@ -26,6 +26,7 @@ from ltr.rankers.choice import BASE, Fold, compare, folds_of, places
 from ltr.rankers.inputs import LabelledRows
 from ltr.rankers.scorers import LinearScorer
 from ltr.statistics import RankStatistic
+from tests.tiers import thinned
 
 LIMITS = Limits(node_limit=500)
 PAIRS = [
@@ -36,9 +37,7 @@ REPEATED = [
     LogisticRegressionRanker(C=1.0),
     RankBoostRanker(10, step="exact"),
 ]
-each = pytest.mark.parametrize(
-    "ranker", REPEATED, ids=lambda ranker: str(getattr(ranker, "loss", type(ranker).__name__))
-)
+each = pytest.mark.parametrize("ranker", thinned(2, REPEATED))
 
 
 def data(seed=0, n=60, lists=1):
@@ -94,8 +93,7 @@ BY_QUERY = [
 ]
 
 
-@pytest.mark.parametrize("inside", [False, True], ids=["constant within queries", "varying within queries"])
-@pytest.mark.parametrize("ranker", BY_QUERY, ids=repr)
+@pytest.mark.parametrize(("ranker", "inside"), thinned(2, BY_QUERY, [False, True]))
 def test_a_weight_of_a_query_counts_as_so_many_queries_and_0_as_none(ranker, inside):
     if inside and ranker.loss.startswith(("lambda", "smooth")):
         pytest.skip("positions count rows")
@@ -241,8 +239,9 @@ def test_the_exact_ranker_maximises_the_statistic_of_weighted_gains(statistic):
     assert ranker.solution_.value - max(angles) < 0.05
 
 
-@pytest.mark.parametrize("options", [{"choose": True}, {"choose": False, "base_score": True}])
-@pytest.mark.parametrize("lists", [1, 12])
+@pytest.mark.parametrize(
+    ("options", "lists"), thinned(2, [{"choose": True}, {"choose": False, "base_score": True}], [1, 12])
+)
 def test_weights_of_1_change_no_bit_of_a_choice_and_weights_of_0_leave_rows_out(options, lists, monkeypatch):
     monkeypatch.setattr("ltr.rankers.choice.REPEATS", 2)
     X, y, _, qid = data(n=120, lists=lists)

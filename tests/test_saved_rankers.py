@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,7 +24,7 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from tests.travelling import BASES, FITTED, fitted, one_list
+from tests.travelling import BASES, FITTED, STAGE, fitted, one_list
 
 ROOT = Path(__file__).parents[1]
 
@@ -182,18 +183,21 @@ def test_a_new_process_needs_the_package_alone(tmp_path):
     names = ("mlp", "two stages", "card")
     X = one_list(20, seed=5)[0]
     np.save(tmp_path / "X.npy", X)
-    paths = []
+    trees = TwoStageRanker(lightgbm.LGBMClassifier(n_estimators=4, verbose=-1), STAGE, 100, choose=False)
+    paths = [str(tmp_path / "trees.json")]
+    trees.fit(*one_list()).save(paths[0])
     for name in names:
         (tmp_path / name).mkdir()
         paths.append(str(saved(tmp_path / name, name)))
     program = (
-        "import sys, numpy as np; from ltr.rankers import Ranker; X = np.load(sys.argv[1]); "
+        "import sys, numpy as np; sys.modules.update(lightgbm=None, xgboost=None); "
+        "from ltr.rankers import Ranker; X = np.load(sys.argv[1]); "
         "print([Ranker.load(path).predict(X).tolist() for path in sys.argv[2:]])"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "X.npy"), *paths]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.stderr == ""
-    assert json.loads(done.stdout) == [fitted(name)[0].predict(X).tolist() for name in names]
+    assert json.loads(done.stdout) == [one.predict(X).tolist() for one in (trees, *(fitted(name)[0] for name in names))]
 
 
 def test_all_rankers_are_tried():

@@ -55,12 +55,10 @@ def test_c_index_is_the_share_of_pairs_in_order(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_c_index_is_that_of_lifelines_and_scikit_survival(seed):
-    lifelines = pytest.importorskip("lifelines.utils", reason="lifelines is not installed")
+def test_c_index_is_that_of_scikit_survival(seed):
     sksurv = pytest.importorskip("sksurv.metrics", reason="scikit-survival is not installed")
     time, event, scores, _ = rows(seed)
     found = c_index(scores, survival_labels(time, event))
-    assert found == pytest.approx(lifelines.concordance_index(time, -scores, event), abs=1e-12)
     assert found == pytest.approx(sksurv.concordance_index_censored(event, time, scores)[0], abs=1e-12)
 
 
@@ -97,18 +95,6 @@ def test_unos_c_without_censoring_is_harrells():
         time, _, scores, _ = rows(seed)
         y = survival_labels(time, np.ones(len(time)))
         assert uno_c_index(scores, y) == pytest.approx(c_index(scores, y), abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_kaplan_meier_has_the_intervals_of_lifelines(seed):
-    lifelines = pytest.importorskip("lifelines", reason="lifelines is not installed")
-    time, event, _, _ = rows(seed)
-    curve = kaplan_meier(time, event, level=0.9)
-    fitted = lifelines.KaplanMeierFitter(alpha=0.1).fit(time, event)
-    ends = fitted.confidence_interval_.loc[curve.time].to_numpy()
-    inside = (curve.share > 0) & (curve.time > 0)
-    np.testing.assert_allclose(curve.at(curve.time), fitted.predict(curve.time), atol=1e-12)
-    np.testing.assert_allclose(np.column_stack([curve.lower, curve.upper])[inside], ends[inside], atol=1e-12)
 
 
 def test_kaplan_meier_of_six_rows():

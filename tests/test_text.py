@@ -6,8 +6,6 @@ weights and a tokenizer of 40 words is trained as well, and values and gradients
 
 import math
 import multiprocessing
-import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,9 +14,7 @@ from torch import distributed
 from torch.nn import functional as F
 
 from ltr.losses import SoftmaxLoss, parse_loss
-from ltr.metrics import ndcg
 from ltr.text import BiEncoderLoss, CrossEncoderLoss, in_batch, in_pieces, lightning_ir_loss
-from tests.imports import loaded_by
 
 LOSSES = [
     "ranknet",
@@ -82,11 +78,6 @@ def value_and_grads(loss, *given):
 def same(found, expected, tolerance=1e-12):
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
-
-
-def test_the_module_loads_no_library_of_texts():
-    names = ["sentence_transformers", "transformers", "lightning_ir"]
-    assert loaded_by("import ltr.text", [*names, "ltr.text"]) == ["ltr.text"]
 
 
 # --- negatives of a batch ----------------------------------------------------------------------------------------
@@ -452,86 +443,6 @@ def test_mini_batches_are_the_gradient_cache_of_sentence_transformers_with_dropo
     value.backward()  # by a hook, for which torch.autograd.grad does not wait
     grads = [p.new_zeros(p.shape) if p.grad is None else p.grad for p in bi_encoder.parameters()]
     same(found, (value.detach(), torch.cat([g.flatten() for g in grads])), 1e-4)
-
-
-def lists_of_words(queries=24, texts=6):
-    """A text is as relevant as it has words w0 to w9, whatever the query."""
-    generator = torch.Generator().manual_seed(0)
-    words = torch.randint(0, len(WORDS), (queries, texts, 3), generator=generator)
-    grades = (words < 10).sum(-1)
-    drawn = [[" ".join(WORDS[i] for i in text) for text in row] for row in words.tolist()]
-    return [WORDS[i] for i in torch.randint(10, 40, (queries,), generator=generator).tolist()], drawn, grades
-
-
-def of_cross_encoder(model, queries, lists):
-    model.eval()
-    with torch.no_grad():
-        tokens = model.preprocess([(q, text) for q, texts in zip(queries, lists, strict=True) for text in texts])
-        return model(tokens)["scores"].view(len(queries), -1)
-
-
-def of_bi_encoder(model, queries, lists):
-    texts = torch.from_numpy(model.encode([text for row in lists for text in row])).reshape(len(queries), -1, 32)
-    return torch.einsum("qd,qnd->qn", torch.from_numpy(model.encode(queries)), F.normalize(texts, dim=-1))
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_every_loss_trains_a_cross_encoder(name, cross_encoder):
-    queries, lists, grades = lists_of_words()
-    before = ndcg(of_cross_encoder(cross_encoder, queries, lists), grades).mean()
-    loss = CrossEncoderLoss(cross_encoder, name, mini_batch_size=48)
-    optimizer = torch.optim.Adam(cross_encoder.parameters(), lr=3e-3)
-    torch.manual_seed(0)
-    cross_encoder.train()
-    for _ in range(8):
-        for at in range(0, len(queries), 8):
-            optimizer.zero_grad()
-            loss((queries[at : at + 8], lists[at : at + 8]), list(grades[at : at + 8])).backward()
-            optimizer.step()
-    assert ndcg(of_cross_encoder(cross_encoder, queries, lists), grades).mean() > before + 0.05
-
-
-@pytest.mark.parametrize("kind", ["cross", "bi"])
-@pytest.mark.filterwarnings("ignore")  # of the trainer
-def test_the_trainers_take_the_losses(kind, cross_encoder, bi_encoder, tmp_path):
-    datasets, its = pytest.importorskip("datasets"), pytest.importorskip("sentence_transformers")
-    pytest.importorskip("accelerate")
-    queries, lists, grades = lists_of_words()
-    options = {"output_dir": str(tmp_path), "per_device_train_batch_size": 8, "learning_rate": 3e-3, "seed": 0}
-    options |= {
-        "report_to": "none",
-        "save_strategy": "no",
-        "disable_tqdm": True,
-        "num_train_epochs": 4,
-        "use_cpu": True,
-    }
-    if kind == "cross":
-        model, scores, trainer = cross_encoder, of_cross_encoder, its.CrossEncoderTrainer
-        data = {"query": queries, "candidates": lists, "labels": grades.tolist()}
-        loss = CrossEncoderLoss(model, "lambda(statistic=dcg@10)", mini_batch_size=16)
-        arguments = its.CrossEncoderTrainingArguments(**options)
-    else:
-        model, scores, trainer = bi_encoder, of_bi_encoder, its.SentenceTransformerTrainer
-        data = {"query": queries} | {f"text_{at}": list(texts) for at, texts in enumerate(zip(*lists, strict=True))}
-        loss = BiEncoderLoss(model, "list_net", mini_batch_size=16)
-        data, arguments = (
-            data | {"label": grades.double().tolist()},
-            its.SentenceTransformerTrainingArguments(**options),
-        )
-    before = ndcg(scores(model, queries, lists), grades).mean()
-    trainer(model=model, args=arguments, train_dataset=datasets.Dataset.from_dict(data), loss=loss).train()
-    assert ndcg(scores(model, queries, lists), grades).mean() > before + 0.05
-    assert loss.get_config_dict()["loss"] == loss.loss.name
-
-
-@pytest.mark.filterwarnings("ignore")  # of the trainer
-def test_the_examples_of_the_page_run(folder, tmp_path, monkeypatch):
-    page = (Path(__file__).parents[1] / "docs" / "integrations.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(from datasets import .*?)```", page, re.DOTALL)
-    assert len(blocks) == 2
-    monkeypatch.chdir(tmp_path)  # where the trainers write
-    for block in blocks:
-        exec(compile(block.replace("microsoft/MiniLM-L12-H384-uncased", folder), "integrations.md", "exec"), {})
 
 
 # --- Lightning-IR ------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Rows in the order of time: nothing is learned from later rows to rank earlier ones."""
 
-import itertools
 import json
 
 import numpy as np
@@ -19,7 +18,7 @@ from ltr.fitting import held_out
 from ltr.rankers import ExactRanker, ScoreColumn, SurrogateRanker, TwoStageRanker
 from ltr.rankers.choice import FOLDS, folds_of
 from trainers.cli import main
-from trainers.config import load_config, parse_config
+from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 from trainers.config.grids import load_sweep
 from trainers.task.data import inner_splits, read_source, split_of
@@ -106,15 +105,6 @@ def test_a_block_before_which_there_is_nothing_to_learn_is_not_held_out():
     y = ((np.arange(60) % 3 == 0) & (week >= 2)).astype(float)
     folds = folds_of(y, None, None, week, 0)
     assert [int(week[fold.held][0]) for fold in folds] == [3, 4, 5]
-
-
-def test_folds_at_random_hold_every_row_out_once_a_repeat():
-    y = (np.arange(60) % 3 == 0).astype(float)
-    folds = folds_of(y, None, None, None, seed=0, repeats=2)
-    assert len({fold.name for fold in folds}) == len(folds) == 2 * FOLDS
-    for _, members in itertools.groupby(folds, key=lambda fold: fold.repeat):
-        assert sorted(np.concatenate([fold.held for fold in members])) == list(range(60))
-    assert all(sorted([*fold.train, *fold.held]) == list(range(60)) for fold in folds)
 
 
 @pytest.mark.parametrize("choose", [True, False])
@@ -431,17 +421,6 @@ def test_a_sweep_has_one_split_in_time(tmp_path):
     (tmp_path / "sweep.toml").write_text('name = "s"\n[[grid]]\nexperiments = ["weeks.toml"]\nsplits = 3\n')
     with pytest.raises(ConfigError, match=r"must be 1 with data\.time"):
         load_sweep(tmp_path / "sweep.toml")
-
-
-def test_the_commands_check_and_init_know_times(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    _frame().to_csv("weeks.csv", index=False)
-    assert main(["check", "weeks.csv", "--label", "ill", "--time", "week"]) == 0
-    out = capsys.readouterr().out
-    assert "time week: 2024-W01 to 2024-W12, 12 different times" in out
-    assert main(["init", "weeks.csv", "--label", "ill", "--time", "week"]) == 0
-    assert 'time = "week"' in (tmp_path / "weeks.toml").read_text()
-    assert load_config(tmp_path / "weeks.toml").data.time == "week"
 
 
 @pytest.mark.parametrize(

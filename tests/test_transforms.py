@@ -117,31 +117,6 @@ def test_outliers_do_not_spoil_the_others(name):
     close(pair_sums(LOGISTIC.plan, one_sided), all_pairs(FUNCTIONS["logistic"][1], one_sided), 1e-12)
 
 
-@functions
-def test_lists_do_not_touch_each_other(name):
-    function, _ = FUNCTIONS[name]
-    two = two_class_lists(6, (4, 50), spread=20.0)
-    together = pair_sums(function.plan, two)
-    for row in range(4):
-        alone = TwoClasses(*(x[row : row + 1] for x in (two.scores, two.upper, two.lower)))
-        torch.testing.assert_close(pair_sums(function.plan, alone)[0], together[row], rtol=1e-14, atol=0.0)
-
-
-@functions
-def test_lists_without_items_of_a_class(name):
-    function, _ = FUNCTIONS[name]
-    two = two_class_lists(7, (2, 9))
-    for upper, lower in ((0, 1), (1, 0), (0, 0)):
-        scores = two.scores.detach().clone().requires_grad_()
-        total = pair_sums(function.plan, TwoClasses(scores, two.upper * upper, two.lower * lower)).sum()
-        assert total == 0
-        assert not torch.autograd.grad(total, scores)[0].any()
-    assert pair_sums(function.plan, TwoClasses(*(x[:, :0] for x in (two.scores, two.upper, two.lower)))).tolist() == [
-        0,
-        0,
-    ]
-
-
 @settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(sorted(FUNCTIONS)),
@@ -254,19 +229,6 @@ def test_a_long_list_equals_its_pairs(name, grades, spread, monkeypatch):
     assert math.isfinite(exact)
     assert abs(value - exact) <= 1e-12 * abs(exact)
     assert (slope - exact_slope).abs().max() <= 1e-10 * exact_slope.abs().max()
-
-
-@pytest.mark.parametrize("name", PAIR_LOSSES)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_lower_precision_is_that_of_the_scores(name, dtype, monkeypatch):
-    set_form(monkeypatch, NO_PAIRS)
-    random = generator(1)
-    scores = torch.randn(200, generator=random).to(dtype)
-    labels = torch.randint(0, 3, (200,), generator=random)
-    loss = losses.parse_loss(name)
-    value, exact = loss(scores, labels), loss(scores.double(), labels)
-    assert value.dtype == torch.float32
-    assert value.item() == pytest.approx(exact.item(), rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ltr.rankers import Ranker
 from ltr.rankers.states import KINDS
 from ltr.statistics import RankStatistic
 from tests.test_cli import QUICK, table
+from tests.tiers import thinned
 from trainers.cli import main
 from trainers.config import sections
 
@@ -82,8 +83,9 @@ def names_code(text, kind):
     return text.replace(old, new, 1)
 
 
-@pytest.mark.parametrize("kind", NAMES)
-@pytest.mark.parametrize("command", [["run", "-n"], ["run", "-n", "--json"], ["check"], ["sweep", "-n"]])
+@pytest.mark.parametrize(
+    ("kind", "command"), thinned(2, [*NAMES], [["run", "-n"], ["run", "-n", "--json"], ["check"], ["sweep", "-n"]])
+)
 def test_a_dry_run_runs_no_code_and_says_what_it_did_not_check(stranger, capsys, kind, command):
     config = stranger / "quick.toml"
     config.write_text(names_code(config.read_text(), kind))
@@ -105,20 +107,18 @@ def test_a_dry_run_runs_no_code_and_says_what_it_did_not_check(stranger, capsys,
         assert (stranger / "marker").exists()
 
 
-@pytest.mark.parametrize("kind", NAMES)
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["board", "quick", "--print", "--logdir", "board"],
-        ["show", "quick"],
-        ["predict", "quick", "table.csv"],
-        ["explain", "quick", "table.csv"],
-        ["export", "quick", "-o", "model.onnx"],
-        ["verify", "quick"],
-        ["report", "runs"],
-    ],
-    ids=lambda command: command[0],
-)
+READING = [
+    ["board", "quick", "--print", "--logdir", "board"],
+    ["show", "quick"],
+    ["predict", "quick", "table.csv"],
+    ["explain", "quick", "table.csv"],
+    ["export", "quick", "-o", "model.onnx"],
+    ["verify", "quick"],
+    ["report", "runs"],
+]
+
+
+@pytest.mark.parametrize(("kind", "command"), thinned(3, [*NAMES], READING))
 def test_what_reads_a_run_folder_runs_no_code_of_it(stranger, finished, capsys, kind, command):
     run = shutil.copytree(finished, stranger / "runs" / "quick")
     shutil.copy(stranger / "evil.py", run)

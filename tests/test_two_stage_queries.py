@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-import ltr
 from ltr.exact import Status
 from ltr.metrics import rank_statistic
-from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers import LogisticRegressionRanker
 from ltr.rankers.exact import TopLists, cut
 from tests.two_stages import two_stage
 
@@ -106,17 +105,6 @@ def test_within_a_query_reranked_items_stand_on_top_and_the_rest_keeps_its_order
         assert not rest.any() or scores[top].min() > scores[rest].max()
 
 
-def test_order_goes_query_by_query_in_order_of_appearance():
-    X, y, qid = sample()
-    ranker = quick().fit(X, y, qid)
-    order, scores = ranker.order(X, qid), ranker.decision_function(X, qid)
-    expected = []
-    for query in dict.fromkeys(qid.tolist()):
-        rows = np.flatnonzero(qid == query)
-        expected += rows[np.argsort(-scores[rows], kind="stable")].tolist()
-    assert order.tolist() == expected
-
-
 def test_queries_do_not_depend_on_each_other_nor_on_the_kind_and_order_of_their_ids():
     X, y, qid = sample()
     ranker = quick().fit(X, y, qid)
@@ -168,36 +156,6 @@ def test_graded_labels_of_one_list_keep_the_threshold_for_new_rows():
         ranker.decision_function(X, np.zeros(len(X), int))
 
 
-@pytest.mark.parametrize("base", ["logistic", "ranknet", "exponential"])
-@pytest.mark.parametrize("recentre", [None, "l2", "max"])
-def test_saved_and_loaded_scores_are_the_same(tmp_path, base, recentre):
-    X, y, qid = sample(queries=8)
-    ranker = quick(base=base, gain="linear", recentre=recentre).fit(X, y, qid)
-    ranker.save(tmp_path / "ranker.pt")
-    again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
-    fresh, _, queries = sample(seed=9)
-    np.testing.assert_array_equal(again.decision_function(fresh, queries), ranker.decision_function(fresh, queries))
-    assert (again.exact.gain, again.threshold_) == ("linear", None)
-    assert ranker.problem_.evaluate(ranker.solution_.weights) == ranker.solution_.value
-
-
-def test_the_base_ranker_is_fitted_on_all_lists():
-    X, y, qid = sample()
-    base = quick(base=First()).fit(X, y, qid).base_
-    np.testing.assert_array_equal(base.seen[0], X)
-    np.testing.assert_array_equal(base.seen[1], y)
-    numbers = {query: number for number, query in enumerate(dict.fromkeys(qid.tolist()))}
-    assert base.seen[2].tolist() == [numbers[query] for query in qid.tolist()]
-
-
-def test_logistic_regression_takes_labels_above_the_lowest_as_its_class():
-    X, y, qid = sample()
-    graded = LogisticRegressionRanker().fit(X, y, qid=qid)
-    np.testing.assert_array_equal(graded.linear_weights, LogisticRegressionRanker().fit(X, y > 0).linear_weights)
-    for labels in (y, y + 1, 2.0 * (y > 0) + 1):
-        np.testing.assert_array_equal(graded.coef_, LogisticRegressionRanker().fit(X, labels).coef_)
-
-
 @pytest.mark.parametrize(
     ("y", "x", "note"),
     [
@@ -239,23 +197,6 @@ def test_features_are_standardised_within_queries(seed):
     ("call", "message"),
     [
         (lambda X, y, q: quick(gain="square").fit(X, y, q), "gain must be one of 'linear', 'exp2', got 'square'"),
-        (lambda X, y, q: quick().fit(X, y, q[:-1]), "qid: query ids must be one per row"),
-        (
-            lambda X, y, q: quick().fit(X, y, q / 2),
-            "qid: query ids must be integers of 64 bits or texts, got an array of float64",
-        ),
-        (lambda X, y, q: quick().fit(X, y, np.where(q == q[2], np.nan, q)), "query ids must not be missing, got none"),
-        (lambda X, y, q: quick().fit(X, y - 1, q), "y must hold finite labels >= 0, 0 and 1 or graded, got -1"),
-        (
-            lambda X, y, q: quick().fit(X, y * 0 + 3, q),
-            "y must hold two different labels in at least one list, got none",
-        ),
-        (
-            lambda X, y, q: quick().fit(np.where(X > 2, np.inf, X), y, q),
-            "X: values must be finite and none missing, got inf in column",
-        ),
-        (lambda X, y, q: quick(statistic="auc").fit(X, y, q), "labels must be 0 and 1 for auc"),
-        (lambda X, y, q: quick(base=RankBoostRanker()).fit(X, y, q), "RankBoost learns from one list with labels 0"),
         (lambda X, y, q: quick().fit(X, y, q).predict(X, q[:-1]), "qid: query ids must be one per row"),
         (lambda X, y, q: quick().fit(X, y, q, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
     ],

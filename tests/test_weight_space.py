@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 
-from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
 from ltr.exact.local_search.search import local_search
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, coordinates, search
@@ -22,12 +22,8 @@ from ltr.exact.weight_space.space import BEYOND, Boxes, space_of
 from ltr.statistics import RankStatistic
 from tests.reference import (
     cell_optimum,
-    cell_optimum_graded,
-    cell_optimum_pairs,
     graded_problem,
-    random_graded,
     random_instance,
-    random_pairwise,
 )
 from tests.tiers import examples, slow_but
 
@@ -63,7 +59,7 @@ def test_the_enumerated_optimum_is_found_and_proven(seed):
 @pytest.mark.parametrize("name", ["hits@2", "hits@4", "precision@3", "recall@3"])
 def test_plateaus_of_hits_are_proven(name):
     """Most changes of the order leave the number of hits as it is, and many weights are equally good."""
-    for seed in range(examples(40, slow=250)):
+    for seed in range(examples(17, slow=250)):
         problem = random_instance(seed, statistic=name)
         optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
         method = WeightSpaceSearch(threads=1, local_search=0.0 if seed % 3 == 0 else 0.02)
@@ -89,38 +85,6 @@ def test_bounds_of_hits_are_whole_numbers():
         assert state.bound == pytest.approx(math.floor(bound / step) * step if step else bound)
         state.prove(state.bound - 1e-13)  # rounding
         assert state.bound == pytest.approx(math.floor(bound / step) * step if step else bound)
-
-
-@pytest.mark.parametrize("seed", slow_but(range(40), quick=range(0, 40, 3)))
-def test_preferences(seed):
-    problem = random_pairwise(seed)
-    optimum, _ = cell_optimum_pairs(problem.X, problem.pairs, problem.weights, problem.C)
-    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60)), optimum)
-
-
-@pytest.mark.parametrize("seed", slow_but(range(50), quick=range(0, 50, 3)))
-def test_graded_lists(seed):
-    problem = random_graded(seed)
-    optimum, _ = cell_optimum_graded(problem)
-    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60)), optimum)
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [[-1.0, 0.0, 0.0]],  # w_0 >= 0
-        [[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]],  # w_0 <= w_1 <= w_2
-        [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0]],
-    ],
-)
-@pytest.mark.parametrize("C", [0.0, 0.2])
-@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr@2"])
-def test_side_constraints_through_the_origin(rows, C, statistic):
-    rng = np.random.default_rng(len(rows))
-    X, y = rng.integers(-3, 4, size=(8, 3)).astype(float), np.array([1, 0, 1, 0, 0, 1, 0, 1])
-    optimum, _ = cell_optimum(X, y, statistic, C, A=rows)
-    problem = RerankProblem(X, y, statistic, C, constraints=LinearConstraints(rows, np.zeros(len(rows))))
-    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60)), optimum)
 
 
 @pytest.mark.parametrize("seed", slow_but(range(4), quick=range(2)))
@@ -492,12 +456,6 @@ def test_a_cutoff_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
     assert all(entry.bound >= optimum - 1e-9 for entry in solution.trace)
 
 
-def test_preferences_of_one_pair_are_a_half_space():
-    problem = PairwiseProblem([[0.0, 0.0], [1.0, 1.0]], [(1, 0)], C=0.25)
-    # one weight suffices: 1 - C
-    assert_proven(problem, solve(problem, ALONE, Limits(time_limit=20)), 0.75)
-
-
 def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
     monkeypatch.setattr(search, "_PAUSE", 0.05)
     looks = []
@@ -505,7 +463,7 @@ def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
         "ltr.exact.local_search.search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn)
     )
     problem = hard_list(d=14, n=120)
-    solution = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=2.0))
+    solution = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=0.7))
     assert solution.status is Status.TIME_LIMIT
     assert looks[:2] == [1, 2]
 

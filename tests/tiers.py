@@ -4,6 +4,8 @@ A test of the slow tier is marked ``slow``. A test that is in both, over more ca
 of examples here.
 """
 
+import itertools
+
 import pytest
 
 _slow = False
@@ -27,6 +29,18 @@ def slow_but(cases, quick):
     """
     kept = set(quick)
     return [pytest.param(*as_tuple(case), marks=() if case in kept else pytest.mark.slow) for case in cases]
+
+
+def thinned(step, *values):
+    """All combinations of the values in the slow tier; in the quick one each `step`-th, along diagonals.
+
+    Every value of each list, and every pair of a value of one with one of the next, is in the quick tier too as long as
+    the lists that are left over have at least `step` values.
+    """
+    places = itertools.product(*(range(len(own)) for own in values))
+    cases = [tuple(own[at] for own, at in zip(values, place, strict=True)) for place in places]
+    kept = [sum(place) % step == 0 for place in itertools.product(*(range(len(own)) for own in values))]
+    return [pytest.param(*case, marks=() if keep else pytest.mark.slow) for case, keep in zip(cases, kept, strict=True)]
 
 
 def as_tuple(case):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import itertools
 import math
+import operator
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -25,6 +26,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 
 Plane = tuple[Fraction, ...]  # a_1 .. a_d, b of a·w = b
 Point = tuple[Fraction, ...]
+ZERO = Fraction(0)
 
 
 # --- the optimum by vertices -----------------------------------------------------------------------------------
@@ -55,8 +57,8 @@ def comparisons(problem: Problem) -> list[Comparison]:
     return found
 
 
-def planes(problem: Problem, pairs: Sequence[Comparison]) -> list[Plane]:
-    """Return the different planes of the arrangement."""
+def planes(problem: Problem, pairs: Sequence[Comparison], tolerance: Fraction = ZERO) -> list[Plane]:
+    """Return the planes of the comparisons, of the box and of the side constraints."""
     d = problem.d
     X = [[Fraction(v) for v in row] for row in problem.X.tolist()]
     rows: list[Plane] = []
@@ -65,65 +67,66 @@ def planes(problem: Problem, pairs: Sequence[Comparison]) -> list[Plane]:
         rows.append((*delta, Fraction(problem.margin) * steps))
     for j in range(d):
         unit = [Fraction(int(j == other)) for other in range(d)]
-        rows += [(*unit, Fraction(1)), (*unit, Fraction(-1)), (*unit, Fraction(0))]
-    if problem.constraints is not None:
-        rows += [
-            tuple(map(Fraction, (*a, b)))
-            for a, b in zip(problem.constraints.A.tolist(), problem.constraints.b.tolist(), strict=True)
-        ]
-    distinct = set()
-    for row in rows:
-        lead = next((v for v in row[:d] if v), None)
-        if lead is not None:
-            distinct.add(tuple(v / lead for v in row))
-    return sorted(distinct)
+        rows += [(*unit, Fraction(1)), (*unit, Fraction(-1))]
+    for row, limit in sides(problem):
+        # a row that may be exceeded by a share of the size of its terms is linear while no term changes its sign
+        for signs in itertools.product(*((1, -1) if v and tolerance else (0,) for v in row)):
+            terms = [v * (1 - sign * tolerance) for v, sign in zip(row, signs, strict=True)]
+            rows.append((*terms, limit + tolerance * abs(limit)))
+    return rows
 
 
-def determinant(rows: Sequence[Sequence[Fraction]]) -> Fraction:
-    """Return the determinant of a 1 x 1, 2 x 2 or 3 x 3 matrix."""
-    if len(rows) == 1:
-        return rows[0][0]
-    if len(rows) == 2:
-        return rows[0][0] * rows[1][1] - rows[0][1] * rows[1][0]
+def sides(problem: Problem) -> list[tuple[list[Fraction], Fraction]]:
+    """Return the rows a and limits b of the side constraints a·w <= b."""
+    if problem.constraints is None:
+        return []
+    A, b = problem.constraints.A.tolist(), problem.constraints.b.tolist()
+    return [([Fraction(v) for v in row], Fraction(limit)) for row, limit in zip(A, b, strict=True)]
+
+
+def determinant(rows: Sequence[Sequence[int]]) -> int:
+    """Return the determinant of a matrix of at most 3 x 3."""
+    if len(rows) < 2:
+        return rows[0][0] if rows else 1
+    first, *others = rows
     return sum(
-        (
-            (-1) ** j * rows[0][j] * determinant([[*row[:j], *row[j + 1 :]] for row in rows[1:]])
-            for j in range(3)
-            if rows[0][j]
-        ),
-        Fraction(0),
+        (-1) ** j * v * determinant([[*row[:j], *row[j + 1 :]] for row in others]) for j, v in enumerate(first) if v
     )
 
 
-def vertices(problem: Problem, rows: Sequence[Plane]) -> Iterator[Point]:
-    """Yield the different points of the box where d planes meet and the side constraints hold."""
+def primitive(row: Sequence[int]) -> tuple[int, ...]:
+    """Return the one form that all multiples of a plane have."""
+    divisor = math.gcd(*row) or 1
+    return tuple(v // (divisor if tuple(row) > (0,) * len(row) else -divisor) for v in row)
+
+
+def vertices(problem: Problem, rows: Sequence[Plane], tolerance: Fraction = ZERO) -> Iterator[Point]:
+    """Yield the points of the box where the side constraints hold and as many planes meet as weights are not 0."""
     d, seen = problem.d, set()
-    for chosen in itertools.combinations(rows, d):
-        matrix = [row[:d] for row in chosen]
-        volume = determinant(matrix)
-        if not volume:
-            continue
-        point = []
-        for j in range(d):
-            numerator = determinant([[*row[:j], row[d], *row[j + 1 : d]] for row in chosen])
-            if abs(numerator) > abs(volume):
-                break
-            point.append(numerator / volume)
-        key = tuple(point)
-        if len(point) == d and key not in seen:
-            seen.add(key)
-            if allowed(problem, key):
-                yield key
+    factors = [math.lcm(*(v.denominator for v in row)) for row in rows]
+    whole = [[int(v * factor) for v in row] for row, factor in zip(rows, factors, strict=True)]
+    for support in itertools.chain.from_iterable(itertools.combinations(range(d), size) for size in range(d + 1)):
+        restricted = {primitive([*(row[j] for j in support), row[d]]) for row in whole}
+        for chosen in itertools.combinations([row for row in restricted if any(row[:-1])], len(support)):
+            if not (volume := determinant([row[:-1] for row in chosen])):
+                continue
+            point = [ZERO] * d
+            for at, j in enumerate(support):
+                point[j] = Fraction(determinant([(*row[:at], row[-1], *row[at + 1 : -1]) for row in chosen]), volume)
+            key = tuple(point)
+            if max(map(abs, key)) <= 1 and key not in seen:
+                seen.add(key)
+                if allowed(problem, key, tolerance):
+                    yield key
 
 
-def allowed(problem: Problem, w: Point) -> bool:
-    """Return whether weights satisfy the side constraints, without tolerance, and the limit on their number."""
+def allowed(problem: Problem, w: Point, tolerance: Fraction = ZERO) -> bool:
+    """Return whether weights satisfy the side constraints and the limit on their number."""
     if problem.max_nonzeros is not None and used(problem, w) > problem.max_nonzeros:
         return False
-    if problem.constraints is None:
-        return True
-    for row, limit in zip(problem.constraints.A.tolist(), problem.constraints.b.tolist(), strict=True):
-        if sum((Fraction(a) * v for a, v in zip(row, w, strict=True)), Fraction(0)) > Fraction(limit):
+    for row, limit in sides(problem):
+        terms = [a * v for a, v in zip(row, w, strict=True)]
+        if sum(terms) > limit + tolerance * (abs(limit) + sum(map(abs, terms))):
             return False
     return True
 
@@ -138,20 +141,23 @@ class Objective:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.pairs = problem, comparisons(problem)
-        self.X = [[Fraction(v) for v in row] for row in problem.X.tolist()]
-        self.margin = Fraction(problem.margin)
+        *X, (margin,) = [[Fraction(v) for v in row] for row in [*problem.X.tolist(), [problem.margin]]]
+        unit = math.lcm(margin.denominator, *(v.denominator for row in X for v in row))
+        self.X, self.margin = [[int(v * unit) for v in row] for row in X], int(margin * unit)
         self._known: dict[tuple[bool, ...], float] = {}
 
     def __call__(self, w: Point) -> float:
         """Return the objective at weights inside the box."""
-        scores = [sum((v * x for v, x in zip(w, row, strict=True) if v and x), Fraction(0)) for row in self.X]
-        won = tuple(scores[p.above] - scores[p.below] >= self.margin * p.steps for p in self.pairs)
+        bottom = math.lcm(*(v.denominator for v in w))
+        tops = [int(v * bottom) for v in w]
+        scores, margin = [sum(map(operator.mul, tops, row)) for row in self.X], self.margin * bottom
+        won = tuple(scores[p.above] - scores[p.below] >= margin * p.steps for p in self.pairs)
         if won not in self._known:
-            self._known[won] = self._statistic(scores, won)
+            self._known[won] = self._statistic(scores, margin, won)
         number = used(self.problem, w)
         return self._known[won] - (self.problem.C * number if number else 0.0)
 
-    def _statistic(self, scores: list[Fraction], won: tuple[bool, ...]) -> float:
+    def _statistic(self, scores: list[int], margin: int, won: tuple[bool, ...]) -> float:
         problem = self.problem
         if isinstance(problem, PairwiseProblem):
             return math.fsum(v for v, wins in zip(problem.weights.tolist(), won, strict=True) if wins)
@@ -163,7 +169,7 @@ class Objective:
             weights = problem.statistic.weights(len(members)).tolist()
             grades = sorted({gains[i] for i in members})
             # a permutation by score less margin times grade, of equal ones the higher grade above
-            keys = {i: (scores[i] - self.margin * grades.index(gains[i]), gains[i]) for i in members}
+            keys = {i: (scores[i] - margin * grades.index(gains[i]), gains[i]) for i in members}
             order = sorted(members, key=keys.__getitem__)
             for i in members:
                 place = beaten[i] if problem.rank == "subrank" else order.index(i)
@@ -175,16 +181,21 @@ class Objective:
         return math.fsum(terms) / (problem.statistic.cutoff if problem.statistic.kind.share_of == "top" else 1)
 
 
-def optimum(problem: Problem) -> tuple[float, list[Point]]:
-    """Return the largest objective over all real weights, and the vertices that attain it."""
-    value = Objective(problem)
+def optimum(problem: Problem, tolerance: float = 0.0) -> tuple[float, list[Point]]:
+    """Return the largest objective over all real weights, and the vertices that attain it.
+
+    Args:
+        problem: d <= 3.
+        tolerance: of the side constraints, see `ltr.exact.problem.LinearConstraints`.
+    """
+    value, room = Objective(problem), Fraction(tolerance)
     best, attained = -math.inf, []
-    for w in vertices(problem, planes(problem, value.pairs)):
+    for w in vertices(problem, planes(problem, value.pairs, room), room):
         found = value(w)
-        room = 1e-12 * max(abs(found), abs(best)) if math.isfinite(best) else 0.0
-        if found > best + room:
+        near = 1e-12 * max(abs(found), abs(best)) if math.isfinite(best) else 0.0
+        if found > best + near:
             best, attained = found, [w]
-        elif found >= best - room:
+        elif found >= best - near:
             best = max(best, found)
             attained.append(w)
     return best, attained
