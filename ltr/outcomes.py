@@ -368,6 +368,19 @@ def checked_scores(scores: ArrayLike, y: Times | Treatments) -> FloatArray:
     return found
 
 
+def chance_of(scores: ArrayLike) -> NDArray[np.float64]:
+    """Return the logistic function ``1 / (1 + exp(-s))`` of scores, of the same shape.
+
+    Examples:
+        >>> chance_of([0.0, -800.0, 800.0]).tolist()
+        [0.5, 0.0, 1.0]
+    """
+    given = np.asarray(scores, dtype=np.float64)
+    small = np.exp(-np.abs(given))
+    found: NDArray[np.float64] = np.where(given < 0, small, 1.0) / (1.0 + small)
+    return found
+
+
 def wilson(positives: int, rows: int, level: float = 0.9) -> tuple[float, float]:
     """Return the Wilson interval of a share, of a probability of `level`.
 

@@ -11,8 +11,10 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from ltr.cards.card import statistic_name
 from ltr.checks import is_trusting
 from ltr.data import Table
+from ltr.statistics import LOG_LOSS
 from ltr.threads import available_threads
 from trainers.cards import label_name, parts_of_card
 from trainers.config import CARD, EXACT, Config
@@ -236,8 +238,9 @@ def preview_card(config: Config, table: Table, test: float, width: int) -> Previ
         Text(f"columns to ask about: {', '.join(asked)}"),
         *map(Text, notes),
         Text(
-            f"at most {options.max_questions} questions of at most {options.points} points, the largest "
-            f"{options.statistic}; the search takes at most {options.time_limit:g} s"
+            f"at most {options.max_questions} questions of at most {options.points} points, "
+            f"the {'smallest' if options.statistic == LOG_LOSS else 'largest'} {statistic_name(options.statistic)}; "
+            f"the search takes at most {options.time_limit:g} s"
         ),
         *(Text(f"demanded: {text}") for text in options.demands),
     ]

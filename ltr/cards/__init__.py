@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ltr.cards.card import Card
 from ltr.cards.counts import Counts
-from ltr.cards.limits import PointLimits
 from ltr.cards.questions import Question, Questions
+from ltr.point_limits import PointLimits
 
 if TYPE_CHECKING:
     from ltr.cards.ranker import CardRanker, GoodCards

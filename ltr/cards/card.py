@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from ltr.cards.counts import Counts, Estimate, count, number_of, text_of
 from ltr.cards.questions import Question, columns_of
 from ltr.checks import is_whole
 from ltr.files import json_text, write_atomic
-from ltr.outcomes import Times, Treatments, label_kind, read_labels, wilson
+from ltr.outcomes import Times, Treatments, chance_of, label_kind, read_labels, wilson
 from ltr.statistics import LOG_LOSS, RankStatistic
 
 if TYPE_CHECKING:
@@ -269,7 +268,7 @@ class Card:
             first = self.counts[0]
             by_total = zip(first.totals, first.positives, first.rows, strict=True)
             own = float(self.intercept)
-            return {total: (float(expit(own + total)), *wilson(hits, rows)) for total, hits, rows in by_total}
+            return {total: (float(chance_of(own + total)), *wilson(hits, rows)) for total, hits, rows in by_total}
         return dict(zip(self.counts[0].totals, self.counts[0].chances(), strict=True))
 
     def chance(self, totals: ArrayLike) -> NDArray[np.float64]:
@@ -286,7 +285,7 @@ class Card:
             [0.5, 0.0, 0.5, 0.0]
         """
         if self.intercept is not None:
-            found: NDArray[np.float64] = expit(self.intercept + np.asarray(totals, dtype=np.float64))
+            found: NDArray[np.float64] = chance_of(self.intercept + np.asarray(totals, dtype=np.float64))
             return found
         if not self.chances:
             raise ValueError("the card tells no chances: they need rows with plain labels in its table")

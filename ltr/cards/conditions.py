@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.cards.limits import PointLimits
 from ltr.cards.questions import Question, Questions
 from ltr.checks import as_sequence, nearest, one_of
 from ltr.exact.card_rules import CardRule
+from ltr.point_limits import PointLimits
 
 IntArray = NDArray[np.int64]
 

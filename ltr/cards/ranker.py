@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.cards.card import Card, Searched, check_labels
 from ltr.cards.conditions import directions_of, free_of, limits_of, rules_of, signs_of
-from ltr.cards.limits import PointLimits
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
 from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
@@ -35,6 +34,7 @@ from ltr.list_demands import Asked, ListDemand, OnTop
 from ltr.metrics.ranked import Ties as TiesOfMetric
 from ltr.onnx_graph import OnnxGraph
 from ltr.outcomes import Times, Treatments, label_kind, read_labels
+from ltr.point_limits import PointLimits
 from ltr.rankers.base import Ranker, all_or_nothing
 from ltr.rankers.baselines import RankBoostRanker
 from ltr.rankers.contract import FloatArray, IntArray, Qid

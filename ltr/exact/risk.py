@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, xlogy
 
 from ltr.checks import as_numbers, as_sequence, is_whole
 from ltr.exact.card_rules import CardConditions, CardRule, whole_numbers
 from ltr.exact.constraints import set_fields
 from ltr.exact.problem import FloatArray, IntArray, Problem, check_price_and_margin, finite_features
+from ltr.outcomes import chance_of
 from ltr.statistics import LOG_LOSS
 
 MOST_POINTS = 1_000
@@ -221,8 +221,9 @@ class RiskProblem(Problem):
         """The value of the shares of positives among equal rows as chances: no points exceed it."""
         _, positive, negative = self.merged
         whole = positive + negative
-        terms = xlogy(positive, positive / whole) + xlogy(negative, negative / whole)
-        return min(0.0, math.fsum(terms.tolist()) + _ROUNDING)
+        parts = np.concatenate([positive, negative])
+        some, shares = parts > 0, parts / np.tile(whole, 2)
+        return min(0.0, math.fsum((parts[some] * np.log(shares[some])).tolist()) + _ROUNDING)
 
     @property
     def balance(self) -> FloatArray:
@@ -279,7 +280,7 @@ class RiskProblem(Problem):
         """Return the loss at real weights and an intercept, and its gradient, (d + 1,), the intercept last."""
         rows, positive, negative = self.merged
         totals = rows @ w + b
-        slopes = (positive + negative) * expit(totals) - positive
+        slopes = (positive + negative) * chance_of(totals) - positive
         return float(loss_of(totals, positive, negative)), np.append(slopes @ rows, slopes.sum())
 
     # --- for certificates ----------------------------------------------------------------------------------------
@@ -331,7 +332,7 @@ def best_intercepts(
     low, high = np.full(totals.shape[1], ends[0]), np.full(totals.shape[1], ends[1])
     while np.any(high - low > 1):  # the slope is at most 0 at `low`, unless that is a limit, and above 0 at `high`
         middle = (low + high) // 2
-        rises = whole @ expit(totals + middle) > share
+        rises = whole @ chance_of(totals + middle) > share
         low, high = np.where(rises, low, middle), np.where(rises, middle, high)
     below, above = loss_of(totals + low, positive, negative), loss_of(totals + high, positive, negative)
     return np.where(below <= above, low, high), np.minimum(below, above)

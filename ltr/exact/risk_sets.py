@@ -23,12 +23,12 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from ltr.exact.problem import FloatArray, IntArray
 from ltr.exact.risk import RiskProblem, best_intercepts
 from ltr.exact.risk_starts import fit_in_box
 from ltr.exact.state import SolveState
+from ltr.outcomes import chance_of
 
 Counts = NDArray[np.int32]
 
@@ -212,7 +212,7 @@ def _search(state: SolveState, problem: RiskProblem, columns: IntArray) -> None:
             continue
         floor, ceiling = np.append(low, ends[0]), np.append(high, ends[1])
         x, loss = fit_in_box(own, positive, negative, floor, ceiling, start)
-        slope = (whole * expit(own @ x) - positive) @ own
+        slope = (whole * chance_of(own @ x) - positive) @ own
         bound = loss + float(np.minimum(slope * (floor - x), slope * (ceiling - x)).sum())
         if bound + price >= -state.value - _CLOSED:
             continue

@@ -13,12 +13,12 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import expit
 
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.problem import FloatArray, IntArray
 from ltr.exact.risk import RiskProblem, loss_of
 from ltr.exact.state import Limits, SolveState, Stopped
+from ltr.outcomes import chance_of
 
 _CANDIDATES = 12  # columns of the largest slopes that are tried in place of another
 _ROUNDED = 8  # columns whose points are rounded in all ways
@@ -189,7 +189,7 @@ def fit_in_box(
     totals = rows @ x
     loss = float(loss_of(totals, positive, negative))
     for _ in range(_NEWTON):
-        chance = expit(totals)
+        chance = chance_of(totals)
         slope = (whole * chance - positive) @ rows
         free = ~(((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0)))
         if not free.any():

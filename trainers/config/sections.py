@@ -29,7 +29,6 @@ from pydantic import (
 )
 
 from ltr.calls import read_call, split_at_commas
-from ltr.cards.limits import PointLimits
 from ltr.checks import as_float, in_one_message, is_trusting, is_whole, nearest, without_spaces
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
@@ -42,6 +41,7 @@ from ltr.exact.problem import MOST_POINTS
 from ltr.files import has_text, missing_file, parquet_files
 from ltr.list_demands import ListDemand, read_list_demands
 from ltr.outcomes import survival_labels, uplift_labels
+from ltr.point_limits import PointLimits
 from ltr.statistics import LOG_LOSS, GainName, RankStatistic
 from ltr.training import ADAM_ONLY, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
 

@@ -399,7 +399,7 @@ def _card_section(evidence: Evidence) -> Iterator[Section]:
             [
                 literal(series.data),
                 literal(series.variant.label),
-                f"`{cards[0].statistic}`",
+                f"`{cards[0].statistic}`" if cards[0].intercept is None else "minus the log loss",
                 series.proven,
                 ", ".join(f"{literal(column)} ({asked[column]})" for column in columns),
                 *(say.fixed(mean_of(found), 4) for found in (train[0], test[0], test[1])),

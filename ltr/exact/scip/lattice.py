@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, SCIP_RESULT, Conshdlr, Eventhdlr, Model, quicksum
 
+from ltr.checks import as_float
 from ltr.exact.card_rules import CardRule
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.risk import RiskProblem
@@ -63,10 +64,19 @@ class LatticeCuts:
         starts: share of the time limit for good cards to start from.
         sets: share of the time limit that bounding all sets of columns may take, as estimated, for that to be tried
             before SCIP (`ltr.exact.risk_sets`); 0 leaves all to SCIP.
+
+    Raises:
+        ValueError: a field out of range.
     """
 
     starts: float = 0.2
     sets: float = 0.4
+
+    def __post_init__(self) -> None:
+        for name in ("starts", "sets"):
+            if not 0 <= as_float(getattr(self, name)) < 1:
+                rule = "a share of the time from 0 to below 1"
+                raise ValueError(f"{name} must be {rule}, got {getattr(self, name)!r}")
 
     def check(self, problem: Problem) -> None:
         """Accept a `RiskProblem`."""
