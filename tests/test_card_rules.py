@@ -58,9 +58,11 @@ def test_the_best_card_under_rules_is_that_of_brute_force(part):
             continue
         rng = np.random.default_rng([7, seed])
         rules, directions = rules_for(rng, X.shape[1])
+        least = int(rng.integers(1, options["points"] + 1)) if seed % 3 == 0 else 1
         cards, values = all_cards(*arguments)
         kept = np.array([follows(card, rules, directions) for card in cards.tolist()], dtype=bool)
-        problem = CardProblem(X, y, statistic, rules=rules, directions=directions, **options)
+        kept &= np.all((cards == 0) | (abs(cards) >= least), axis=1)
+        problem = CardProblem(X, y, statistic, rules=rules, directions=directions, least_points=least, **options)
         assert [problem.feasible(card / problem.points) for card in cards[:200]] == kept[:200].tolist()
         solution = solve(problem, CardSearch(threads=1 + seed % 2))
         found[solution.status] += 1
@@ -74,7 +76,9 @@ def test_the_best_card_under_rules_is_that_of_brute_force(part):
         best = values[kept].max()
         assert solution.value == pytest.approx(best, abs=1e-11 * max(1, abs(best)))
         assert solution.bound == pytest.approx(best, abs=1e-9 * max(1, abs(best)))
-        assert follows(problem.points_of(solution.weights).tolist(), rules, directions)
+        points = problem.points_of(solution.weights)
+        assert follows(points.tolist(), rules, directions)
+        assert np.all((points == 0) | (abs(points) >= least))
         assert verify.check(content)[0] == "optimal"
         assert Certificate(content).problem.content() == problem.content()
         lower = best - 1e-6 * max(1, abs(best))
@@ -131,6 +135,7 @@ CHANGES = [
     (("directions",), [0, 0, -1]),
     (("directions",), [-1, -1, -1, -1]),
     (("rules",), []),
+    *((("least_points",), value) for value in (0, 3, 4)),
 ]
 
 
@@ -140,7 +145,8 @@ def test_changes_of_rules_are_found(path, value):
     X = (rng.random((30, 4)) < 0.5).astype(float)
     y = (X @ [2, -2, 1, 1] + rng.logistic(size=30) > 1).astype(int)
     rules = [CardRule([2, 3], at_least=1), CardRule([1], at_most=0, when=[3])]
-    problem = CardProblem(X, y, points=2, max_nonzeros=2, rules=rules, directions=[0, 0, -1, -1])
+    options = {"points": 3, "least_points": 2, "max_nonzeros": 2, "directions": [0, 0, -1, -1]}
+    problem = CardProblem(X, y, rules=rules, **options)
     content = copy.deepcopy(certify(problem, solve(problem)).content)
     at = content["problem"]
     for key in path[:-1]:
@@ -196,6 +202,10 @@ def test_rules_by_name_are_met_stated_and_proven():
     assert {questions.rules_[j].column for j in rule.when} == {"age"}
     free = CardRanker(max_questions=4, within=0).fit(table, y).card_
     alike = CardRanker(max_questions=4, within=0, one_direction=True).fit(table, y).card_
+    sized = CardRanker(max_questions=3, least_points=2, points=3, within=0).fit(table, y)
+    assert {abs(points) for points in sized.card_.points} <= {2, 3}
+    assert "(points of size 2 or more) has a larger AUC" in sized.card_.proof
+    assert "optimal" in sized.certificate().verify()
     for column in ("age", "income"):
         assert len({p > 0 for q, p in zip(alike.questions, alike.points, strict=True) if q.column == column}) <= 1
     assert alike.value <= free.value + 1e-12

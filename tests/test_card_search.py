@@ -286,7 +286,7 @@ def test_sets_that_are_not_listed_have_no_better_card():
         assert solution.value == pytest.approx(expected.value, abs=1e-12), seed
         assert solution.value <= solution.bound <= expected.value + 1e-11, seed
         np.testing.assert_array_equal(problem.points_of(solution.weights), other.points_of(expected.weights), str(seed))
-        if not problem._all_rules:
+        if not problem._conditions.all_rules:
             listed += solution.nodes
             all_sets += sum(math.comb(problem.d, m) for m in range(1, problem.max_nonzeros + 1))
     assert listed < all_sets / 2
@@ -419,6 +419,7 @@ def test_wrong_arguments_of_the_search_are_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"points": 3, "least_points": 4}, r"least_points must be an integer from 1 to points \(3\), got 4"),
         ({"points": 7, "max_nonzeros": 6}, "max_nonzeros must be at most 5 for points = 7, got 6"),
         ({"points": 100, "max_nonzeros": 3}, "max_nonzeros must be at most 2 for points = 100, got 3"),
         ({"signs": [1, 2]}, "signs must hold whole numbers from -1 to 1, got 2"),

@@ -144,6 +144,7 @@ class CardRanker(Ranker):
             chances, with the smallest log loss (`ltr.exact.risk`); `score` is then minus the log loss.
         max_questions: largest number of questions of a card, from 1 to 6; any number for ``"log_loss"``.
         points: largest number of points of a question; smallest is its negative.
+        least_points: smallest number of points, up to the sign, of a question that the card asks.
         cuts: thresholds of the columns of numbers, see `Questions`.
         one_per_feature: whether a card may have only one question about each column, besides its being missing.
         within: largest loss of the card, as a share of the best value. Of all cards that are that good, the one whose
@@ -209,6 +210,7 @@ class CardRanker(Ranker):
     within: float | None = None
     signs: Mapping[str, str] | None = None
     point_limits: Any = None
+    least_points: int = 1
     required: Sequence[str] = ()
     rules: Sequence[Mapping[str, Any]] = ()
     one_direction: bool | Sequence[str] = False
@@ -325,7 +327,7 @@ class CardRanker(Ranker):
             else None,
         )
         points, value = self._chosen(answers)
-        if not self._is_risk:
+        if not self._is_risk and self.least_points == 1:
             points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
         self.card_ = self._card(found, points, value, self.reference_.scores(answers))
         self.demands_ = self._outcome(given, asked, answers @ points, points, price)
@@ -390,6 +392,7 @@ class CardRanker(Ranker):
         options: dict[str, Any] = {
             "C": self.C,
             "points": self.points,
+            "least_points": self.least_points,
             "max_nonzeros": self.max_questions,
             "signs": signs,
             "groups": np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
@@ -572,6 +575,7 @@ class CardRanker(Ranker):
             [] if given.intercept is None or not self._is_risk else ["intercept from {} to {}".format(*given.intercept)]
         )
         found += [f"{name} is not counted" for name in given.free]
+        found += [f"points of size {self.least_points} or more"] if self.least_points > 1 else []
         found += [f"with {name}" for name in required]
         found += [words for _, words in rules_of(self.rules, questions)]
         if self.one_direction is not False:

@@ -77,6 +77,8 @@ class CardProblem(Problem):
             former takes yes/no columns only.
         C: price of each question of a card, >= 0.
         points: largest number of points of an answer, from 1 to 100.
+        least_points: smallest size of the points of a question that a card asks, from 1 to `points`. Others than 1 go
+            with yes/no columns.
         max_nonzeros: largest number of questions of a card, from 1 to 6; ``points ** max_nonzeros`` must be at most
             100,000.
         ties: ``"average"`` or ``"lost"``; the latter for labels of two values.
@@ -121,6 +123,7 @@ class CardProblem(Problem):
     statistic: RankStatistic
     C: float
     points: int
+    least_points: int
     max_nonzeros: int
     ties: Ties
     signs: IntArray
@@ -147,6 +150,7 @@ class CardProblem(Problem):
         C: float = 0.0,
         *,
         points: int = 5,
+        least_points: int = 1,
         max_nonzeros: int = 4,
         ties: Ties = "average",
         signs: ArrayLike | None = None,
@@ -161,6 +165,8 @@ class CardProblem(Problem):
         d = features.shape[1]
         if not is_whole(points) or not 1 <= points <= 100:
             raise ValueError(f"points must be an integer from 1 to 100, got {points!r}")
+        if not is_whole(least_points) or not 1 <= least_points <= points:
+            raise ValueError(f"least_points must be an integer from 1 to points ({points}), got {least_points!r}")
         if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= MOST_QUESTIONS:
             raise ValueError(f"max_nonzeros must be an integer from 1 to {MOST_QUESTIONS}, got {max_nonzeros!r}")
         if points**max_nonzeros > _MOST_ORDERS:
@@ -188,7 +194,10 @@ class CardProblem(Problem):
             raise ValueError("directions go with yes/no columns: X must hold 0 and 1 only")
         for name in ("max_nonzeros", "signs", "groups", "required", "rules", "directions"):
             set_fields(self, **{name: getattr(conditions, name)})
-        set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C), points=int(points))
+        if least_points > 1 and np.any((features != 0) & (features != 1)):
+            raise ValueError(f"least_points must be 1 where X has other numbers than 0 and 1, got {least_points}")
+        set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C))
+        set_fields(self, points=int(points), least_points=int(least_points))
         set_fields(self, ties=ties, gain=gain, gains=ranking.gains, _ranking=ranking, _conditions=conditions)
         set_fields(self, margin=1.0, constraints=None, free=(), unit=unit)
 
@@ -243,6 +252,7 @@ class CardProblem(Problem):
         points = np.rint(weights).astype(np.int64)
         return (
             bool(np.all(np.abs(weights - points) <= tolerance))
+            and bool(np.all((points == 0) | (np.abs(points) >= self.least_points)))
             and self._conditions.admits(points)
             and all(demanded.met(points / self.points) for demanded in self.demanded)
         )
@@ -261,6 +271,7 @@ class CardProblem(Problem):
             "kind": "card",
             "C": self.C,
             "points": self.points,
+            **({"least_points": self.least_points} if self.least_points > 1 else {}),
             "ties": self.ties,
             **self._conditions.content(),
             **self._ranking.stated(),
@@ -363,7 +374,7 @@ class CardProblem(Problem):
             when=np.array([np.isin(numbers, rule.when) for rule in rules], np.uint8).reshape(-1, len(numbers)),
             rule_least=np.array([rule.at_least for rule in rules], dtype=np.int32),
             rule_most=np.array([rule.at_most for rule in rules], dtype=np.int32),
-            fewest=1,
+            fewest=self.least_points,
             most=self.points,
             ties_lost=np.array([ranking.ties == "lost" for ranking in rankings], dtype=np.uint8),
             price=self.C,

@@ -38,9 +38,10 @@ and the maximum is over weights that meet all demands. In several lists a demand
 
 A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
 and ones, X, a text for each row; where it states a "unit", a power of ten, the text has whole numbers, X times the
-unit. At most max_nonzeros points are other than 0, in which required columns are, at most one of a group (a number
->= 0), w_j >= 0 where its sign is 1, w_j <= 0 where it is -1. Rows are ordered by their totals w·x, the largest first,
-a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal totals contribute
+unit. Points other than 0 are at least least_points in size, where that is stated. At most max_nonzeros of them are,
+in which required columns are, at most one of a group (a number >= 0), w_j >= 0 where its sign is 1, w_j <= 0 where it
+is -1. Rows are ordered by their totals w·x, the largest first, a row at place p = 0, 1, ... contributes gain * a[n -
+p], and rows with equal totals contribute
 
     ties "average"     the mean over all their orders
     ties "lost"        the least over all their orders, the one with ascending gains
@@ -49,11 +50,11 @@ and with gains 0 and 1 the statistic is that of the kind "rerank". A card may ha
 same order with the same ties. The last section says how it is proven.
 
 A file of the kind "risk" is about points, too: whole numbers w_j for the columns of X, which are 0 or from least_j to
-largest_j and at least least_points_j in size, and behind them a whole intercept b, within "intercept" where that is not
-null. Columns, signs, groups, rules and directions are as for a card; free columns are not counted. The statistic is
-minus the sum of v_i log(1 + exp(-(2 y_i - 1) (b + w·x_i))), where the weights of the rows v_i are row_weights, or equal
-ones, divided by their sum. The logarithms are computed to fifty digits. No bound of it is proven here: such a file has
-no proof, and what it says of all other points is the claim of the solver.
+largest_j and, where that is stated, at least least_points_j in size, and behind them a whole intercept b, within
+"intercept" where that is not null. Columns, signs, groups, rules and directions are as for a card; free columns are
+not counted. The statistic is minus the sum of v_i log(1 + exp(-(2 y_i - 1) (b + w·x_i))), where the weights of the
+rows v_i are row_weights, or equal ones, divided by their sum. The logarithms are computed to fifty digits. No bound
+of it is proven here: such a file has no proof, and what it says of all other points is the claim of the solver.
 
 **Layers.** As gain_i is the sum of v_t - v_(t-1) over t = 1, ..., h_i, the statistic is the sum over lists and t of
 (v_t - v_(t-1)) S_t, where S_t is the sum of a[n - c_i] over the *members* of the layer, the i with h_i >= t. For

@@ -352,7 +352,7 @@ class Cards(Pointed):
             require(len(row) == d and right, f"problem.X[{i}]", f"must be {d} of {words}")
         self.numbers = [list(map(int, column)) for column in zip(*table, strict=True)]
         require(ties in ("average", "lost"), "problem.ties", f"must be 'average' or 'lost', got {ties!r:.40}")
-        self.lost, self.points = ties == "lost", content["points"]
+        self.lost, self.points, self.fewest = ties == "lost", content["points"], content.get("least_points", 1)
         for name, largest in (("points", 100), ("max_nonzeros", 6)):
             value = content[name]
             require(1 <= value <= largest, f"problem.{name}", f"must be from 1 to {largest}, got {value}")
@@ -360,6 +360,9 @@ class Cards(Pointed):
         self.columns = [
             None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
         ]
+        rule = f"must be from 1 to {self.points}, and 1 where a column has other numbers than 0 and 1"
+        sizes = self.points if None not in self.columns else 1
+        require(1 <= self.fewest <= sizes, "problem.least_points", f"{rule}, got {self.fewest}")
         self.bits = [[number // one for number in column] for column in self.numbers]
         self.ranked = statistic_of(content, self.n, C, self.progress, self.lost)
         self.demands = [
@@ -401,8 +404,9 @@ class Cards(Pointed):
     def check_weights(self, weights: list[float]) -> None:
         """Check that points are allowed."""
         for j, w in enumerate(weights):
-            right = w == int(w) and abs(w) <= self.points
-            require(right, f"weights[{j}]", f"are no points of a card with points {self.points}, got {w!r}")
+            right = w == int(w) and (w == 0 or self.fewest <= abs(w) <= self.points)
+            sizes = f"{self.fewest} to {self.points}"
+            require(right, f"weights[{j}]", f"are no points of a card with points of size {sizes}, got {w!r}")
         self.check_columns_of(weights)
         _, totals = self.totals(weights)
         for at, demand in enumerate(self.demands):
@@ -433,7 +437,7 @@ class Cards(Pointed):
         self.progress.unit = "set of columns"
         for m in range(min(self.most, self.d) + 1):
             self.ranked.limit = -1 if bound is None else self.ranked.allows(bound, m)
-            self.orders = orders(m, self.points)
+            self.orders = orders(m, self.fewest, self.points)
             self.extend(m, (), [(1 << self.n) - 1])
             for columns in itertools.combinations(range(self.d), m) if None in self.columns else ():
                 if any(self.columns[j] is None for j in columns):
@@ -545,10 +549,10 @@ class Cards(Pointed):
                 raise CertificateError(f"proof.bound: a card of the columns {names} has the value {better}")
 
 
-def orders(m: int, points: int) -> Orders:
-    """Return the orders of all patterns of m columns by positive points: a tree of the sets of equal totals."""
+def orders(m: int, fewest: int, points: int) -> Orders:
+    """Return the orders of all patterns of m columns by points of these sizes: a tree of the sets of equal totals."""
     root: Orders = {}
-    for weights in itertools.product(range(1, points + 1), repeat=m):
+    for weights in itertools.product(range(fewest, points + 1), repeat=m):
         totals: dict[int, list[int]] = {}
         for pattern in range(1 << m):
             total = sum(w for at, w in enumerate(weights) if pattern >> at & 1)

@@ -20,7 +20,7 @@ PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [f
 PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
 LABELS = {"gains": [float], "outcome": [float], "treatment": [int], "time": [float], "event": [int]}
 OPTIONAL = ("free", "required", "integer", "unit", "demands", "a", "ties_lost", "rules", "directions", "when", *LABELS)
-OPTIONAL += ("row_weights",)
+OPTIONAL += ("row_weights", "least_points")
 POINTS = {"max_nonzeros": int, "signs": [int], "groups": [int], "required": [int], "directions": [int]}
 POINTS |= {"rules": [{"columns": [int], "at_least": int, "at_most": int, "when": [int]}]}
 STATISTIC = {"kind": str, "statistic": str, "a": [float]}
@@ -33,7 +33,16 @@ KINDS = {
     "rerank": {**RANKED, "y": [int]},
     "graded": {**RANKED, **LABELS, "qid": [int]},
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
-    "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, **POINTS}
+    "card": {
+        "kind": str,
+        "C": float,
+        "statistic": str,
+        "a": [float],
+        "ties": str,
+        "points": int,
+        **POINTS,
+        "least_points": int,
+    }
     | {**LABELS, "X": [str], "sha256": str, "unit": int, "demands": [DEMANDS]},
     "risk": {"kind": str, "C": float, "least": [int], "largest": [int], "least_points": [int], **POINTS, "free": [int]}
     | {"intercept": ([int],), "row_weights": [float], "y": [int], "X": [[float]], "sha256": str},

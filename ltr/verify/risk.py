@@ -37,7 +37,7 @@ class Risk(Pointed):
         self.numbers = [whole[j::d] for j in range(d)]
         require(content["max_nonzeros"] >= 1, "problem.max_nonzeros", "must be at least 1")
         self.read_conditions(content, d)
-        self.ends = [content[name] for name in ("least", "largest", "least_points")]
+        self.ends = [content["least"], content["largest"], content.get("least_points", [1] * d)]
         for name, values, low, high in zip(
             ("least", "largest", "least_points"), self.ends, (-LARGEST, 0, 1), (0, LARGEST, LARGEST), strict=True
         ):

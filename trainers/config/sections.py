@@ -832,6 +832,9 @@ class CardConfig(Section):
         "with log_loss: table of the least and the largest points by column or question, such as { age = [0, 3] }, or "
         'a CSV file with the columns name, lb and ub; "(Intercept)" names the intercept',
     )
+    least_points: StrictInt = option(
+        1, "smallest number of points, up to the sign, of a question that the card asks", ge=1, le=100
+    )
     required: Names = option((), "questions that the card must have")
     rules: Annotated[tuple[dict[str, Any], ...] | list[dict[str, Any]], PlainValidator(_tables)] = option(
         (),
@@ -874,6 +877,8 @@ class CardConfig(Section):
             rule = f"must be <= {MOST_QUESTIONS} for a rank statistic"
             yield "max_questions", rule, self.max_questions, ("statistic",)
             return
+        if self.least_points > self.points:
+            yield "least_points", f"must be at most card.points ({self.points})", self.least_points, ("points",)
         options: dict[str, Any] = {"points": self.points, "max_nonzeros": self.max_questions, "ties": self.ties}
         kind, of = RankStatistic.parse(self.statistic).kind.labels, np.arange(4) % 2
         labels = {"labels": of, "times": survival_labels(np.arange(4), of), "treatments": uplift_labels(of, of)}[kind]

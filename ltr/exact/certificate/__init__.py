@@ -122,14 +122,15 @@ class Certificate:
             names = ("C", "points", "max_nonzeros", "ties", "signs", "groups", "required")
             options = {name: content[name] for name in names}
             options["rules"] = [CardRule(**rule) for rule in content.get("rules", ())]
-            options["directions"] = content.get("directions")
+            options |= {"directions": content.get("directions"), "least_points": content.get("least_points", 1)}
             options["demands"] = _demands(content, 1)
             return CardProblem(X, _labels(content), content["statistic"], gain="linear", **options)
         if content["kind"] == "risk":
-            stated = ("C", "max_nonzeros", "least_points", "signs", "groups", "required")
+            stated = ("C", "max_nonzeros", "signs", "groups", "required")
             options = {"free": content.get("free", ()), **{name: content[name] for name in stated}}
             options["rules"] = [CardRule(**rule) for rule in content.get("rules", ())]
             options["directions"] = content.get("directions")
+            options["least_points"] = content.get("least_points", 1)
             options["point_limits"] = np.column_stack([content["least"], content["largest"]])
             options |= {"intercept_limits": content["intercept"], "weight": content.get("row_weights")}
             return RiskProblem(content["X"], content["y"], **options)
