@@ -38,10 +38,10 @@ and the maximum is over weights that meet all demands. In several lists a demand
 
 A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
 and ones, X, a text for each row; where it states a "unit", a power of ten, the text has whole numbers, X times the
-unit. Points other than 0 are at least least_points in size, where that is stated. At most max_nonzeros of them are,
-in which required columns are, at most one of a group (a number >= 0), w_j >= 0 where its sign is 1, w_j <= 0 where it
-is -1. Rows are ordered by their totals w·x, the largest first, a row at place p = 0, 1, ... contributes gain * a[n -
-p], and rows with equal totals contribute
+unit. At most max_nonzeros points are other than 0, each of these at least least_points in size, where that is stated;
+required columns are among them, at most one of a group (a number >= 0), w_j >= 0 where its sign is 1, w_j <= 0 where
+it is -1. Rows are ordered by their totals w·x, the largest first, a row at place p = 0, 1, ... contributes
+gain * a[n - p], and rows with equal totals contribute
 
     ties "average"     the mean over all their orders
     ties "lost"        the least over all their orders, the one with ascending gains
