@@ -38,6 +38,7 @@ LAYERS = [
         "ltr.convex",
         "ltr.demands",
         "ltr.list_demands",
+        "ltr.point_limits",
         "ltr.onnx_graph",
         "ltr.gbdt",
         "ltr.survival",
@@ -127,8 +128,6 @@ LATE = {
     ("ltr", "ltr.rankers"),
     ("ltr.cards", "ltr.cards.ranker"),
     ("ltr.cards.card", "ltr.cards.rendering"),
-    ("ltr.losses.operators", "ltr.losses.contract"),
-    ("ltr.losses.operators", "ltr.losses.parsing"),
     ("ltr.rankers.files", "ltr"),  # its version
     ("ltr.rankers.onnx", "ltr.rankers.foreign"),
     ("ltr.rankers.states", "ltr.rankers.base"),
