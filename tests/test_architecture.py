@@ -27,6 +27,7 @@ LAYERS = [
         "ltr.lists",
         "ltr.outcomes",
         "ltr.pictures",
+        "ltr.point_limits",
         "ltr.threads",
         "ltr.training",
         "ltr.verify",
