@@ -39,7 +39,6 @@ LAYERS = [
         "ltr.convex",
         "ltr.demands",
         "ltr.list_demands",
-        "ltr.point_limits",
         "ltr.onnx_graph",
         "ltr.gbdt",
         "ltr.survival",
