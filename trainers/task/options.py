@@ -5,7 +5,7 @@ Like `trainers.task.data`, this module imports torch and scikit-learn where they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -153,17 +153,14 @@ def _findings_of_demands(config: Config, *tables: Mapping[str, Column]) -> list[
         for key, one in stated.items():
             text = one.what if key == "exact.front" else str(one)
             if at == 0:
-                problems: list[str] = []
-                read_list_demands([str(one)], columns, on_error=_gathering(problems))
-                findings += [Finding(key, rule, text) for rule in problems]
+                read_list_demands(
+                    [str(one)],
+                    columns,
+                    on_error=lambda at, rule, value, key=key, text=text: findings.append(Finding(key, rule, text)),  # type: ignore[misc]
+                )
             elif one.condition is not None and one.condition.column not in columns:
                 findings.append(Finding(key, f"data.test_path has no column {one.condition.column!r}", text))
     return findings
-
-
-def _gathering(problems: list[str]) -> Callable[[int, str, object], None]:
-    """Return a function that adds what is wrong with a demand to a list."""
-    return lambda at, rule, text: problems.append(rule)
 
 
 def _findings_of_base(config: Config, split: Split) -> Iterator[Finding]:
