@@ -23,7 +23,7 @@ from ltr.statistics import RankStatistic
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, ExactConfig, is_code
-from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source
+from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
 
 FOLLOWING = ("statistics.report", "exact.statistic", "exact.top_k")
 """Keys whose defaults follow the labels."""
@@ -36,10 +36,19 @@ def read_at_once(config: Config) -> Source | None:
     """Read the data of an experiment if that imports nothing that takes seconds; otherwise return None.
 
     Raises:
-        DataError: data that cannot be read.
+        DataError: data that cannot be read, or a set in which there is nothing to rank.
         TableError: everything that keeps the user's table from being used.
+        ConfigError: options that name columns which the user's table does not have.
     """
-    return read_with_options(config) if is_quick(config.data) else None
+    if not is_quick(config.data):
+        return None
+    source = read_with_options(config)
+    if isinstance(table := source.data, Table):
+        names = table.feature_names(training_rows(config.data, config.seed, source))
+        tables = [one for one in (table, source.test) if isinstance(one, Table)]
+        if findings := findings_of_columns(config, names, tables):
+            raise ConfigError(_WITH_DATA, findings)
+    return source
 
 
 def read_with_options(config: Config) -> Source:
