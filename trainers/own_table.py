@@ -288,7 +288,7 @@ def open_keys(error: TableError) -> list[str]:
 def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     table, roles = checked.table, checked.table.roles
     yield f"# How ltr ranks the rows of {path.name}. `ltr options` lists every key."
-    yield from ("", "[data]", f"path = {toml_value(_relative(path, output.parent))}")
+    yield from ("", "[data]", f"path = {toml_value(os.path.relpath(path.absolute(), output.parent.absolute()))}")
     solved = {} if checked.error is None else dict(line.split(" = ", 1) for line in checked.error.lines())
     if roles.label is None:
         could = label_candidates(table)
@@ -320,7 +320,3 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
             yield "enabled = false  # ranks count rows, so that here all rows of label 0 must have the same weight"
     yield "time_limit = 60  # seconds for the exact search"
     yield ""
-
-
-def _relative(path: Path, folder: Path) -> str:
-    return os.path.relpath(path.absolute(), folder.absolute())

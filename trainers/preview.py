@@ -21,11 +21,11 @@ from trainers.config import CARD, EXACT, Config
 from trainers.files import Json, RunError, read_json, to_json
 from trainers.own_table import columns_table, understood
 from trainers.plan import Cell
-from trainers.records import ADVICE, INDEX, read_cell
+from trainers.records import ADVICE, INDEX
 from trainers.run.checks import check_data, notes_on_saving
 from trainers.run.folder import RunFolder, check_run
 from trainers.sweep.checks import Loaded
-from trainers.sweep.runner import Shard, examine, part
+from trainers.sweep.runner import Shard, examine, missing_of, part
 from trainers.tables import folded_table
 from trainers.task.data import Source, Split
 from trainers.task.options import too_long
@@ -156,14 +156,14 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Prev
     unchecked = _unchecked(variant.config for grid in loaded.grids for variant in grid.variants)
     notes = [*notes, *unchecked]
     cells = part(list(whole.cells.values()), shard)
-    finished = {cell.id for cell in cells if _is_finished(loaded, cell)}
+    missing = missing_of(config.folder, cells)
+    finished = {cell.id for cell in cells} - {cell.id for cell in missing}
     groups: list[Json] = []
     for (data, method), members in itertools.groupby(sorted(cells, key=_group), key=_group):
         mine = list(members)
         limits = sorted({limit for cell in mine if (limit := _limit(cell)) is not None})
         counts = {"results": len(mine), "finished": sum(cell.id in finished for cell in mine)}
         groups.append({"data": data, "method": method, **counts, "time_limits": limits})
-    missing = [cell for cell in cells if cell.id not in finished]
     most = sum(_limit(cell) or 0.0 for cell in missing)
     counts = {"results": len(cells), "finished": len(finished), "missing": len(missing)}
     content: Json = {"name": config.name, "folder": str(config.folder), "continues": begun is not None, **counts}
@@ -199,13 +199,6 @@ def _limit(cell: Cell) -> float | None:
 
 def _seconds(limits: Sequence[float]) -> str:
     return " or ".join(f"{limit:g} s" for limit in limits)
-
-
-def _is_finished(loaded: Loaded, cell: Cell) -> bool:
-    try:
-        return read_cell(loaded.config.folder, cell.id) is not None
-    except RunError:  # damaged: it would be computed again
-        return False
 
 
 def preview_card(config: Config, table: Table, test: float, width: int) -> Preview:

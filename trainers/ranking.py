@@ -483,7 +483,8 @@ def learned_from(
         unlabelled = config.answer.new is None and table.rows is not None  # which then are the list
         notes = [one for one in table.notes if not (unlabelled and one.endswith("without a label are left out"))]
         left_out = {} if ranker.preparation_ is None else ranker.preparation_.left_out_
-        notes += _left_out({**dict.fromkeys(config.data.drop, "dropped"), **left_out})
+        reasons = {**dict.fromkeys(config.data.drop, "dropped"), **left_out}.items()
+        notes += [f"not used: {', '.join(f'{name} ({reason})' for name, reason in reasons)}"] if reasons else []
         warnings = _about_repeats(table)
     labels = part.y if test is None else np.concatenate([part.y, test.y])
     first = getattr(ranker, "base_", ranker)
@@ -527,11 +528,6 @@ def hit_of(table: Table) -> str:
     if table.labels.positive is not None:
         return f"{label} = {table.labels.positive}"
     return f"{label} = 1" if table.y.max() <= 1 else f"{label} above 0"
-
-
-def _left_out(reasons: Mapping[str, str]) -> list[str]:
-    """Return a note on columns that are not used."""
-    return [f"not used: {', '.join(f'{name} ({reason})' for name, reason in reasons.items())}"] if reasons else []
 
 
 def _about_columns(X: Features, y: IntArray, names: Sequence[str]) -> list[str]:

@@ -189,7 +189,8 @@ def read_tuning(section: object, source: str) -> tuple[TuneConfig, tuple[Range, 
         wrong = list(_wrong(key, value))
         findings += [Finding(f"{TUNE}.{path}", rule, received) for path, rule, received in wrong]
         if not wrong:
-            ranges.append(_range(key, value))
+            whole = isinstance(value, Mapping) and _number_kind(key) is int
+            ranges.append(Range(key, **value, whole=whole) if isinstance(value, Mapping) else Range(key, tuple(value)))
     if not ranges and not findings:
         example = "surrogate.l2 = {low = 1e-4, high = 10, log = true}"
         findings.append(Finding(TUNE, f"must have a range for at least one key, such as {example}"))
@@ -288,9 +289,3 @@ def _number_kind(key: str) -> type[int] | type[float] | None:
 
     found = set(types(key_fields()[key].annotation))
     return float if float in found else int if int in found else None
-
-
-def _range(key: str, value: Any) -> Range:  # noqa: ANN401
-    if isinstance(value, list):
-        return Range(key, tuple(value))
-    return Range(key, None, **dict(value), whole=_number_kind(key) is int)

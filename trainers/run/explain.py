@@ -204,15 +204,14 @@ def explanation_csv(explanation: Explanation | Ranking, data: Path, *, quote_for
     places, frame = explanation.list, explanation.frame
     ours: dict[str, Sequence[Any]] = {name: places[name].tolist() for name in places if name != "score"}
     ours |= {"row": places.index.tolist(), "total": frame["total"].tolist()}
-    ours |= {f"{name} adds": [_csv_cell(value) for value in frame[name]] for name in frame.columns[:-1]}
+    ours |= {
+        f"{name} adds": ["" if math.isnan(value) else repr(float(value)) for value in frame[name]]
+        for name in frame.columns[:-1]
+    }
     lists = places.groupby("query", sort=False).ngroup() if "query" in places else 0
     order = places.assign(list=lists).sort_values(["list", "position"]).index
     own = read_texts(data) if format_of(data) == "table" else {}
     return csv_text(ours, own, [row - 1 for row in order], quote_formulas=quote_formulas)
-
-
-def _csv_cell(value: float) -> str:
-    return "" if math.isnan(value) else repr(float(value))
 
 
 def picture_of(explanation: Explanation | Ranking, row: int) -> bytes:

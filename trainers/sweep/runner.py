@@ -108,14 +108,20 @@ def run_sweep(
             return _compute_missing(config.folder, part(list(whole.cells.values()), shard), workers, display)
 
 
-def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, display: Display) -> Outcome:
+def missing_of(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells that have no result in a sweep's folder, or a damaged one, which the worker reports."""
     missing = []
-    for cell in mine:
+    for cell in cells:
         try:
             if read_cell(folder, cell.id) is None:
                 missing.append(cell)
-        except RunError:  # damaged: the worker that is to compute it reports that
+        except RunError:
             missing.append(cell)
+    return missing
+
+
+def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, display: Display) -> Outcome:
+    missing = missing_of(folder, mine)
     outcome = Outcome(folder, len(mine), len(mine) - len(missing))
     if not missing:
         return outcome

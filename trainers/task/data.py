@@ -182,6 +182,16 @@ def is_quick(options: DataConfig) -> bool:
     return options.name not in SLOW if options.path is None else _is_own_table(options)
 
 
+def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | slice:
+    """Return the rows of the training set, as `split_of` takes them.
+
+    Raises:
+        DataError: a set in which there is nothing to rank.
+    """
+    seed = seed if options.split_seed is None else options.split_seed
+    return slice(None) if source.test is not None else _rows_of_parts(source.data, seed, options.train_fraction)[0]
+
+
 def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Split:
     """Split the data that a config's section describes, unless a test set comes with them.
 

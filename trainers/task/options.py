@@ -5,7 +5,7 @@ Like `trainers.task.data`, this module imports torch and scikit-learn where they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ltr.statistics import RankStatistic
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, ExactConfig, is_code
-from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source
+from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
 
 FOLLOWING = ("statistics.report", "exact.statistic", "exact.top_k")
 """Keys whose defaults follow the labels."""
@@ -36,10 +36,19 @@ def read_at_once(config: Config) -> Source | None:
     """Read the data of an experiment if that imports nothing that takes seconds; otherwise return None.
 
     Raises:
-        DataError: data that cannot be read.
+        DataError: data that cannot be read, or a set in which there is nothing to rank.
         TableError: everything that keeps the user's table from being used.
+        ConfigError: options that name columns which the user's table does not have.
     """
-    return read_with_options(config) if is_quick(config.data) else None
+    if not is_quick(config.data):
+        return None
+    source = read_with_options(config)
+    if isinstance(table := source.data, Table):
+        names = table.feature_names(training_rows(config.data, config.seed, source))
+        tables = [one for one in (table, source.test) if isinstance(one, Table)]
+        if findings := findings_of_columns(config, names, tables):
+            raise ConfigError(_WITH_DATA, findings)
+    return source
 
 
 def read_with_options(config: Config) -> Source:
@@ -153,17 +162,14 @@ def _findings_of_demands(config: Config, *tables: Mapping[str, Column]) -> list[
         for key, one in stated.items():
             text = one.what if key == "exact.front" else str(one)
             if at == 0:
-                problems: list[str] = []
-                read_list_demands([str(one)], columns, on_error=_gathering(problems))
-                findings += [Finding(key, rule, text) for rule in problems]
+                read_list_demands(
+                    [str(one)],
+                    columns,
+                    on_error=lambda at, rule, value, key=key, text=text: findings.append(Finding(key, rule, text)),  # type: ignore[misc]
+                )
             elif one.condition is not None and one.condition.column not in columns:
                 findings.append(Finding(key, f"data.test_path has no column {one.condition.column!r}", text))
     return findings
-
-
-def _gathering(problems: list[str]) -> Callable[[int, str, object], None]:
-    """Return a function that adds what is wrong with a demand to a list."""
-    return lambda at, rule, text: problems.append(rule)
 
 
 def _findings_of_base(config: Config, split: Split) -> Iterator[Finding]:
