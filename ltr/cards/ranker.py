@@ -617,8 +617,7 @@ class CardRanker(Ranker):
     def _form(self) -> RankBoostRanker:
         form, asked = RankBoostRanker(), self.card_.questions
         form._take_names(self)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        places = {name: j for j, name in enumerate(names)}
+        places = {name: j for j, name in enumerate(self._column_names)}
         form.features_ = np.array([places[rule.column] for rule in asked], dtype=np.int64)
         form.cuts_ = np.array([_cut(rule) for rule in asked], dtype=np.float64)
         sides = np.array([-1.0 if rule.value == "0" else 1.0 for rule in asked])

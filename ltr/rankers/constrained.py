@@ -143,6 +143,7 @@ def check_possible(demands: Demands, X: FloatArray, names: Sequence[str] | None 
         names: names of the columns, for errors.
 
     Examples:
+        >>> from ltr.demands import read_demands
         >>> demands = read_demands(2, required=[0], constraints=["x0 = 0*x1"])
         >>> check_possible(demands, np.array([[0.0, 1.0], [1.0, 0.0]]))
         Traceback (most recent call last):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, get_args
 
@@ -305,11 +305,11 @@ class RankerContract(BaseEstimator):
         frames of the user's table as well as frames of features.
         """
         check_is_fitted(self)
-        names: Sequence[str] | None = getattr(self, "feature_names_in_", None)
+        names = self._names
         given = column_names(X)
         if self.preparation_ is not None and given is not None:
             table = {one.column for one in self.preparation_.encodings_}
-            if table <= set(given) or not set(self._names or ()) <= set(given):
+            if table <= set(given) or not set(names or ()) <= set(given):
                 return checked_features(self.preparation_.transform(X), names)
         if names is not None and given is not None:
             return columns_by_name(X, names)
@@ -337,6 +337,11 @@ class RankerContract(BaseEstimator):
         """The names of the columns of the fit; None where they had none."""
         names: NDArray[np.object_] | None = getattr(self, "feature_names_in_", None)
         return None if names is None else names.tolist()
+
+    @property
+    def _column_names(self) -> list[str]:
+        """The names of the columns of the fit; x0, x1, ... where they had none."""
+        return self._names or [f"x{j}" for j in range(self.n_features_in_)]
 
     def _check_prepared(self, preparation: TablePreparation) -> None:
         made, names = preparation.get_feature_names_out().tolist(), self._names

@@ -276,8 +276,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         check_is_fitted(self)
         if self.coef_ is None:
             return ""
-        if names is None:
-            names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
+        names = self._column_names if names is None else names
         text = ""
         for j in np.flatnonzero(self.coef_).tolist():
             weight = self.coef_[j] if self.points_ is None else self.points_[j]

@@ -127,13 +127,13 @@ def html_view(ranker: RankerContract) -> str:
         check_is_fitted(ranker)
     except NotFittedError:
         return diagram
-    (weights, spread), names = ranker._shown_weights, getattr(ranker, "feature_names_in_", None)
+    weights, spread = ranker._shown_weights
     bars, heading = [], "largest weights, per unit of the column"
     if weights is not None:
         shown = weights if spread is None else weights * spread
         heading = heading if spread is None else "largest weights, per standard deviation of the column"
-        found = [f"x{j}" for j in range(len(shown))] if names is None else list(map(str, names))
-        bars = [(name, float(value), float(value)) for name, value in zip(found, shown, strict=True)]
+        pairs = zip(ranker._column_names, shown, strict=True)
+        bars = [(name, float(value), float(value)) for name, value in pairs]
     return diagram + fact_table(f"Fitted {type(ranker).__name__}", ranker._facts(), bars, heading)
 
 
@@ -299,8 +299,7 @@ def explanation(
     """Return `Ranker.explain` of rows that are checked already."""
     import pandas as pd
 
-    names = getattr(ranker, "feature_names_in_", [f"x{j}" for j in range(features.shape[1])])
-    columns = [f"{name} (column)" if name in RESERVED else name for name in names]
+    columns = [f"{name} (column)" if name in RESERVED else name for name in ranker._column_names]
     rows, _ = ranked_frame(ranker, X, features, qid)
     values = pd.DataFrame(doubles(features), columns=columns, index=rows.index)
     if (found := ranker._explained(values, rows)) is not None:
