@@ -149,8 +149,12 @@ def estimate_position_bias(
         [1.0, 0.5]
     """
     one_of("shape", shape, get_args(Shape))
-    code, places, clicks = _codes("item", item, "what was shown in"), _positions(position), _clicks(clicked)
-    _check_lengths(item=len(code), position=len(places), clicked=len(clicks))
+    code, places, clicks = pd.factorize(_column("item", item))[0], _positions(position), _clicks(clicked)
+    if not len(code) == len(places) == len(clicks) > 0:
+        sizes = f"{len(code)}, {len(places)} and {len(clicks)}"
+        raise ValueError(f"item, position and clicked must have one value per row, and at least one row, got {sizes}")
+    if (code < 0).any():
+        raise ValueError(f"item must name what was shown in each row, got no name in row {int(np.argmax(code < 0))}")
     known, place = np.unique(places, return_inverse=True)
     size = (int(code.max()) + 1, len(known))
     shown, clicked_at = (
@@ -240,8 +244,13 @@ def fit_with_position_bias(
     for name, value, least in (("rounds", rounds, 1), ("bins", bins, 2), ("folds", folds, 2)):
         check_whole(name, value, least)
     places, clicks = _positions(position), _clicks(clicked)
-    lists = _codes("qid", qid, "the list of")
-    _check_lengths(X=_num_samples(X), clicked=len(clicks), qid=len(lists), position=len(places))
+    lists = pd.factorize(_column("qid", qid))[0]
+    count = _num_samples(X)
+    if not count == len(clicks) == len(lists) == len(places) > 0:
+        sizes = f"{count}, {len(clicks)}, {len(lists)} and {len(places)}"
+        raise ValueError(f"X, clicked, qid and position must have one value per row, and at least one row, got {sizes}")
+    if (lists < 0).any():
+        raise ValueError(f"qid must name the list of each row, got no name in row {int(np.argmax(lists < 0))}")
     one_of("shape", shape, get_args(Shape))
     if (queries := lists.max() + 1) < folds:
         raise ValueError(f"qid must have at least folds = {folds} queries, got {queries}")
@@ -353,22 +362,6 @@ def _column(name: str, values: ArrayLike) -> NDArray[np.generic]:
     if array.ndim != 1:
         raise ValueError(f"{name} must have one value per row, got an array of shape {array.shape}")
     return array
-
-
-def _codes(name: str, values: ArrayLike, what: str) -> NDArray[np.int64]:
-    """Return a number for each row, the same for the same value."""
-    codes: NDArray[np.int64] = pd.factorize(_column(name, values))[0]
-    if (codes < 0).any():
-        raise ValueError(f"{name} must name {what} each row, got no name in row {int(np.argmax(codes < 0))}")
-    return codes
-
-
-def _check_lengths(**lengths: int) -> None:
-    *names, last = lengths
-    *sizes, size = lengths.values()
-    if {*sizes} != {size} or size == 0:
-        rule = f"{', '.join(names)} and {last} must have one value per row, and at least one row"
-        raise ValueError(f"{rule}, got {', '.join(map(str, sizes))} and {size}")
 
 
 def _positions(values: ArrayLike) -> NDArray[np.int64]:

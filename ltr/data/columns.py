@@ -185,16 +185,18 @@ class Column:
     @property
     def not_a_number(self) -> tuple[int, Any]:
         """The first row, counted from 1, whose cell is not a number, and the cell."""
-        return self._first(self._not_numbers)
+        row = int(np.argmax(np.append(self._not_numbers, False)[self._codes]))
+        return row + 1, self._cells[self._codes[row]]
 
     @property
     def share_of_numbers(self) -> float:
         """Share of the rows, without those that are missing, whose cell is a number; NaN where all are missing."""
-        return self._share(~self._not_numbers)
+        known = self._codes[~self.missing]
+        return float(np.mean(~self._not_numbers[known])) if len(known) else np.nan
 
     def texts_beside_numbers(self) -> list[str]:
         """Return the different cells that are no numbers, as they stand in the table."""
-        return self._stripped(self._not_numbers)
+        return [str(cell).strip() for cell, no in zip(self._cells, self._not_numbers, strict=True) if no]
 
     @property
     def dashes(self) -> list[str]:
@@ -270,41 +272,29 @@ class Column:
 
     def dates(self, form: DateForm) -> FloatArray | None:
         """Return the days since 1970-01-01, NaN where missing; None where a cell is no date of this form."""
-        days = self._days(form)
-        return None if np.isnan(days).any() else np.append(days, np.nan)[self._codes]
+        days, unread = self._days(form)
+        return None if unread.any() else np.append(days, np.nan)[self._codes]
 
     def share_of_dates(self, form: DateForm) -> float:
         """Return the share of the rows, without those that are missing, whose cell is a date of a form."""
-        return self._share(~np.isnan(self._days(form)))
+        days = self._days(form)[0][self._codes[~self.missing]]
+        return float(np.mean(~np.isnan(days))) if len(days) else np.nan
 
     def not_a_date(self, form: DateForm) -> tuple[int, str]:
         """Return the first row, counted from 1, whose cell is no date of a form, and the cell."""
-        row, cell = self._first(np.isnan(self._days(form)))
-        return row, str(cell)
+        row = int(np.argmax(np.append(self._days(form)[1], False)[self._codes]))
+        return row + 1, str(self._cells[self._codes[row]])
 
     def texts_beside_dates(self, form: DateForm) -> list[str]:
         """Return the different cells that are no dates of a form, as they stand in the table."""
-        return self._stripped(np.isnan(self._days(form)))
+        return [str(cell).strip() for cell, no in zip(self._cells, self._days(form)[1], strict=True) if no]
 
-    def _days(self, form: DateForm) -> FloatArray:
-        """Return the different cells in days since 1970-01-01, NaN for what is no date."""
-        return np.array([form.days(cell) for cell in self._cells], dtype=np.float64)
+    def _days(self, form: DateForm) -> tuple[FloatArray, BoolArray]:
+        """Return the different cells in days since 1970-01-01, and which of them are no dates."""
+        days = np.array([form.days(cell) for cell in self._cells], dtype=np.float64)
+        return days, np.isnan(days)
 
     # cells
-
-    def _first(self, of_cells: BoolArray) -> tuple[int, Any]:
-        """Return the first row, counted from 1, that has one of some different cells, and the cell."""
-        row = int(np.argmax(np.append(of_cells, False)[self._codes]))
-        return row + 1, self._cells[self._codes[row]]
-
-    def _share(self, of_cells: BoolArray) -> float:
-        """Return the share of the rows, without those that are missing, that have one of some different cells."""
-        known = of_cells[self._codes[~self.missing]]
-        return float(np.mean(known)) if len(known) else np.nan
-
-    def _stripped(self, of_cells: BoolArray) -> list[str]:
-        """Return some of the different cells as they stand in the table."""
-        return [str(cell).strip() for cell, chosen in zip(self._cells, of_cells, strict=True) if chosen]
 
     @cached_property
     def _factorized(self) -> tuple[NDArray[np.intp], list[Any]]:

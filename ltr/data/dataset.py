@@ -287,19 +287,19 @@ def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, wher
     return numbers
 
 
-def change_in_list(numbers: IntArray, lists: IntArray | None) -> tuple[int, int] | None:
-    """Return the first row whose number is not that of its list's first row, and that number; None without one.
+def change_in_list(values: NDArray[Any], lists: IntArray | None) -> tuple[int, Any] | None:
+    """Return the first row whose value is not that of its list's first row, and that value; None without one.
 
     Examples:
-        >>> change_in_list(np.array([3, 4, 4, 3]), np.array([0, 1, 1, 1]))
-        (3, 4)
+        >>> change_in_list(np.array(["a", "b", "b", "a"]), np.array([0, 1, 1, 1]))[0]
+        3
     """
     if lists is None:
         return None
-    first = np.full(lists.max() + 1, -1)
-    first[lists[::-1]] = numbers[::-1]
-    wrong = np.flatnonzero(numbers != first[lists])
-    return (int(wrong[0]), int(first[lists[wrong[0]]])) if len(wrong) else None
+    _, first, number = np.unique(lists, return_index=True, return_inverse=True)
+    own = values[first][number]
+    wrong = np.flatnonzero(values != own)
+    return (int(wrong[0]), own[wrong[0]]) if len(wrong) else None
 
 
 def checked_weights(weight: ArrayLike, n: int, where: str = "sample_weight") -> FloatArray:
@@ -342,8 +342,7 @@ def differ_in_lists(values: NDArray[np.float64], lists: IntArray | None) -> bool
     # neighbours first: where they differ already, nothing of the size of the data is made
     if ((values[1:] != values[:-1]) & (lists[1:] == lists[:-1])).any():
         return True
-    _, first, number = np.unique(lists, return_index=True, return_inverse=True)
-    return bool((values != values[first][number]).any())
+    return change_in_list(values, lists) is not None
 
 
 def labels_agree(labels: NDArray[Any], groups: IntArray | None) -> bool:

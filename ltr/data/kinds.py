@@ -107,12 +107,11 @@ def kind_of(
     """
     missing = column.missing
     if column.nested:
-        return Kind("unclear", problem=Problem(column.nested, (_drop(column),)))
+        return _unclear(column.nested, _drop(column))
     if missing.all():
         return Kind("empty", "no value in any row")
     if column.durations:
-        rule = f"column {column.name!r} holds durations: turn them into numbers in the table"
-        return Kind("unclear", problem=Problem(rule, (_drop(column),)))
+        return _unclear(f"column {column.name!r} holds durations: turn them into numbers in the table", _drop(column))
     if asked is not None and asked not in ("number", "category", "yes/no"):
         return _as_date(column, DateForm((asked,), first_year))
     if asked in ("category", "yes/no"):
@@ -128,8 +127,9 @@ def kind_of(
     if text := column.ambiguous:
         (name, mark), other = (("comma", ","), ".") if "," in text else (("point", "."), ",")
         rule = f"column {column.name!r}: the {name} of {text!r} could be a decimal mark, or divide thousands"
-        remedies = (Remedy(f"for a decimal {name}", "decimal", mark), Remedy("for thousands", "decimal", other))
-        return Kind("unclear", problem=Problem(rule, remedies))
+        return _unclear(
+            rule, Remedy(f"for a decimal {name}", "decimal", mark), Remedy("for thousands", "decimal", other)
+        )
     if asked == "number" and column.form is not None and column.form.unit:
         column = column.read_as(replace(column.form, bare=True))
     if column.numbers is not None:
@@ -156,7 +156,7 @@ def kind_of_times(column: Column, *, date_format: str | None = None, first_year:
         return _as_date(column, likely)
     if column.durations or column.share_of_numbers < _MOSTLY:
         rule = f"column {column.name!r} must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers"
-        return Kind("unclear", problem=Problem(f"{rule}, got {column.texts[0]!r} in row 1"))
+        return _unclear(f"{rule}, got {column.texts[0]!r} in row 1")
     return kind_of(column, "number")
 
 
@@ -193,6 +193,10 @@ def is_plain(columns: Mapping[str, Column]) -> bool:
     return all(column.plain for column in columns.values())
 
 
+def _unclear(rule: str, *remedies: Remedy) -> Kind:
+    return Kind("unclear", problem=Problem(rule, remedies))
+
+
 def _drop(column: Column) -> Remedy:
     return Remedy("leaves it out", "drop", [column.name])
 
@@ -206,9 +210,7 @@ def _number(column: Column, *, wanted: bool) -> Kind:
     if not np.isfinite(known).all():
         row = int(np.flatnonzero(np.isinf(numbers))[0]) + 1
         rule = f"column {column.name!r} must hold finite numbers, got {numbers[row - 1]:g} in row {row}"
-        return Kind(
-            "unclear", problem=Problem(rule, (Remedy("takes it as missing", "missing", ["inf", "-inf"]), _drop(column)))
-        )
+        return _unclear(rule, Remedy("takes it as missing", "missing", ["inf", "-inf"]), _drop(column))
     if not wanted and (known == np.floor(known)).all():
         if _ID_NAME.fullmatch(column.name) and column.different > 2:
             return Kind("id", "whole numbers in a column that is called an id", column.form)
@@ -236,19 +238,17 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
     folded = {text.casefold() for text in counts}
     if (spelt := spellings(counts)) and (len(folded) == 1 or yes_of(folded) is not None):
         rule = f"column {column.name!r}: {spelt} differ only in capital letters: write each value one way"
-        remedies = (Remedy("takes every spelling as a value of its own", "categories", [column.name]), _drop(column))
-        return Kind("unclear", problem=Problem(rule, remedies))
+        every = Remedy("takes every spelling as a value of its own", "categories", [column.name])
+        return _unclear(rule, every, _drop(column))
     if len(counts) == 2:
         return Kind("yes/no")
     if 2 * sum(counts[text] for text in column.frequent(RARE, MOST_VALUES)) >= known:
         return Kind("category")
     if len(counts) > _DIFFERENT * known and wanted:
         row = int(np.argmin(column.missing))
-        rule = (
-            f"column {column.name!r} has {len(counts)} different texts in {known} rows, such as {column.texts[row]!r}"
-        )
-        why = f"{rule} in row {row + 1}: most rows have a text of their own"
-        return Kind("unclear", problem=Problem(why, (_drop(column),)))
+        rule = f"column {column.name!r} has {len(counts)} different texts in {known} rows, such as"
+        why = f"{column.texts[row]!r} in row {row + 1}: most rows have a text of their own"
+        return _unclear(f"{rule} {why}", _drop(column))
     if len(counts) > _DIFFERENT * known:
         return Kind("id", f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ")
     return Kind("category")
@@ -278,7 +278,7 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
         row = int(np.argmax(~column.missing))
         rule = f"column {column.name!r}: {column.texts[row]!r} in row {row + 1} has a year of two digits"
         way = Remedy("takes such years for 1930 to 2029; give the first of the hundred years", "first_year", 1930)
-        return Kind("unclear", problem=Problem(rule, (way,)))
+        return _unclear(rule, way)
     if len(forms) == 1:
         return Kind("date", date=forms[0])
     known = np.array([column.dates(form) for form in forms[:2]], dtype=np.float64)
@@ -288,7 +288,7 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
     for days, form, other in zip(known[:, row], forms, reversed(forms[:2]), strict=False):
         own = next((one for one in form.formats if one not in other.formats), form.formats[0])
         remedies.append(Remedy(f"takes it for {date_at(days):%d %B %Y}", "date_format", own))
-    return Kind("unclear", problem=Problem(rule, tuple(remedies)))
+    return _unclear(rule, *remedies)
 
 
 def _as_date(column: Column, form: DateForm) -> Kind:
@@ -307,6 +307,6 @@ def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
     more = f" (and {listed(texts[1:])} in other rows)" if texts[1:] else ""
     whole = Remedy("takes all as texts", "categories", [column.name])
     if len(texts) > _STRAYS:
-        return Kind("unclear", problem=Problem(f"{rule}{more}", (whole, _drop(column))))
+        return _unclear(f"{rule}{more}", whole, _drop(column))
     missing = Remedy(f"takes {'them' if texts[1:] else 'it'} as missing", "missing", list(texts))
-    return Kind("unclear", problem=Problem(f"{rule}{more}", (missing, whole)))
+    return _unclear(f"{rule}{more}", missing, whole)

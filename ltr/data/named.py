@@ -262,12 +262,13 @@ _SKLEARN: dict[str, Callable[[NDArray[Any]], NDArray[np.bool_]]] = {
 def _load_packaged(name: str) -> Dataset:
     from sklearn import datasets
 
-    if name == "diabetes":
-        table = datasets.load_diabetes(scaled=False)
-    else:
-        table = {"breast_cancer": datasets.load_breast_cancer, "digits": datasets.load_digits}.get(
-            name, datasets.load_wine
-        )()
+    loaders: dict[str, Callable[[], Any]] = {
+        "breast_cancer": datasets.load_breast_cancer,
+        "diabetes": lambda: datasets.load_diabetes(scaled=False),
+        "digits": datasets.load_digits,
+        "wine": datasets.load_wine,
+    }
+    table = loaders[name]()
     # of images of 8 x 8 pixels, the square in the middle
     columns = [8 * row + column for row in range(2, 6) for column in range(2, 6)] if name == "digits" else slice(None)
     names = [str(feature).replace(" ", "_") for feature in np.array(table.feature_names)[columns]]

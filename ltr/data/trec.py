@@ -88,8 +88,12 @@ def write_run(
         q1 Q0 a 2 0.5 ltr
         [1.5, 0.5]
     """
-    queries, documents, scores = _lines_to_write(path, query, document, "score", score)
+    queries, documents = _names(path, "query", query), _names(path, "document", document)
     (tag,) = _names(path, "tag", [tag])
+    scores = np.asarray(score, dtype=np.float64)
+    if not len(queries) == len(documents) == scores.size:
+        sizes = f"{len(queries)}, {len(documents)} and {scores.size}"
+        raise DataError(f"{path}: query, document and score must be of one length, got {sizes}")
     if not np.isfinite(scores).all():
         raise DataError(f"{path}: scores must be finite, got {scores[~np.isfinite(scores)][0]}")
     place = {query: at for at, query in enumerate(dict.fromkeys(queries))}
@@ -111,7 +115,11 @@ def write_qrels(
         DataError: columns of different lengths, names with ASCII white space, a label that is no integer from -2**53 to
             2**53.
     """
-    queries, documents, labels = _lines_to_write(path, query, document, "label", label)
+    queries, documents = _names(path, "query", query), _names(path, "document", document)
+    labels = np.asarray(label, dtype=np.float64)
+    if not len(queries) == len(documents) == labels.size:
+        sizes = f"{len(queries)}, {len(documents)} and {labels.size}"
+        raise DataError(f"{path}: query, document and label must be of one length, got {sizes}")
     if (bad := labels[_no_label(labels)]).size:
         raise DataError(f"{path}: labels must be integers from -2**53 to 2**53, got {bad[0]:.17g}")
     rows = zip(queries, documents, labels, strict=True)
@@ -269,18 +277,6 @@ def _names(path: str | os.PathLike[str], what: str, values: Iterable[object]) ->
             rule = "must be a text without white space or a byte order mark in front"
             raise DataError(f"{path}: each {what} {rule}, got {name!r}")
     return names
-
-
-def _lines_to_write(
-    path: str | os.PathLike[str], query: Iterable[object], document: Iterable[object], what: str, values: ArrayLike
-) -> tuple[list[str], list[str], NDArray[np.float64]]:
-    """Return the query, the document and the value of each line of a file to write."""
-    queries, documents = _names(path, "query", query), _names(path, "document", document)
-    numbers = np.asarray(values, dtype=np.float64)
-    if not len(queries) == len(documents) == numbers.size:
-        sizes = f"{len(queries)}, {len(documents)} and {numbers.size}"
-        raise DataError(f"{path}: query, document and {what} must be of one length, got {sizes}")
-    return queries, documents, numbers
 
 
 def _read(path: str | os.PathLike[str], fields: tuple[str, ...], value: str) -> _Lines:

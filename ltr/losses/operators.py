@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 import functools
 import math
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -207,26 +207,9 @@ def by_formula(formula: Callable[..., Tensor], scores: Tensor, given: Given, red
             (slopes,) = torch.autograd.grad(value.sum(), variable)
         return value.detach().clone(), slopes.to(value.dtype).contiguous()
 
-    return _in_thread(work)
-
-
-def _in_thread(work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work returns
-    """Return what a function returns in a new thread, where autograd is on: inside of an operator it is off."""
-    found: list[Any] = []
-
-    def run() -> None:
-        try:
-            found.append((work(), None))
-        except BaseException as error:
-            found.append((None, error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    result, error = found[0]
-    if error is not None:
-        raise error
-    return result
+    # in a new thread autograd is on: inside of an operator it is off
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def numbers_of(groups: Groups) -> Tensor:
