@@ -73,7 +73,7 @@ class OnnxGraph:
         try:
             from onnx import helper, numpy_helper
         except ImportError:
-            raise ImportError("ONNX needs the package onnx: pip install 'ltr[onnx]'") from None
+            raise ImportError("ONNX needs the package onnx: pip install 'rankproof[onnx]'") from None
         self._helper, self._arrays = helper, numpy_helper
         self._query = query
         self.network: type[np.float32 | np.float64] = np.float32

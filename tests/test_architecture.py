@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import subprocess
 import sys
 from pathlib import Path
 
@@ -215,3 +216,22 @@ def test_imports_stay_light_and_a_linear_fit_loads_no_compiler():
     imported, fitted = loaded_by("import ltr, ltr.losses, ltr.metrics, ltr.text", fit, names=names)
     assert imported == []
     assert "torch._dynamo" not in fitted
+
+
+def test_losses_and_metrics_need_torch_and_numpy_alone():
+    code = """if True:
+        import sys
+        import numpy, torch
+        def others():
+            return {name.split(".")[0] for name in sys.modules} - sys.stdlib_module_names
+        before = others()
+        import ltr
+        import ltr.losses, ltr.metrics, ltr.ranks, ltr.statistics, ltr.survival, ltr.uplift, ltr.text
+        scores = torch.randn(4, 9, requires_grad=True)
+        labels = (torch.arange(36).reshape(4, 9) % 4 == 0).long()
+        ltr.losses.RankNetLoss()(scores, labels).backward()
+        assert ltr.metrics.ndcg(scores, labels).shape == (4,)
+        print(*sorted(others() - before - {"ltr"}))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -331,7 +331,7 @@ def test_mistakes_of_an_export_are_one_message(folder, tmp_path, capsys, monkeyp
     assert "--method must be one of exact, logistic_regression, ranknet, got 'nothing'" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert main(["export", run, "-o", str(tmp_path / "m.onnx")]) == 2
-    assert "export: ONNX needs the package onnx: pip install 'ltr[onnx]'" in capsys.readouterr().err
+    assert "export: ONNX needs the package onnx: pip install 'rankproof[onnx]'" in capsys.readouterr().err
     assert not (tmp_path / "m.onnx").exists()
 
 

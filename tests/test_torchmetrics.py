@@ -159,7 +159,7 @@ def test_without_the_library_the_error_names_the_extra():
     program = "import sys; sys.modules['torchmetrics'] = None; import ltr.metrics, ltr.metrics.torchmetrics"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "pip install 'ltr[torchmetrics]'" in done.stderr
+    assert "pip install 'rankproof[torchmetrics]'" in done.stderr
 
 
 @JOINED

@@ -243,7 +243,8 @@ def test_loggers_that_cannot_be_used_are_all_named_before_anything_is_computed(t
     with pytest.raises(ConfigError) as error:
         run_experiment(parse_config(small(tmp_path, loggers=names)))
     rules = [finding.rule for finding in error.value.findings]
-    assert rules[:2] == [f"needs {n}, which is not installed: pip install 'ltr[{n}]'" for n in ("mlflow", "wandb")]
+    missing = "needs {0}, which is not installed: pip install 'rankproof[{0}]'"
+    assert rules[:2] == [missing.format(name) for name in ("mlflow", "wandb")]
     assert rules[2].startswith("logger nowhere:X: importing nowhere failed: ModuleNotFoundError")
     missing = f"logger {__name__}:X: module {__name__!r} has no 'X'"
     assert rules[3:] == [missing, "must name a subclass of trainers.loggers.Logger"]

@@ -118,7 +118,8 @@ def tune(
     """Search for the best options of an experiment by the training set alone, and fit them, as ``ltr tune`` does.
 
     Each trial is measured on inner splits of the training set, by whole queries where there are queries. The same call
-    continues an interrupted search in a folder, and one with more trials. It needs Optuna: ``pip install 'ltr[tune]'``.
+    continues an interrupted search in a folder, and one with more trials. It needs Optuna, which
+    ``pip install 'rankproof[tune]'`` brings.
 
     Args:
         config: as for `experiment`; its section ``[tune]`` may hold ranges and options.

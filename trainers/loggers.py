@@ -246,7 +246,7 @@ def check_loggers(names: Sequence[str]) -> None:
 def _class(name: str) -> type[Logger]:
     if name in LOGGERS:
         if name in ("mlflow", "wandb") and importlib.util.find_spec(name) is None:
-            raise ImportError(f"needs {name}, which is not installed: pip install 'ltr[{name}]'")
+            raise ImportError(f"needs {name}, which is not installed: pip install 'rankproof[{name}]'")
         return LOGGERS[name]
     found = named_object(f"logger {name}", name)
     if not (isinstance(found, type) and issubclass(found, Logger)):

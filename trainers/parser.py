@@ -376,7 +376,7 @@ def parser_of_ltr() -> _Parser:
         "export",
         "write a run's ranker as an ONNX model",
         "Any language with a runtime for ONNX can then score raw rows: missing values are filled in and texts become "
-        "features inside the model. It prints what the inputs hold. It needs the extra onnx: pip install 'ltr[onnx]'.",
+        "features inside the model. It prints what the inputs hold. It needs pip install 'rankproof[onnx]'.",
         "trainers.run.predict",
         early=commands.check_export,
     )

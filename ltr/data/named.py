@@ -26,8 +26,8 @@ lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for tr
 The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
 three are our choice. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
 
-These tables come with scikit-learn, or with statsmodels (the extra ``ltr[data]``), and need no `LTR_DATA`. On them one
-can check what was tuned on the paper's data.
+These tables come with scikit-learn, or with statsmodels (the extra ``rankproof[data]``), and need no `LTR_DATA`. On
+them one can check what was tuned on the paper's data.
 
 =============  =================================  ==================================================================
 name           label (positive)                   features

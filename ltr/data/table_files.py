@@ -227,7 +227,7 @@ def _parquet(files: Sequence[Path]) -> Iterator[list[Any]]:
     try:
         import pyarrow.parquet
     except ImportError:
-        raise DataError(f"{files[0]}: reading parquet needs pyarrow; install ltr[parquet]") from None
+        raise DataError(f"{files[0]}: reading parquet needs pyarrow; install rankproof[parquet]") from None
     file = files[0]
     try:
         with contextlib.ExitStack() as opened:
@@ -336,7 +336,7 @@ def _read_excel(file: Path) -> dict[str, Any]:
             check_size(float(sum(part.file_size for part in archive.infolist())))
         sheet = pd.read_excel(file, header=None, dtype=object)
     except ImportError:
-        raise DataError(f"{file}: reading workbooks needs openpyxl; install ltr[excel]") from None
+        raise DataError(f"{file}: reading workbooks needs openpyxl; install rankproof[excel]") from None
     except SizeError as error:
         raise DataError(f"{file}: {error}") from None
     except Exception as error:  # openpyxl raises whatever the damaged archive makes it raise

@@ -30,7 +30,7 @@ first k of its list at the scores of the round, as in LightGBM's ``lambdarank_tr
 *Weights.* Weights of rows are weights of the lists, and weights of the rows in each list, as in `ltr.lists`. A weight
 for each list, XGBoost's form, is the same as that weight for each of its rows.
 
-Neither library is imported here: ``pip install 'ltr[boosters]'`` installs both.
+Neither library is imported here: ``pip install 'rankproof[boosters]'`` installs both.
 """
 
 from __future__ import annotations

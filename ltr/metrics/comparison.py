@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import scipy
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -165,6 +164,8 @@ def compare(
         >>> print(compare(first, second))
         0.7333 against 0.625: difference 0.1083 [0.025, 0.2167], p = 0.12 (permutation), 4 wins, 1 ties, 1 losses, ...
     """
+    from scipy import stats
+
     check_options(confidence, resamples, method)
     first, second = values_of_lists("a", a), values_of_lists("b", b)
     if first.shape != second.shape:
@@ -178,14 +179,14 @@ def compare(
     if constant(difference):
         p_t, effect_size = (0.0, math.copysign(math.inf, mean)) if mean else (1.0, 0.0)
     else:
-        p_t, effect_size = float(scipy.stats.ttest_1samp(difference, 0.0).pvalue), mean / float(difference.std(ddof=1))
+        p_t, effect_size = float(stats.ttest_1samp(difference, 0.0).pvalue), mean / float(difference.std(ddof=1))
     return Comparison(
         mean_a=float(first.mean()),
         mean_b=float(second.mean()),
         difference=bootstrap(difference, confidence, method, resamples, seed),
         p_permutation=_permutation_p(moved, unit, resamples, seed),
         p_t=p_t,
-        p_wilcoxon=float(scipy.stats.wilcoxon(moved).pvalue) if moved.size else 1.0,
+        p_wilcoxon=float(stats.wilcoxon(moved).pvalue) if moved.size else 1.0,
         wins=int((moved > 0).sum()),
         ties=difference.size - moved.size,
         losses=int((moved < 0).sum()),
@@ -390,6 +391,8 @@ def delong(scores_a: Tensor, scores_b: Tensor, labels: Tensor, *, confidence: fl
         >>> print(delong(good, poor, labels))
         auc: 1 against 0.375, difference 0.625 [0.1488, 1.101], p = 0.01 (DeLong)
     """
+    from scipy import stats
+
     check_options(confidence)
     for scores in (scores_a, scores_b):
         _check_one_list(scores, labels)
@@ -404,24 +407,26 @@ def delong(scores_a: Tensor, scores_b: Tensor, labels: Tensor, *, confidence: fl
     difference = float(of_positives.sum() / (2 * n_pos * n_neg))
     variance = of_positives.var(ddof=1) / (2 * n_neg) ** 2 / n_pos + of_negatives.var(ddof=1) / (2 * n_pos) ** 2 / n_neg
     error = math.sqrt(variance)
-    reach = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * error
+    reach = float(stats.norm.ppf((1 + confidence) / 2)) * error
     far = abs(difference) / error if error else math.inf if difference else 0.0
     return ListComparison(
         measure="auc",
         value_a=value_a,
         value_b=value_b,
         difference=Interval(difference, difference - reach, difference + reach, confidence),
-        p=float(2 * scipy.stats.norm.sf(far)),
+        p=float(2 * stats.norm.sf(far)),
         method="DeLong",
     )
 
 
 def bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int, seed: int) -> Interval:
     """Return the mean of rounded values and its interval, which is a point when all are equal."""
+    from scipy import stats
+
     mean = float(values.mean())
     if constant(values):
         return Interval(mean, mean, mean, confidence)
-    found = scipy.stats.bootstrap(
+    found = stats.bootstrap(
         (values,),
         np.mean,
         vectorized=True,

@@ -1,7 +1,7 @@
 """Measures as metrics of the torchmetrics library, for its collections and for Lightning's ``self.log``.
 
-Needs the extra ``torchmetrics``: ``pip install ltr[torchmetrics]``. Without the library, `ltr.metrics.RankingMetrics`
-does the same.
+Needs the extra ``torchmetrics``: ``pip install 'rankproof[torchmetrics]'``. Without the library,
+`ltr.metrics.RankingMetrics` does the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ try:
     from torchmetrics import Metric
 except ModuleNotFoundError as error:
     raise ImportError(
-        "ltr.metrics.torchmetrics needs torchmetrics: install it, or the extra: pip install 'ltr[torchmetrics]'"
+        "ltr.metrics.torchmetrics needs torchmetrics: install it, or the extra: pip install 'rankproof[torchmetrics]'"
     ) from error
 
 __all__ = ["RankingMetric"]

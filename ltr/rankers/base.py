@@ -616,7 +616,7 @@ class Ranker(RankerContract):
             query: name of the input for lists.
 
         Raises:
-            ImportError: the package onnx is not installed (``pip install 'ltr[onnx]'``).
+            ImportError: the package onnx is not installed (``pip install 'rankproof[onnx]'``).
             TypeError: a ranker of one's own, or a base of another library, without an ONNX form.
             ValueError: a ranker that is not fitted, or a preparation of other features.
 

@@ -181,7 +181,7 @@ def _dask_workers(address: str, threads: int) -> Iterator[_DaskWorkers]:
     try:
         from distributed import Client
     except ImportError:
-        raise RunError("--dask: needs the package distributed (pip install 'ltr[dask]')") from None
+        raise RunError("--dask: needs the package distributed (pip install 'rankproof[dask]')") from None
     for name in list(logging.root.manager.loggerDict):  # what matters comes as an error
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -131,7 +131,7 @@ def run_tuning(search: Search, *, fresh: bool = False, display: Display | None =
     try:
         import optuna
     except ImportError:
-        raise RunError("tuning needs Optuna: pip install 'ltr[tune]'") from None
+        raise RunError("tuning needs Optuna: pip install 'rankproof[tune]'") from None
     display, folder = display or Display(), search.folder
     if search.data is None:
         search.config.data.check_files()
