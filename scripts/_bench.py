@@ -25,8 +25,7 @@ from typing import Any
 import joblib
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.provenance import machine, origin
@@ -112,21 +111,6 @@ def descended(loss: Callable[[Tensor], Tensor], X: FloatArray, ridge: float) -> 
 
     optimizer.step(closure)
     return w.detach().numpy()
-
-
-def paired(values: ArrayLike, others: ArrayLike, overlap: float = 0.0) -> tuple[float, float]:
-    """Return the mean difference of paired values and half its 95 % interval, by Student's t.
-
-    Args:
-        values: one for each split, or draw.
-        others: those that they are compared with.
-        overlap: of random splits of the same rows, rows held out for each one to learn from, which widens the interval
-            (Nadeau & Bengio, *Inference for the generalization error*, 2003).
-    """
-    differences = np.asarray(values) - np.asarray(others)
-    count = len(differences)
-    spread = float(differences.std(ddof=1)) * (1 / count + overlap) ** 0.5
-    return float(differences.mean()), float(t.ppf(0.975, count - 1)) * spread
 
 
 class Records:

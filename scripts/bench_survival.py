@@ -15,10 +15,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import torch
-from _bench import FloatArray, Json, Records, command_line, descended, measure_missing, paired, parsed, publish
+from _bench import FloatArray, Json, Records, command_line, descended, measure_missing, parsed, publish
 
 from ltr.survival import ConcordanceLoss, CoxLoss, c_index, survival_labels
 from trainers.provenance import machine
+from trainers.report.paired import paired
 from trainers.tables import markdown_table
 
 _DATA = ("rossi", "lung", "GBSG2", "whas500", "flchain", "veteran")
@@ -87,7 +88,8 @@ def main() -> None:
         records = [kept[{"form": form, "data": data}][0] for form in forms]
         base, events = records[0]["c"], f"{records[0]['rows']} ({records[0]['events']})"
         against = (paired(record["c"], base, _HELD / (1 - _HELD)) for record in records[1:])
-        rows.append([data, events, f"{np.mean(base):.3f}", *(f"{1000 * d:+.0f} ± {1000 * h:.0f}" for d, h in against)])
+        cells = [f"{1000 * one.difference:+.0f} ± {1000 * one.width:.0f}" for one in against]
+        rows.append([data, events, f"{np.mean(base):.3f}", *cells])
     heads = ["data", "rows (events)", _COX, "`cox_loss`", *(f"`{name}`" for name in _LOSSES)]
     publish(options, "survival", f"{machine()}.\n\n{markdown_table(heads, rows, left=1)}\n")
 

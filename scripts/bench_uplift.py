@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from _bench import FloatArray, Json, Records, command_line, descended, measure_missing, paired, parsed, publish
+from _bench import FloatArray, Json, Records, command_line, descended, measure_missing, parsed, publish
 from scipy.stats import rankdata
 
 from ltr.cards import CardRanker
 from ltr.uplift import UpliftLoss, uplift_labels
 from trainers.provenance import machine
+from trainers.report.paired import paired
 from trainers.tables import markdown_table
 
 _FORMS = (
@@ -98,8 +99,9 @@ def main() -> None:
     measure_missing(__file__, kept, ({"form": form, **setting} for form in _FORMS for setting in _SETTINGS))
     rows = []
     for form in _FORMS:
-        means = (paired(kept[{"form": form, **setting}][0]["share"], np.zeros(_SEEDS)) for setting in _SETTINGS)
-        rows.append([form, *(f"{mean:.2f} ± {half:.2f}" for mean, half in means)])
+        shares = (kept[{"form": form, **setting}][0]["share"] for setting in _SETTINGS)
+        means = (paired(share, np.zeros(_SEEDS), overlap=0.0) for share in shares)
+        rows.append([form, *(f"{one.difference:.2f} ± {one.width:.2f}" for one in means)])
     heads = ["ranker", *(f"{setting['effect']}, {setting['rows']:,}" for setting in _SETTINGS)]
     publish(options, "uplift", f"{machine()}.\n\n{markdown_table(heads, rows, left=1)}\n")
 
