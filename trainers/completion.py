@@ -1,4 +1,4 @@
-"""Completion of the command line in bash, zsh and fish, by argcomplete: commands, options, files, runs, columns and keys.
+"""Completion of the command line in bash, zsh and fish by argcomplete: commands, options, files, runs, columns, keys.
 
 The shell asks ``ltr`` itself how a line can go on (`complete`), so it offers the runs that there are and the keys of
 the installed version. Nothing of this is imported unless a shell asks.
