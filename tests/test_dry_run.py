@@ -153,7 +153,7 @@ def completions(line, folder):
     return (folder / "found").read_text().split("\n")
 
 
-def test_a_shell_completes_commands_files_keys_and_values(workplace, monkeypatch):
+def test_a_shell_completes_commands_files_keys_values_and_columns(workplace, monkeypatch):
     import argcomplete
 
     from trainers.completion import complete
@@ -182,6 +182,7 @@ def test_a_shell_completes_commands_files_keys_and_values(workplace, monkeypatch
     assert found("ltr run quick.toml data.name=pi") == {"data.name=pima"}
     assert found("ltr run quick.toml exact.choose=") == {"exact.choose=true", "exact.choose=false"}
     assert "runs_dir=" in found("ltr sweep sweep.toml r")
+    assert found("ltr check table.csv --label a") == {"age"}
     assert found("ltr show f") == {"first"}
     assert found("ltr tune quick.toml tune.s") == {"tune.seed=", "tune.splits=", "tune.statistic="}
     assert found("ltr tune quick.toml exact.rank=r") == {"exact.rank=resolved"}

@@ -1,4 +1,4 @@
-"""Completion of the command line in bash, zsh and fish, by argcomplete: commands, options, files, runs and keys.
+"""Completion of the command line in bash, zsh and fish by argcomplete: commands, options, files, runs, columns, keys.
 
 The shell asks ``ltr`` itself how a line can go on (`complete`), so it offers the runs that there are and the keys of
 the installed version. Nothing of this is imported unless a shell asks.
@@ -7,10 +7,11 @@ the installed version. Nothing of this is imported unless a shell asks.
 from __future__ import annotations
 
 import argparse
+import csv
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import argcomplete
 from argcomplete.completers import FilesCompleter
@@ -35,6 +36,8 @@ def complete(parser: argparse.ArgumentParser) -> None:
             if action.dest == "overrides":
                 keys = {"sweep": _keys_of_sweep, "tune": _keys_of_search}.get(name, _keys)
                 action.completer = keys  # type: ignore[attr-defined]
+            elif action.metavar == "COLUMN":
+                action.completer = _columns  # type: ignore[attr-defined]
             elif action.dest == "keys":
                 action.completer = _sections  # type: ignore[attr-defined]
             elif action.metavar in ("RUN", "RUNS") and name != "eval":
@@ -111,3 +114,14 @@ def _values(key: str, annotation: object) -> list[str]:
     if origin in (Union, types.UnionType, Annotated, tuple):
         return [value for part in get_args(annotation) for value in _values("", part)]
     return []
+
+
+def _columns(prefix: str, parsed_args: Any, **_: object) -> list[str]:  # noqa: ANN401  (what is parsed so far)
+    """Return the columns of the table that the command line names, from its first line."""
+    path = getattr(parsed_args, "table", getattr(parsed_args, "data", None))
+    if path is None or Path(path).suffix not in (".csv", ".tsv", ".txt"):
+        return []
+    with Path(path).open(encoding="utf-8", errors="replace", newline="") as file:
+        line = file.readline(100_000)
+    separator = max(",;\t|", key=line.count)
+    return next(csv.reader([line], delimiter=separator), [])
