@@ -161,7 +161,7 @@ def test_the_weight_of_a_query_counts_wherever_means_over_lists_are_taken():
     np.testing.assert_allclose(blends[0], blends[1], rtol=1e-3)
     assert np.abs(blends[0] - blends[2]).max() > 1e-3
     exact = ExactRanker(limits=LIMITS)
-    labels = [exact._weighted_labels(y * 1.0, qid, w) for w in (None, counts[qid] + 1.0)]
+    labels = [exact._weighted_labels(LabelledRows(X, y * 1.0, qid, weights=w)) for w in (None, counts[qid] + 1.0)]
     np.testing.assert_allclose(np.exp2(labels[1]) - 1, (counts[qid] + 1) * (np.exp2(labels[0]) - 1))
 
 
