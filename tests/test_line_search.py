@@ -99,7 +99,7 @@ def test_line_search_finds_the_best_of_all_intervals_between_breakpoints(kind):
         assert slow_value(p, w + at * v) == pytest.approx(value, abs=1e-9)
         assert low < at < high
         moved += max(values) > values[0] + 1e-9
-    assert moved >= count / 10  # the first interval is not always the best
+    assert moved >= count / 15  # the first interval is not always the best
 
 
 @pytest.mark.parametrize("kind", KINDS)
