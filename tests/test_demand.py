@@ -166,7 +166,9 @@ def test_a_larger_problem_loses_what_its_demand_costs(scip):
 # --- what methods and problems say -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in ("local_search", "weight_space", "cards")])
+@pytest.mark.parametrize(
+    "name", [name for name in METHODS if name not in ("local_search", "weight_space", "cards", "lattice")]
+)
 def test_models_in_scip_refuse_demands_by_name(name):
     with pytest.raises(ValueError, match="take no demands: use weight_space"):
         solve(asked(), name)

@@ -101,7 +101,7 @@ def test_optima_by_enumeration_of_vertices(seed):
     assert problem.evaluate(maximise_margin(problem, found.weights)) >= found.value
 
 
-OTHERS = ("local_search", "weight_space", "cards")
+OTHERS = ("local_search", "weight_space", "cards", "lattice")
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name not in OTHERS])

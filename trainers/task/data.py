@@ -188,6 +188,8 @@ def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | 
     Raises:
         DataError: a set in which there is nothing to rank.
     """
+    if isinstance(source.data, Table) and source.data.plain:
+        source.data.dataset()  # which checks the range of the numbers
     seed = seed if options.split_seed is None else options.split_seed
     return slice(None) if source.test is not None else _rows_of_parts(source.data, seed, options.train_fraction)[0]
 
