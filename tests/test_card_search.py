@@ -286,7 +286,7 @@ def test_sets_that_are_not_listed_have_no_better_card():
         assert solution.value == pytest.approx(expected.value, abs=1e-12), seed
         assert solution.value <= solution.bound <= expected.value + 1e-11, seed
         np.testing.assert_array_equal(problem.points_of(solution.weights), other.points_of(expected.weights), str(seed))
-        if not problem._conditions.all_rules:
+        if not problem.conditions.all_rules:
             listed += solution.nodes
             all_sets += sum(math.comb(problem.d, m) for m in range(1, problem.max_nonzeros + 1))
     assert listed < all_sets / 2

@@ -140,7 +140,7 @@ class CardProblem(Problem):
     constraints: None = field(init=False)
     free: tuple[int, ...] = field(init=False)
     _ranking: CardStatistic = field(init=False, repr=False)
-    _conditions: CardConditions = field(init=False, repr=False)
+    conditions: CardConditions = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class CardProblem(Problem):
             raise ValueError(f"least_points must be 1 where X has other numbers than 0 and 1, got {least_points}")
         set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C))
         set_fields(self, points=int(points), least_points=int(least_points))
-        set_fields(self, ties=ties, gain=gain, gains=ranking.gains, _ranking=ranking, _conditions=conditions)
+        set_fields(self, ties=ties, gain=gain, gains=ranking.gains, _ranking=ranking, conditions=conditions)
         set_fields(self, margin=1.0, constraints=None, free=(), unit=unit)
 
         def problem_of(ties: Ties | None = None, **options: Any) -> CardStatistic:  # noqa: ANN401
@@ -253,7 +253,7 @@ class CardProblem(Problem):
         return (
             bool(np.all(np.abs(weights - points) <= tolerance))
             and bool(np.all((points == 0) | (np.abs(points) >= self.least_points)))
-            and self._conditions.admits(points)
+            and self.conditions.admits(points)
             and all(demanded.met(points / self.points) for demanded in self.demanded)
         )
 
@@ -273,7 +273,7 @@ class CardProblem(Problem):
             "points": self.points,
             **({"least_points": self.least_points} if self.least_points > 1 else {}),
             "ties": self.ties,
-            **self._conditions.content(),
+            **self.conditions.content(),
             **self._ranking.stated(),
             **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
             **self._answers(),
@@ -356,7 +356,7 @@ class CardProblem(Problem):
         gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
         numbers = np.flatnonzero(yes_no)
         # a card of yes/no columns has none of the others, whose rules may then not apply
-        rules = [rule for rule in self._conditions.all_rules if not rule.when or np.isin(numbers, rule.when).any()]
+        rules = [rule for rule in self.conditions.all_rules if not rule.when or np.isin(numbers, rule.when).any()]
         times, none = [ranking.times for ranking in rankings], np.zeros(self.n)
         return _Search(
             X=self.X[:, yes_no].astype(np.uint8),
@@ -434,7 +434,7 @@ class CardProblem(Problem):
         sets = []
         for some in sets_of(self.d, self.max_nonzeros, self.required):
             kept = np.any(self.numeric[some], axis=1)
-            for rule in self._conditions.all_rules:
+            for rule in self.conditions.all_rules:
                 kept &= rule.admitted(some, self.d)
             sets.append(some[kept])
         assert isinstance(self._ranking, CardRanking)

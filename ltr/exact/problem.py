@@ -303,13 +303,18 @@ class Problem:
 
     def in_box(self, w: ArrayLike) -> FloatArray:
         """Return the weights as float64 of shape (d,), scaled down to ``max |w_j| = reach`` if they exceed it."""
+        weights = self._checked(w)
+        largest = float(np.max(np.abs(weights), initial=0.0))
+        return weights / (largest / self.reach) if largest > self.reach else weights
+
+    def _checked(self, w: ArrayLike) -> FloatArray:
+        """Return weights as float64 of shape (d,); raise ValueError if they are not finite numbers of that shape."""
         weights = as_numbers("w", w)
         if weights.shape != (self.d,):
             raise ValueError(f"w must have shape ({self.d},), got {weights.shape}")
         if not np.isfinite(weights).all():
             raise ValueError(f"w must be finite, got {weights.tolist()}")
-        largest = float(np.max(np.abs(weights), initial=0.0))
-        return weights / (largest / self.reach) if largest > self.reach else weights
+        return weights
 
     def feasible(self, w: ArrayLike, tolerance: float = SIDE_TOLERANCE) -> bool:
         """Whether w, scaled into the box, is one of the weights that the problem is about.

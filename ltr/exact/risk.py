@@ -234,12 +234,7 @@ class RiskProblem(Problem):
 
     def in_box(self, w: ArrayLike) -> FloatArray:
         """Return points as float64 of shape (d,), as they are: other points than these have another loss."""
-        weights = as_numbers("w", w)
-        if weights.shape != (self.d,):
-            raise ValueError(f"w must have shape ({self.d},), got {weights.shape}")
-        if not np.isfinite(weights).all():
-            raise ValueError(f"w must be finite, got {weights.tolist()}")
-        return weights
+        return self._checked(w)
 
     def points_of(self, w: ArrayLike) -> IntArray:
         """Return the points of a card from its weights, (d,)."""

@@ -7,7 +7,6 @@ what exchanges of one column, or of one column's points, make of the best one.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
@@ -254,8 +253,8 @@ def _offer_auc(state: SolveState, problem: RiskProblem, end: float) -> None:
         return
     if card.numeric.any():
         return
-    limits = dataclasses.replace(state.limits, time_limit=max(1e-3, end - state.seconds))
-    inner = SolveState(card, Limits(time_limit=limits.time_limit), should_stop=state.stop_requested)
+    limits = Limits(time_limit=max(1e-3, end - state.seconds))
+    inner = SolveState(card, limits, should_stop=state.stop_requested)
     try:
         CardSearch().run(inner)
     except Stopped:

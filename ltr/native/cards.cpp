@@ -236,7 +236,7 @@ class CardSearch {
     for (int m = searched_ + 1; m <= most; ++m) {
       const auto size = static_cast<std::size_t>(m);
       bound_ = bounds[size];
-      if (const double best = found_.best().value; best > -kInfinity) task_.best = best + task_.tolerance();
+      if (const double best = found_.best().value; best > -kInfinity) task_.floor = best + task_.tolerance();
       if (!search_size(m, bounds[size + 1], threads, asked)) return false;
       searched_ = m;
     }
@@ -249,6 +249,7 @@ class CardSearch {
     if (statistic.pairs) return statistic.ties_lost ? 0.0 : 0.5;
     return statistic.value_of(task_.table.block_of(statistic.gains, task_.table.all().data()), 0.0);
   }
+
   // Offer the card without questions.
   void take_none() {
     bool certain = true;

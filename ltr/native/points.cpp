@@ -28,17 +28,16 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <exception>
 #include <limits>
 #include <mutex>
 #include <numeric>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "arrays.h"
 #include "module.h"
 #include "pools.h"
+#include "threads.h"
 
 namespace ltr {
 namespace {
@@ -205,37 +204,25 @@ class PointSearch {
       next_ = 0;
     }
     std::atomic<bool> all_done{true};
-    std::exception_ptr error;
-    const auto work = [&](std::size_t thread) {
-      try {
-        Workspace space;
-        while (true) {
-          std::size_t s;
-          {
-            const std::lock_guard guard(lock_);
-            s = at_[thread] = next_;
-            if (s >= all.rows || limits[s] < least()) {
-              at_[thread] = all.rows;
-              return;
-            }
-            ++next_;
-          }
-          if (!search_set(all[s], asked, space)) {
-            all_done = false;
+    in_threads(threads, [&](std::size_t thread) {
+      Workspace space;
+      while (true) {
+        std::size_t s;
+        {
+          const std::lock_guard guard(lock_);
+          s = at_[thread] = next_;
+          if (s >= all.rows || limits[s] < least()) {
+            at_[thread] = all.rows;
             return;
           }
+          ++next_;
         }
-      } catch (...) {
-        const std::lock_guard guard(lock_);
-        error = std::current_exception();
-        all_done = false;
+        if (!search_set(all[s], asked, space)) {
+          all_done = false;
+          return;
+        }
       }
-    };
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(work, static_cast<std::size_t>(t));
-    work(0);
-    for (auto& thread : others) thread.join();
-    if (error) std::rethrow_exception(error);
+    });
     if (all_done) {
       const std::lock_guard guard(lock_);
       limits_ = {};

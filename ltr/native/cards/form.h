@@ -20,6 +20,7 @@ struct Rule {
   std::vector<std::uint8_t> of, when;  // 1 for each column that is meant; `when` may be empty
   int least = 0, most = kLargest;
 };
+
 // A set of columns, or a part of one, with a bound of its cards.
 struct Support {
   float bound = 0.0F;  // rounded up

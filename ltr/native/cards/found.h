@@ -18,6 +18,7 @@
 
 namespace ltr {
 
+// A card, with the points of its columns.
 struct Card {
   double value = -kInfinity;  // with the price
   int size = 0;
@@ -95,7 +96,7 @@ class FoundCards {
     const double difference = card.value - best_.value;
     if (difference > task_.tolerance() || (std::abs(difference) <= task_.tolerance() && card.before(best_))) {
       best_ = card;
-      task_.best = std::max(task_.best.load(), card.value - task_.tolerance());
+      task_.floor = std::max(task_.floor.load(), card.value - task_.tolerance());
     }
   }
 

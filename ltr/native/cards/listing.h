@@ -36,7 +36,7 @@ class CardListing {
   };
 
   // Columns that may follow those of a support, and bounds of the cards that have one of them and otherwise only later
-  // ones. `rest` of one are the columns of these that can be on such a card together with it.
+  // ones.
   struct Candidates {
     std::vector<std::uint16_t> columns;
     std::vector<double> bounds;
@@ -45,6 +45,7 @@ class CardListing {
     int more = 0;
   };
 
+  // The state of a listing, in one thread.
   struct Enumeration {
     Support support;
     std::vector<Parts> parts;
@@ -53,7 +54,7 @@ class CardListing {
     std::vector<Support> found;
   };
 
-  // The rows of the parts of a support that have a column, by their comparison with the gain at which a step is.
+  // A step from one gain to the next larger one: a pair of rows on both sides of it costs its height.
   struct Step {
     double height;              // difference of the gains above and below it
     std::vector<double> above;  // of each level, 1 where its gain is above
@@ -271,7 +272,7 @@ class CardListing {
     }
   }
 
-  // Count the rows that have a column (all rows without one) in each part, those of a step's upper levels as gain.
+  // Count the rows with a column in each part; the gain of a block is the number of those above a step.
   void count_step(const Step& step, const Parts& now, int size, const std::uint64_t* column, Block* blocks) const {
     task_.table.count(now.bits.data(), 1 << size, step.above, column, blocks);
   }

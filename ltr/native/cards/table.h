@@ -87,13 +87,13 @@ class CardTable {
 
   std::size_t n() const { return n_; }
   std::size_t columns() const { return columns_; }
-  std::size_t levels() const { return levels_; }
   std::size_t words() const { return words_; }
   std::size_t bits() const { return row_at_.size(); }
   std::size_t row_at(std::size_t bit) const { return row_at_[bit]; }
   const std::vector<std::uint64_t>& all() const { return all_; }
   const std::uint64_t* column(std::size_t j) const { return bits_.data() + j * words_; }
 
+  // Divide each of so many parts into its rows without a column, and behind these parts its rows with it.
   void split(const std::uint64_t* parts, int count, std::size_t j, std::uint64_t* into) const {
     const std::uint64_t* answers = column(j);
     for (int p = 0; p < count; ++p) {

@@ -18,7 +18,7 @@ namespace ltr {
 constexpr double kTolerance = 2e-13;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A search of cards. Threads share it: they change nothing but `best`.
+// A search of cards. Threads share it: they change nothing but `floor`.
 struct CardTask {
   CardTable table;
   CardForm form;
@@ -27,8 +27,8 @@ struct CardTask {
   double price;
   std::vector<std::vector<Orders>> orders{kLargest + 1};  // by number of columns, made when they are needed
   std::vector<std::vector<SignTree>> trees{kLargest + 1};
-  double threshold = kInfinity;          // least value of the cards to collect; infinity to collect none
-  std::atomic<double> best{-kInfinity};  // below which nothing is of use where none are collected
+  double threshold = kInfinity;           // least value of the cards to collect; infinity to collect none
+  std::atomic<double> floor{-kInfinity};  // below which nothing is of use where none are collected
 
   const CardStatistic& objective() const { return statistics.front(); }
   double tolerance() const { return kTolerance * std::abs(objective().perfect); }
@@ -37,7 +37,7 @@ struct CardTask {
 
   // The value below which supports and nodes are left out.
   double cutoff() const {
-    return threshold < kInfinity ? threshold - tolerance() : best.load(std::memory_order_relaxed);
+    return threshold < kInfinity ? threshold - tolerance() : floor.load(std::memory_order_relaxed);
   }
 
   // Whether all statistics are about pairs of rows alone: rank weights fall by the same amount from place to place.
