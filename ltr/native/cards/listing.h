@@ -319,16 +319,17 @@ class CardListing {
     up.clear();
     down.clear();
     Blocks with;
+    std::array<double, kPatterns> has, lacks;  // of the rows below a step, those with the column, and without it
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       count_step(steps_[s], now, size, task_.table.column(j), with.data());
+      const double height = steps_[s].height;
+      for (std::size_t q = 0; q < patterns; ++q) {
+        has[q] = with[q].count - with[q].gain;
+        lacks[q] = blocks[s][q].count - blocks[s][q].gain - has[q];
+      }
       for (std::size_t p = 0; p < patterns; ++p) {
-        const double upper_with = with[p].gain, upper = blocks[s][p].gain - with[p].gain;
-        for (std::size_t q = 0; q < patterns; ++q) {
-          const double lower_with = with[q].count - with[q].gain;
-          const double lower = blocks[s][q].count - blocks[s][q].gain - lower_with;
-          up(p, q) += steps_[s].height * upper_with * lower;
-          down(p, q) += steps_[s].height * upper * lower_with;
-        }
+        up.add(p, height * with[p].gain, lacks);
+        down.add(p, height * (blocks[s][p].gain - with[p].gain), has);
       }
     }
   }

@@ -32,6 +32,11 @@ class PatternPairs {
 
   double operator()(std::size_t first, std::size_t second) const { return weight_[first << size_ | second]; }
   double& operator()(std::size_t first, std::size_t second) { return weight_[first << size_ | second]; }
+  // Add the pairs of so many rows of a pattern, each with its weight, and of the second rows of each pattern.
+  void add(std::size_t first, double weight, const std::array<double, kPatterns>& second) {
+    double* row = weight_.data() + (first << size_);
+    for (std::size_t q = 0; q < patterns(); ++q) row[q] += weight * second[q];
+  }
   std::size_t patterns() const { return std::size_t{1} << size_; }
   void clear() { std::fill(weight_.begin(), weight_.end(), 0.0); }
 
