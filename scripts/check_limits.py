@@ -35,7 +35,7 @@ MODES = {  # time limit in seconds, memory limit in megabytes, seconds until Ctr
     "later interrupt": (60.0, None, 6.0),
 }
 EXACT = ("auto", "local_search")
-BINARY = (*EXACT, "resolved", "resolved_faithful")
+BINARY = (*EXACT, "resolved")
 
 
 def binary(n: int, d: int, **options: object) -> Problem:
@@ -65,7 +65,7 @@ def preferences(n: int, d: int, pairs: int) -> Problem:
 CASES = {  # a function that makes the problem, and the methods that can solve it
     "binary 5,000 x 50": (partial(binary, 5_000, 50), BINARY),
     "binary 20,000 x 10": (partial(binary, 20_000, 10), BINARY),
-    "binary 20,000 x 10, AUC": (partial(binary, 20_000, 10, statistic="auc"), (*EXACT, "auc", "auc_faithful")),
+    "binary 20,000 x 10, AUC": (partial(binary, 20_000, 10, statistic="auc"), (*EXACT, "auc")),
     "binary 20,000 x 300": (partial(binary, 20_000, 300), BINARY),
     "binary 2,000 x 300": (partial(binary, 2_000, 300), BINARY),
     "binary 600 x 300": (partial(binary, 600, 300), BINARY),
@@ -77,7 +77,7 @@ CASES = {  # a function that makes the problem, and the methods that can solve i
     ),
     "binary 5,000 x 20, subranks": (
         partial(binary, 5_000, 20, rank="subrank"),
-        (*EXACT, "subrank", "subrank_faithful"),
+        (*EXACT, "subrank"),
     ),
     "graded 3,000 x 20, one list": (partial(graded, 3_000, 20, 1, "resolved"), EXACT),
     "graded 3,000 x 20, one list, subranks": (partial(graded, 3_000, 20, 1, "subrank"), EXACT),
@@ -85,7 +85,7 @@ CASES = {  # a function that makes the problem, and the methods that can solve i
     "graded 20,000 x 10, 20,000 gains": (partial(graded, 20_000, 10, 1, "resolved", gains=None), EXACT),
     "200,000 preferences, 20,000 x 300": (
         partial(preferences, 20_000, 300, 200_000),
-        (*EXACT, "pairwise", "pairwise_faithful"),
+        (*EXACT, "pairwise"),
     ),
     "5,000,000 preferences, 20,000 x 10": (partial(preferences, 20_000, 10, 5_000_000), (*EXACT, "pairwise")),
 }

@@ -184,7 +184,7 @@ def test_a_solve_ends_where_memory_is_used_up():
 # --- models in SCIP --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "auc"])
+@pytest.mark.parametrize("method", ["resolved", "auc"])
 def test_a_model_that_takes_too_much_memory_is_not_built(method):
     statistic = "auc" if method == "auc" else "dcg"
     solver = dataclasses.replace(METHODS[method], local_search=0.0)
