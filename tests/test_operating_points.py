@@ -285,12 +285,12 @@ def test_a_restart_with_sets_of_columns_leaves_the_thread_of_before_alone(monkey
     state.offer(np.eye(6)[0])
     with search.Proof(state, threads=1) as proof:
         proof.begin()
-        proof.close(proof.roots)
+        proof.close(proof.searchable.roots)
         before, boxes = made[-1], proof.boxes
         assert proof.problem is not problem  # the relaxation comes first
         assert before in polled
         polled.clear()
-        proof._start_again()
+        proof._start_other()
         assert proof.boxes > boxes  # it searched by sets
         assert before.closed
         assert before not in polled

@@ -187,7 +187,7 @@ def test_a_target_bounds_every_point_of_the_boxes(name):
         box.low[0, :d], box.high[0, :d] = ends
         cutoff = searchable.integer(problem.trivial_bound * rng.uniform(0.6, 1.0))
         with WorkerPool(searchable, 1, lambda x: None) as workers:
-            done = workers.close(box, cutoff, lambda: None)
+            done = workers.close(box, cutoff, lambda: False)
         assert not done.left
         reached = searchable.objective(max(done.cutoff, done.unresolved))
         for v in rng.uniform(box.low[0, :d], box.high[0, :d], size=(200, d)):
@@ -201,11 +201,11 @@ def test_what_an_allowance_leaves_covers_the_rest():
     value = solve(problem, "local_search", Limits(time_limit=5)).value
     cutoff = searchable.integer(value) + 10**6
     with WorkerPool(searchable, 1, lambda x: None) as workers:
-        whole = workers.close(searchable.roots, cutoff, lambda: None)
-        part = workers.close(searchable.roots, cutoff, lambda: None, allowance=1)
+        whole = workers.close(searchable.roots, cutoff, lambda: False)
+        part = workers.close(searchable.roots, cutoff, lambda: False, allowance=1)
         assert part.left
         joined = Boxes(*(np.concatenate(parts) for parts in zip(*part.left, strict=True)))
-        rest = workers.close(joined, cutoff, lambda: None)
+        rest = workers.close(joined, cutoff, lambda: False)
     assert not whole.left
     assert not rest.left
     assert max(part.cutoff, rest.cutoff) == whole.cutoff
@@ -457,7 +457,7 @@ def test_a_cutoff_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
 
 
 def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
-    monkeypatch.setattr(search, "_PAUSE", 0.05)
+    monkeypatch.setattr("ltr.exact.local_search._PAUSE", 0.05)
     looks = []
     monkeypatch.setattr(
         "ltr.exact.local_search.search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn)
@@ -472,7 +472,7 @@ def test_a_value_found_elsewhere_raises_the_cutoff():
     problem = hard_list(n=30, d=3)
     searchable = space_of(problem)
     with WorkerPool(searchable, 1, lambda x: None) as workers:
-        best = workers.close(searchable.roots, -(2**61), lambda: None).cutoff
+        best = workers.close(searchable.roots, -(2**61), lambda: False).cutoff
     with WorkerPool(searchable, 1, lambda x: None) as workers:
         workers.least_cutoff = best
-        assert workers.close(searchable.roots, -(2**61), lambda: None).cutoff == best
+        assert workers.close(searchable.roots, -(2**61), lambda: False).cutoff == best

@@ -322,14 +322,15 @@ def _close(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatAr
     def found(w: FloatArray) -> None:
         offer_candidate(state, w if searchable.space.fixed else w / np.abs(w).max(), sparse=False)
 
-    def check() -> None:
+    def ends() -> bool:
         workers.least_cutoff = cutoff()
         state.check()
+        return False
 
     with WorkerPool(searchable, threads, found, lambda box: narrow.settle(searchable, box)) as workers:
         workers.trusted = False
         with contextlib.suppress(Stopped):
-            done = workers.close(Boxes.joined(left), cutoff(), check, allowance)
+            done = workers.close(Boxes.joined(left), cutoff(), ends, allowance)
             side.left = done.left
             if not done.left:
                 side.stuck = done.unresolved > cutoff()

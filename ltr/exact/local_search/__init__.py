@@ -39,7 +39,9 @@ __all__ = [
 
 RESTARTS = 300
 """Default number of ascents after those from the starting points."""
-_MANY = 1_000_000
+_MANY = 1_000_000  # restarts: as many as fit the time
+_PAUSE = 5.0  # seconds before a search beside other work; doubled where it finds nothing
+_LEAST_SECONDS = 0.1  # for such a search
 _STRIDE = 1_000_003
 _SUPPORTS = 10  # sets of features searched if the number of non-zero weights is limited
 _DRAWS = 20  # attempts to find one that was not searched yet
@@ -154,14 +156,17 @@ def search_without_demands(state: SolveState, seconds: float, restarts: int) -> 
 class SearchBeside:
     """Local searches in a thread of their own, one at a time, beside the other work of a solve.
 
-    A search works on a copy of what is known when it begins, and the thread that solves takes its weights over.
+    A search works on a copy of what is known when it begins, for a share of the time since the last one, and the thread
+    that solves takes its weights over. The next one is due after a pause, which doubles where nothing was found.
 
     Args:
         state: the solve.
+        share: share of the time; with 0 no search is ever due.
     """
 
-    def __init__(self, state: SolveState) -> None:
-        self._state, self._own, self._stopping = state, state, False
+    def __init__(self, state: SolveState, share: float) -> None:
+        self._state, self._own, self._stopping, self._share = state, state, False, share
+        self._ended_at, self._turn, self._pause, self._began_from = state.seconds, 0, _PAUSE, state.value
         self._pool: ThreadPoolExecutor | None = None
         self._running: Future[None] | None = None
 
@@ -170,19 +175,29 @@ class SearchBeside:
         """Whether a search is running or has ended without being taken over."""
         return self._running is not None
 
-    def begin(self, seconds: float, restarts: int, turn: int) -> None:
-        """Begin a search; see `search_locally` for the arguments. None may be running."""
-        state = self._state
+    @property
+    def due(self) -> bool:
+        """Whether it is time for the next search."""
+        return self._share > 0 and not self.busy and self._state.seconds - self._ended_at >= self._pause
+
+    def begin(self) -> None:
+        """Begin a search, unless one is running."""
+        if self.busy:
+            return
+        state, since = self._state, self._state.seconds - self._ended_at
+        self._turn += 1
+        self._began_from = state.value
+        seconds = max(self._share * since, min(_LEAST_SECONDS, since))
         limits = dataclasses.replace(state.limits, time_limit=max(min(seconds, state.remaining), 1e-6))
         self._own = SolveState(state.problem, limits, should_stop=lambda: self._stopping)
         self._own.memory = state.memory
         self._own.value, self._own.weights = state.value, state.weights
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="search-beside")
-        self._running = self._pool.submit(self._search, self._own, seconds, restarts, turn)
+        self._running = self._pool.submit(self._search, self._own, seconds)
 
-    def _search(self, own: SolveState, seconds: float, restarts: int, turn: int) -> None:
+    def _search(self, own: SolveState, seconds: float) -> None:
         with contextlib.suppress(Stopped):
-            search_locally(own, seconds, restarts, turn=turn)
+            search_locally(own, seconds, _MANY, turn=self._turn)
 
     def take(self) -> bool:
         """Take over the weights of a search that has ended; return whether one has."""
@@ -192,6 +207,8 @@ class SearchBeside:
         self._running = None
         if self._own.value > self._state.value:
             self._state.offer(self._own.weights)
+        self._ended_at = self._state.seconds
+        self._pause = _PAUSE if self._state.value > self._began_from else 2 * self._pause
         return True
 
     def close(self) -> None:

@@ -371,7 +371,7 @@ class Handler(Constraint):
         if proof.ending is None:
             proof.begin()
         if host.branches and proof.ending is None:
-            roots, self._next_bound = proof.roots, proof.bound
+            roots, self._next_bound = proof.searchable.roots, proof.bound
             self._children = [Region(root, bound) for root in roots.each()]
             return
         proof.close_all()

@@ -109,13 +109,17 @@ class WorkerPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
         self._idle.clear()
 
-    def close(self, boxes: Boxes, cutoff: int, check: Callable[[], None], allowance: float = np.inf) -> Outcome:
+    def raise_cutoff(self, cutoff: int) -> None:
+        """Raise lower cutoffs to this one from now on."""
+        self.least_cutoff = max(self.least_cutoff, cutoff)
+
+    def close(self, boxes: Boxes, cutoff: int, ends: Callable[[], bool], allowance: float = np.inf) -> Outcome:
         """Search boxes until everything in them is at most the cutoff, or the allowance is used up.
 
         Args:
             boxes: boxes to search.
             cutoff: bound at which a box is closed, an integer of the space.
-            check: called several times a second; what it raises ends the search.
+            ends: called several times a second; ends the search where it returns True. The outcome is of no use then.
             allowance: work, in pairs examined, after which the boxes that are left are returned.
         """
         least = 2 * self.searchable.space.columns.size
@@ -124,8 +128,7 @@ class WorkerPool:
         if self._pool is None and least <= _FIRST and self.searchable.supports is None:
             piece = self._search(boxes, cutoff, _FIRST)
             done, boxes = self._take(piece, done), piece.left
-            check()
-            if len(boxes.bound) == 0 or done.spent >= allowance:
+            if ends() or len(boxes.bound) == 0 or done.spent >= allowance:
                 return dataclasses.replace(done, left=list(boxes.each()))
         else:
             self.work = np.zeros(len(boxes.bound), np.int64)
@@ -160,7 +163,8 @@ class WorkerPool:
                     left[piece.root] += len(piece.left.bound) - piece.searched
                     if left[piece.root] == 0:
                         self.reached[piece.root] = max(done.cutoff, done.unresolved)
-                check()
+                if ends():
+                    break
         finally:
             self.searchable.space.stop[0] = 1
             wait(running)

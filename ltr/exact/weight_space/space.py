@@ -72,13 +72,12 @@ from numpy.typing import NDArray
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
 from ltr.exact.problem import Problem
-from ltr.exact.state import scalable
+from ltr.exact.state import TOLERANCE, scalable
 from ltr.native import SearchSpace, find_opposites
 
 Flags = NDArray[np.uint8]
 
 SLACK = 2.0**-43  # 1024 half-units: (100 updates + 8 + columns) * 3 * 2 of them, and room
-TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
 BEYOND = 2**61  # as an integer of a space, above all values; below all values with its sign changed
 LOOSE = 2 * SIDE_TOLERANCE
 _BITS = 58  # bits of the largest bound, out of 63
@@ -454,6 +453,29 @@ def _roots(problem: Problem, T: FloatArray | None, columns: IntArray, varies: ND
         roots.high[:, d] = (1 + 1e-9) * np.abs(T).sum(axis=1).max()
     roots.bound[:] = np.iinfo(np.int64).max
     return roots
+
+
+def box_around(searchable: Searchable, problem: Problem, w: FloatArray, width: float) -> Boxes:
+    """Return the box of half-width `width` around weights, cut at the cube and, where length is free, on its face."""
+    space = searchable.space
+    d = space.T.shape[1]
+    x = np.linalg.solve(space.T, w)
+    box = searchable.roots.rows(slice(0, 1))
+    box.used[0] = space.free
+    face = scalable(problem)
+    if face:
+        x /= np.max(np.abs(x))
+    box.low[0, :d], box.high[0, :d] = np.maximum(x - width, -1), np.minimum(x + width, 1)
+    if face:
+        j = int(np.argmax(np.abs(x)))
+        box.low[0, j] = box.high[0, j] = np.sign(x[j])
+        box.used[0, j] = 1
+    for j in problem.required:
+        if x[j] > 0:
+            box.low[0, j] = max(box.low[0, j], problem.least_required)
+        else:
+            box.high[0, j] = min(box.high[0, j], -problem.least_required)
+    return box
 
 
 def conflicting_pairs(
