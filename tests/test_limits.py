@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import Limits, PairwiseProblem, RerankProblem, Status, solve, tuning
 from ltr.exact.local_search import LocalSearch
 from ltr.exact.local_search import search as local_search
 from ltr.exact.scip import METHODS, base
@@ -121,7 +121,7 @@ def test_whether_a_proof_is_begun_does_not_depend_on_the_speed_of_the_machine():
 
 
 def test_what_one_box_takes_too_long_for_is_left_to_the_local_search(monkeypatch):
-    monkeypatch.setattr(weight_space_search, "_MOST_TERMS", 1000)
+    monkeypatch.setattr(tuning, "MOST_TERMS", 1000)
     problem = long_list(n=60, d=3)
     solution = solve(problem, limits=Limits(time_limit=1.0))
     assert solution.status is Status.HEURISTIC

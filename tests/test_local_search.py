@@ -153,7 +153,7 @@ def test_same_seed_same_result():
 def test_steps_without_pairs_come_close_to_exact_line_searches(monkeypatch, options):
     p = larger_problem(0, **options)
     exact = local_search(p, restarts=20, time_limit=60.0)
-    monkeypatch.setattr("ltr.exact.local_search.search._MOST", 0)
+    monkeypatch.setattr("ltr.exact.tuning.MOST_PAIRS", 0)
     monkeypatch.setattr(RerankProblem, "levels", None)  # no pairs are made
     without = local_search(p, restarts=20, time_limit=60.0)
     assert without.value >= 0.99 * exact.value
@@ -407,7 +407,7 @@ def test_a_search_beside_a_solve_hands_over_its_weights(monkeypatch):
     state, before = SolveState(problem, Limits(time_limit=30.0)), threading.active_count()
     state.offer([0.0, 1.0, 0.0, 0.0, 0.0])
     start = state.value
-    monkeypatch.setattr("ltr.exact.local_search._MANY", 5)
+    monkeypatch.setattr("ltr.exact.tuning.UNLIMITED_RESTARTS", 5)
     beside = SearchBeside(state, 0.9)
     time.sleep(0.2)
     beside.begin()
@@ -416,7 +416,7 @@ def test_a_search_beside_a_solve_hands_over_its_weights(monkeypatch):
         time.sleep(0.01)
     assert not beside.busy
     assert state.value == problem.evaluate(state.weights) > start
-    monkeypatch.setattr("ltr.exact.local_search._MANY", 10**6)
+    monkeypatch.setattr("ltr.exact.tuning.UNLIMITED_RESTARTS", 10**6)
     beside.begin()
     beside.close()
     assert state.seconds < 15.0

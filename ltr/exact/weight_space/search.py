@@ -20,11 +20,12 @@ import math
 
 import numpy as np
 
+from ltr.exact import tuning
 from ltr.exact.local_search import SearchBeside
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, TOLERANCE, Ending, SolveState, Stopped
-from ltr.exact.weight_space.coordinates import FIRST, adapted, apply_to
+from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.operating_points import PointsThreads
 from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
 from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, WorkerPool, offer_candidate
@@ -40,27 +41,7 @@ from ltr.exact.weight_space.space import (
 )
 from ltr.exact.weight_space.supports import Sets
 
-_EARLY = 0.05  # share of its time that a round is to end before the limit
-_LEAST_ROOM = 0.3  # share of the time left that it may take all the same
-_DOUBT = 0.4  # share by which the work for the value itself may exceed that room at first, when it is known least
-_BETWEEN = 0.03  # share of the time left between two looks at whether it will do
-_PATIENCE = 4.0  # of the time that a cutoff is expected to take, before boxes make way for operating points
-_MOMENT = 1e-3  # shortest time that is measured, in seconds
-_PAIRS = 4
-_FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
 _BELOW_STEP = 0.999  # share of the step between values above the best one at which a proof may end
-_MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
-_FEW_PAIRS = 10_000  # up to which a proof is always tried
-_TERMS_PER_SECOND = 2e8  # pairs times coordinates of the boxes that are searched in a second
-_LEAST_BOXES, _MOST_DOUBLINGS = 30, 10  # boxes that lower the bound: twice as many for every other feature
-_ADAPTING, _PART_ADAPTING = 1.2e-5, 0.2  # seconds that coordinates take, by the fourth power of features; of the time
-_LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
-_LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
-_AROUND = 0.01  # half-width of the first box around the best weights
-_PART_AROUND = 0.2  # of the share of the time for better weights
-_LEAST_AROUND = 250_000  # pairs examined around them, at least
-_WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights are searched for
-_BATCH = 200  # sets of columns that are searched together
 _NARROW = "the boxes left are too narrow to decide"
 _ATTAINED = "the bound is attained"
 
@@ -77,10 +58,12 @@ def out_of_reach(state: SolveState) -> Ending | None:
     if needed > left:
         takes, have = math.ceil(needed / MEGABYTE), max(0, int(left / MEGABYTE))
         return Ending(Status.MEMORY_LIMIT, f"a proof needs about {takes} MB, and {have} MB may be used: {bound}")
-    if pairs * (problem.d + 1) > _MOST_TERMS:
+    if pairs * (problem.d + 1) > tuning.MOST_TERMS:
         return Ending(Status.HEURISTIC, f"{pairs} pairs of {problem.d} features are too many for a proof: {bound}")
-    boxes = _TERMS_PER_SECOND * state.limits.time_limit / (max(1, pairs) * (problem.d + 1))
-    if pairs > _FEW_PAIRS and boxes < _LEAST_BOXES * 2.0 ** min(_most_used(state) / 2, _MOST_DOUBLINGS):
+    boxes = tuning.TERMS_PER_SECOND * state.limits.time_limit / (max(1, pairs) * (problem.d + 1))
+    if pairs > tuning.FEW_PAIRS and boxes < tuning.LEAST_BOXES * 2.0 ** min(
+        _most_used(state) / 2, tuning.MOST_DOUBLINGS
+    ):
         what = f"{pairs} pairs of {problem.d} features are too many for a proof in {state.limits.time_limit:g} s"
         return Ending(Status.TIME_LIMIT, f"{what}: {bound}")
     return None
@@ -291,18 +274,21 @@ class Proof:
         if self._overtaken:
             self._schedule.lower(state.bound - state.value)
             return
-        took = max(state.seconds - self._began, _MOMENT)
+        took = max(state.seconds - self._began, tuning.MOMENT)
         if not self._learned:  # from boxes that were closed one by one
             rows, reached = np.arange(len(self._subtrees.reached)), max(self._reached, self._unresolved)
             self._subtrees.learn(rows, spent, np.full(len(rows), reached), state.value)
-        if self._share > 0 and spent >= _WORTHWHILE:
+        if self._share > 0 and spent >= tuning.WORTH_SEARCHING:
             self._beside.begin()
             self._share_threads()
-            self._search_around(max(_PART_AROUND * self._share * spent, _LEAST_AROUND))
+            self._search_around(max(tuning.AROUND_SHARE * self._share * spent, tuning.AROUND_LEAST))
         if self._insufficient:
             self._start_other()
         elif self.ending is None:
-            if spent >= _LONG and (found := self._better_coordinates(self.searchable.space.T)) is not None:
+            if (
+                spent >= tuning.WORTH_ADAPTING
+                and (found := self._better_coordinates(self.searchable.space.T)) is not None
+            ):
                 known = self._subtrees
                 self._search_in(space_of(self.problem, found[0], state.check))
                 self._subtrees.estimate(known, found[1])
@@ -330,7 +316,7 @@ class Proof:
             found: tuple[FloatArray, float] | None = None
             if isinstance(self._coordinates, np.ndarray):
                 found = self._coordinates, 0.0
-            elif forced or problem.d >= FIRST:
+            elif forced or problem.d >= tuning.ADAPTED_FROM:
                 found = self._better_coordinates(np.eye(problem.d), forced=forced)
             self._search_in(space_of(problem, found and found[0], state.check))
             self.coordinates = "adapted" if found else "given"
@@ -340,7 +326,9 @@ class Proof:
                 self._start_other()
                 return
         self._points = PointsThreads(problem, self.searchable, self._threads) if points_apply_to(problem) else None
-        self._schedule = CutoffSchedule(state.bound - state.value, max(quantum(self.searchable), _FINEST * state.size))
+        self._schedule = CutoffSchedule(
+            state.bound - state.value, max(quantum(self.searchable), tuning.FINEST_GAP * state.size)
+        )
         self._subtrees.slope = self._subtrees.least_slope = self._schedule.least_slope
         self._best, self._expected = -math.inf, 0.0
         self._began, self._spent_before = state.seconds, self.spent
@@ -361,8 +349,8 @@ class Proof:
         """
         state = self.state
         room = 0.5 * TOLERANCE * state.size  # for rounding in bounds
-        while len((sets := sets.above(state.value + room)).bounds) > _BATCH and not self._cut_short:
-            batch, sets = sets.split(_BATCH)
+        while len((sets := sets.above(state.value + room)).bounds) > tuning.SETS_TOGETHER and not self._cut_short:
+            batch, sets = sets.split(tuning.SETS_TOGETHER)
             self._search_in(spaces_of(self.problem, *batch, state.check))
             done = self._workers.close(self.searchable.roots, self._cutoff_at(state.value), self._ends)
             self.spent += done.spent
@@ -412,13 +400,13 @@ class Proof:
         the last time.
         """
         state, problem = self.state, self.problem
-        soon = _ADAPTING * problem.d**4 <= _PART_ADAPTING * state.limits.time_limit
+        soon = tuning.ADAPTING_SECONDS * problem.d**4 <= tuning.ADAPTING_SHARE * state.limits.time_limit
         possible = self._coordinates is None and soon and apply_to(problem) and state.value > self._adapted_to
         if not (forced or possible):
             return None
         self._adapted_to = state.value
         found = adapted(problem, state.weights, present, state.check)
-        return found if found is not None and (forced or found[1] > _LEAST_GAIN) else None
+        return found if found is not None and (forced or found[1] > tuning.ADAPTING_GAIN) else None
 
     def _search_around(self, allowance: float) -> None:
         """Search boxes around the best weights, each twice as wide as the last, within an allowance of work.
@@ -429,7 +417,7 @@ class Proof:
         if self.searchable.supports is not None or self.problem.integer is not None:
             return
         # it proves nothing, and a narrow box there is much like the next
-        width, self._attempts = _AROUND, 1
+        width, self._attempts = tuning.AROUND, 1
         while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
             value = self.state.value
             box = box_around(self.searchable, self.problem, self.state.weights, width)
@@ -482,7 +470,7 @@ class Proof:
             self._beside.begin()
         if points is not None and math.isfinite(state.value):
             others = self.searchable.integer(state.bound)
-            bound = points.poll(self._cutoff_at(state.value), others, _PATIENCE * self._expected)
+            bound = points.poll(self._cutoff_at(state.value), others, tuning.POINTS_WAIT * self._expected)
             state.prove(max(self.searchable.objective(bound), self.zero_value))
         self._share_threads()
         self._keep_pace()
@@ -502,12 +490,12 @@ class Proof:
         if self._rows is None or work is None or not (math.isfinite(left) and math.isfinite(self._from)):
             return
         took = state.seconds - self._began
-        if state.seconds < self._looked + _BETWEEN * left or took <= 0:
+        if state.seconds < self._looked + tuning.ROUND_LOOKS * left or took <= 0:
             return
         self._looked = state.seconds
-        room = max(left - _EARLY * (took + left), _LEAST_ROOM * left) * float(work.sum()) / took
+        room = max(left - tuning.ROUND_EARLY * (took + left), tuning.ROUND_LEAST_ROOM * left) * float(work.sum()) / took
         needed = self._subtrees.left(self._distance, self._from, self._rows, work, self._workers.reached)
-        doubt = _DOUBT * left / (took + left) if self._distance == 0 else 0.0
+        doubt = tuning.ROUND_DOUBT * left / (took + left) if self._distance == 0 else 0.0
         if needed is None or needed(self._distance) <= room * (1 + doubt):
             return
         distance = least_distance(needed, room, self._distance, state.bound - self._from)
@@ -522,4 +510,6 @@ def quantum(searchable: Searchable) -> float:
     space = searchable.space
     steps = space.step[: space.table[space.first_level[1] :].min(initial=len(space.contribution))]
     positive = steps[steps > 0]
-    return math.ldexp(_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12
+    return (
+        math.ldexp(tuning.QUANTUM_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12
+    )
