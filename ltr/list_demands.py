@@ -129,7 +129,7 @@ class ListDemand:
         kind: ``"share"``, ``"count"`` or ``"exposure"`` of a group, or a ``"statistic"`` or true positive ``"rate"`` of
             the labels.
         statistic: the rank statistic: ``hits@50`` for shares and counts, ``dcg`` for exposure.
-        normalise: whether it is divided by its value for a perfect order.
+        normalize: whether it is divided by its value for a perfect order.
         condition: which rows are in the group; None for a statistic.
         at_most: whether the value must not be larger, instead of not smaller.
         value: the value that is asked for.
@@ -138,7 +138,7 @@ class ListDemand:
 
     kind: Kind
     statistic: RankStatistic
-    normalise: bool
+    normalize: bool
     condition: Condition | None
     at_most: bool
     value: float
@@ -154,7 +154,7 @@ class ListDemand:
         if self.fpr is not None:
             return f"tpr(fpr={self.fpr:g})"
         if self.kind == "statistic":
-            return self.statistic.normalized_name if self.normalise else str(self.statistic)
+            return self.statistic.normalized_name if self.normalize else str(self.statistic)
         return f"{self.kind}({self.condition}){cut}"
 
     @classmethod
@@ -332,12 +332,12 @@ def _of_rates(
 
 
 def _of_statistic(head: str, operator: str, value: float | None, wrong: Wrong) -> ListDemand | None:
-    normalise = False
+    normalize = False
     try:
         statistic = RankStatistic.parse(head)
     except UnknownStatisticError as error:
         try:
-            statistic, normalise = RankStatistic.parse(head[1:] if head[:1] == "n" else head), True
+            statistic, normalize = RankStatistic.parse(head[1:] if head[:1] == "n" else head), True
         except ValueError:
             word = head.partition("(")[0].partition("@")[0].strip()
             wrong(f"there is no {word!r}{_nearest(word, [*_GROUPS, *error.known, 'ndcg'], said=False)}; {_KNOWN}")
@@ -350,14 +350,14 @@ def _of_statistic(head: str, operator: str, value: float | None, wrong: Wrong) -
     except ValueError as error:
         wrong(str(error))
         return None
-    share = normalise or bool(statistic.kind.share_of)
+    share = normalize or bool(statistic.kind.share_of)
     if operator == "<=":
         wrong(f"'<=' goes with {', '.join(_GROUPS)} of a group: a lower {head} is no aim")
     if value is not None and not (0 <= value <= 1 if share else value >= 0):
         wrong(f"{head} is {'a number from 0 to 1' if share else 'at least 0'}, got {value:g}")
     if value is None:
         return None
-    return ListDemand("statistic", statistic, normalise and not statistic.kind.share_of, None, False, value)
+    return ListDemand("statistic", statistic, normalize and not statistic.kind.share_of, None, False, value)
 
 
 def _is_statistic(head: str) -> bool:
@@ -554,7 +554,7 @@ class Asked:
                         f"demands: {name}: labels must be one number per row ({len(y)}), got shape {labels.shape}"
                     )
         try:
-            gains, shift = _gains(demand.statistic, labels, own, lists, demand.normalise)
+            gains, shift = _gains(demand.statistic, labels, own, lists, demand.normalize)
         except ValueError as error:
             raise ValueError(f"demands: {name}: {error}") from None
         return cls(name, what, demand.statistic, gains, lists, shift, least)
@@ -682,7 +682,7 @@ def _sum_over_ranks(statistic: RankStatistic, scores: FloatArray, gains: FloatAr
 
 
 def _gains(
-    statistic: RankStatistic, labels: FloatArray, gain: GainName, lists: IntArray | None, normalise: bool
+    statistic: RankStatistic, labels: FloatArray, gain: GainName, lists: IntArray | None, normalize: bool
 ) -> tuple[FloatArray, float]:
     """Return the gains with which the sum over ranks, and the shift, are a statistic of labels; means over lists."""
     kind, n = statistic.kind, len(labels)
@@ -701,7 +701,7 @@ def _gains(
     best = hits.astype(np.float64)
     if kind.share_of == "top":
         best = np.where(hits > 0, float(statistic.cutoff or 0), 0.0)
-    elif kind.share_of != "positives" and normalise:
+    elif kind.share_of != "positives" and normalize:
         per_list = _split(gains, numbers, len(sizes))
         best = np.array([np.sort(own) @ statistic.weights(len(own)) for own in per_list])
     elif kind.share_of != "positives":

@@ -56,7 +56,7 @@ class Case:
             return RerankProblem(_standardised(X), y)
         data = load(QUERIES)
         rows = data.qid < int(self.top)
-        return RerankProblem(_standardised(data.X[rows]), data.y[rows], qid=data.qid[rows], normalise=True)
+        return RerankProblem(_standardised(data.X[rows]), data.y[rows], qid=data.qid[rows], normalize=True)
 
     def surrogate_weights(self) -> list[FloatArray]:
         """Return weights of surrogates fitted to the training set, on the list's features, with max |w_j| = 1."""

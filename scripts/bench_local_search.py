@@ -110,7 +110,7 @@ def generated(case: str) -> list[str]:
     score = X @ rng.normal(size=d)
     score += score.std() * rng.normal(size=len(score))
     y = np.digitize(score, np.quantile(score, [0.5, 0.75, 0.9, 0.97]))
-    problem = RerankProblem(X, y, statistic, qid=np.repeat(np.arange(lists), length), normalise=True)
+    problem = RerankProblem(X, y, statistic, qid=np.repeat(np.arange(lists), length), normalize=True)
     fitted = LogisticRegression().fit(X, y > 0).coef_[0]
     start = fitted / np.abs(fitted).max()
     value = problem.evaluate(start)

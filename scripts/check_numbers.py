@@ -235,7 +235,7 @@ def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     yield "graded", RerankProblem(X, gains, "dcg", qid=qid, gain="linear"), (*box, "local_search"), 3_000
     short = RerankProblem(X[:10], gains[:10], "wrs", rank="subrank", gain="linear")
     yield "graded, subrank, wrs", short, ("weight_space",), 3_000
-    mean = RerankProblem(X, gains, "dcg@4", qid=qid, normalise=True)
+    mean = RerankProblem(X, gains, "dcg@4", qid=qid, normalize=True)
     yield "normalised", mean, ("weight_space",), 3_000
     pairs = np.array([(i, k) for i in range(12) for k in range(12) if gains[i] > gains[k]])
     yield "preferences", PairwiseProblem(X[:12, :2], pairs), ("weight_space", "pairwise"), 20_000

@@ -175,7 +175,7 @@ def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
 
 
 @pytest.mark.parametrize("rank", ["resolved", "subrank"])
-@pytest.mark.parametrize("options", [{}, {"normalise": True}, {"C": 0.2}, {"gain": "linear", "statistic": "wrs"}])
+@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.2}, {"gain": "linear", "statistic": "wrs"}])
 def test_solutions_of_graded_lists_are_proven(rank, options):
     p = larger_graded(0, rank=rank, **options)
     found = solve(p, limits=Limits(time_limit=60.0))
@@ -186,7 +186,7 @@ def test_solutions_of_graded_lists_are_proven(rank, options):
 
 
 @pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
-@pytest.mark.parametrize("options", [{}, {"normalise": True}, {"C": 0.01, "margin": 0.1}])
+@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.01, "margin": 0.1}])
 def test_hits_of_several_lists_and_of_one_are_proven(name, options):
     """With several lists the certificate counts hits, and its gains say what they are shares of."""
     for p in (larger_graded(1, statistic=name, **options), larger_problem(1, statistic=name, **options)):
@@ -692,13 +692,13 @@ SIDES = LinearConstraints([[1.0, 0.1, -1.0 / 3.0]], [0.1])
         ),
         larger_graded(0),
         larger_graded(
-            0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalise=True, rank="subrank", constraints=SIDES
+            0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalize=True, rank="subrank", constraints=SIDES
         ),
         larger_problem(0, demands=[Demand("auc", 0.1), Demand("hits@9", 1.5, np.arange(20) % 3 / 2.0)]),
         larger_graded(
             0,
             rank="subrank",
-            demands=[Demand("recall@3", 0.1), Demand("dcg", 0.1, normalise=True), Demand("precision@5", 0.1)],
+            demands=[Demand("recall@3", 0.1), Demand("dcg", 0.1, normalize=True), Demand("precision@5", 0.1)],
         ),
     ],
 )

@@ -183,7 +183,7 @@ def test_models_in_scip_refuse_demands_by_name(name):
             [Demand("hits@1", 1, GROUP), Demand("hits@2", 2.1)],
             "demands[1], hits@2 >= 2.1: at_least must be at most 2",
         ),
-        ([Demand("dcg", 1.01, GROUP, normalise=True)], "at_least must be at most 1, the value of a perfect order"),
+        ([Demand("dcg", 1.01, GROUP, normalize=True)], "at_least must be at most 1, the value of a perfect order"),
         ([Demand("hits@1", 1, [-1, 0, 0, 1])], "gains must be finite numbers >= 0, got -1.0"),
         ([Demand("hits@1", 1, [math.nan, 0, 0, 1])], "gains must be finite numbers >= 0, got nan"),
         ([Demand("weights(1,2,3)", 1)], "3 weights for a list of 4"),
@@ -228,7 +228,7 @@ def test_a_demand_is_met_to_a_billionth_exactly():
 
 
 def test_copies_of_a_problem_ask_the_same():
-    problem = asked(Demand("hits@1", 1, GROUP, name="someone"), Demand("dcg", 0.5, normalise=True))
+    problem = asked(Demand("hits@1", 1, GROUP, name="someone"), Demand("dcg", 0.5, normalize=True))
     other = problem.other("auc", least=1.0)
     for own in (problem, other):
         kept = (pickle.loads(pickle.dumps(own)), copy.deepcopy(own), copy.copy(own), dataclasses.replace(own))

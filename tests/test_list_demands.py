@@ -61,7 +61,7 @@ def test_words_of_a_group(text, meant, rows):
 
 
 @pytest.mark.parametrize(
-    ("text", "meant", "normalise"),
+    ("text", "meant", "normalize"),
     [
         ("recall @ 100 >= 0.8", "recall@100 >= 0.8", False),
         ("hits@50>=30", "hits@50 >= 30", False),
@@ -71,9 +71,9 @@ def test_words_of_a_group(text, meant, rows):
         ("nmrr >= 0.9", "nmrr >= 0.9", True),
     ],
 )
-def test_words_of_a_statistic(text, meant, normalise):
+def test_words_of_a_statistic(text, meant, normalize):
     (demand,) = read_list_demands([text])
-    assert (str(demand), demand.normalise, demand.condition) == (meant, normalise, None)
+    assert (str(demand), demand.normalize, demand.condition) == (meant, normalize, None)
     assert read_list_demands([meant]) == [demand]
 
 

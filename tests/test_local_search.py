@@ -186,7 +186,7 @@ def test_many_and_long_lists_improve_on_their_start_and_on_single_features(monke
     X = rng.normal(size=(lists * size, 5))
     score = X @ [1.0, 0.7, -0.5, 0.3, -0.2] + rng.normal(size=len(X))
     y = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95]))
-    p = RerankProblem(X, y, statistic, qid=np.repeat(np.arange(lists), size), normalise=True, **options)
+    p = RerankProblem(X, y, statistic, qid=np.repeat(np.arange(lists), size), normalize=True, **options)
     start = np.array([1.0, 0.4, 0.0, 0.0, -0.6]) * p.reach
     known = max(p.evaluate(w) for w in (start, *np.eye(5), *-np.eye(5)) if p.feasible(w))
     monkeypatch.setattr(RerankProblem, "levels", None)  # no pairs are made

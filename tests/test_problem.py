@@ -444,7 +444,7 @@ def test_many_lists_are_ranked_as_one_by_one(numbers, rank):
             "dcg",
             margin=float(rng.choice([1e-4, 0.1, 0.5, 0.30000000000000004])),
             qid=rng.integers(-3, 6 if seed % 3 else -2, n),
-            normalise=bool(seed % 2),
+            normalize=bool(seed % 2),
             rank=rank,
         )
         whole = rng.integers(-3, 4, d)
@@ -463,7 +463,7 @@ def test_pairs_are_counted_as_they_are_listed(rank):
         n = int(rng.integers(2, 30))
         y = rng.integers(0, int(rng.integers(2, 5)), n)
         y[0] = 1
-        p = RerankProblem(rng.normal(size=(n, 2)), y, qid=rng.integers(0, 5, n), normalise=bool(seed % 2), rank=rank)
+        p = RerankProblem(rng.normal(size=(n, 2)), y, qid=rng.integers(0, 5, n), normalize=bool(seed % 2), rank=rank)
         levels = p.levels()
         above, below = p.appearances()
         assert above.tolist() == np.bincount(levels.above, minlength=n).tolist()
@@ -474,6 +474,6 @@ def test_pairs_are_counted_as_they_are_listed(rank):
 def test_a_perfect_order_of_lists_has_the_mean_of_one():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, 60)
-    p = RerankProblem(y[:, None], y, "dcg", qid=rng.integers(0, 12, 60), normalise=True)
+    p = RerankProblem(y[:, None], y, "dcg", qid=rng.integers(0, 12, 60), normalize=True)
     assert p.trivial_bound == pytest.approx(1.0)
     assert p.evaluate([1.0]) == pytest.approx(1.0)

@@ -98,7 +98,7 @@ class CardConcordance(Problem):
     gains: FloatArray
     shift: float = 0.0
     gain: Gain = "linear"
-    normalise: bool = False
+    normalize: bool = False
     statistic: RankStatistic
     ties: Ties
     points: int

@@ -46,7 +46,7 @@ class Demand:
             decided exactly.
         labels: labels of the problem's rows, numbers >= 0 that are gains as they are, (n,); None for the labels and
             gains of the problem. Demands on cards take labels of two fields, too (`ltr.outcomes`).
-        normalise: divide by the value of a perfect order, as `RerankProblem` does.
+        normalize: divide by the value of a perfect order, as `RerankProblem` does.
         ties: how rows with equal totals of a card count: ``"lost"`` for the worst of their orders; None as the problem
             of the card has it. Other weights lose all ties.
         name: what reports call it; None for its formula.
@@ -66,7 +66,7 @@ class Demand:
     statistic: RankStatistic
     at_least: float
     labels: NDArray[Any] | None
-    normalise: bool
+    normalize: bool
     ties: Literal["lost"] | None
     name: str
 
@@ -76,7 +76,7 @@ class Demand:
         at_least: float,
         labels: ArrayLike | None = None,
         *,
-        normalise: bool = False,
+        normalize: bool = False,
         ties: Literal["lost"] | None = None,
         name: str | None = None,
     ) -> None:
@@ -88,8 +88,8 @@ class Demand:
         plain = labels is None or label_kind(labels) == "labels"
         own = None if labels is None else as_numbers("labels", labels).copy() if plain else np.array(labels)
         of = "" if own is None else " of labels"
-        text = f"{'normalised ' if normalise else ''}{parsed}{of} >= {float(at_least):.12g}"
-        set_fields(self, statistic=parsed, at_least=float(at_least), labels=own, normalise=bool(normalise))
+        text = f"{'normalised ' if normalize else ''}{parsed}{of} >= {float(at_least):.12g}"
+        set_fields(self, statistic=parsed, at_least=float(at_least), labels=own, normalize=bool(normalize))
         if ties not in (None, "lost"):
             raise ValueError(f"ties must be 'lost' or None, got {ties!r:.80}")
         set_fields(self, ties=ties, name=text if name is None else str(name))

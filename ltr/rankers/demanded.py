@@ -214,7 +214,7 @@ class GivenDemands:
         demands = tuple(
             one
             if isinstance(one, ListDemand) or one.labels is None
-            else Demand(one.statistic, one.at_least, one.labels[rows], normalise=one.normalise, name=one.name)
+            else Demand(one.statistic, one.at_least, one.labels[rows], normalize=one.normalize, name=one.name)
             for one in self.demands
         )
         return GivenDemands(demands, tuple(None if one is None else one[rows] for one in self.groups), self.gain)
@@ -375,7 +375,7 @@ def not_met(
         assert one.demand is not None
         others: Any = tuple(other for number, other in enumerate(problem.demands) if number != at)
         options: dict[str, Any] = {"y": one.demand.labels, "gain": "linear", "C": 0.0}
-        options |= {"normalise": False} if isinstance(problem, RerankProblem) else {}
+        options |= {"normalize": False} if isinstance(problem, RerankProblem) else {}
         most = dataclasses.replace(problem, statistic=one.demand.statistic, demands=others, **options)
         found = solve(most, method, limits)
         beside = f", beside the other{'s' * (len(others) > 1)}," * bool(others)

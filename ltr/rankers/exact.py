@@ -646,7 +646,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         if statistic.kind.share_of_pairs and groups is not None:
             # AUC is the rank sum by the number of pairs, less a constant
             return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)
-        options |= {"gain": self.gain, "normalise": bool(self.normalize) and not statistic.kind.share_of_pairs}
+        options |= {"gain": self.gain, "normalize": bool(self.normalize) and not statistic.kind.share_of_pairs}
         return RerankProblem(Z, labels, statistic, qid=groups, **options)
 
     def _choose_weights(self) -> None:
