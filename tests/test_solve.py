@@ -208,9 +208,7 @@ def test_a_memory_limit_stops_without_an_error():
 
 def test_the_seed_makes_a_run_repeatable():
     problem = hard_list(n=8, d=3)
-    # the rounding heuristic is given a share of the wall time, which no seed repeats
-    solver = dataclasses.replace(NO_SEARCH["resolved"], rounding=False)
-    one, other = (solve(problem, solver, Limits(seed=5)) for _ in range(2))
+    one, other = (solve(problem, NO_SEARCH["resolved"], Limits(seed=5)) for _ in range(2))
     assert (one.nodes, one.value, one.weights.tolist()) == (other.nodes, other.value, other.weights.tolist())
 
 

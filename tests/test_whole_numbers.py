@@ -120,20 +120,6 @@ def test_pairs_of_preferences_take_both():
     assert certify(problem, solution).verify().startswith("optimal")
 
 
-def test_what_whole_numbers_cost_is_told():
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(40, 3))
-    y = features @ [1.0, 0.37, -0.61] + 0.3 * rng.normal(size=40) > 0.5
-    solution = solve(RerankProblem(features, y, "auc", integer=1), "weight_space")
-    real = solve(RerankProblem(features, y, "auc"), "weight_space")
-    assert solution.status is real.status is Status.OPTIMAL
-    assert solution.value < real.value
-    less = real.value - solution.value
-    assert f"whole numbers from -1 to 1 cost {less:.4g}" in solution.message
-    assert f"real weights reach {real.value:.6g}" in solution.message
-    assert "cost nothing" in solve(RerankProblem(X, Y, integer=5), "weight_space").message
-
-
 def test_weights_are_rounded_at_every_size():
     """Warm starts and what a local search finds are real: the state keeps their roundings."""
     problem = RerankProblem([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [0, 1, 0], integer=5, required=[1])
