@@ -501,7 +501,7 @@ class Asked:
         lists: number of the list of each row, (n,); None for one list.
         shift: constant part.
         least: least value.
-        ties: ``"lost"`` where rows of equal scores on a card count in their worst order, as no threshold parts them.
+        ties: ``"resolved"`` where rows of equal scores on a card count in their worst order: no threshold parts them.
         turned: what the value is taken from where the demand says "at most", such as 1 for a share; None otherwise.
     """
 
@@ -513,7 +513,7 @@ class Asked:
     shift: float
     least: float
     turned: float | None = None
-    ties: Literal["lost"] | None = None
+    ties: Literal["resolved"] | None = None
 
     @classmethod
     def of(
@@ -585,7 +585,7 @@ class Asked:
             None,
             0.0,
             needed / positives,
-            ties="lost",
+            ties="resolved",
         )
 
     def value(self, scores: FloatArray) -> float:

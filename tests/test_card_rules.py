@@ -282,7 +282,7 @@ def middle(seed):
         outcome, treatment = (score > 0).astype(int), (np.arange(n) + rng.integers(2)) % 2
         share = outcome * np.where(treatment == 1, 1 / (treatment == 1).sum(), -1 / (treatment == 0).sum())
         y, pairs = uplift_labels(outcome, treatment), np.subtract.outer(share, share).clip(0)
-    ties = str(rng.choice(["average", "lost"])) if statistic in ("auc", "c_index") else "average"
+    ties = str(rng.choice(["average", "resolved"])) if statistic in ("auc", "c_index") else "average"
     group = (rng.random(n) < 0.4).astype(float)
     rules, directions = rules_for(rng, d) if rng.random() < 0.6 else ([], None)
     signs = rng.integers(-1, 2, d) if rng.random() < 0.3 else np.zeros(d, dtype=int)
@@ -308,7 +308,7 @@ def middle(seed):
             above = (row[None] > row[:, None]).sum(axis=1)
             tied = (row[None] == row[:, None]).sum(axis=1)
             inside = np.clip(5 - above, 0, tied) / tied  # the share of the tied rows that is among the first five
-            if ties == "lost":  # rows of the group stand behind the others of their total
+            if ties == "resolved":  # rows of the group stand behind the others of their total
                 others = np.array([((row == row[i]) & (group == 0)).sum() for i in range(n)])
                 mates = np.array([((row == row[i]) & (group == 1)).sum() for i in range(n)])
                 inside = np.clip(5 - above - others, 0, mates) / np.maximum(mates, 1)

@@ -218,7 +218,7 @@ def test_a_config_with_tables_by_column_comes_back_as_it_was(tmp_path):
         ({"cuts": {"age": []}}, "card.cuts: must be an integer >= 1, or a table with an integer or a list of numbers"),
         ({"signs": {"age": "up"}}, "card.signs.age: must be '+' or '-'"),
         ({"statistic": "weights(0, 1)"}, "card.statistic: cannot be weights"),
-        ({"ties": "won"}, "card.ties: must be 'average' or 'lost'"),
+        ({"ties": "won"}, "card.ties: must be 'average' or 'resolved'"),
     ],
 )
 def test_mistakes_in_the_section_get_one_clear_error(card, message):

@@ -75,7 +75,7 @@ def instance(seed):
     statistic = STATISTICS[seed % len(STATISTICS)]
     without = "auc", *(() if 0 in y else ("hits@3", "precision@2", "recall@4"))  # need 0 and 1, and a label 0
     statistic = "wrs" if graded and statistic in without else statistic
-    ties = "average" if len(set(y)) > 2 or rng.random() < 0.5 else "lost"
+    ties = "average" if len(set(y)) > 2 or rng.random() < 0.5 else "resolved"
     k = int(rng.integers(1, 7))
     points = int(rng.integers(1, 1 + {1: 5, 2: 5, 3: 3, 4: 2, 5: 1, 6: 1}[d]))
     groups = rng.integers(-1, 2, d) if rng.random() < 0.4 else None
@@ -268,7 +268,7 @@ def middle_problems(seed):
     options = {
         "points": int(rng.integers(1, 5 if k < 5 else 3)),
         "max_nonzeros": k,
-        "ties": str(rng.choice(["lost", "average"])),
+        "ties": str(rng.choice(["resolved", "average"])),
         "C": float(rng.choice([0.0, 0.0, 0.002, 0.02])),
         "signs": rng.choice([-1, 0, 0, 1], d) if rng.random() < 0.4 else None,
         "groups": rng.integers(-1, 4, d) if rng.random() < 0.4 else None,
@@ -425,7 +425,7 @@ def test_wrong_arguments_of_the_search_are_refused():
         ({"signs": [1, 2]}, "signs must hold whole numbers from -1 to 1, got 2"),
         ({"required": [0, 1], "groups": [3, 3]}, "required must hold at most one column of a group"),
         ({"required": [2]}, "required must hold different column numbers from 0 to 1"),
-        ({"ties": "first"}, "ties must be one of 'average', 'lost', got 'first'"),
+        ({"ties": "first"}, "ties must be one of 'average', 'resolved', got 'first'"),
     ],
 )
 def test_arguments_against_their_rule_are_refused(options, message):

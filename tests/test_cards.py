@@ -413,7 +413,7 @@ def test_the_picture_shows_questions_and_bars(card):
 def value_of(points, answers, y, statistic, ties, gain="exp2"):
     totals = torch.from_numpy((answers @ points).astype(float))
     labels = torch.from_numpy(np.asarray(y, dtype=float))
-    return float(rank_statistic(totals, labels, statistic, gain=gain, ties={"lost": "resolved"}.get(ties, ties)))
+    return float(rank_statistic(totals, labels, statistic, gain=gain, ties=ties))
 
 
 def allowed_cards(rules, most, points, groups=None, signs=None, required=()):
@@ -433,9 +433,9 @@ def allowed_cards(rules, most, points, groups=None, signs=None, required=()):
     [
         ("auc", "average", 0.0),
         ("dcg@5", "average", 0.05),
-        ("mrr", "lost", 0.0),
+        ("mrr", "resolved", 0.0),
         ("hits@5", "average", 0.05),
-        ("recall@4", "lost", 0.0),
+        ("recall@4", "resolved", 0.0),
         ("precision@5", "average", 0.01),
     ],
 )
@@ -624,7 +624,7 @@ def test_copies_and_files_of_a_ranker_score_alike(tmp_path):
         ({"required": ["age"]}, r"required must name questions, got 'age' \(no such question\)"),
         ({"max_questions": 7}, "max_nonzeros must be an integer from 1 to 6, got 7"),
         ({"points": 0}, "points must be an integer from 1 to 100, got 0"),
-        ({"ties": "won"}, "ties must be one of 'average', 'lost'"),
+        ({"ties": "won"}, "ties must be one of 'average', 'resolved'"),
         ({"statistic": "aux"}, "aux"),
         ({"statistic": "ap"}, "statistic ap: average precision is no sum .* nearest are 'dcg' .* 'hits@50'"),
         ({"limits": 3}, "limits must be a Limits"),

@@ -57,7 +57,7 @@ def instance(seed):
     treatment, outcome = rng.random(n) < 0.5, rng.integers(0, 2 + (rng.random() < 0.3), n)
     group = (rng.random(n) < 0.4).astype(float)
     times = rng.random() < 0.6
-    ties = "lost" if times and rng.random() < 0.4 else "average"
+    ties = "resolved" if times and rng.random() < 0.4 else "average"
     options = {"points": int(rng.integers(1, 4)), "max_nonzeros": int(rng.integers(1, min(d, 3) + 1)), "ties": ties}
     options |= {"C": float(rng.choice([0, 0, 0.01, 0.05]))}
     kind, demands = rng.random(), []

@@ -225,8 +225,8 @@ def test_a_search_that_is_stopped_has_a_bound():
 def mixed(seed):
     rng = np.random.default_rng([8, seed])
     n, d = int(rng.integers(4, 12)), int(rng.integers(1, 5))
-    ties = "lost" if rng.random() < 0.4 else "average"
-    y = rng.integers(0, 2 if ties == "lost" else 3, n)
+    ties = "resolved" if rng.random() < 0.4 else "average"
+    y = rng.integers(0, 2 if ties == "resolved" else 3, n)
     y[:2] = 1, 0
     return CardProblem(
         numbers(rng, n, d, 2),

@@ -145,7 +145,7 @@ def test_wrong_limits_get_one_clear_error(given, message, tmp_path):
     ("options", "message"),
     [
         ({"demands": ["share(smoker = yes) @50 >= 0.4"]}, "demands must be empty for statistic log_loss"),
-        ({"ties": "lost"}, "ties must be 'average' for statistic log_loss"),
+        ({"ties": "resolved"}, "ties must be 'average' for statistic log_loss"),
         ({"within": 0.02}, "within must be None or 0 for statistic log_loss"),
         ({"horizon": 3.0}, "horizon goes with times"),
         ({"point_limits": {"agee": (0, 1)}}, "point_limits must name columns or questions, got 'agee' .*'age'"),
@@ -205,7 +205,7 @@ def test_the_command_line_makes_a_risk_score(tmp_path, monkeypatch, capsys):
     for wrong, message in (
         ("--point-limits none.csv", "card.point_limits: must be a CSV file that can be read"),
         ("--demands hits@10>=5", "card.demands: must be left out with statistic log_loss"),
-        ("card.ties=lost", "card.ties: must be average with statistic log_loss"),
+        ("card.ties=resolved", "card.ties: must be average with statistic log_loss"),
     ):
         assert main(f"card people.csv --label ill --statistic log_loss {wrong}".split()) == 2
         assert message in capsys.readouterr().err

@@ -251,7 +251,7 @@ def test_cards_and_whole_numbers_agree():
     rng = np.random.default_rng(2)
     answers = rng.integers(0, 2, (30, 5)).astype(float)
     y = (answers @ [2, -1, 1, 0, 0] + rng.normal(size=30) > 1).astype(int)
-    card = solve(CardProblem(answers, y, "dcg", points=3, max_nonzeros=3, ties="lost", required=[4]))
+    card = solve(CardProblem(answers, y, "dcg", points=3, max_nonzeros=3, ties="resolved", required=[4]))
     numbers = solve(RerankProblem(answers, y, "dcg", 0.0, 0.5, integer=3, max_nonzeros=3, required=[4]), KERNEL)
     assert card.status is numbers.status is Status.OPTIMAL
     assert card.value == pytest.approx(numbers.value, abs=1e-12)

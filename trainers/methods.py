@@ -427,7 +427,7 @@ def _fit_card(task: Task) -> Fitted:
     if found.ranker.demands_ is not None:
         new = task.demands_on_new_lists(scores.test, config.card.demands)
         record["demands"] = {**found.ranker.demands_.to_dict(), "new": new}
-    return Fitted(found.ranker, scores, record, "average" if config.card.ties == "average" else "resolved")
+    return Fitted(found.ranker, scores, record, config.card.ties)
 
 
 def _reached(ranker: TwoStageRanker, problem: RerankProblem) -> Json:

@@ -75,7 +75,7 @@ class Card:
         label: what is predicted, in a word or two.
         counts: training rows, and others that `with_rows` added, by total.
         statistic: the rank statistic that the card was chosen for, or ``"log_loss"`` for a risk score.
-        ties: ``"average"`` or ``"lost"``: how rows with equal totals count in the statistic.
+        ties: ``"average"`` or ``"resolved"``: how rows with equal totals count in the statistic.
         gain: how graded labels become gains, as for `ltr.exact.RerankProblem`.
         value: the statistic on the training rows, minus the price of the questions; None for a card made by hand. The
             statistic of a risk score is minus its log loss, so that it is the larger the better.
@@ -238,8 +238,8 @@ class Card:
             return labels.c_index(scores, half=self.ties == "average")
         if isinstance(labels, Treatments):
             return labels.auuc(scores)
-        ties: Any = "average" if self.ties == "average" else "resolved"
         gain: Any = self.gain
+        ties: Any = self.ties
         given = torch.from_numpy(scores.astype(np.float64))
         value = float(rank_statistic(given, torch.from_numpy(labels), self.statistic, gain=gain, ties=ties))
         return None if math.isnan(value) else value

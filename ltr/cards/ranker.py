@@ -166,7 +166,7 @@ class CardRanker(Ranker):
         demands: demands on the list of all training rows that a card must meet: texts such as ``"share(sex = F) @50 >=
             0.4"`` (`ltr.list_demands`), whose columns are those of X or of `beside`, or `Demand` objects. Rows with
             equal totals count as `ties` states.
-        ties: how rows with equal totals count: ``"average"`` over their orders, or ``"lost"``, the worst order.
+        ties: how rows with equal totals count: ``"average"`` over their orders, or ``"resolved"``, the worst order.
         horizon: of times until an event, the time by which the card tells the share of events; None for the median of
             the times of events.
         limits: when to stop the search without a proof; None for the default `ltr.exact.Limits`.
@@ -635,7 +635,7 @@ class CardRanker(Ranker):
 
     @property
     def _ties(self) -> TiesOfMetric:
-        return "average" if self.ties == "average" else "resolved"
+        return self.ties
 
     def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
         """Return the answers to all questions with points, (q, n); the columns of the table become inputs."""

@@ -445,7 +445,7 @@ class Demanded(NamedTuple):
 
     def content(self) -> dict[str, Any]:
         """Return the demand as a certificate file describes it."""
-        lost = {"ties_lost": True} if self.demand.ties == "lost" else {}
+        lost = {"ties_lost": True} if self.demand.ties == "resolved" else {}
         return {**self.problem.ranking_content(), "at_least": self.demand.at_least, **lost}
 
 

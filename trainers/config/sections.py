@@ -847,7 +847,7 @@ class CardConfig(Section):
     forbidden: Names = option((), "columns and questions that the card may not have")
     C: float = option(0.0, "price of each question, on the scale of the statistic", ge=0)
     demands: ListDemands = option((), "demands on the training rows that the card must meet, as exact.demands")
-    ties: Literal["average", "lost"] = option(
+    ties: Literal["average", "resolved"] = option(
         "average", "how rows with equal totals count: in random order, or in the worst order"
     )
     horizon: float | None = option(

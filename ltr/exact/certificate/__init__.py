@@ -376,7 +376,7 @@ def _known_name(name: str, lengths: list[int]) -> str:
 def _demands(content: Content, lists: int) -> list[Demand]:
     """Return the demands that a file states."""
     return [
-        Demand(_statistic(of, lists), of["at_least"], _labels(of), ties="lost" if of.get("ties_lost") else None)
+        Demand(_statistic(of, lists), of["at_least"], _labels(of), ties="resolved" if of.get("ties_lost") else None)
         for of in content.get("demands", [])
     ]
 
