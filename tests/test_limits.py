@@ -1,4 +1,4 @@
-"""Limits of solves that are too large for them; `scripts/check_limits.py` measures the same on larger problems."""
+"""Limits of solves that are too large for them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ from scripts.paper.theorem2 import (
     settle,
     tally,
     values_of,
-    wilcoxon,
 )
 from tests.reference import cell_optimum
 
@@ -72,7 +71,6 @@ def test_where_the_corrected_condition_holds_the_optima_agree(family, C):
     found = tally(settle(X, y, C) for X, y in instances(family, 5, seed=1))
     assert found["lists"] == found["proven"] == 5
     assert found["against"] == 0
-    assert found["fails"] <= found["apart"]
     if C == 0:
         assert (found["condition"], found["fails"]) == (5, 0)
     if family == "whole" and C > 0:
@@ -110,9 +108,7 @@ def test_instances_have_no_duplicates_and_repeat_by_their_seed():
 
 def test_a_tally_counts_what_speaks_against_the_condition():
     X, y, C = COUNTEREXAMPLES["one feature"]
-    counts = tally([settle(X, y, C)])
-    assert counts.pop("worst") == pytest.approx(0.05)
-    assert counts == {"lists": 1, "proven": 1, "condition": 0, "apart": 1, "fails": 1, "against": 0, "zero": 1}
+    assert tally([settle(X, y, C)]) == {"lists": 1, "proven": 1, "condition": 0, "fails": 1, "against": 0}
 
 
 # --- definitions of rank ------------------------------------------------------------------------------------------
@@ -131,14 +127,6 @@ tied_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), min_size=
 
 
 @given(tied_lists)
-def test_rank_sums_and_auc_with_ties(items):
-    scores, labels = (torch.tensor(values) for values in zip(*items, strict=True))
-    sums = wilcoxon(scores.double(), labels)
-    assert sums["Subrank"] == sums["formula"] - sums["positives"]
-    assert sums["RankCV"] == sums["formula"] + sums["positives"] + sums["mixed"]
-
-
-@given(tied_lists)
 def test_a_constant_score_wins_by_rank_cv_and_by_no_other(items):
     labels = torch.tensor([label for _, label in items])
     perfect = values_of(labels - 1e-3 * torch.arange(len(labels)), labels)
@@ -153,7 +141,6 @@ def test_a_constant_score_wins_by_rank_cv_and_by_no_other(items):
 def test_other_statements():
     lemma = lemma_one(count=5)
     assert lemma["below"] == lemma["cases"] == 5 * 40
-    assert lemma["equal"] == lemma["free"] > 0
     assert areas_agree(count=1) == {"lists": 1, "agree": 1}
 
 
