@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve, tuning
 from ltr.exact.state import SolveState
 from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
 from ltr.exact.weight_space.operating_points import OperatingPointBounds
@@ -160,7 +160,7 @@ def test_boxes_that_prove_nothing_leave_all_threads_to_the_counts(monkeypatch):
     X = rng.normal(size=(120, 13))
     problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=120) > 0).astype(int))
     searchable, taken = space_of(problem), set()
-    monkeypatch.setattr(operating_points, "_TRIAL", 0.2)
+    monkeypatch.setattr(tuning, "POINTS_TRIAL", 0.2)
     threads = operating_points.PointsThreads(problem, searchable, 2)
     try:
         until = time.monotonic() + 20.0
@@ -179,7 +179,7 @@ def test_boxes_that_prove_nothing_leave_all_threads_to_the_counts(monkeypatch):
 
 
 def test_a_worker_without_anything_to_do_leaves_its_thread_to_the_boxes(monkeypatch):
-    monkeypatch.setattr(operating_points, "_TRIAL", 0.0)
+    monkeypatch.setattr(tuning, "POINTS_TRIAL", 0.0)
     problem = RerankProblem(np.random.default_rng(3).normal(size=(20, 6)), np.arange(20) % 2)
     threads = operating_points.PointsThreads(problem, space_of(problem), 2)
     taken = []
@@ -278,19 +278,19 @@ def test_a_restart_with_sets_of_columns_leaves_the_thread_of_before_alone(monkey
             self.closed = True
 
     monkeypatch.setattr(search, "PointsThreads", Points)
-    monkeypatch.setattr(search, "_BATCH", 2)
+    monkeypatch.setattr(tuning, "SETS_TOGETHER", 2)
     rng = np.random.default_rng(5)
     problem = RerankProblem(rng.normal(size=(16, 6)), np.arange(16) % 2, rank="subrank", max_nonzeros=2)
     state = SolveState(problem, Limits(time_limit=60))
     state.offer(np.eye(6)[0])
     with search.Proof(state, threads=1) as proof:
         proof.begin()
-        proof.close(proof.roots)
+        proof.close(proof.searchable.roots)
         before, boxes = made[-1], proof.boxes
         assert proof.problem is not problem  # the relaxation comes first
         assert before in polled
         polled.clear()
-        proof._start_again()
+        proof._start_other()
         assert proof.boxes > boxes  # it searched by sets
         assert before.closed
         assert before not in polled
