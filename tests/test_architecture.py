@@ -71,7 +71,6 @@ ONLY = {
     "pydantic": "trainers",
     "torchmetrics": "ltr.metrics.torchmetrics",
     "onnx": "ltr.onnx_graph",
-    "lightning_ir": "ltr.text",
 }
 
 
@@ -211,7 +210,7 @@ def test_the_library_prints_nothing_and_imports_no_stars(path):
 
 def test_imports_stay_light_and_a_linear_fit_loads_no_compiler():
     names = ["cvxpy", "pyscipopt", "pandas", "matplotlib", "sklearn", "tensorboard", "pydantic", "rich", "scipy.stats"]
-    names += ["torchmetrics", "torch._dynamo", "optuna", "trainers", "sentence_transformers", "lightning_ir"]
+    names += ["torchmetrics", "torch._dynamo", "optuna", "trainers", "sentence_transformers"]
     fit = "import numpy; ltr.SurrogateRanker().fit(numpy.random.default_rng(0).normal(size=(9, 2)), [0, 1, 1] * 3)"
     imported, fitted = loaded_by("import ltr, ltr.losses, ltr.metrics, ltr.text", fit, names=names)
     assert imported == []
