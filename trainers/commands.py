@@ -10,13 +10,12 @@ import argparse
 import contextlib
 import glob
 import io
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainers.stopping import complain, folded, is_first
+from trainers.stopping import complain, folded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +40,7 @@ def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
 
     config = load_config(arguments.config, arguments.overrides)
     config.data.check_files([config.answer.new])
-    return config, read_at_once(config) if is_first() else None
+    return config, read_at_once(config)
 
 
 def check_sweep(arguments: argparse.Namespace) -> Loaded:
@@ -222,17 +221,10 @@ def run(arguments: argparse.Namespace) -> int:
     from trainers.display import Display
     from trainers.ranking_files import HTML
     from trainers.run.experiment import run_experiment
-    from trainers.run.helpers import assist, is_helper, together
 
     console = Console(stderr=True)
-    with together(config.surrogate.device) as helpers:
-        if is_helper():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process says when to stop
-            assist(helpers)
-            return 0
-        with Display(None if arguments.quiet else console) as display:
-            fresh = arguments.fresh
-            results = run_experiment(config, fresh=fresh, display=display, helpers=helpers, source=source)
+    with Display(None if arguments.quiet else console) as display:
+        results = run_experiment(config, fresh=arguments.fresh, display=display, source=source)
     if arguments.json:
         _print_json(results.to_dict())
     elif results.rows:

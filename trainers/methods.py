@@ -45,7 +45,7 @@ from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
 from trainers.records import pack_labels, thinned
-from trainers.task.data import FloatArray, Part, Split
+from trainers.task.data import FloatArray, Part
 from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels, share_name
 from trainers.task.raw import demand_columns, not_asked, raw_columns
 
@@ -70,15 +70,6 @@ class Watch:
 
     resume: dict[str, Any] | None = None  # state of an interrupted training to go on from
     optimum: float | None = None  # certified optimum of a surrogate's objective, for the distance to it
-
-    @contextlib.contextmanager
-    def training(self, ranker: SurrogateRanker) -> Iterator[None]:
-        """Return a context for the training of a surrogate."""
-        yield
-
-    def shares(self, split: Split) -> tuple[Part, Part | None]:
-        """Return the rows of the training and the validation set that this process fits a surrogate to."""
-        return split.train, split.validation
 
     def wants(self, index: int, last: int | None) -> bool:
         """Return whether a step becomes a point of the curve; `last` is the last step where that is known."""
@@ -206,8 +197,8 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     started = time.perf_counter()
     if isinstance(ranker, SurrogateRanker):
         try:
-            with quiet_surrogates(), watch.training(ranker):
-                fit_surrogate(ranker, *watch.shares(task.split), watch.resume)
+            with quiet_surrogates():
+                fit_surrogate(ranker, train, task.split.validation, watch.resume)
         except KeyboardInterrupt:
             if ranker.fit_ is None:
                 raise

@@ -40,8 +40,6 @@ examples:
   ltr eval run.txt qrels.txt -m nDCG@10 -m AP        measures of a run in trec_eval's format
   ltr verify certificate.json --require-proof        check a proof in exact arithmetic
   ltr options                                        every key of an experiment or sweep with its default
-  torchrun --standalone --nproc-per-node 4 -m trainers run configs/pima.toml
-                                                     several processes train the surrogates
   ltr board runs                                     TensorBoard: the methods of all runs side by side
   ltr sweep configs/paper/all.toml                   many experiments: data, splits, methods, options
   ltr sweep configs/paper/all.toml --shard 2/5       the second of five machines' share of it

@@ -70,7 +70,7 @@ from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.demand_checks import refuse_violated, why_refused
 from ltr.rankers.estimators import EstimatorRanker, make_ranker, on_few_columns
 from ltr.rankers.exact import ExactRanker, cut
-from ltr.rankers.inputs import LabelledRows, check_alone, labels_and_lists, weights_for_losses
+from ltr.rankers.inputs import LabelledRows, labels_and_lists, weights_for_losses
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -223,7 +223,6 @@ class AutoRanker(Demanding, Scored, Ranker):
             ValueError: an argument against its rule; too few rows to hold some out; constraints that no method or no
                 weights satisfy.
         """
-        check_alone(self)
         measure = self._measure()
         check_callable("on_progress", on_progress)
         if math.isnan(simplicity := as_float(self.simplicity)):
