@@ -455,16 +455,7 @@ def explain(arguments: argparse.Namespace) -> int:
     """Say why rows stand where a run puts them."""
     from rich.console import Console
 
-    from trainers.files import write_atomic, writing
-    from trainers.run.explain import (
-        chosen_rows,
-        explain_rows,
-        explanation_csv,
-        note_of,
-        picture_of,
-        table_of,
-        to_objects,
-    )
+    from trainers.run.explain import chosen_rows, explain_rows, explanation_csv, note_of, table_of, to_objects
     from trainers.run.ranges import ranges_of_rows
 
     folder, read = arguments.given
@@ -484,10 +475,6 @@ def explain(arguments: argparse.Namespace) -> int:
             console.print(" ".join(ranges.sentences), highlight=False, markup=False)
         if note := note_of(explanation):
             _noting(arguments)(note)
-    if arguments.picture is not None:
-        picture = picture_of(explanation, rows[0])
-        with writing(arguments.picture, "--picture"):
-            write_atomic(arguments.picture, picture)
     if arguments.output is not None:
         csv = explanation_csv(explanation, arguments.data, quote_formulas=arguments.quote_formulas)
         return _write_csv(csv, arguments)

@@ -364,7 +364,6 @@ def parser_of_ltr() -> _Parser:
     explain("--ranges", type=seconds_or_none, default=10.0, metavar="SECONDS", help=of_list)
     explain("--json", action="store_true", help="print JSON in place of tables")
     explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
-    explain("--picture", metavar="FILE", type=Path, help="draw the first of these rows against its neighbours, as PNG")
     explain("--trust", action="store_true", help=of_run)
     explain("-q", "--quiet", action="store_true", help="no notes and warnings")
     explain("--quote-formulas", action="store_true", help="as for predict")
