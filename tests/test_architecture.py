@@ -73,7 +73,6 @@ ONLY = {
     "pydantic": "trainers",
     "torchmetrics": "ltr.metrics.torchmetrics",
     "onnx": "ltr.onnx_graph",
-    "lightning_ir": "ltr.text",
 }
 
 
@@ -231,7 +230,7 @@ def test_public_names_have_a_docstring():
 
 def test_imports_stay_light_and_a_linear_fit_loads_no_compiler():
     names = ["cvxpy", "pyscipopt", "pandas", "matplotlib", "sklearn", "tensorboard", "pydantic", "rich", "scipy.stats"]
-    names += ["torchmetrics", "torch._dynamo", "optuna", "trainers", "sentence_transformers", "lightning_ir"]
+    names += ["torchmetrics", "torch._dynamo", "optuna", "trainers", "sentence_transformers"]
     fit = "import numpy; ltr.SurrogateRanker().fit(numpy.random.default_rng(0).normal(size=(9, 2)), [0, 1, 1] * 3)"
     imported, fitted = loaded_by("import ltr, ltr.losses, ltr.metrics, ltr.text", fit, names=names)
     assert imported == []

@@ -154,27 +154,6 @@ def test_neighbours_are_of_the_same_query():
         assert {queries[near] for near in explanation.neighbours(row).values()} == {queries[row]}
 
 
-def test_the_picture_has_a_panel_for_each_neighbour_and_bars_for_the_columns():
-    ranker, X = fitted(TWO_STAGES[5])
-    explanation, order = ranker.explain(X), ranker.rank(X).index
-    figure = explanation.plot(order[3])
-    assert [axes.get_title() for axes in figure.axes] == [
-        f"against row {order[2]} (position 3)", f"against row {order[4]} (position 5)"
-    ]  # fmt: skip
-    for axes, near in zip(figure.axes, order[[2, 4]], strict=True):
-        widths = [bar.get_width() for bar in axes.patches]
-        np.testing.assert_allclose(widths, explanation.against(order[3], near)["difference"][:-1])
-    assert len(explanation.plot(order[0]).axes) == 1
-    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 30)))
-    many = SurrogateRanker().fit(wide, np.arange(20) % 2).explain(wide)
-    bars = many.plot(0, 1).axes[0]
-    assert len(bars.patches) == 13
-    assert "18 more columns" in [label.get_text().strip() for label in bars.get_yticklabels()]
-    assert sum(bar.get_width() for bar in bars.patches) == pytest.approx(many.against(0, 1).at["total", "difference"])
-    with pytest.raises(ValueError, match="the only one on its list"):
-        ranker.explain(X.iloc[[0]]).plot("p0")
-
-
 def test_cards_are_explained_in_the_same_form():
     X, y = rows()
     ranker = CardRanker(max_questions=3, limits=Limits(time_limit=5)).fit(X, y)
@@ -209,16 +188,15 @@ def run(tmp_path_factory):
 
 def test_the_command_explains_rows_of_a_run(run, capsys, tmp_path):
     folder, new = run / "explained", run / "new.csv"
-    paths = {"-o": tmp_path / "explain.csv", "--picture": tmp_path / "picture.png"}
-    options = [str(part) for pair in paths.items() for part in pair]
+    path = tmp_path / "explain.csv"
     capsys.readouterr()
-    assert main(["explain", str(folder), str(new), "--json", "--row", "4", "--row", "9", *options]) == 0
+    assert main(["explain", str(folder), str(new), "--json", "--row", "4", "--row", "9", "-o", str(path)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["row"] for one in found] == [4, 9]
     text = predict_csv(find_run(str(folder)), new).text
     ranked = {line["row"]: line for line in csv.DictReader(text.splitlines())}
     # the table has a column named total: ours step aside
-    table = {line["ltr_row"]: line for line in csv.DictReader(paths["-o"].read_text().splitlines())}
+    table = {line["ltr_row"]: line for line in csv.DictReader(path.read_text().splitlines())}
     assert list(table) == list(ranked)
     values = pd.read_csv(new)
     for one in found:
@@ -233,7 +211,6 @@ def test_the_command_explains_rows_of_a_run(run, capsys, tmp_path):
             assert column["value"] == values.at[one["row"] - 1, name]
             assert column["adds"] == float(table[str(one["row"])][f"ltr_{column['column']} adds"])
         assert table[str(one["row"])]["name"] == line["name"]
-    assert paths["--picture"].read_bytes().startswith(b"\x89PNG")
 
 
 def test_rows_of_a_blend_are_explained_by_chances_with_typical_cells(tmp_path, capsys):
@@ -268,8 +245,6 @@ def test_rows_of_a_blend_are_explained_by_chances_with_typical_cells(tmp_path, c
     assert printed.out.count("chance if") == 3
     assert "base score" not in printed.out
     assert "no sum over columns" in printed.err
-    assert main([*command, "--picture", str(tmp_path / "p.png")]) == 2
-    assert "--picture: shows what columns add" in capsys.readouterr().err
 
 
 def test_dates_are_known_by_their_column_and_not_by_its_name(tmp_path, capsys):

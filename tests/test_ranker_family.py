@@ -630,29 +630,9 @@ def test_a_fit_cut_short_warns():
         SurrogateRanker(max_steps=2).fit(*one_list())
 
 
-@pytest.mark.parametrize(
-    ("keyword", "message"),
-    [
-        (
-            "eval_set",
-            r"fit\(\) has no 'eval_set' \(did you mean 'validation_set'\?\); it has X, y, qid",
-        ),
-        ("query_id", r"did you mean 'qid'\?"),
-        ("groups", r"did you mean 'group'\?"),
-        ("weights", r"did you mean 'sample_weight'\?"),
-        ("nothing_like_it", "has no 'nothing_like_it'; it has X"),
-    ],
-)
-def test_keywords_of_other_libraries_are_answered_with_ours(keyword, message):
-    with pytest.raises(TypeError, match=message):
-        SurrogateRanker().fit([[0.0], [1.0]], [0, 1], **{keyword: [0, 0]})
-
-
 @each(rankers())
 def test_a_fit_keeps_the_signature_that_routing_reads(ranker):
     assert list(inspect.signature(ranker.fit).parameters)[:3] == ["X", "y", "qid"]
-    with pytest.raises(TypeError, match=f"{type(ranker).__name__}.fit\\(\\) has no 'eval_set'"):
-        ranker.fit([[0.0], [1.0]], [0, 1], eval_set=[])
 
 
 def test_sizes_in_place_of_ids_are_answered_with_how_to_make_them():
