@@ -177,7 +177,7 @@ class Calibration:
 
     def plot_reliability(self, scores: ArrayLike, labels: ArrayLike, bins: int = 10, title: str = "") -> Figure:
         """Return the table of `reliability` as a matplotlib figure, with a title."""
-        from ltr.figures import reliability_figure
+        from ltr.display.figures import reliability_figure
 
         table = self.reliability(scores, labels, bins)
         columns = ("predicted", "observed", "low", "high", "rows")

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
-from ltr.html import fact_table
-from ltr.pictures import ABOVE, BELOW, INK, SMALL, TITLE, fonts, shortened, wrapped
+from ltr.display.html import fact_table
+from ltr.display.pictures import ABOVE, BELOW, INK, SMALL, TITLE, fonts, shortened, wrapped
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.contract import FloatArray, IntArray, RankerContract
 
@@ -84,7 +84,7 @@ def list_figure(
     title: str,
 ) -> Figure:
     """Return the picture of `Ranker.plot_list` of rows that are checked already; `groups` numbers their lists."""
-    from ltr.figures import ranked_list_figure
+    from ltr.display.figures import ranked_list_figure
 
     scores, reranked = ranker._placed(features, qid)
     lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
@@ -251,7 +251,7 @@ class Explanation:
         Raises:
             ValueError: a row that is not there, or a list without another row.
         """
-        from ltr.figures import canvas
+        from ltr.display.figures import canvas
 
         compared = self.neighbours(row) if other is None else {"": other}
         if not compared:

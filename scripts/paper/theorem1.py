@@ -16,12 +16,12 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from ltr.data import Dataset, theorem1
+from ltr.display.pictures import GREY, INK, POSITIVE, SMALL
 from ltr.exact import Limits, RerankProblem, Solution, Status, solve
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.metrics import evaluate, rank_statistic
-from ltr.pictures import GREY, INK, POSITIVE, SMALL
 from ltr.rankers import ExactRanker, TwoStageRanker, make_ranker
 from ltr.rankers.scorers import LinearScorer
 from trainers.report.pictures import drawing as draw
