@@ -40,7 +40,7 @@ class ProgressBar:
     def __call__(self, what: object, other: object = None) -> None:
         """Show what a callback is given: a `TracePoint`, two numbers of inner splits, or a step and its ranker."""
         found: Any = what
-        if hasattr(found, "gap"):
+        if hasattr(found, "incumbent"):
             if not math.isfinite(self._first):
                 self._first = found.gap
             opened = 0 < self._first < math.inf
