@@ -26,7 +26,6 @@ LAYERS = [
         "ltr.statistics",
         "ltr.lists",
         "ltr.outcomes",
-        "ltr.point_limits",
         "ltr.threads",
         "ltr.training",
         "ltr.verify",

@@ -69,7 +69,7 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     from trainers.task.raw import read_labelled
 
     options: tuple[str, ...] = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit")
-    options += ("demands", "horizon", "point_limits")
+    options += ("demands", "horizon")
     tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
     tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
     columns = ("label", "positive", "drop", "time_to_event", "treatment")
