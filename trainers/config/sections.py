@@ -326,7 +326,6 @@ class DataConfig(Section):
         "type of the features of sparse text: float32 takes half the memory and keeps seven digits; auto takes it "
         "where no value is rounded",
     )
-    cache: bool = option(True, "keep the parsed content of a large sparse file in LTR_CACHE", free=True)
 
     def clashes(self) -> Iterator[Clash]:
         """Require a data set by name or a file by path, and columns only with a table."""
