@@ -630,8 +630,6 @@ def evaluate(arguments: argparse.Namespace) -> int:
     if "ndcg" in names:
         complain("ndcg has the gain 2^label - 1; trec_eval's ndcg, with the label as its gain, is 'ndcg(gain=linear)'")
     write = found.json if arguments.json else found.text
-    if isinstance(sys.stdout, io.TextIOWrapper):  # queries are bytes, not always of UTF-8
-        sys.stdout.reconfigure(errors="surrogateescape")
     sys.stdout.write(write(per_query=arguments.per_query))
     return 0
 

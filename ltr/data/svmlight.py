@@ -105,7 +105,9 @@ def _read(
     if foreign := [name for name in asked or () if not _NAME.fullmatch(name)]:
         raise DataError(f"{path}: features of sparse text are named f0, f1, ..., it has no {foreign[0]!r}")
     lines = _scan(file)
-    indices = list(range(lines.first, lines.last + 1)) if asked is None else [int(name[1:]) for name in asked]
+    indices: Sequence[int] = range(lines.first, lines.last + 1)
+    if asked is not None:
+        indices = [int(name[1:]) for name in asked]
     X, labels = _parse(file, indices, lines.rows, dtype)
     beside = queries_beside(file, lines.rows)
     if lines.queries and beside is not None:
