@@ -10,8 +10,8 @@ import pytest
 
 import ltr
 from ltr.cards import CardRanker
+from ltr.display.html import fact_table
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, solve
-from ltr.html import fact_table
 from ltr.rankers import (
     EstimatorRanker,
     ExactRanker,

@@ -14,7 +14,7 @@ import scipy.stats
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from ltr.pictures import RERANKED, SMALL, WIDTH
+from ltr.display.pictures import RERANKED, SMALL, WIDTH
 from trainers.records import SweepResults, pack_labels, unpack_labels
 from trainers.report.evidence import Evidence, K, Series, Variant, in_order
 from trainers.report.page import Picture, Text

@@ -68,7 +68,7 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     from trainers.task.raw import read_labelled
 
     options: tuple[str, ...] = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit")
-    options += ("demands", "horizon", "point_limits")
+    options += ("demands", "horizon")
     tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
     tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
     columns = ("label", "positive", "drop", "time_to_event", "treatment")
@@ -609,8 +609,6 @@ def evaluate(arguments: argparse.Namespace) -> int:
     if "ndcg" in names:
         complain("ndcg has the gain 2^label - 1; trec_eval's ndcg, with the label as its gain, is 'ndcg(gain=linear)'")
     write = found.json if arguments.json else found.text
-    if isinstance(sys.stdout, io.TextIOWrapper):  # queries are bytes, not always of UTF-8
-        sys.stdout.reconfigure(errors="surrogateescape")
     sys.stdout.write(write(per_query=arguments.per_query))
     return 0
 

@@ -22,9 +22,9 @@ from matplotlib.ticker import MultipleLocator
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ltr.display.pictures import INK, POSITIVE, SMALL
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, Solution, Status, multipartite_pairs, solve
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.pictures import INK, POSITIVE, SMALL
 from ltr.ranks import rank_cv, resolved_rank, subrank
 from ltr.statistics import RankStatistic
 from trainers.report.pictures import drawing as draw
