@@ -12,7 +12,6 @@ import pytest
 from ltr.exact import Limits, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
-from ltr.native import CardSearch as Kernel
 from ltr.outcomes import survival_labels
 from tests.tiers import examples
 
@@ -316,104 +315,6 @@ def test_a_larger_search_after_a_limit_and_warm_starts_lose_nothing():
 
 
 # --- the border to C++
-
-
-def kernel_arguments(**changed):
-    plain = {
-        "X": np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8),
-        "level": np.array([0, 1, 1], dtype=np.int32),
-        "gains": np.array([[0.0, 1.0]]),
-        "rank_weights": np.array([[1.0, 0.5, 0.25]]),
-        "perfect": np.array([1.5]),
-        "least": np.array([]),
-        "order": np.zeros((1, 3), dtype=np.int32),
-        "event": np.zeros((1, 3), dtype=np.uint8),
-        "met": None,
-        "signs": np.array([3, 3], dtype=np.uint8),
-        "directions": np.array([-1, -1], dtype=np.int32),
-        "rules": np.zeros((0, 2), dtype=np.uint8),
-        "when": np.zeros((0, 2), dtype=np.uint8),
-        "rule_least": np.array([], dtype=np.int32),
-        "rule_most": np.array([], dtype=np.int32),
-        "fewest": 1,
-        "most": 2,
-        "ties_lost": np.array([0], dtype=np.uint8),
-        "price": 0.0,
-    }
-    return plain | changed
-
-
-def best_of(**changed):
-    kernel = Kernel(**kernel_arguments(**changed))
-    assert kernel.search(2, 1, np.zeros(1, dtype=np.uint8))
-    return kernel.best
-
-
-def test_arrays_of_other_types_and_strides_are_copied():
-    expected = best_of()
-    assert expected == (1.5, (1,), (1,))
-    wide = np.zeros((3, 4), dtype=np.uint8)
-    wide[:, ::2] = kernel_arguments()["X"]
-    frozen = kernel_arguments()["X"].copy()
-    frozen.flags.writeable = False
-    for X in (wide[:, ::2], np.asfortranarray(frozen), frozen, frozen.astype(np.int64)):
-        assert best_of(X=X) == expected
-    assert best_of(rank_weights=np.array([[0.25, 0.5, 1.0]])[:, ::-1], level=np.array([0, 1, 1])) == expected
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"X": np.zeros(3, dtype=np.uint8)},
-        {"X": np.zeros((4, 2), dtype=np.uint8)},
-        {"X": np.zeros((3, 3), dtype=np.uint8)},
-        {"X": np.zeros((0, 2), dtype=np.uint8)},
-        {"level": np.array([0, 1, 2], dtype=np.int32)},
-        {"level": np.array([0, 1, -1], dtype=np.int32)},
-        {"gains": np.array([0.0, 1.0])},
-        {"gains": np.array([[0.0, np.nan]])},
-        {"gains": np.array([[-1.0, 1.0]])},
-        {"gains": np.array([[0.0, 1.0, 2.0]]), "ties_lost": np.array([1], dtype=np.uint8)},
-        {"gains": np.array([[0.0, 1.0], [1.0, 0.0]])},
-        {"rank_weights": np.array([[0.25, 0.5, 1.0]])},
-        {"rank_weights": np.array([[1.0, 0.5, np.nan]])},
-        {"rank_weights": np.array([[1.0, 0.5]])},
-        {"signs": np.array([3, 4], dtype=np.uint8)},
-        {"directions": np.array([0], dtype=np.int32)},
-        {"rules": np.zeros((1, 2), dtype=np.uint8)},
-        {"when": np.zeros((0, 3), dtype=np.uint8)},
-        {"rule_least": np.array([1], dtype=np.int32)},
-        {"most": 0},
-        {"most": 101},
-        {"price": -1.0},
-        {"price": np.inf},
-        {"perfect": np.array([np.nan])},
-        {"perfect": np.array([1.5, 1.5])},
-        {"least": np.array([1.0])},
-        {"order": np.zeros((1, 2), dtype=np.int32)},
-        {"event": np.zeros((2, 3), dtype=np.uint8)},
-        {"ties_lost": np.array([0, 0], dtype=np.uint8)},
-        {"event": np.ones((1, 3), dtype=np.uint8)},  # without a comparable pair
-    ],
-    ids=str,
-)
-def test_wrong_arrays_are_refused(changed):
-    with pytest.raises((ValueError, TypeError)):
-        Kernel(**kernel_arguments(**changed))
-
-
-def test_wrong_arguments_of_the_search_are_refused():
-    kernel = Kernel(**kernel_arguments())
-    stop = np.zeros(1, dtype=np.uint8)
-    for arguments in (
-        (0, 1, stop),
-        (7, 1, stop),
-        (2, 0, stop),
-        (2, 1, np.zeros(1)),
-        (2, 1, np.zeros(4, np.uint8)[::2]),
-    ):
-        with pytest.raises((ValueError, TypeError)):
-            kernel.search(*arguments)
 
 
 @pytest.mark.parametrize(

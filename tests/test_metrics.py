@@ -16,7 +16,6 @@ from ltr.gbdt import metric
 from ltr.losses import RankNetLoss, lambda_loss, parse_loss, smooth_statistic_loss
 from ltr.metrics import parse_measure, ranked
 from ltr.metrics.ranked import rank_lists, sorted_by_list
-from ltr.native import count_relevant, find_relevant, order_grades, pack_keys, score_range
 from ltr.rankers import ScoreColumn
 from tests.reference import slow_value
 
@@ -277,35 +276,6 @@ def test_compiled_code_ranks_like_torch(dtype, spread, monkeypatch):
         for name in ("n", "relevant", "grade", "levels", "position", "start", "end"):
             assert torch.equal(getattr(found, name), getattr(expected, name)), name
             assert torch.equal(getattr(found.ideal, name), getattr(ideal, name)), name
-
-
-def test_sorted_keys_that_do_not_fit_their_lists_are_refused():
-    numbers = np.arange(6)
-    short, wrong = np.zeros(2, dtype=np.int64), np.zeros(6, dtype=np.int32)
-    calls = (
-        lambda: pack_keys(np.zeros(5), numbers, numbers, 0, 0, 3, 2, np.zeros_like(numbers)),
-        lambda: pack_keys(np.zeros(6), numbers, numbers, 0, 0, 40, 30, np.zeros_like(numbers)),
-        lambda: pack_keys(np.zeros(6), numbers, numbers, 0, 0, 3, 2, wrong),
-        lambda: pack_keys(np.zeros(6, dtype=np.float16), numbers, numbers, 0, 0, 3, 2, np.zeros_like(numbers)),
-        lambda: score_range(wrong),
-        lambda: count_relevant(numbers, 1, np.array([3, 4]), short),
-        lambda: count_relevant(numbers, 1, np.array([7, -1]), short),
-        lambda: count_relevant(numbers, 64, np.array([3, 3]), short),
-        lambda: count_relevant(numbers, 1, np.array([3, 3]), short[:1]),
-        lambda: find_relevant(numbers, 1, np.array([3, 3]), short, short, short, short[:1]),
-        lambda: find_relevant(numbers, 1, np.array([3, 2]), short, short, short, short),
-        lambda: order_grades(numbers, np.array([3, 2]), 6, numbers, numbers),
-        lambda: order_grades(numbers, np.array([3, 3]), 6, numbers, short),
-        lambda: order_grades(numbers, np.array([3, 3]), 5, np.zeros_like(numbers), np.zeros_like(numbers)),
-        lambda: order_grades(numbers - 1, np.array([3, 3]), 6, np.zeros_like(numbers), np.zeros_like(numbers)),
-    )
-    for call in calls:
-        with pytest.raises((ValueError, TypeError)):
-            call()
-    rows = np.zeros((4, 2), dtype=np.int64)  # room for two of three relevant items
-    assert count_relevant(numbers, 1, np.array([3, 3]), short) == (3, True)
-    find_relevant(numbers, 1, np.array([3, 3]), *rows)
-    assert rows.tolist() == [[1, 1], [1, 0], [0, 0], [1, 0]]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 import ltr
 from ltr.cards import CardRanker
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, solve
-from ltr.html import fact_table
 from ltr.rankers import (
     EstimatorRanker,
     ExactRanker,
@@ -114,31 +113,6 @@ def test_weights_are_those_of_standardised_columns_largest_first():
     assert text.rindex(first) < text.rindex(NAMES[1 - NAMES.index(first)])
 
 
-def test_two_stages_show_base_and_proof(reranked):
-    text = Balanced(reranked._repr_html_()).text
-    for part in ("baselogistic", "reranksthe top 20", "statisticdcg", f"value{reranked.solution_.value:.6g}"):
-        assert part in text
-
-
-def test_a_correction_shows_the_weights_of_the_features_alone():
-    ranker = TwoStageRanker("logistic", top_k=20, choose=False, base_score=True).fit(FRAME, DATA.y)
-    assert all(name in Balanced(ranker._repr_html_()).text for name in (*NAMES, "largest weights"))
-
-
-def test_a_data_set_shows_its_sizes():
-    text = Balanced(GROUPED._repr_html_()).text
-    for part in ("rows901", "features5: x0, x1", "queries60", "labels0 to 4"):
-        assert part in text
-
-
-def test_long_lists_of_weights_are_cut_and_say_so():
-    html = fact_table("many", {}, [(f"c{j}", float(j), float(j)) for j in range(15)], "weights")
-    text = Balanced(html).text
-    assert "weights, 4 more not shown" in text  # one of the others is 0
-    assert "c14+14" in text
-    assert "c4+4" not in text
-
-
 def test_the_list_is_drawn_before_and_after_reranking(reranked):
     figure = reranked.plot_list(FRAME, DATA.y, k=10)
     strips, curve = figure.axes
@@ -152,14 +126,6 @@ def test_the_list_is_drawn_before_and_after_reranking(reranked):
     labels = [line.get_label() for line in curve.get_lines()]
     assert labels[0] == f"logistic: {DATA.y[order][:10].sum()} in the first 10"
     assert labels[2:] == ["by chance", "end of the reranked top 20"]
-
-
-def test_long_names_beside_a_list_are_folded_between_words():
-    class GradientBoostingClassifier(LogisticRegressionRanker):
-        pass
-
-    axes = GradientBoostingClassifier().fit(FRAME, DATA.y).plot_list(FRAME, DATA.y).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["Gradient\nBoosting\nClassifier"]
 
 
 def test_many_lists_are_drawn_as_their_mean():
@@ -188,9 +154,3 @@ def test_the_bar_shows_searches_choices_and_steps():
     lines = stream.getvalue().split("\r")
     assert lines[-1] == f"{bar.text}\n" or lines[-1].rstrip() == bar.text
     assert any(line.startswith("[##") for line in lines)
-
-
-def test_the_bar_is_silent_where_no_one_looks(capfd):
-    with ltr.ProgressBar() as bar:
-        bar(1, 2)
-    assert capfd.readouterr() == ("", "")

@@ -12,7 +12,7 @@ import torch
 from ltr.data import DataError
 from ltr.data.trec import judged_lists, read_qrels, read_run, write_qrels, write_run
 from ltr.metrics import bpref, err, evaluate, ndcg, parse_measure, recall
-from ltr.native import first_lines, read_columns
+from ltr.native import first_lines
 from trainers.cli import main
 from trainers.evaluation import evaluate_run
 from trainers.files import RunError
@@ -246,25 +246,6 @@ def test_names_are_bytes(tmp_path):
     )
     expected = theirs.evaluate({"#1": dict(zip(few[0]["document"], few[0]["score"].tolist(), strict=True))})
     assert evaluated(*few, ["map"]).total("map") == pytest.approx(expected["#1"]["map"], abs=1e-12)
-
-
-def test_columns_of_lines_need_room_for_every_entry():
-    text = np.frombuffer(b"a b c\n\nb b dd", dtype=np.uint8)
-
-    def columns(room, runs=2, fields=3, value=1, lines=2):
-        first, third, values = np.zeros((3, room), dtype=np.uint8)
-        counts = np.zeros(runs, dtype=np.int64)
-        found = read_columns(text, fields, value, first, counts, third, values, np.zeros(lines))
-        return found, [
-            x[:size].tobytes() for x, size in zip((first, third, values), np.array(found)[[0, 2, 3]], strict=True)
-        ]
-
-    assert columns(14) == ((4, 2, 5, 4, 0), [b"a\nb\n", b"c\ndd\n", b"b\nb\n"])
-    assert columns(14, runs=1)[0] == columns(14, lines=1)[0] == (2, 1, 2, 2, 3)  # the third line has no room
-    assert columns(14, fields=4)[0][-1] == 1
-    for bad in ({"room": 13}, {"room": 14, "fields": 2}, {"room": 14, "value": 3}):
-        with pytest.raises(ValueError, match=r"room for all entries|fields of a line"):
-            columns(**bad)
 
 
 @pytest.mark.parametrize("text", ["1", "-0.0", "+1.5", "1e-5", ".5", "5.", "1E400", "1e-400", "0.1000000000000000055"])
