@@ -20,7 +20,6 @@ from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
 from trainers.run.predict import predict_csv
-from trainers.run.results import read_results
 from trainers.task.data import Labels, Part, split_of
 from trainers.task.measures import mean_share, sum_over_queries
 from trainers.task.options import follow_labels
@@ -127,16 +126,6 @@ def test_the_exact_stage_is_at_least_as_good_as_every_linear_method_on_the_tops(
         )
         assert problem.evaluate(arrays["weights"]) == solution["value"] == rows["exact"].objective
     assert (solution["lists"], solution["n"]) == (30, 150)
-
-
-def test_the_table_says_what_it_shows(finished):
-    config, results = finished
-    headings = [heading for heading, _ in results.columns()]
-    assert {"train ndcg@5", "test nmrr", "dcg@5 on list", "bound"} <= set(headings)
-    assert "top 5 of logistic_regression in each of 30 queries" in results.caption
-    assert "ndcg@5 is the mean over queries of dcg@5 divided by its best value" in results.caption
-    assert "the gain of a label is 2^label - 1" in results.caption
-    assert read_results(RunFolder(config.folder)) == results
 
 
 def by_hand(text):
@@ -300,25 +289,6 @@ def test_what_the_user_set_is_refused_before_anything_is_written(graded, capsys)
     assert main(["run", "letor.toml", "exact.base=rankboost"]) == 2
     assert "exact.base: must be a method of this run (auto), got" in capsys.readouterr().err
     assert not (graded / "runs").exists()
-
-
-FEW = ["baselines.methods=logistic_regression"]
-
-
-def test_another_config_of_a_run_is_refused(graded, capsys):
-    assert main(["run", "letor.toml", "--quiet", *FEW, "surrogate.losses=ranknet", "exact.base=ranknet"]) == 0
-    capsys.readouterr()
-    assert main(["run", "letor.toml", *FEW, "exact.base=ranknet", "surrogate.losses=ranknet", "exact.top_k=7"]) == 2
-    assert "exact.top_k: was 10 in the run begun in runs/letor, got 7" in capsys.readouterr().err
-    assert main(["run", "letor.toml", *FEW, "surrogate.losses=hinge", "exact.base=hinge"]) == 2
-    assert "surrogate.losses: was " in capsys.readouterr().err
-
-
-def test_all_of_it_is_said_at_once(tmp_path):
-    config = config_for(tmp_path, surrogate={"certify": True}, exact={"statistic": "auc"})
-    with pytest.raises(ConfigError) as error:
-        run_experiment(config)
-    assert [finding.path for finding in error.value.findings] == ["surrogate.certify", "exact.statistic"]
 
 
 def test_binary_labels_by_query_take_auc_and_the_logistic_loss(tmp_path):

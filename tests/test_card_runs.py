@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from ltr import verify
 from ltr.answer import RowRanges
@@ -162,14 +161,6 @@ def test_a_card_under_a_demand(folder, capsys):
         run_experiment(wrong)
 
 
-def test_the_events_have_the_picture_and_the_text(finished):
-    events = EventAccumulator(str(finished[0].folder / "card"), size_guidance={"images": 0, "tensors": 0})
-    events.Reload()
-    assert events.Tags()["images"] == ["card"]
-    (text,) = (event.tensor_proto.string_val[0].decode() for event in events.Tensors("card/text_summary"))
-    assert text == Card.load(finished[0].folder / "card" / "card.json").to_markdown()
-
-
 def test_a_finished_card_is_not_computed_again(finished):
     config, results = finished
     again = run_experiment(load_config(config.folder / "config.toml"))
@@ -225,11 +216,6 @@ def test_mistakes_in_the_section_get_one_clear_error(card, message):
     with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         parse_config({"name": "x", "data": {"name": "pima"}, "card": card})
     assert len(caught.value.findings) == 1
-
-
-def test_nothing_but_a_card_needs_no_exact_stage(folder):
-    with pytest.raises(ConfigError, match=r"before the exact stage; exact\.enabled = false leaves the card alone"):
-        config_of(folder, "x", card={}, surrogate={"losses": []}, baselines={"methods": []})
 
 
 def test_a_card_does_not_go_with_queries(folder):

@@ -1,7 +1,5 @@
 """Problems with demands: answers against two oracles, whatever method and options found them or cut the search short.
 
-    python -m tests.test_demand COUNT [FIRST]    # so many instances from a seed on, and what was met
-
 The oracles are the cells of weight space (`cell_optimum_demanded`) and the pairs that linear programs say can be won
 together (`tests.demand_reference`). They share nothing with the search.
 """
@@ -14,7 +12,6 @@ import itertools
 import math
 import pickle
 import re
-import sys
 from collections import Counter
 
 import numpy as np
@@ -381,17 +378,3 @@ def test_no_hinge_bound_closes_a_box_with_weights_above_the_cutoff():
             assert best <= 0.95 * problem.trivial_bound + GAP
     assert kept > 10
     assert closed > 0
-
-
-if __name__ == "__main__":
-    count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    met: Counter[str] = Counter()
-    for at in range(first, first + count):
-        try:
-            met[check_instance(at)] += 1
-        except Exception as error:
-            met["wrong"] += 1
-            sys.stdout.write(f"{at}: {type(error).__name__}: {error}\n")
-        if (at + 1 - first) % 250 == 0 or at + 1 == first + count:
-            sys.stdout.write(f"{at + 1 - first} instances: {dict(sorted(met.items()))}\n")
-            sys.stdout.flush()
