@@ -1,7 +1,6 @@
 """Constraints on columns bind what is deployed: every way in, every constraint, checked from the predictions too."""
 
 import json
-import tomllib
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import ltr
-from ltr.answer import as_html, as_text
 from ltr.demands import read_demands
 from ltr.exact import Limits
 from ltr.rankers import (
@@ -24,7 +22,7 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.demand_checks import check_demands, promises
+from ltr.rankers.demand_checks import check_demands
 from ltr.rankers.estimators import make_ranker
 from tests.tiers import slow_but, thinned
 from trainers.cli import main
@@ -373,22 +371,6 @@ def test_thresholds_are_checked_by_column():
     assert not check_demands(up, signs={0: "-"})[0].holds
 
 
-def test_a_network_shows_nothing():
-    X, y, _ = frame(60)
-    ranker = SurrogateRanker(scorer="mlp", max_steps=1, validation=0.0).fit(X, y)
-    checks = check_demands(ranker, signs={"age": "+"}, max_nonzeros=4)
-    assert [check.holds for check in checks] == [False, False]
-    assert "nothing is known" in checks[0].how
-
-
-def test_what_kinds_promise():
-    demands = read_demands(4, NAMES, **{**DEMANDS["all"], **DEMANDS["rows"]})
-    assert promises("linear", demands) == ()
-    assert promises("trees", demands) == ("required", "constraints")
-    assert promises("other", demands) == ("signs", "required", "forbidden", "constraints", "max_nonzeros")
-    assert promises("other", read_demands(4)) == ()
-
-
 # --- runs --------------------------------------------------------------------------------------------------------
 
 CONFIG = """
@@ -443,16 +425,6 @@ def test_runs_deploy_only_what_satisfies(name, way, by_query, tmp_path, monkeypa
     assert told
     assert main(["predict", "small", "table.csv"]) == 0
     assert "violated" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", slow_but(DEMANDS, quick=["signs", "all"]))
-def test_experiments_in_python_deploy_only_what_satisfies(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    X, y, _ = frame(240)
-    exact = {"choose": False, "top_k": 40, **DEMANDS[name]}
-    methods = {"methods": ["auto" if name == "signs" else "logistic_regression"]}
-    results = ltr.experiment(data=X.assign(y=y), label="y", exact=exact, baselines=methods)
-    assert_deployed_satisfies(results.rankers["exact"], DEMANDS[name], X)
 
 
 @pytest.mark.parametrize(
@@ -521,22 +493,3 @@ def test_a_sign_binds_the_number_of_a_column_and_a_text_asks_for_its_features():
 
 def ranking_reference(ranking):
     return next(one.reference for one in ranking.ranker.preparation_.encodings_ if one.column == "mode")
-
-
-def test_the_page_says_that_constraints_hold_and_what_they_cost(tmp_path, capsys):
-    table, new = patients(), patients(100, seed=5).drop(columns="ill")
-    given = {"label": "ill", "visits": 20, "new": new, "methods": FEW}
-    free, bound = ltr.rank(table, **given), ltr.rank(table, **given, max_nonzeros=1)
-    assert bound.answer.unconstrained == free.answer.expected
-    assert free.answer.unconstrained is None
-    assert "at most 1 column (1 used: " in bound.answer.learned.constraints[0]
-    for page in (as_text(bound.answer, 200), as_html(bound.answer)):
-        assert "The fitted ranking was checked and satisfies the constraints" in " ".join(page.split())
-        assert "With at most 1 column expect" in page
-        assert "; without constraints" in page
-    assert bound.rank(new[:50]).answer.unconstrained == free.rank(new[:50]).answer.expected
-    assert ltr.rank(table, **given, max_nonzeros=1, price=False).answer.unconstrained is None
-    assert "constraints" not in as_text(free.answer)
-    folder = bound.save(tmp_path / "page")
-    assert ltr.answer.Answer.from_dict(json.loads((folder / "page.json").read_text())) == bound.answer
-    assert tomllib.loads((folder / "config.toml").read_text())["exact"] == {"max_nonzeros": 1}

@@ -25,11 +25,10 @@ from ltr.rankers import TwoStageRanker
 from tests.sweeping import no_processes
 from tests.tiers import slow_but
 from trainers.cli import main
-from trainers.config import load_config
 from trainers.files import RunError
 from trainers.run.folder import find_run
 from trainers.run.predict import predict_csv
-from trainers.stopping import exit_code, folded, leave_at_once
+from trainers.stopping import exit_code, leave_at_once
 
 ROOT = Path(__file__).parents[1]
 
@@ -121,42 +120,11 @@ def test_verify_names_the_certificates_of_a_folder(tmp_path, capsys):
     assert capsys.readouterr().err == f"ltr: error: {tmp_path}: is a folder; give a certificate in it:{found}\n"
 
 
-def test_wrong_results_and_cards_are_refused_before_slow_imports(tmp_path):
-    (tmp_path / "card.json").write_text("{}")
-    (tmp_path / "rows.csv").write_text("age\n1\n")
-    (tmp_path / "empty").mkdir()
-    commands = {
-        "report empty": "no run or sweep at empty or runs/empty",
-        "report card.json": "card.json: cannot be read or is damaged",
-        "board empty": "empty: holds neither runs nor a sweep",
-        "board none": "no run or sweep at none or runs/none",
-        "score card.json rows.csv": "card.json: ",
-    }
-    code = (
-        f"import sys\nfrom trainers.cli import main\ncodes = [main(line.split()) for line in {list(commands)}]\n"
-        "print(codes, {'torch', 'matplotlib', 'tensorboard', 'pyscipopt'} & {*sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
-    assert done.stdout == "[2, 2, 2, 2, 2] set()\n"
-    lines = done.stderr.splitlines()
-    assert len(lines) == len(commands)
-    for line, message in zip(lines, commands.values(), strict=True):
-        assert line.startswith(f"ltr: error: {message}")
-
-
 def test_quiet_prints_only_the_table(workplace, capsys):
     assert main(["run", "quick.toml", "-q", "exact.enabled=false"]) == 0
     out, err = capsys.readouterr()
     assert "run quick" in out
     assert err == ""
-
-
-def test_overrides_may_stand_behind_options(workplace):
-    assert main(["run", "quick.toml", "surrogate.max_steps=3", "--quiet", "name=other", "exact.enabled=false"]) == 0
-    config = load_config(workplace / "runs" / "other" / "config.toml")
-    assert config.surrogate.max_steps == 3
-    assert not config.exact.enabled
 
 
 def replace(old, new):
@@ -249,11 +217,6 @@ def test_argparse_ends_the_program(arguments, code, capsys):
         assert out == f"ltr {ltr.__version__}\n"
 
 
-def test_no_command_prints_the_help(capsys):
-    assert main([]) == 2
-    assert "examples:" in capsys.readouterr().out
-
-
 def test_options_lists_every_key(capsys):
     assert main(["options"]) == 0
     out = capsys.readouterr().out
@@ -310,12 +273,6 @@ def test_predict_on_arrays_gives_positions_alone(finished, tmp_path):
     ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz").text)
     assert list(ranked[0]) == ["position", "score", "stage", "row"]
     assert sorted(int(row["row"]) for row in ranked) == [1, 2, 3, 4]
-
-
-def test_predict_carries_the_columns_of_tables_with_blank_lines(finished, tmp_path):
-    (tmp_path / "new.csv").write_text("id,age,hours\n   \n007,1,2\n\n \n008,2,3\n")
-    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.csv").text)
-    assert sorted((row["row"], row["id"], row["age"]) for row in ranked) == [("1", "007", "1"), ("2", "008", "2")]
 
 
 DAMAGE = [
@@ -489,12 +446,6 @@ def test_predict_names_the_columns_that_spreadsheets_would_run(finished, tmp_pat
     assert all(not row["score"].startswith("'") for row in rows.values())
 
 
-def test_predict_says_nothing_of_tables_without_formulas(finished, tmp_path, capsys):
-    (tmp_path / "new.csv").write_text("id,age,hours\n-1,-2,-3\na=b,2,3\n")
-    assert main(["predict", str(finished), str(tmp_path / "new.csv")]) == 0
-    assert capsys.readouterr().err == ""
-
-
 def test_predict_follows_links_and_writes_into_pipes(finished, tmp_path):
     new = str(finished.parents[1] / "table.csv")
     (tmp_path / "real.csv").write_text("old")
@@ -574,15 +525,3 @@ def test_verify_init_and_report_print_one_json_document(tmp_path, monkeypatch, c
     assert main(["report", "runs/s", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert all(Path(said[name]).exists() for name in ("markdown", "html", "figures", "export"))
-
-
-def test_lines_are_folded_between_words_on_a_terminal_alone(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setenv("COLUMNS", "30")
-    text = "ltr: error: a/long-path/of-a-file/that-is/not-broken: no such file\n  [data]\n"
-    assert folded(text, io.StringIO()) == text
-    lines = ["ltr: error:", "  a/long-path/of-a-file/that-is/not-broken:", "  no such file", "  [data]", ""]
-    assert folded(text, Terminal()) == "\n".join(lines)

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn.datasets
 
 import ltr.data.named
 from ltr.data import (
@@ -13,14 +12,12 @@ from ltr.data import (
     Dataset,
     dataset_names,
     gaussians,
-    grouped,
     half_split,
     load,
     read_rows,
     read_table,
     read_texts,
 )
-from ltr.data.dataset import checked_features, checked_labels
 from ltr.data.named import FILES, LISTS_BY_QUERY
 
 DATA_DIR = Path(os.environ.get("LTR_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -70,20 +67,6 @@ def test_dataset_errors_name_place_and_rule(X, y, names, message):
         Dataset("t", X, y, names)
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "names", "message"),
-    [
-        ([[1.0], [2.0, 3.0]], [0, 1], None, "data set t: X must be an array, all rows of one length"),
-        ([[1.0], [2.0]], [[0], [1, 2]], None, "data set t must be an array, all rows of one length"),
-        ([[1.0], [2.0]], [0, 1], 3, "data set t: feature_names must be a sequence of names, got 3"),
-        ([[1.0], [2.0]], [0, 1], "x", "data set t: feature_names must be a sequence of names, got 'x'"),
-    ],
-)
-def test_arguments_of_another_kind_are_named(X, y, names, message):
-    with pytest.raises(ValueError, match=message):
-        Dataset("t", X, y, names)
-
-
 def test_a_dataset_does_not_change_with_the_callers_arrays():
     X, y, qid = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([0, 1, 2]), np.array([0, 0, 1])
     data = Dataset("toy", X, y, qid=qid)
@@ -93,25 +76,6 @@ def test_a_dataset_does_not_change_with_the_callers_arrays():
     assert data.qid.tolist() == [0, 0, 1]
     given = np.array([[1.0], [2.0]])
     assert Dataset("toy", given, [0, 1], copy=False).X is given
-
-
-def test_data_errors_are_value_errors():
-    assert issubclass(DataError, ValueError)
-    with pytest.raises(DataError, match="column 2, row 1"):
-        checked_features([[0.0, math.inf]])
-    assert checked_labels([1.0, 0.0], 2).tolist() == [1, 0]
-
-
-@pytest.mark.filterwarnings("error")
-def test_an_infinite_grade_is_refused_without_a_warning():
-    with pytest.raises(DataError, match="labels must be whole numbers from 0 to 1000, got inf in row 2"):
-        checked_labels([0, math.inf, 1], 3, graded=True)
-
-
-def test_a_data_set_prints_in_one_short_line():
-    one, several = Dataset("toy", [[0.0, 1.0], [2.0, 3.0]], [0, 1]), grouped(queries=3)
-    assert repr(one) == "Dataset('toy', 2 rows, 2 features, 1 positives)"
-    assert repr(several) == f"Dataset('grouped', {several.n} rows, 5 features, {several.n_pos} positives, 3 queries)"
 
 
 # --- generated data ----------------------------------------------------------------------------------------------
@@ -143,11 +107,6 @@ def test_gaussians_are_seeded():
     assert abs(first.n_pos - 644.1) < 5 * 15.8
     with pytest.raises(ValueError, match="n must be between 2 and 6210, got 6211"):
         gaussians(0, n=6211)
-
-
-def test_default_data_needs_no_files(monkeypatch):
-    monkeypatch.delenv("LTR_DATA", raising=False)
-    assert load().name == "gaussians"
 
 
 # --- named files -------------------------------------------------------------------------------------------------
@@ -197,17 +156,6 @@ def test_tables_of_installed_packages(name, package, n, d, n_pos, monkeypatch):
         assert np.diff(y).astype(bool).sum() > 1, data.feature_names[column]
 
 
-def test_labels_of_installed_tables():
-    cancer, images = load("breast_cancer"), load("digits")
-    at = cancer.feature_names.index("mean_radius")
-    assert cancer.X[cancer.y == 1, at].mean() > cancer.X[cancer.y == 0, at].mean()  # malignant cells are larger
-    eights = sklearn.datasets.load_digits()
-    assert images.X[7, images.feature_names.index("pixel_3_4")] == eights.images[7][3, 4]
-    assert images.y.tolist() == (eights.target == 8).tolist()
-    progress = sklearn.datasets.load_diabetes().target
-    assert progress[load("diabetes").y == 1].min() > progress[load("diabetes").y == 0].max()
-
-
 def test_a_missing_package_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(ltr.data.named, "_installed_copy", lambda file: None)
     for folder in ("", str(tmp_path)):
@@ -232,16 +180,6 @@ def test_columns_that_tell_the_label_are_left_out():
     assert not {"mode", "choice"} & set(load("travel", data_dir=DATA_DIR).feature_names)
     assert "ID" not in load("uis", data_dir=DATA_DIR).feature_names
     assert "ID" not in load("polypharm", data_dir=DATA_DIR).feature_names
-
-
-@needs_files
-def test_no_single_feature_tells_the_label():
-    for name, *_ in FACTS:
-        data = load(name, data_dir=DATA_DIR)
-        for feature, column in zip(data.feature_names, data.X.T, strict=True):
-            above, below = column[data.y == 1], column[data.y == 0]
-            assert above.min() <= below.max(), (name, feature)
-            assert below.min() <= above.max(), (name, feature)
 
 
 @needs_files
@@ -277,23 +215,6 @@ def test_unknown_name_suggests_a_near_one():
         load("PIMA")
     with pytest.raises(DataError, match="unknown data set 'zzz'; files of your own are read by read_table"):
         load("zzz")
-
-
-@pytest.mark.parametrize("value", [None, ""])
-def test_unset_data_directory(monkeypatch, value):
-    monkeypatch.delenv("LTR_DATA", raising=False)
-    if value is not None:
-        monkeypatch.setenv("LTR_DATA", value)
-    with pytest.raises(DataError, match=r"data set uis is read from files: set the environment variable LTR_DATA"):
-        load("uis")
-
-
-def test_data_directory_that_is_none(monkeypatch, tmp_path):
-    monkeypatch.setenv("LTR_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(DataError, match=r"LTR_DATA must be a directory, got '.*nowhere'"):
-        load("uis")
-    with pytest.raises(DataError, match="data_dir must be a directory"):
-        load("uis", data_dir=write(tmp_path, "x"))
 
 
 def test_missing_and_changed_files(tmp_path):
@@ -516,12 +437,3 @@ def test_half_split_is_a_seeded_permutation(n):
     assert (len(train), len(test)) == (n // 2, n - n // 2)
     assert sorted([*train, *test]) == list(range(n))
     np.testing.assert_array_equal(np.concatenate([train, test]), np.random.default_rng(7).permutation(n))
-
-
-def test_half_split_errors():
-    for n in (1, 2.5, "5"):
-        with pytest.raises(DataError, match=f"n must be an integer >= 2 to be split, got {n!r}"):
-            half_split(n, 0)
-    for seed in (-1, 0.5, True):
-        with pytest.raises(DataError, match="seed must be an integer >= 0"):
-            half_split(4, seed)

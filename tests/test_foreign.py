@@ -412,16 +412,6 @@ def test_scores_that_are_not_linear_are_not_taken_for_linear_ones_on_any_scale()
         model.coef_ = model.coef_ * scale
 
 
-def test_a_class_of_another_library_with_the_name_of_a_ranker_is_not_taken_for_it(tmp_path):
-    class ScoreColumn(LogisticRegression):
-        pass
-
-    X, y = one_list()
-    ranker = TwoStageRanker(ScoreColumn(), STAGE, 20, choose=False).fit(X, y)
-    ranker.save(tmp_path / "model.json")
-    np.testing.assert_array_equal(Ranker.load(tmp_path / "model.json").predict(X), ranker.predict(X))
-
-
 def test_what_cannot_be_weighted_by_row_is_refused():
     X, y, qid = np.repeat(np.arange(24.0)[:, None], 2, axis=1), np.arange(24) % 2, np.arange(24) // 8
     ranker = TwoStageRanker(xgboost.XGBRanker(n_estimators=2), STAGE, 4, choose=False)

@@ -12,7 +12,6 @@ import pytest
 from ltr import RankStatistic, verify
 from ltr.cards import Card, CardRanker
 from ltr.cards.reference import Reference
-from ltr.data.raw_table import Roles, read_raw_table
 from ltr.exact import Certificate, Demand, PairwiseProblem, RerankProblem, Status, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.outcomes import Times, Treatments, kaplan_meier, label_kind, survival_labels, uplift_labels, wilson
@@ -472,34 +471,3 @@ def test_bad_labels_get_one_clear_error(table, change, options, message, request
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
-
-
-def test_one_arm_and_no_event_are_told_and_events_of_all_rows_are_fine(patients, customers, capsys):
-    frame = pd.read_csv(customers).assign(mailed="yes")
-    frame.to_csv(customers, index=False)
-    assert main(["card", str(customers), "--outcome", "bought", "--treatment", "mailed"]) == 2
-    assert "treatments must be of both kinds, got only 'yes'" in capsys.readouterr().err
-    frame = pd.read_csv(patients)
-    frame.assign(died=0).to_csv(patients, index=False)
-    assert main(["card", str(patients), "--event", "died", "--time", "days"]) == 2
-    assert "got only 0" in capsys.readouterr().err
-    frame.assign(died=1).to_csv(patients, index=False)
-    assert main(["card", str(patients), "--event", "died", "--time", "days"]) == 0
-    table = read_raw_table(patients, Roles(label="died", time_to_event="days"))
-    assert table.target["event"].all()
-    assert Times.of(table.target).pairs > 0
-
-
-def test_runs_refuse_labels_of_two_fields(patients, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    config = tmp_path / "run.toml"
-    config.write_text(
-        f'name = "times"\n[data]\npath = "{patients}"\nlabel = "died"\ntime_to_event = "days"\n'
-        '[card]\nstatistic = "c_index"\n[exact]\nenabled = false\n[surrogate]\nlosses = []\n'
-        "[baselines]\nmethods = []\n"
-    )
-    assert main(["run", str(config)]) == 2
-    assert "data.time_to_event: runs take plain labels; ltr card makes a card of these" in capsys.readouterr().err
-    config.write_text(config.read_text().replace("enabled = false", "enabled = true"))
-    assert main(["run", str(config)]) == 2
-    assert "goes with cards alone" in capsys.readouterr().err
