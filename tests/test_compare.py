@@ -183,12 +183,9 @@ def test_all_pairs_are_adjusted_together():
     [
         (lambda: compare([1.0], [2.0]), "at least 2 lists with defined values, got 1"),
         (lambda: compare([1.0, math.nan, 1.0], [2.0, 1.0, math.nan]), "at least 2 lists with defined values, got 1"),
-        (lambda: mean_interval([math.nan] * 5), "at least 2 lists with defined values, got 0"),
         (lambda: compare([1.0, 2.0], [2.0]), "a and b must hold values of the same lists, got 2 and 1"),
         (lambda: compare([1.0, 2.0], [2.0, math.inf]), "b must be finite or NaN, got inf"),
         (lambda: mean_interval([1.0, 2.0], confidence=95), "confidence must lie between 0 and 1, got 95"),
-        (lambda: mean_interval([1.0, 2.0], resamples=0), "resamples must be an integer >= 10, got 0"),
-        (lambda: mean_interval([1.0, 2.0], method="basic"), "method must be one of 'bca', 'percentile', got 'basic'"),
         (lambda: compare_all({"a": [1.0, 2.0]}), "values must hold at least 2 rankers, got 1"),
         (lambda: holm([0.1, 1.1]), "p_values must lie between 0 and 1"),
     ],
@@ -300,14 +297,12 @@ def test_swapping_the_rankers_on_one_list_turns_everything_over(seed):
         (lambda a, b, y: compare_on_list(a, b, y, "auc", ties="subrank"), "ties must not be 'subrank'"),
         (lambda a, b, y: compare_on_list(a[None], b[None], y[None], "auc"), r"must be one list.* got \(1, 60\)"),
         (lambda a, b, y: compare_on_list(a, b[1:], y, "auc"), "labels must have the shape of scores"),
-        (lambda a, b, y: compare_on_list(a, b, y, "auc", resamples=0), "resamples must be an integer >= 10"),
         (
             lambda a, b, y: compare_on_list(a, b, (y * 0).index_fill(0, y.argmax(), 1), "mrr"),
             "at least 2 items above 0",
         ),
         (lambda a, b, y: delong(a, b, y + 1), "labels must be 0 and 1, at least two of each"),
         (lambda a, b, y: delong(a[1:4], b[1:4], y[1:4]), "at least two of each, got 1 and 2 of 3"),
-        (lambda a, b, y: delong(a, b, y, confidence=1.0), "confidence must lie between 0 and 1, got 1.0"),
     ],
 )
 def test_bad_lists_are_named(act, message):

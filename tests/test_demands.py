@@ -56,13 +56,9 @@ def test_rows_are_sums_that_are_at_least_0():
         ("agee >= bmi", "there is no column 'agee'; nearest is 'age'"),
         ("age > bmi", "'>' is none of >=, <= and ="),
         ("age >= 1", "the number 1 stands alone: only ratios of weights matter, so it must be 0"),
-        ("age + 2 >= bmi", "the number 2 stands alone"),
         ("age bmi >= sex", "there is no operator before 'bmi'"),
-        ("3 bmi >= sex", "there is no operator before 'bmi'"),
-        ("age >= 2*", "something is missing at the end"),
         ("age", "there is none of >=, <= and ="),
         ("age >= bmi >= sex", "there is more than one of >=, <= and ="),
-        ("", "there is none of >=, <= and ="),
         ("* age >= 0", "'*' must follow a number"),
     ],
 )

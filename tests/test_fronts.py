@@ -166,12 +166,8 @@ def test_warm_starts_may_be_infeasible_or_beyond_the_box():
     ("options", "message"),
     [
         ({"step": 0.0}, "step must be a number > 0 or None, got 0.0"),
-        ({"step": math.inf}, "step must be a number > 0 or None, got inf"),
-        ({"step": "half"}, "step must be a number"),
         ({"labels": [1, 0]}, r"y must have one label per row of X \(4\)"),
-        ({"labels": [0, 0, 0, 0]}, "y must hold both classes"),
         ({"statistic": "nope"}, "unknown name 'nope'"),
-        ({"statistic": "ap"}, "ap"),
         ({"warm_starts": [[1.0]]}, r"w must have shape \(2,\)"),
         ({"problem": "problem"}, "problem must be a RerankProblem, got str"),
     ],

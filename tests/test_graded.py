@@ -261,15 +261,12 @@ def test_a_statistic_that_is_0_on_every_list_stays_0_when_normalised():
     ("options", "message"),
     [
         ({"y": [1.0, -0.5]}, "y must hold finite labels >= 0, got -0.5"),
-        ({"y": [-1, 1], "gain": "linear"}, "y must hold finite labels >= 0, got -1"),
-        ({"y": [1.0, math.inf]}, "y must hold finite labels >= 0, got inf"),
         ({"y": [0, 2000]}, "gains must be finite numbers >= 0, got inf"),
         ({"y": [0, 1000], "normalise": True}, "value of a perfect order must be"),
         ({"gain": "exp"}, "gain must be 'exp2', 'linear' or a function of the labels, got 'exp'"),
         ({"gain": lambda y: y - 1}, "gains must be finite numbers >= 0, got -1.0"),
         ({"gain": lambda y: y[:1]}, r"gain must return one number per label \(2\), got shape \(1,\)"),
         ({"qid": [1]}, r"qid must hold one integer per row of X \(2\), got int64 of shape \(1,\)"),
-        ({"qid": [0.0, 1.0]}, "qid must hold one integer .* got float64"),
         ({"statistic": "weights(0, 1)", "qid": [0, 1]}, "2 weights for a list of 1"),
     ],
 )

@@ -328,16 +328,11 @@ def test_names_read_back(text):
     ("text", "message"),
     [
         ("smooth(temperature=0)", "temperature must be a finite number > 0, got 0.0"),
-        ("smooth(statistic=nope)", "unknown name 'nope'"),
         ("smooth(statistic=ap)", "ap: average precision is no sum of weights of ranks"),
         ("lambda(statistic=ap@9)", "nearest are 'dcg@9' and, for the hits among the first rows, 'hits@9'"),
         ("lambda(gain=log)", "gain must be one of 'linear', 'exp2', got 'log'"),
         ("list_net(pairs=sum)", r"takes reduction=\.\.\., temperature=\.\.\., each once, got 'pairs=sum'"),
         ("list_net(temperature=0)", "loss list_net: temperature must be a finite number > 0, got 0.0, in 'list_net"),
-        ("list_net(temperature=-1)", "temperature must be a finite number > 0, got -1.0"),
-        ("list_net(temperature=nan)", "temperature must be a finite number > 0, got nan"),
-        ("kl(pairs=sum)", r"loss kl: takes reduction=\.\.\., temperature=\.\.\., each once"),
-        ("list_net(temperature=low)", "temperature must be a number, got 'low'"),
     ],
 )
 def test_mistakes_are_named(text, message):

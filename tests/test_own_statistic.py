@@ -124,14 +124,11 @@ def test_a_certificate_of_lists_of_several_lengths_is_refused(folder):
     ("function", "message"),
     [
         (lambda x: x, "first argument must be rank, position or n, got 'x'"),
-        (lambda rank, p: rank, "p must have a number as its default"),
         (lambda rank, p="x": rank, "p must have a number as its default, got p='x'"),
         (lambda rank, gain=1: rank, "gain cannot name an option"),
         (lambda position: position, "weights must be nondecreasing, got 3.0 at rank 2"),
         (lambda rank: -rank, "weights must be nonnegative, got -1.0 at rank 1"),
-        (lambda rank: rank / 0.0 * np.inf, "weights must be finite, got inf at rank 1"),
         (lambda rank: rank[1:], r"weights must be one number for each of 5 places, got shape \(4,\)"),
-        (lambda rank: ["x"] * len(rank), "weights must hold numbers"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")

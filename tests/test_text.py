@@ -297,10 +297,6 @@ def test_margins_are_as_good_as_a_teachers_scores(name):
     [
         (lambda m: CrossEncoderLoss(m, "rank_net"), r"did you mean 'ranknet'"),
         (
-            lambda m: CrossEncoderLoss(m, "ranknet", mini_batch_size=0),
-            "mini_batch_size must be an integer >= 1 or None",
-        ),
-        (
             lambda m: CrossEncoderLoss(SimpleNamespace(num_labels=3), "ranknet"),
             "must have one output, num_labels=1, got 3",
         ),
@@ -311,9 +307,6 @@ def test_margins_are_as_good_as_a_teachers_scores(name):
         ),
         (lambda m: CrossEncoderLoss(m, "softmax")(TRIPLETS, -torch.ones(3)), None),
         (lambda m: CrossEncoderLoss(m, "softmax")(TRIPLETS, torch.ones(3)), "labels must be >= 0, got -1"),
-        (lambda m: BiEncoderLoss(m, "softmax", similarity="l2"), "similarity must be one of 'cosine', 'dot', got 'l2'"),
-        (lambda m: BiEncoderLoss(m, "softmax", scale=0), "scale must be a finite number > 0"),
-        (lambda m: BiEncoderLoss(m, "softmax", log_q=True), "log_q must be False without in_batch"),
         (
             lambda m: CrossEncoderLoss(m, "ranknet")((QUERIES, QUERIES), torch.ones(3)),
             "a query must have several candidates, got 1 each: put all that it is to rank into one row",
@@ -325,8 +318,6 @@ def test_margins_are_as_good_as_a_teachers_scores(name):
         ),
         (lambda m: BiEncoderLoss(m, "kl")(features(m), torch.ones(3, 4)), "labels must be 2 per query, .* got 4"),
         (lambda m: BiEncoderLoss(m, "kl", in_batch=True)(features(m), torch.ones(3, 1)), "False with a teacher's"),
-        (lambda m: BiEncoderLoss(m, "kl", in_batch=True)(features(m), -torch.ones(3, 2)), "False with a teacher's"),
-        (lambda m: BiEncoderLoss(m, "ranknet")(features(m), torch.ones(3, 1, dtype=int)), "floating point type, got 1"),
         (
             lambda m: BiEncoderLoss(m, "softmax", in_batch=True, log_q=True)(features(m), torch.ones(3, 1)),
             r"log_q must be \(queries, documents\), \(3, 2\), got \(3, 1\)",

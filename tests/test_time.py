@@ -364,15 +364,12 @@ def test_times_are_read_in_the_forms_that_people_write(cells, texts, in_order):
         (["2024-05-31", ""], "times must not be missing, got none in row 2"),
         (["spring", "autumn"], "must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers, got 'spring'"),
         (["2024-W54", "2024-W01"], "must hold dates"),
-        (["2024-W5", "2024-Q1"], "must hold dates"),
         (
             ["2024-05-30", "2024-05-31", "2024-06-01", "2024-06-02", "2024-06-03", "soon"],
             "must hold dates .* 'soon' in",
         ),
         (["01/02/2024", "03/04/2024"], "could be swapped.*date_format = "),
         (["1", "2", "3", "4", "5", "6", "x"], "must hold numbers, got 'x' in row 7"),
-        (["inf", "1"], "must"),
-        ([[1], [2]], "must hold one number, text or date in each cell"),
     ],
 )
 def test_a_column_of_times_that_cannot_be_used_is_one_clear_error(cells, message):
@@ -428,9 +425,7 @@ def test_a_sweep_has_one_split_in_time(tmp_path):
     [
         ([1.0, 2.0], r"time: times must be one per row \(4\)"),
         ([1.0, np.nan, 2.0, 3.0], "must not be missing or infinite, got nan in row 2"),
-        ([1.0, np.inf, 2.0, 3.0], "must not be missing or infinite, got inf in row 2"),
         (np.array(["2024-01-01", "NaT", "2024-01-02", "2024-01-02"], dtype="datetime64[D]"), "got NaT in row 2"),
-        ([None, 1, 2, 3], "must not be missing, got none in row 1"),
         (["a", "b", "c", "d"], "must be numbers or dates"),
         ([1, 1, 2, 3], r"all rows of a query must have the same time.* got 3 in row 4 and 2 in an earlier row"),
     ],
