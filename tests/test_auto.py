@@ -4,8 +4,7 @@ import cvxpy as cp
 import numpy as np
 import onnxruntime
 import pytest
-from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker, check_demands
@@ -237,21 +236,6 @@ def test_two_stages_learn_from_the_scores_that_auto_has_kept():
         assert np.array_equal(ranker.training_scores(X), known)
 
 
-def test_progress_counts_every_fit_from_the_first_on():
-    seen = []
-    AutoRanker(FEW).fit(*_data(), on_progress=lambda done, total, what: seen.append((done, total, what)))
-    assert [done for done, _, _ in seen] == list(range(1, len(seen) + 1))
-    assert {total for _, total, _ in seen} == {2 * 6} == {len(seen)}
-    assert {what for _, _, what in seen} == set(FEW)
-
-
-def test_two_methods_of_one_name_are_told_apart():
-    X, y = _data()
-    ranker = AutoRanker([LogisticRegression(C=0.1), LogisticRegression(), ExtraTreesClassifier(20)]).fit(X, y)
-    assert list(ranker.rankers_) == ["LogisticRegression", "LogisticRegression 2", "ExtraTreesClassifier"]
-    assert clone(ranker).methods[0].C == 0.1
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -268,11 +252,6 @@ def test_two_methods_of_one_name_are_told_apart():
 def test_wrong_arguments_are_refused_before_anything_is_fitted(options, message):
     with pytest.raises(ValueError, match=message):
         AutoRanker(**options).fit(*_data())
-
-
-def test_too_few_rows_are_refused():
-    with pytest.raises(ValueError, match="needs at least two rows of each label"):
-        AutoRanker(FEW).fit([[0.0], [1.0], [2.0]], [0, 0, 1])
 
 
 def test_weights_of_hits_in_training_leave_chances_alone():

@@ -11,7 +11,6 @@ import torch
 from scipy.optimize import minimize
 
 from ltr.data import half_split, load
-from ltr.losses import pairwise_exponential_loss
 from ltr.metrics import rank_statistic
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, Ranker
 from ltr.rankers.baselines import candidate_cuts, pair_weights
@@ -135,20 +134,6 @@ def test_separable_data_stays_finite():
     assert scores[5:].min() > scores[:5].max()
 
 
-def test_stages_and_callback_tell_the_same_story():
-    X, y = problem(5)
-    told = []
-    ranker = RankBoostRanker(rounds=12, on_round=lambda *round_and_loss: told.append(round_and_loss)).fit(X, y)
-    assert [r for r, _ in told] == list(range(1, len(ranker.losses_)))
-    assert [loss for _, loss in told] == ranker.losses_[1:].tolist()
-    stages = list(ranker.staged_decision_function(X))
-    losses = [pairwise_exponential_loss(torch.from_numpy(scores), torch.from_numpy(y)).item() for scores in stages]
-    np.testing.assert_allclose(losses, ranker.losses_[1:], rtol=1e-12)
-    np.testing.assert_array_equal(stages[-1], ranker.decision_function(X))
-    shorter = RankBoostRanker(rounds=4).fit(X, y)
-    np.testing.assert_array_equal(stages[3], shorter.decision_function(X))
-
-
 def test_only_the_order_of_feature_values_matters():
     X, y = problem(8)
     first = RankBoostRanker(rounds=30, thresholds=None).fit(X, y)
@@ -180,27 +165,11 @@ def test_candidate_cuts(column, limit, expected):
         assert (values <= cut).any()
 
 
-def test_capped_cuts_are_a_subset_and_their_number_a_cap():
-    rng = np.random.default_rng(0)
-    for limit in (1, 2, 7, 50):
-        column = rng.integers(0, 60, size=200).astype(float)
-        capped, everything = candidate_cuts(column, limit), candidate_cuts(column, None)
-        assert len(capped) <= limit
-        assert set(capped) <= set(everything)
-        assert (np.diff(capped) > 0).all()
-
-
 def test_pair_weights_factorise():
     X, y = problem(1)
     scores = X[:, 0] * 0.3
     weights = pair_weights(scores, y == 1, np.ones(len(y)))
     np.testing.assert_allclose(np.outer(weights[y == 1], weights[y == 0]), pair_matrix(scores, y))
-
-
-def test_the_larger_of_two_labels_is_positive():
-    X, y = problem(4)
-    expected = RankBoostRanker(rounds=5).fit(X, y).decision_function(X)
-    np.testing.assert_array_equal(RankBoostRanker(rounds=5).fit(X, 2 * y + 1).decision_function(X), expected)
 
 
 @pytest.mark.parametrize(
@@ -251,18 +220,6 @@ def test_units_of_the_features_do_not_matter_when_standardised():
     scaled = LogisticRegressionRanker(C=0.5).fit(X * units + 3, y)
     np.testing.assert_allclose(scaled.linear_weights * units, plain.linear_weights, rtol=1e-6)
     np.testing.assert_allclose(scaled.decision_function(X * units + 3), plain.decision_function(X), atol=1e-6)
-
-
-def test_equal_rows_get_equal_scores_wherever_they_stand():
-    rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(501, 13)), rng.integers(0, 2, 501)
-    X[7:400:13] = X[3]
-    ranker = LogisticRegressionRanker().fit(X, y)
-    scores = ranker.decision_function(X)
-    assert len(set(scores[7:400:13]) | {scores[3]}) == 1
-    np.testing.assert_array_equal(ranker.decision_function(np.asfortranarray(X)), scores)
-    np.testing.assert_array_equal(ranker.decision_function(X[::-1]), scores[::-1])
-    np.testing.assert_array_equal([ranker.decision_function(row[None])[0] for row in X], scores)
 
 
 def test_constant_columns_get_no_weight():

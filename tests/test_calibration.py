@@ -16,7 +16,6 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -184,14 +183,6 @@ def test_intervals_of_calibrated_tops_hold_the_number_of_hits(n):
     assert np.mean(widths) < 16
 
 
-def test_bounds_and_no_rows():
-    assert predictive_interval([], 10) == (0.0, 0, 0)
-    expected, low, high = predictive_interval([0.0] * 5, 1000)
-    assert (expected, low) == (0.0, 0)
-    assert high <= 1
-    assert predictive_interval([1.0] * 5, 1000)[2] == 5
-
-
 def test_reliability_of_rows():
     calibration = fit_calibration(*drawn(40_000))
     scores, labels = drawn(4000, seed=1)
@@ -257,22 +248,6 @@ def test_models_have_both_kinds_of_maps(kind, distinct, tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     found = session.run(["probability"], {"features": rows})[0]
     np.testing.assert_allclose(found, ranker.predict_proba(rows)[:, 1], rtol=0, atol=1e-12)
-
-
-def test_a_ranker_without_a_calibration_says_what_to_call():
-    X, y = one_list(60)
-    ranker = LogisticRegressionRanker()
-    for _ in range(2):
-        assert not hasattr(ranker, "predict_proba")
-        for method in ("predict_proba", "plot_reliability"):
-            with pytest.raises(NotFittedError, match=rf"{method} needs a calibrated ranker.* call calibrate\(X, y\)"):
-                getattr(ranker, method)
-        ranker.fit(X, y).calibrate(X, y).fit(X, y)  # another fit makes other scores
-    assert "chance" not in ranker.rank(X)
-    ranker.calibrate(X, y)
-    assert ranker.plot_reliability(X, y, bins=3, title="rows").axes[0].get_ylabel() == "... so large a share are hits"
-    with pytest.raises(NotFittedError):
-        LogisticRegressionRanker().calibrate(X, y)
 
 
 def test_a_ranker_that_knows_its_rows_by_heart_gets_the_base_rate_on_noise():

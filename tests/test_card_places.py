@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from ltr.exact import rank_ranges
-from ltr.exact.cards import CardProblem
 from tests.test_card_demands import asked
 from tests.test_card_search import TRIALS, all_cards, instance, larger_problem, problem_of
 
@@ -47,16 +46,6 @@ def test_places_are_those_of_brute_force(part):
             assert np.count_nonzero(end[i]) == questions.min(), (seed, i)
 
 
-@pytest.mark.parametrize("statistic", ["auc", "dcg@20"])
-def test_the_number_of_threads_does_not_change_the_places(statistic):
-    problem = larger_problem(statistic, n=120, d=14, k=4)
-    found = [rank_ranges(problem, 0.02, threads=threads) for threads in (1, 2, 4, 4)]
-    assert found[0].cards > 20
-    for other in found[1:]:
-        for name in ("best", "worst", "best_weights", "worst_weights", "cards"):
-            assert np.array_equal(getattr(found[0], name), getattr(other, name))
-
-
 def test_there_are_as_many_cards_as_good_cards():
     problem = larger_problem("dcg", n=80, d=10, k=3, C=0.01)
     found = rank_ranges(problem, 0.05)
@@ -74,20 +63,3 @@ def test_a_time_limit_leaves_the_places_of_a_card_and_the_whole_list():
     totals = np.rint(problem.X @ card * problem.points)
     assert found.reached_best.tolist() == [1 + int((totals > total).sum()) for total in totals]
     assert found.reached_worst.tolist() == [int((totals >= total).sum()) for total in totals]
-
-
-@pytest.mark.parametrize(
-    ("problem", "options", "message"),
-    [
-        (CardProblem([[1, 0.5], [0, 1]], [0, 1], points=1), {}, "got other numbers in column 1"),
-        (
-            CardProblem(np.eye(3), [0, 1, 1]),
-            {"within": -0.1},
-            "must be a share from 0 to below 1, got -0.1",
-        ),
-        (CardProblem(np.eye(3), [0, 1, 1]), {"time_limit": 0}, "time_limit must be a number of seconds > 0, got 0"),
-    ],
-)
-def test_arguments_against_their_rule_are_refused(problem, options, message):
-    with pytest.raises(ValueError, match=message):
-        rank_ranges(problem, **options)

@@ -14,7 +14,7 @@ from ltr.cards import Card, CardRanker
 from ltr.exact import rank_ranges
 from tests.sweeping import run_here
 from trainers.cli import main
-from trainers.config import load_config, parse_config, resolved_toml
+from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 from trainers.plan import plan_of_run
 from trainers.records import read_sweep
@@ -23,7 +23,6 @@ from trainers.report.report import build_page, write_report
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
-from trainers.run.results import read_results
 
 CARD_ALONE = {"surrogate": {"losses": []}, "baselines": {"methods": []}, "exact": {"enabled": False}}
 
@@ -161,13 +160,6 @@ def test_a_card_under_a_demand(folder, capsys):
         run_experiment(wrong)
 
 
-def test_a_finished_card_is_not_computed_again(finished):
-    config, results = finished
-    again = run_experiment(load_config(config.folder / "config.toml"))
-    assert again.card == results.card
-    assert read_results(RunFolder(config.folder)).card == results.card
-
-
 @pytest.mark.parametrize("name", ["gaussians", "test_path"])
 def test_cards_of_other_data(folder, name, capsys):
     if name == "gaussians":
@@ -191,13 +183,6 @@ def test_the_section_turns_the_card_on_and_changes_no_other_result(folder):
     ids = [set(plan_of_run(config, "0" * 64).cells) for config in (without, beside)]
     assert ids[0] < ids[1]
     assert len(ids[1] - ids[0]) == 1
-
-
-def test_a_config_with_tables_by_column_comes_back_as_it_was(tmp_path):
-    card = {"cuts": {"age (years)": [40, 60.5], "a.b": 3, 'quo"ted': 2}, "signs": {"mode = fast": "-"}}
-    config = parse_config({"name": "x", "data": {"name": "pima"}, "card": card})
-    (tmp_path / "config.toml").write_text(resolved_toml(config))
-    assert load_config(tmp_path / "config.toml") == config
 
 
 @pytest.mark.parametrize(

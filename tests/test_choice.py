@@ -337,17 +337,6 @@ def test_central_weights_without_a_feasible_start_are_the_best_and_said_to_be():
     np.testing.assert_allclose(ranker.exact_.problem_weights(), ranker.solution_.weights)
 
 
-def test_too_few_labels_to_split_are_refused():
-    X, y = _data(40)
-    y[:] = np.arange(40) == 3
-    with pytest.raises(ValueError, match="choose needs at least two rows of each label"):
-        TwoStageRanker(ScoreColumn(0), EXACT, 10, choose=True).fit(X, y)
-
-
-def test_the_spreads_ascend():
-    assert list(SPREADS) == sorted(SPREADS)
-
-
 @pytest.mark.parametrize("spread", [None, 0.5])
 def test_the_base_score_has_no_price_and_is_not_counted(spread):
     X, y = _data()

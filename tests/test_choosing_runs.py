@@ -13,10 +13,8 @@ from ltr.rankers import Choice
 from tests.board_events import curves
 from tests.sweep_results import exact, record, sweep
 from trainers.cli import main
-from trainers.config import load_config, parse_config
-from trainers.config.errors import ConfigError
+from trainers.config import load_config
 from trainers.display import Display
-from trainers.plan import plan_of_run
 from trainers.report.page import Picture
 from trainers.report.pictures.drawing import COLOURS
 from trainers.report.report import build_page
@@ -155,41 +153,6 @@ def test_a_column_of_scores_is_corrected(folder, tmp_path, capsys):
     assert main(["predict", str(config.folder), str(tmp_path / "new.csv")]) == 0
     assert "reranked" in {row["stage"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     assert main(["verify", str(config.folder / "exact" / "certificate.json"), "--require-proof"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["exact.base_score=model_scor"], "exact.base_score: is no column of features (did you mean 'model_score'?)"),
-        (["exact.base_score=model_score", "data.features=model_score"], "exact.base_score: is the only feature"),
-        (["exact.base_score=model_score", "data.features=a,b"], "exact.base_score: must be among the columns"),
-        (["exact.base_score=model_score", "exact.base=ranknet"], "exact.base: must be left out"),
-        (["exact.max_nonzeros=3", "exact.base_score=model_score"], "exact.max_nonzeros: must be at most 2"),
-    ],
-)
-def test_columns_and_counts_that_do_not_exist_are_named(folder, overrides, message):
-    with pytest.raises(ConfigError) as error:
-        run_experiment(config_in(folder, "name=never", *overrides))
-    assert str(error.value.findings[0]).startswith(message)
-
-
-def test_base_scores_must_not_be_missing(tmp_path):
-    rows = table().splitlines()
-    header, third = rows[0].split(","), rows[3].split(",")
-    third[header.index("model_score")] = ""
-    rows[3] = ",".join(third)
-    (tmp_path / "table.csv").write_text("\n".join(rows) + "\n")
-    (tmp_path / "small.toml").write_text(CONFIG)
-    with pytest.raises(ConfigError, match=r"1 row of .*table\.csv misses it, such as row 3") as error:
-        run_experiment(config_in(tmp_path, "name=never", "exact.base_score=model_score"))
-    assert str(error.value.findings[0]).startswith("exact.base_score: must have no missing values")
-
-
-def test_a_choice_is_another_result():
-    tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["hinge"]}}
-    ids = [list(plan_of_run(parse_config(tree | {"exact": {"choose": c}}), "0").cells) for c in (True, False)]
-    assert ids[0][:-1] == ids[1][:-1]
-    assert ids[0][-1] != ids[1][-1]
 
 
 def made(chosen, expected, half):

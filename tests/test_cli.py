@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,6 @@ from tests.tiers import slow_but
 from trainers.cli import main
 from trainers.files import RunError
 from trainers.run.folder import find_run
-from trainers.run.predict import predict_csv
 from trainers.stopping import exit_code, leave_at_once
 
 ROOT = Path(__file__).parents[1]
@@ -268,13 +266,6 @@ def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
     assert all(int(row["ltr_row"]) == int(row["score"]) + 1 for row in ranked)
 
 
-def test_predict_on_arrays_gives_positions_alone(finished, tmp_path):
-    np.savez(tmp_path / "new.npz", age=np.arange(4.0), hours=np.zeros(4))
-    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz").text)
-    assert list(ranked[0]) == ["position", "score", "stage", "row"]
-    assert sorted(int(row["row"]) for row in ranked) == [1, 2, 3, 4]
-
-
 DAMAGE = [
     ("run.json", "", ["show"], None),
     ("run.json", "", ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
@@ -444,43 +435,6 @@ def test_predict_names_the_columns_that_spreadsheets_would_run(finished, tmp_pat
     assert [rows[row]["age"] for row in "123"] == ["-1.5", "+2", "4"]  # numbers stay as they are
     assert [rows[row]["code"] for row in "123"] == ["-", "7", "--"]
     assert all(not row["score"].startswith("'") for row in rows.values())
-
-
-def test_predict_follows_links_and_writes_into_pipes(finished, tmp_path):
-    new = str(finished.parents[1] / "table.csv")
-    (tmp_path / "real.csv").write_text("old")
-    (tmp_path / "link.csv").symlink_to("real.csv")
-    assert main(["predict", str(finished), new, "-o", str(tmp_path / "link.csv")]) == 0
-    assert (tmp_path / "link.csv").is_symlink()
-    expected = (tmp_path / "real.csv").read_text()
-    assert expected.startswith("position,score")
-
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    found = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
-    reader.start()
-    assert main(["predict", str(finished), new, "-o", str(pipe)]) == 0
-    reader.join(10)
-    assert found == [expected]
-    assert pipe.is_fifo()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "pipe", "real.csv"]
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("linked", [False, True])
-def test_predict_never_replaces_a_device(finished, tmp_path, capsys, linked):
-    # a name of its own for the device: a mistake must not cost the machine its /dev/full
-    device = tmp_path / "device"
-    device.symlink_to("/dev/full")
-    if linked:
-        (tmp_path / "link").symlink_to(device)
-        device = tmp_path / "link"
-    assert main(["predict", str(finished), str(finished.parents[1] / "table.csv"), "-o", str(device)]) == 2
-    assert f"--output: cannot write {device}: No space left on device" in capsys.readouterr().err
-    assert device.is_symlink()
-    assert device.resolve().is_char_device()
-    assert {path.name for path in tmp_path.iterdir()} <= {"device", "link"}
 
 
 def shell(command, **options):

@@ -78,15 +78,6 @@ def test_relevance_that_follows_the_position_is_no_bias():
     assert (abs(found.propensity - 1) < 0.1).all()
 
 
-def test_the_order_of_rows_and_the_names_of_items_do_not_matter():
-    item, position, clicked = a_log(1)
-    first = estimate_position_bias(item, position, clicked)
-    order = np.random.default_rng(0).permutation(len(item))
-    named = pd.Series([f"query {i % 7}/{i}" for i in item[order]])
-    second = estimate_position_bias(named, list(position[order]), pd.Series(clicked[order]))
-    assert second.propensity == pytest.approx(first.propensity, rel=1e-5)
-
-
 def test_weights_are_inverse_propensities_of_clicks():
     item, position, clicked = a_log(2)
     bias = estimate_position_bias(item, position, clicked, shape="power")

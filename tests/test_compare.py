@@ -126,19 +126,6 @@ def test_equal_rankers_do_not_differ(values):
     assert mean_interval(values).low == mean_interval(values).high == pytest.approx(values[0], abs=1e-12)
 
 
-def test_a_constant_difference_is_certain_to_the_t_test_alone():
-    result = compare([0.3, 0.5, 0.4], [0.2, 0.4, 0.3])  # in floating point the differences are not quite equal
-    assert (result.p_t, result.effect_size, result.wins) == (0.0, math.inf, 3)
-    assert result.p_permutation == 2 / 2**3
-    assert result.difference.low == result.difference.high
-    assert compare([0.2, 0.4, 0.3], [0.3, 0.5, 0.4]).effect_size == -math.inf
-
-
-def test_a_single_differing_list_proves_nothing():
-    result = compare([0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0])
-    assert (result.p_permutation, result.p_wilcoxon) == (1.0, 1.0)
-
-
 def test_undefined_lists_are_left_out_in_pairs():
     a, b = drawn(5, lists=20)
     a[3] = b[7] = a[9] = b[9] = math.nan
@@ -235,14 +222,6 @@ def test_delong_is_its_slow_definition(seed, decimals):
     assert result.value_a == pytest.approx(auc(a, labels, ties="average").item(), abs=1e-12)
 
 
-def test_delong_of_equal_and_of_certain_rankers():
-    a, _, labels = one_list(0)
-    same = delong(a, a.exp(), labels)
-    assert (same.p, same.difference.low, same.difference.high) == (1.0, 0.0, 0.0)
-    certain = delong(labels.double(), -labels.double(), labels)
-    assert (certain.p, certain.difference.low, certain.difference.high) == (0.0, 1.0, 1.0)
-
-
 @pytest.mark.parametrize("measure", ["auc", "dcg@10", "ndcg(gain=linear)"])
 def test_the_bootstrap_draws_relevant_items_among_themselves(measure):
     a, b, labels = one_list(3, n=20)
@@ -278,16 +257,6 @@ def test_intervals_on_one_list_cover_the_true_difference(method):
     truth = normal.cdf(1.5 / 2) - normal.cdf(0.8 / 2)
     intervals = [method(*one_list(seed), confidence=0.9).difference for seed in range(200)]
     assert 0.83 < sum(interval.low <= truth <= interval.high for interval in intervals) / 200 < 0.96
-
-
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
-def test_swapping_the_rankers_on_one_list_turns_everything_over(seed):
-    a, b, labels = one_list(seed, n=12)
-    for method in (delong, lambda *list_: compare_on_list(*list_, "mrr", resamples=50)):
-        one, other = method(a, b, labels), method(b, a, labels)
-        assert one.p == pytest.approx(other.p, abs=1e-12)
-        assert one.difference.low == pytest.approx(-other.difference.high, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from ltr.exact import Demand, LinearConstraints, RerankProblem, Status, solve
+from ltr.exact import Demand, RerankProblem, Status, solve
 from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.local_search import LocalSearch
 from ltr.exact.solve import METHODS
@@ -197,21 +197,6 @@ def test_a_group_of_all_rows_is_a_demand_that_all_weights_meet():
     assert solve(problem, limits=Limits(20)).value == solve(RerankProblem(X, LABELS), limits=Limits(20)).value
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (("hits@1", math.inf), "at_least must be a finite number, got inf"),
-        (("hits@1", "many"), "at_least must be a finite number, got 'many'"),
-        (("nope", 1), "unknown name 'nope'"),
-        (("ap", 0.5), "ap"),
-        (("hits@1", 1, "abc"), "labels must hold numbers"),
-    ],
-)
-def test_bad_arguments_of_a_demand_are_told(given, message):
-    with pytest.raises(ValueError, match=message):
-        Demand(*given)
-
-
 def test_a_demand_is_met_to_a_billionth_exactly():
     least = 1 / math.log2(3)  # of the second place
     for at_least, met in ((least, True), (least * (1 + 0.5e-9), True), (least * (1 + 2e-9), False)):
@@ -232,19 +217,6 @@ def test_copies_of_a_problem_ask_the_same():
                 assert [one.met(w) for one in again.demanded] == [one.met(w) for one in own.demanded]
     assert "someone; normalised dcg &gt;= 0.5" in problem._repr_html_()
     assert repr(problem) == repr(RerankProblem(X, LABELS))
-
-
-def test_another_statistic_keeps_what_was_asked_and_adds_the_own_one():
-    problem = asked(margin=0.5, max_nonzeros=1, C=0.2, constraints=LinearConstraints([[1.0, 1.0]], [1.5]))
-    other = problem.other("auc", GROUP, least=0.75)
-    assert [str(one.demand) for one in other.demanded] == ["hits@1 of labels >= 1", "dcg >= 0.75"]
-    assert (other.C, other.margin, other.max_nonzeros, other.constraints) == (0.0, 0.5, 1, problem.constraints)
-    relaxed = other.relaxed
-    assert relaxed.demanded == ()
-    assert relaxed.evaluate([0.5, 0.0]) == other.evaluate([0.5, 0.0])
-    assert problem.relaxed.demands == ()
-    assert problem.relaxed.relaxed is None
-    assert problem.relaxed.max_nonzeros == 1
 
 
 def test_margins_of_replaced_problems_are_those_of_their_demands():

@@ -285,14 +285,6 @@ def test_a_run_of_points_says_them(config, capsys):
     assert "weights whole numbers from -3 to 3" in capsys.readouterr().out
 
 
-def test_wrong_names_are_told_at_once_with_the_nearest(config):
-    with pytest.raises(ConfigError) as error:
-        run_experiment(config('exact.signs={aeg="+"}', "exact.required=bmj", 'exact.constraints=["income >= zage"]'))
-    assert [finding.path for finding in error.value.findings] == ["exact.signs", "exact.required", "exact.constraints"]
-    for name in ("'age'", "'bmi'", "'income >= zage'"):
-        assert name in str(error.value)
-
-
 def test_signs_are_a_table_or_a_list():
     def parsed(signs, **exact):
         return parse_config({"name": "x", "data": {"name": "pima"}, "exact": {"signs": signs, **exact}})

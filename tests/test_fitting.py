@@ -350,25 +350,6 @@ def test_arguments_are_checked(arguments, message):
         Fit(**(good | arguments))
 
 
-@pytest.mark.parametrize("state", [None, 3, "abc", [], {}, {"loss": "ranknet"}])
-def test_what_is_no_state_leaves_the_fit_alone(state):
-    X, y = problem(30)
-    fit = Fit(LinearScorer(4), "ranknet", X, y, FitOptions(max_steps=2))
-    next(iter(fit))
-    before = fit.state_dict()
-    with pytest.raises(ValueError, match=r"state must be a state_dict of a Fit, got .* without .*scorer"):
-        fit.load_state_dict(state)
-    assert fit.index == before["index"]
-    fit.run()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
-def test_cuda_is_refused_where_there_is_none():
-    assert FitOptions(device="auto").torch_device().type == "cpu"
-    with pytest.raises(ValueError, match="device must be 'cpu' or 'auto' here, got 'cuda': torch finds no CUDA device"):
-        Fit(LinearScorer(1), RankNetLoss(), [[1.0], [2.0]], [1, 0], FitOptions(device="cuda"))
-
-
 # mini-batches
 
 
@@ -446,14 +427,3 @@ def test_dropout_of_rows_does_not_depend_on_which_rows_are_scored_together(share
     some = torch.tensor([7, 3, 499, 100])
     assert torch.equal(dropped(some)[0], first[some])
     assert torch.equal(dropped(some)[1], second[some])
-
-
-def test_dropout_of_lists_is_that_of_their_rows_and_leaves_other_calls_alone():
-    drop, members = torch.nn.Dropout(0.5), torch.tensor([[4, 1, 2], [0, 3, 3]])
-    with RowDropout((1,), 5, torch.arange(5)) as dropout:
-        dropout.begin(None)
-        flat = drop(torch.ones(5, 8))
-        dropout.begin(members)
-        assert torch.equal(drop(torch.ones(2, 3, 8)), flat[members])
-        assert torch.equal(drop.eval()(torch.ones(2, 3, 8)), torch.ones(2, 3, 8))
-        assert drop.train()(torch.ones(6, 8)).shape == (6, 8)  # not rows: dropped by torch

@@ -185,25 +185,6 @@ def test_the_gradient_of_a_batch_of_lists_estimates_that_of_the_mean_over_lists_
         torch.testing.assert_close(mean, gradient(np.arange(len(y))), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("loss", "grouped", "refused"),
-    [
-        ("ranknet(reduction=sum)", True, True),
-        ("ranknet(pairs=sum)", True, False),
-        ("ranknet(pairs=sum)", False, True),
-        ("ranknet", False, False),
-    ],
-)
-def test_a_sum_that_a_batch_does_not_estimate_is_refused(loss, grouped, refused):
-    X, y, qid = queries([20, 20, 30])
-    arguments = LinearScorer(3), parse_loss(loss), X, y, FitOptions("adam", batch_size=2), qid if grouped else None
-    if not refused:
-        Fit(*arguments)
-        return
-    with pytest.raises(ValueError, match="loss must be a mean, of which a mini-batch gives an estimate"):
-        Fit(*arguments)
-
-
 def test_a_scorer_that_looks_at_other_rows_is_refused():
     X, y = problem()
     scorer = nn.Sequential(nn.BatchNorm1d(4, dtype=torch.float64), LinearScorer(4))

@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ltr.gbdt
 from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, Ranker, TreesRanker, TwoStageRanker
-from ltr.rankers.foreign import _rounds_up_to, raw_scores
+from ltr.rankers.foreign import raw_scores
 from tests.travelling import STAGE, one_list
 
 try:
@@ -202,19 +202,6 @@ def test_rounding_of_features_to_single_precision_is_that_of_the_library(name, m
     assert len(np.unique(ranker.predict(X))) > 5
 
 
-def test_largest_doubles_that_round_to_at_most_a_number_in_single_precision():
-    rng = np.random.default_rng(0)
-    singles = np.concatenate([rng.normal(size=500), [0.0, 1.0, -1.0, 1e-45, -1e-45, 1e38, 1.1754944e-38]])
-    singles = singles.astype(np.float32).astype(np.float64)
-    middles = 0.5 * (singles + np.nextafter(singles.astype(np.float32), np.float32(np.inf)))
-    most = [np.finfo(np.float32).max]
-    numbers = np.concatenate([singles, middles, np.nextafter(middles, np.inf), rng.normal(size=500) * 1e-42, most])
-    found = _rounds_up_to(numbers)
-    assert (found.astype(np.float32) <= numbers).all()
-    with np.errstate(over="ignore"):
-        assert (np.nextafter(found, np.inf).astype(np.float32) > numbers).all()
-
-
 @pytest.mark.parametrize("name", ["random forest classifier", "extra trees regressor", "best-first forest"])
 def test_forests_score_as_their_own_methods_do(name, model_of):
     model, X = model_of(name), new_rows()
@@ -246,15 +233,6 @@ def test_a_model_that_was_stopped_early_scores_by_its_best_round():
     for model in stopped:
         assert 0 < len(TreesRanker.of(model).roots_) < 100
     assert len(TreesRanker.of(stopped[1]).roots_) == stopped[1].best_iteration + 1
-
-
-def test_boosters_without_an_estimator_have_trees():
-    X, y = rows(1500, 0)
-    one = lightgbm.train({"objective": "regression", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(X, y), 5)
-    other = xgboost.train({"nthread": 1}, xgboost.DMatrix(X, y), 5)
-    new = new_rows()
-    np.testing.assert_array_equal(TreesRanker.of(one).predict(new), one.predict(new))
-    np.testing.assert_array_equal(TreesRanker.of(other).predict(new), other.predict(xgboost.DMatrix(new)))
 
 
 def refused():

@@ -184,10 +184,3 @@ def test_tampering_with_free_columns_is_seen():
         for free in (0, [0.5], ["0"], [True]):
             with pytest.raises(verify.CertificateError, match=r"problem.free"):
                 tampered(certificate, free)
-
-
-def test_files_without_free_columns_do_not_name_them():
-    problem = RerankProblem(X, Y)
-    content = certify(problem, solve(problem, KERNEL)).content
-    assert "free" not in content["problem"]
-    assert Certificate(content).problem.free == ()

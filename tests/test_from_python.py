@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 import ltr
-from ltr.data import DataError
 from ltr.rankers import LogisticRegressionRanker, Ranker
 from trainers.cli import main
 from trainers.config import load_config, parse_config
@@ -164,28 +163,6 @@ def test_a_run_of_a_frame_goes_on_and_sees_other_data(tmp_path, frame):
 def test_mistakes_are_named(config, options, message):
     with pytest.raises(ConfigError, match=message):
         ltr.experiment(config, **options)
-
-
-def test_frames_that_cannot_be_used():
-    with pytest.raises(DataError, match=r"data.path: the data frame has no rows or no columns, got shape \(0, 1\)"):
-        ltr.experiment(data=pd.DataFrame({"a": []}), label="a")
-    with pytest.raises(DataError, match="label column"):
-        ltr.experiment(data=pd.DataFrame({"a": [1, 2]}), label="b")
-
-
-def test_short_texts(finished):
-    assert repr(finished).startswith("<Results of 'small'; test dcg: ranknet ")
-    assert list(finished.rankers) == ["ranknet", "logistic_regression", "exact"]
-    html = finished._repr_html_()
-    assert "<th>test dcg</th>" in html
-    assert "<td>logistic_regression</td>" in html
-
-
-def test_results_of_a_file_say_how_to_get_frames(finished):
-    results = read_results(RunFolder(finished.folder))
-    assert results.table.equals(finished.table)
-    with pytest.raises(RunError, match=r"ltr\.experiment with its config and folder"):
-        _ = results.ranked
 
 
 def test_rankers_take_frames_of_the_users_table(frame, tmp_path):

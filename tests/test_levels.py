@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 
 from ltr.exact.levels import value
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import Problem
 from tests.reference import exact_scores, graded_problem, random_graded, random_instance, random_pairwise
 
 KINDS = {"ranked": random_instance, "graded": random_graded, "pairs": random_pairwise}
@@ -115,33 +113,3 @@ def test_levels_of_graded_gains():
     # all won: ranks 4, 3 and 2; all lost: the order 1, 2, {0, 3}
     assert value(levels, np.ones(7, dtype=bool)) == 3 + 2 * 4 + 2 * 3 + 1 * 2
     assert value(levels, np.zeros(7, dtype=bool)) == 3 + 1 * 3 + 2 * 2 + 2 * 1
-
-
-def test_levels_of_preferences_share_the_tables_of_equal_weights():
-    levels = PairwiseProblem([[0.0], [1.0]], [(0, 1), (1, 0), (0, 1)], weights=[2, 5, 2]).levels()
-    assert levels.above.tolist() == [0, 1, 0]
-    assert levels.table.tolist() == [0, 2, 0]
-    assert levels.contribution.tolist() == [2.0, 0.0, 5.0, 0.0]
-    assert value(levels, [True, False, True]) == 4.0
-
-
-def test_lists_of_one_length_share_the_tables_of_equal_gains():
-    p = graded_problem(np.zeros((7, 1)), [1, 0, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 3], statistic="wrs")
-    levels = p.levels()
-    assert levels.table.tolist() == [0, 0, 2]
-    assert levels.contribution.tolist() == [2.0, 1.0, 3.0, 2.0, 1.0]
-
-
-def test_lists_of_one_gain_have_members_without_pairs():
-    p = graded_problem(np.eye(3), [2, 2, 2], statistic="wrs")
-    levels = p.levels()
-    assert len(levels.above) == 0
-    assert value(levels, []) == p.trivial_bound == p.evaluate([1, 0, 0]) == 12.0
-
-
-def test_other_problems_are_refused():
-    class Other(Problem):
-        pass
-
-    with pytest.raises(TypeError, match="RerankProblem or PairwiseProblem, got Other"):
-        Other().levels()

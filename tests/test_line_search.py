@@ -186,20 +186,6 @@ def test_a_pair_that_is_on_the_margin_all_along_is_won():
     assert search.line_search(np.nextafter(f, 0.0), flat, 0.0, 1.0)[0] < p.trivial_bound
 
 
-def test_line_search_of_an_empty_segment_finds_nothing():
-    p = random_instance(1)
-    f = np.zeros(p.n)
-    assert ascents(p).line_search(f, f, 1.0, 1.0)[0] == -math.inf
-    assert ascents(p).line_search(f, f, 1.0, 0.0)[0] == -math.inf
-
-
-def test_the_objective_is_the_problems():
-    for seed in range(102):
-        for p in (random_instance(seed), random_pairwise(seed), random_graded(seed)):
-            w = np.random.default_rng(seed).integers(-4, 5, size=p.d) / 4.0
-            assert ascents(p).objective(w, 1.0) == pytest.approx(p.evaluate(w), abs=1e-12)
-
-
 @settings(max_examples=100, deadline=None)
 @given(
     breaks=st.lists(

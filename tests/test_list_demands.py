@@ -13,11 +13,11 @@ from ltr.data.columns import Column
 from ltr.exact import Demand, Limits, RerankProblem
 from ltr.list_demands import Asked, read_list_demands
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, TwoStageRanker
-from ltr.rankers.demanded import DemandOutcome, DemandPrice, GivenDemands
+from ltr.rankers.demanded import DemandOutcome, GivenDemands
 from ltr.rankers.two_stage import least_top
 from tests.tiers import thinned
 from trainers.cli import main
-from trainers.config import load_config, parse_config, resolved_toml
+from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
 from trainers.task.data import Labels
 from trainers.task.options import follow_labels
@@ -237,15 +237,6 @@ def test_labels_that_do_not_go_with_a_demand():
 # --- the price -----------------------------------------------------------------------------------------------------
 
 
-def test_the_price_in_words():
-    two = ["auc >= 0.5", "recall@9 >= 0.5"]
-    assert DemandPrice("dcg", 9.0, 9.0, 10.0, 10.0).of(two) == f"{' and '.join(two)} cost 10 % of the dcg (proven)"
-    assert DemandPrice("dcg", 10.0, 10.1, 10.0, 10.1).of(two[:1]) == (
-        "auc >= 0.5 costs nothing: the best weights known meet it anyway (proven: at most 1 % of the dcg)"
-    )
-    assert DemandPrice("dcg", -1.5, -1.5, -1.0, -1.0).of(two[:1]) == "auc >= 0.5 costs 0.5 dcg (proven)"
-
-
 def tiny():
     """Rows that only the second column ranks as a demand asks, at a price that can be counted."""
     X = pd.DataFrame({"a": [4.0, 3, 2, 1], "b": [1.0, 2, 3, 4]})
@@ -434,24 +425,6 @@ DEMAND = "share(sex = F) @20 >= 0.4"
 def test_the_list_to_rerank_is_longer_than_what_demands_count(demands, top_k, by_query):
     config = parse_config({"name": "x", "data": {"name": "pima"}, "exact": {"demands": demands}})
     assert follow_labels(config, Labels(by_query, False)).exact.top_k == top_k
-
-
-def test_a_config_comes_back_from_its_text(tmp_path):
-    config = load_config(written(tmp_path, 'demands = ["share( sex=F )@20>=40%", "count(a in (1, 2)) @9 >= 1"]'))
-    assert config.exact.demands == (DEMAND, "count(a in (1, 2)) @9 >= 1")
-    (tmp_path / "again.toml").write_text(resolved_toml(config))
-    assert load_config(tmp_path / "again.toml").exact.demands == config.exact.demands
-    with pytest.raises(ConfigError) as error:
-        parse_config(
-            {
-                "name": "x",
-                "data": {"name": "pima"},
-                "exact": {"demands": ["auc > 1", "share(x) @2 >= 3"], "enabled": False},
-            }
-        )
-    assert [finding.path for finding in error.value.findings][:2] == ["exact.demands[0]", "exact.demands[1]"]
-    with pytest.raises(ConfigError, match=r"exact\.demands.*does not depend on the order of the top 20"):
-        parse_config({"name": "x", "data": {"name": "pima"}, "exact": {"demands": [DEMAND], "top_k": 20}})
 
 
 @pytest.mark.parametrize("queries", [False, True])

@@ -177,38 +177,6 @@ def test_weights_are_data(case):
 
 
 @losses_and_pairs
-def test_padding_never_matters_whatever_it_holds(case, pairs):
-    scores, labels, weight = draw(case, 2, 6)
-    loss = case.module(pairs=pairs, reduction="none")
-    value, grad = value_and_grad(loss, scores, labels, weight=weight)
-    for score, label, item_weight in ((math.nan, 7, math.nan), (math.inf, -1, -1.0), (1e300, 0, 0.0)):
-        padded, padded_grad = value_and_grad(
-            loss,
-            F.pad(scores, (0, 4), value=score),
-            F.pad(labels, (0, 4), value=label),
-            weight=F.pad(weight, (0, 4), value=item_weight),
-            mask=F.pad(torch.ones(2, 6, dtype=torch.bool), (0, 4)),
-        )
-        same(padded, value)
-        same(padded_grad[:, :6], grad)
-        assert torch.equal(padded_grad[:, 6:], torch.zeros(2, 4, dtype=torch.float64))
-
-
-@losses_and_pairs
-def test_qid_equals_loop(case, pairs):
-    scores, labels, weight = draw(case, 14)
-    qid = torch.tensor([5, 9, 5, 2, 9, 5, 2, 2, 5, 9, 9, 7, 5, 5])
-    loss = case.module(pairs=pairs, reduction="none")
-    value, grad = value_and_grad(loss, scores, labels, weight=weight, qid=qid)
-    assert value.shape == (4,)
-    for at, query in enumerate((5, 9, 2, 7)):  # by first appearance
-        own = qid == query
-        alone, alone_grad = value_and_grad(loss, scores[own], labels[own], weight=weight[own])
-        same(alone, value[at])
-        same(alone_grad, grad[own])
-
-
-@losses_and_pairs
 def test_lists_without_a_weight_are_zero_with_zero_gradient(case, pairs):
     scores, labels = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 0, 1])
     masked = {"mask": torch.zeros(3, dtype=torch.bool)}
@@ -230,21 +198,6 @@ def test_empty_lists_and_batches(case, shape):
             assert grad.shape == shape
     value = case.module()(torch.zeros(0), torch.zeros(0), qid=torch.zeros(0, dtype=torch.long))
     assert value.item() == 0
-
-
-@all_losses
-def test_one_item(case):
-    value = case.module()(torch.tensor([2.0]), torch.tensor([1]))
-    assert value.item() == pytest.approx(0.0 if case.pairwise else math.log1p(math.exp(-2.0)))
-
-
-@pairwise_losses
-def test_all_scores_tied(case):
-    value, grad = value_and_grad(case.module(), torch.full((5,), 3.0), torch.tensor([1, 0, 0, 1, 0]))
-    at_zero = {"ranknet": math.log(2), "p_norm_push(p=4,inner=logistic)": math.log(2) ** 4}
-    assert value.item() == pytest.approx(at_zero.get(case.name, 1.0))
-    assert (grad[[0, 3]] < 0).all()
-    assert (grad[[1, 2, 4]] > 0).all()
 
 
 # --- reductions and weights --------------------------------------------------------------------------------------
@@ -411,13 +364,6 @@ def test_names_parse_back(case):
             assert (again.reduction, again.pairs) == (reduction, pairs)
 
 
-@settings(deadline=None)
-@given(p=st.floats(1, 1e6), inner=st.sampled_from(["exponential", "logistic"]))
-def test_every_power_parses_back(p, inner):
-    again = losses.parse_loss(str(losses.PNormPushLoss(p=p, inner=inner)))
-    assert (again.p, again.inner) == (p, inner)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -434,12 +380,6 @@ def test_every_power_parses_back(p, inner):
 def test_names_that_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         losses.parse_loss(text)
-
-
-@pytest.mark.parametrize("temperature", [None, "warm", [], 0, -1.0, math.inf, math.nan])
-def test_a_temperature_that_is_none_is_refused(temperature):
-    with pytest.raises(ValueError, match="temperature must be a finite number > 0, got"):
-        losses.SmoothStatisticLoss(temperature=temperature)
 
 
 @all_losses

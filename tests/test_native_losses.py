@@ -207,14 +207,6 @@ def test_numbers_that_are_refused_are_left_to_python(name, value):
     assert ListLoss("ranknet")(**given | {"mask": torch.tensor([[True] * 3, [True, True, False]])})
 
 
-def test_negative_labels_are_left_to_python_where_they_are_amounts_or_whole_numbers():
-    given = arrays()
-    given["labels"][1, 2] = -1.0
-    assert ListLoss("ranknet")(**given)
-    assert not ListLoss("softmax")(**given)
-    assert not ListLoss("ranknet")(**given | {"labels": given["labels"].long()})
-
-
 def test_groups_are_numbered_as_they_first_appear():
     ids = np.array([2**62, -5, 2**62, 7, 7, -5])
     groups, number = Groups(ids), np.zeros(6, np.int64)

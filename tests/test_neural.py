@@ -14,10 +14,8 @@ from ltr.losses.parsing import LOSSES
 from ltr.metrics import normalized_rank_statistic
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.scorers import AttentionScorer, MLPScorer, Quantiles
-from ltr.training import defaults_of
 from tests.tiers import slow_but
 from trainers.config import parse_config
-from trainers.config.errors import ConfigError
 from trainers.run.experiment import run_experiment
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -276,15 +274,6 @@ def config(tmp_path, **surrogate):
         "exact": {"enabled": False, "statistic": "dcg@10"},
         "tracking": {"loggers": []},
     }
-
-
-def test_a_section_has_the_defaults_of_its_scorer():
-    for scorer in ("linear", "mlp", "attention"):
-        section = parse_config({"name": "x", "data": {"name": "pima"}, "surrogate": {"scorer": scorer}}).surrogate
-        assert {name: getattr(section, name) for name in defaults_of(scorer)} == defaults_of(scorer)
-    tree = {"name": "x", "data": {"name": "pima"}, "surrogate": {"losses": ["lambda"], "certify": True}}
-    with pytest.raises(ConfigError, match="certify: goes with convex losses only, which lambda"):
-        parse_config(tree)
 
 
 @pytest.mark.parametrize("scorer", ["mlp", "linear"])

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
+from ltr.exact import Limits, RerankProblem, Status, solve
 from ltr.exact.state import SolveState
 from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
 from ltr.exact.weight_space.operating_points import OperatingPointBounds
@@ -178,23 +178,6 @@ def test_boxes_that_prove_nothing_leave_all_threads_to_the_counts(monkeypatch):
         threads.close()
 
 
-def test_a_worker_without_anything_to_do_leaves_its_thread_to_the_boxes(monkeypatch):
-    monkeypatch.setattr(operating_points, "_TRIAL", 0.0)
-    problem = RerankProblem(np.random.default_rng(3).normal(size=(20, 6)), np.arange(20) % 2)
-    threads = operating_points.PointsThreads(problem, space_of(problem), 2)
-    taken = []
-    monkeypatch.setattr(threads._points, "advance", lambda cutoff, worker: worker == 0)  # one level is left
-    try:
-        for _ in range(100):
-            threads.poll(-BEYOND, BEYOND)
-            taken.append(threads.taken)
-            time.sleep(0.002)
-    finally:
-        threads._wanted = 0
-        threads.close()
-    assert max(taken[20:]) <= 1
-
-
 def least_loss(problem, above, loss):
     """Return the least loss of some levels over all cells of weights."""
     positives, negatives = problem.positives, problem.negatives
@@ -294,26 +277,3 @@ def test_a_restart_with_sets_of_columns_leaves_the_thread_of_before_alone(monkey
         assert proof.boxes > boxes  # it searched by sets
         assert before.closed
         assert before not in polled
-
-
-def test_problems_that_they_apply_to():
-    wide, y = np.random.default_rng(0).normal(size=(12, 6)), np.arange(12) % 2
-    applies = operating_points.apply_to
-    assert applies(RerankProblem(wide, y))
-    assert not applies(RerankProblem(wide[:, :3], y))  # boxes are quicker
-    assert not applies(RerankProblem(wide, np.arange(12) % 3))
-    assert not applies(RerankProblem(wide, y, qid=np.arange(12) // 6))
-    assert not applies(RerankProblem(wide, y, rank="subrank"))
-    assert not applies(RerankProblem(wide, np.ones(12), qid=np.zeros(12, int)))  # nothing to stand above a positive
-
-
-@pytest.mark.parametrize(
-    ("options", "method", "status"),
-    [
-        ({"constraints": LinearConstraints([[1] * 5], [-6])}, "auto", Status.INFEASIBLE),
-        ({"required": [0]}, WeightSpaceSearch(local_search=0), Status.OPTIMAL),
-    ],
-)
-def test_a_list_of_one_label_is_solved_without_them(options, method, status):
-    problem = RerankProblem(np.eye(5)[:3], [1, 1, 1], qid=[0, 0, 0], **options)
-    assert solve(problem, method, Limits(time_limit=20)).status is status

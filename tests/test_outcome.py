@@ -7,15 +7,14 @@ import pandas as pd
 import pytest
 
 import ltr
-from ltr.answer import Answer, Evidence, Interval
+from ltr.answer import Answer, Evidence
 from ltr.answer.evidence import place_in_list
 from ltr.answer.page import number
 from ltr.data import DataError
 from tests.tiers import examples
 from trainers.cli import main
-from trainers.files import RunError
 from trainers.ranking_files import read_evidence
-from trainers.run.outcome import _judged, labels_that_came
+from trainers.run.outcome import labels_that_came
 from trainers.task.measures import first_rows
 
 QUICK = {"surrogate.losses": ["ranknet"], "baselines.methods": ["logistic_regression"]}
@@ -226,14 +225,6 @@ def test_the_gain_of_reranking_is_compared(tmp_path):
     assert results.outcome(rows(300), first=30).visits == 30
 
 
-@pytest.mark.parametrize(
-    ("hits", "words"),
-    [(5, "fewer than expected"), (6, "within the interval"), (12, "within the interval"), (13, "more")],
-)
-def test_promises_are_judged_in_words(hits, words):
-    assert _judged(Interval(9.0, 6.0, 12.0), hits).startswith(words)
-
-
 def test_first_rows_of_lists_by_brute_force():
     rng = np.random.default_rng(0)
     for _ in range(100):
@@ -311,10 +302,3 @@ def test_a_card_is_compared_as_well(tmp_path):
     assert (found.method, found.visits) == ("card", 30)
     NEW.to_csv(tmp_path / "new.csv", index=False)
     assert str(results.outcome(tmp_path / "new.csv")) == str(found)
-
-
-def test_an_unfinished_method_promises_nothing(results):
-    with pytest.raises(RunError, match="has not finished rankboost"):
-        read_evidence(results.folder, "rankboost")
-    with pytest.raises(RunError, match="has not finished rankboost"):
-        results.outcome(NEW, method="rankboost")

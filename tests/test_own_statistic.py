@@ -137,34 +137,3 @@ def test_a_function_that_is_no_statistic_is_refused(function, message):
         register_statistic("wrong")(function)
     with pytest.raises(ValueError, match="unknown name 'wrong'"):
         RankStatistic.parse("wrong")
-
-
-def test_names_are_words_that_nobody_has(folder):
-    RankStatistic.parse("own_statistics:rbp")
-    for name, message in (
-        ("dcg", "taken by ltr.statistics"),
-        ("rbp", "taken by own_statistics"),
-        ("a b", "lower-case"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            register_statistic(name)(lambda rank: rank)
-    with pytest.raises(ValueError, match="cutoff must be one of 'may', 'must', 'never', got 'no'"):
-        register_statistic("fresh", cutoff="no")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("own_statistics:rbp(p=2)", "statistic rbp: p must lie between 0 and 1, got 2.0"),
-        ("own_statistics:rbp(q=2)", "takes p=..., got 'q=2'"),
-        ("own_statistics:excess@3", "takes no cutoff, got @3"),
-        ("own_statistics:nope", "unknown name 'own_statistics:nope'"),
-        ("no_such_module:rbp", "No module named 'no_such_module'; install it, or put its folder"),
-        ("math:dcg", "unknown name 'math:dcg'"),
-        ("broken_statistics:rbp", "importing broken_statistics failed: NameError: name 'position' is not defined"),
-    ],
-)
-def test_a_bad_name_is_refused(folder, text, message):
-    with pytest.raises(ValueError, match=r"^statistic") as error:
-        RankStatistic.parse(text)
-    assert message in str(error.value)

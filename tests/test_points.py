@@ -139,10 +139,6 @@ def test_what_is_found_between_two_looks_counts_before_the_bound(monkeypatch):
     assert (found.status, found.value, found.bound) == (right.status, right.value, right.bound)
 
 
-def test_a_search_of_cards_that_has_not_begun_proves_nothing():
-    assert CardProblem([[0, 1], [1, 0], [1, 1]], [0, 1, 1])._search().bound == np.inf
-
-
 # --- whole numbers of a RerankProblem ---------------------------------------------------------------------------
 
 
@@ -394,15 +390,3 @@ def test_what_does_not_go_with_average_ties_is_named(options, message):
     table, y = patients(20)
     with pytest.raises(ValueError, match=message):
         ltr.ExactRanker("auc", ties="average", **options).fit(table, y)
-
-
-def test_average_ties_need_a_small_number_of_columns():
-    X = np.random.default_rng(0).integers(0, 2, (30, 7))
-    with pytest.raises(ValueError, match=r"max_nonzeros must be a number from 1 to 6 where ties='average'.* 7 columns"):
-        ltr.ExactRanker("auc", ties="average", integer=2).fit(X, X[:, 0])
-
-
-def test_average_ties_are_for_one_list():
-    table, y = patients(40)
-    with pytest.raises(ValueError, match="ties: 'average' goes with one list"):
-        ltr.ExactRanker("dcg", ties="average", integer=2).fit(table, y, qid=np.arange(40) % 2)

@@ -224,27 +224,3 @@ def test_a_larger_share_widens_the_ranges():
             assert np.all(found.worst >= before.worst)
         before = found
     assert repr(before).startswith("RankRanges(12 rows, 12 of them exact; least=")
-
-
-@pytest.mark.parametrize(
-    ("within", "message"),
-    [
-        (-0.1, "within must be a share from 0 to below 1, got -0.1"),
-        (1.0, "within must be a share from 0 to below 1, got 1.0"),
-        (math.nan, "within must be a share from 0 to below 1, got nan"),
-        ("half", "within must be"),
-    ],
-)
-def test_bad_shares_are_told(within, message):
-    with pytest.raises(ValueError, match=message):
-        rank_ranges(RerankProblem(X, LABELS), within)
-
-
-def test_what_has_no_ranges_is_told():
-    with pytest.raises(ValueError, match="problem must be a RerankProblem or a CardProblem, got ndarray"):
-        rank_ranges(X)
-    with pytest.raises(ValueError, match="time_limit must be"):
-        rank_ranges(RerankProblem(X, LABELS), time_limit=0)
-    asked = [Demand("hits@1", 1, [1, 0, 0, 0]), Demand("hits@1", 1, [0, 1, 1, 1])]
-    with pytest.raises(ValueError, match="there are no good scorers"):
-        rank_ranges(RerankProblem(X, LABELS, demands=asked))

@@ -236,13 +236,6 @@ def test_a_fitted_base_gets_its_columns_by_name():
         two_stage.fit(X, y, base_is_fitted=True).decision_function(X)
 
 
-def test_frames_of_pandas_own_number_types_are_taken_by_both_stages():
-    X, y = frame()
-    nullable = X.round().astype("Int64")
-    ranker = clone(TWO_STAGE[1]).fit(nullable, y)
-    np.testing.assert_array_equal(ranker.decision_function(nullable), ranker.decision_function(X.round()))
-
-
 # fits that fail
 
 

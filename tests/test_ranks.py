@@ -120,22 +120,6 @@ def test_bad_input_is_named(arguments, error, message):
             evaluate(scores, labels, ["dcg"], **given_arguments)
 
 
-def test_a_negative_margin_is_refused():
-    with pytest.raises(ValueError, match="margin must be a number >= 0, got -1"):
-        subrank(torch.tensor([1.0]), margin=-1)
-
-
-@pytest.mark.parametrize("margin", ["0.5", None, [1], float("nan")])
-def test_a_margin_is_a_number(margin):
-    with pytest.raises(ValueError, match="margin must be a number >= 0, got "):
-        subrank(torch.tensor([1.0]), margin=margin)
-
-
-@pytest.mark.parametrize("margin", [1, 1.0, True, torch.tensor(1.0)])
-def test_a_margin_may_be_any_kind_of_number(margin):
-    assert subrank(torch.tensor([2.0, 1.0, 1.75]), margin=margin).tolist() == [1, 0, 0]
-
-
 def test_zero_and_negative_zero_are_tied():
     scores = torch.tensor([0.0, -0.0, -0.0])
     assert rank_cv(scores).tolist() == [3, 3, 3]

@@ -160,17 +160,6 @@ def test_what_does_not_go_together_gets_one_clear_error(options, message):
         CardRanker(**{"statistic": "log_loss", "limits": Limits(time_limit=30), **options}).fit(table, y)
 
 
-def test_other_labels_and_lists_of_good_cards_are_refused():
-    table, y = people(60)
-    with pytest.raises(ValueError, match="y must hold the labels 0 and 1, both of them, got"):
-        CardRanker("log_loss").fit(table, y + (np.arange(60) % 5 == 0))
-    ranker = CardRanker("log_loss", max_questions=1).fit(table, y)
-    with pytest.raises(ValueError, match="good_cards lists cards of rank statistics"):
-        ranker.good_cards()
-    with pytest.raises(ValueError, match="leave out qid and weights"):
-        ranker.score(table, y, sample_weight=np.ones(60))
-
-
 def test_limits_of_rank_statistics_are_signs():
     table, y = people()
     limits = {"age": (-5, 0), "smoker": (0, 0), "town = north": (0, 5)}

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 
 from ltr.rankers import SurrogateRanker
 from tests.tiers import thinned
@@ -147,34 +146,6 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
 
 
 # errors
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"scorer": "tree"}, "scorer must be one of 'linear', 'mlp', 'attention', got 'tree'"),
-        ({"scorer": "mlp", "hidden": (0,)}, "hidden must be an integer >= 1, got 0"),
-        ({"scorer": "mlp", "hidden": 64}, "hidden must be a sequence of integers >= 1, got 64"),
-        ({"on_step": 3}, "on_step must be callable, got 3"),
-        ({"scorer": "mlp", "hidden": np.array(3)}, "hidden must be a sequence of integers >= 1"),
-    ],
-)
-def test_parameters_are_checked_by_fit(options, message):
-    with pytest.raises(ValueError, match=message):
-        SurrogateRanker(**options).fit(*overlapping(40))
-
-
-@pytest.mark.parametrize("scorer", ["linear", "mlp"])
-def test_arrays_that_may_not_be_written_are_read_without_a_warning(scorer, monkeypatch):
-    # once in a process is all that torch says it
-    monkeypatch.setattr(torch, "from_numpy", lambda array: torch.tensor(array) if array.flags.writeable else 1 / 0)
-    X, y = overlapping(40)
-    X.setflags(write=False)
-    y.setflags(write=False)
-    ranker = SurrogateRanker(scorer=scorer, max_steps=3).fit(X, y)
-    assert np.isfinite(ranker.decision_function(X)).all()
-    if scorer == "linear":
-        assert np.isfinite(ranker.distance_to_optimum(X, y))
 
 
 def test_the_distance_to_an_optimum_of_0():

@@ -271,10 +271,3 @@ def test_losses_refuse(loss, given, error, message):
     usual = {"scores": torch.zeros(3), "time": torch.tensor([1.0, 2.0, 3.0]), "event": torch.tensor([1, 1, 0])}
     with pytest.raises(error, match=message):
         loss(**usual | given)
-
-
-def test_options_are_checked():
-    with pytest.raises(ValueError, match="pair must be"):
-        ConcordanceLoss("cox")
-    with pytest.raises(ValueError, match="ties must be"):
-        CoxLoss("exact")

@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import ltr.data.cache
 import ltr.data.svmlight
-from ltr.data import DataError, format_of, load, load_test, read_data, read_rows, read_svmlight
+from ltr.data import DataError, format_of, load, load_test, read_rows, read_svmlight
 
 LETOR = """# a comment, and a blank line
 
@@ -157,39 +157,6 @@ def test_formats_are_told_by_content_and_suffix(tmp_path):
     assert format_of(tmp_path / "missing") == "table"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"label": "y"}, "label is for tables only, a sparse file has no columns by name; got 'y'"),
-        ({"query": "q"}, "query is for tables only"),
-        ({"drop": ["q"]}, "drop is for tables only"),
-        ({"format": "table"}, "a table needs the name of its label column, got none"),
-    ],
-)
-def test_options_of_tables_are_refused(tmp_path, options, message):
-    with pytest.raises(DataError, match=message):
-        read_data(written(tmp_path, LETOR), **options)
-
-
-@pytest.mark.parametrize(
-    "read", [read_data, lambda path, **options: read_rows(path, **{"features": ["f1"], **options})]
-)
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"features": "f1"}, "features must be a sequence of at least one column name, got 'f1'"),
-        ({"features": []}, r"features must be a sequence of at least one column name, got \[\]"),
-        ({"features": ["f1", "f1"]}, "features: column names must differ, got 'f1' for columns 1 and 2"),
-        ({"features": ["f1", "age"]}, "features of sparse text are named f0, f1, ..., it has no 'age'"),
-        ({"features": ["f01"]}, "features of sparse text are named f0, f1, ..., it has no 'f01'"),
-        ({"format": "csv"}, "format must be one of auto, table, svmlight, got 'csv'"),
-    ],
-)
-def test_features_and_formats_that_mean_nothing_are_refused(tmp_path, read, options, message):
-    with pytest.raises(DataError, match=message):
-        read(written(tmp_path, LETOR), **options)
-
-
 def test_rows_to_predict_on_are_held_to_the_rules_of_features(tmp_path):
     path = written(tmp_path, "1 1:1\n0 1:nan\n")
     with pytest.raises(
@@ -322,11 +289,6 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path, monkeyp
     for _ in range(2):
         assert read_svmlight(written(tmp_path, LETOR)).n == 4
     assert parses.count == 2
-
-
-def test_small_files_are_not_kept(tmp_path, cache_of_its_own):
-    read_svmlight(written(tmp_path, LETOR))
-    assert list(cache_of_its_own.iterdir()) == []
 
 
 @pytest.mark.skipif("LTR_DATA" not in os.environ, reason="needs LTR_DATA")

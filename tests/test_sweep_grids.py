@@ -4,9 +4,9 @@ import pytest
 
 from tests.sweeping import EXPERIMENT, write
 from trainers.cli import main
-from trainers.config import describe_keys, load_config
+from trainers.config import load_config
 from trainers.config.errors import ConfigError
-from trainers.config.grids import GridConfig, SweepConfig, load_sweep
+from trainers.config.grids import load_sweep
 
 
 def test_every_combination_is_a_variant(tmp_path):
@@ -164,24 +164,6 @@ def test_a_sweep_given_to_run_is_told_so(tmp_path, capsys):
     assert capsys.readouterr().err == (
         f"ltr: error: {path}: grid: makes this the config of a sweep: `ltr sweep` takes it\n"
     )
-
-
-def test_options_and_help_tell_of_sweeps(capsys):
-    assert main(["options"]) == 0
-    out = capsys.readouterr().out
-    for key, _, meaning in (*describe_keys(GridConfig, "grid."), *describe_keys(SweepConfig)):
-        assert key in out
-        assert meaning in out
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert "ltr sweep" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("option", ["--jobs=0", "--threads=two", "--jobs=-1"])
-def test_counts_are_checked(option, capsys):
-    with pytest.raises(SystemExit):
-        main(["sweep", "sweep.toml", option])
-    assert "must be an integer >= 1, got" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/5"])

@@ -126,21 +126,6 @@ def test_documents_that_a_query_has_itself_are_no_negatives():
     assert mask.int().tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"documents": torch.zeros(5, 4)}, r"queries must be \(queries, d\) .* got \(5, 4\) and \(5, 4\)"),
-        ({"documents": torch.zeros(4, 3, 4)}, r"got \(5, 4\) and \(4, 3, 4\)"),
-        ({"labels": torch.zeros(5)}, r"labels must be \(queries, documents\), \(5, 3\), got \(5,\)"),
-        ({"log_q": torch.zeros(15)}, r"log_q must be \(queries, documents\), \(5, 3\), got \(15,\)"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_named(given, message):
-    queries, documents = embeddings()
-    with pytest.raises(ValueError, match=message):
-        in_batch(**{"queries": queries, "documents": documents} | given)
-
-
 # --- mini-batches ------------------------------------------------------------------------------------------------
 
 
@@ -229,20 +214,6 @@ def test_mini_batches_on_two_devices_have_the_mean_gradient(tmp_path):
     for rank in range(2):
         for grads in torch.load(tmp_path / f"{rank}.pt"):
             same([grads], [expected])
-
-
-def test_features_without_a_row_per_text_have_no_mini_batches():
-    model = Encoder()
-    loss = BiEncoderLoss(model, "ranknet", mini_batch_size=2)
-    columns = features(model)
-    with pytest.raises(
-        ValueError, match=r"mini_batch_size must be None for features without an attention mask, got \['in"
-    ):
-        loss([{"input_ids": column["input_ids"]} for column in columns])
-    with pytest.raises(ValueError, match="without a row per text, got 7 rows of 'pixel_values' for 3 texts"):
-        loss([column | {"pixel_values": torch.zeros(7, 2)} for column in columns])
-    prompted = [column | {"prompt_length": torch.tensor([2])} for column in columns]
-    same([loss(prompted)], [loss(features(model))])
 
 
 # --- the adapters ------------------------------------------------------------------------------------------------

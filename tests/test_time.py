@@ -20,7 +20,6 @@ from ltr.rankers.choice import FOLDS, folds_of
 from trainers.cli import main
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
-from trainers.config.grids import load_sweep
 from trainers.task.data import inner_splits, read_source, split_of
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=0.3))
@@ -219,12 +218,6 @@ def test_files_and_frames_of_any_order_give_the_same_results(tmp_path):
     assert found[0].choice.to_dict()["gains"] == pytest.approx(found[1].choice.to_dict()["gains"], abs=1e-6)
 
 
-def test_groups_may_be_on_both_sides_which_a_note_says():
-    split = _split({}, _frame(), group="patient")
-    assert any("40 of the groups of patient have rows in both sets" in note for note in split.notes)
-    assert set(split.train.group) == set(split.test.group)
-
-
 def test_queries_are_ranked_at_one_moment():
     frame = _frame()
     frame["ward"] = [f"{week} {number % 3}" for number, week in enumerate(frame["week"])]
@@ -321,19 +314,6 @@ def test_periods_are_told_in_frames_and_tables(tmp_path, capsys):
     assert plain.periods.empty
 
 
-def test_a_last_period_that_is_far_worse_is_noted(tmp_path):
-    frame = _frame(600, 12)
-    rng = np.random.default_rng(0)
-    last = frame["week"] == "2024-W12"
-    frame.loc[~last, "ill"] = (frame.loc[~last, "x1"] > 0).astype(int)
-    frame.loc[last, "ill"] = (rng.random(last.sum()) < 0.2).astype(int)
-    results = ltr.experiment(
-        {"surrogate.losses": [], "baselines.methods": ["logistic_regression"]},
-        data=frame.drop(columns="patient"), label="ill", time="week", exact={"enabled": False, "top_k": 120},
-    )  # fmt: skip
-    assert [line for line in results.conclusions if line.startswith("the last period, 2024-W12, is far worse: ")]
-
-
 @pytest.mark.parametrize(
     ("cells", "texts", "in_order"),
     [
@@ -410,14 +390,6 @@ def test_a_single_moment_is_refused_and_a_test_file_may_be_later(tmp_path):
     frame.drop(columns="week").to_csv(validation := str(tmp_path / "held.csv"), index=False)
     assert _split({"path": path, "test_path": other, "validation_path": validation}).validation.times is None
     assert [note for note in split.notes if note.startswith("140 rows of the test set are not later than all rows")]
-
-
-def test_a_sweep_has_one_split_in_time(tmp_path):
-    _frame().to_csv(tmp_path / "weeks.csv", index=False)
-    (tmp_path / "weeks.toml").write_text('[data]\npath = "weeks.csv"\nlabel = "ill"\ntime = "week"\n')
-    (tmp_path / "sweep.toml").write_text('name = "s"\n[[grid]]\nexperiments = ["weeks.toml"]\nsplits = 3\n')
-    with pytest.raises(ConfigError, match=r"must be 1 with data\.time"):
-        load_sweep(tmp_path / "sweep.toml")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The measures as torchmetrics: the same means as `RankingMetrics`, whatever that library does to metrics."""
 
 import copy
-import math
 import pickle
 import subprocess
 import sys
@@ -111,15 +110,6 @@ def test_states_merge_clone_and_pickle(joined):
 
 
 @JOINED
-@pytest.mark.filterwarnings("ignore:The ``compute`` method")
-def test_nothing_seen_is_undefined(joined):
-    metric = RankingMetric("auc", joined=joined)
-    assert math.isnan(metric.compute().item())
-    metric.update(torch.tensor([1.0, 2.0]), torch.tensor([0, 0]))
-    assert math.isnan(metric.compute().item())
-
-
-@JOINED
 def test_a_bad_batch_leaves_the_state_as_it_was(joined):
     metric = RankingMetric("auc", joined=joined)
     metric.update(*BATCHES[0][:2], mask=BATCHES[0][2])
@@ -146,13 +136,6 @@ def test_which_direction_is_better():
         tracker.increment()
         tracker.update(torch.tensor([2.0, 1.0]), torch.tensor(labels))
     assert tracker.best_metric(return_step=True) == (0.0, 1)
-
-
-def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="measure: unknown name 'ndgc'"):
-        RankingMetric("ndgc")
-    with pytest.raises(ValueError, match=r"ties must be one of .* got 'random'"):
-        RankingMetric("ndcg", ties="random")
 
 
 def test_without_the_library_the_error_names_the_extra():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from ltr import losses, metrics
+from ltr import losses
 from ltr.lists import Lists, buckets
 from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE, HingePower
 from ltr.losses.pairs import two_classes
@@ -284,21 +284,6 @@ def test_lanes_of_vmap_are_calls_of_their_own(name, reduction):
         close(torch.autograd.grad(vmap(total)(own, labels, more).sum(), own)[0], slopes)
     shared = vmap(vmap(grad(total), in_dims=(0, None, None)), in_dims=(0, None, None))(scores, labels[0, 0], {})
     close(shared, torch.stack([torch.stack([grad(total)(s, labels[0, 0], {}) for s in rows]) for rows in scores]))
-
-
-def test_what_vmap_does_not_do_is_said():
-    loss, scores, labels = losses.parse_loss("ranknet"), torch.randn(2, 4), torch.tensor([1, 0, 0, 1])
-    with pytest.raises(RuntimeError, match=r"losses have no second derivatives under torch\.func\.vmap"):
-        torch.func.vmap(torch.func.jacrev(torch.func.grad(loss)), in_dims=(0, None))(scores, labels)
-    with pytest.raises(TypeError, match=r"qid must be None under torch\.func\.vmap"):
-        torch.func.vmap(lambda s: loss(s, labels, qid=labels))(scores)
-    with pytest.raises(ValueError, match="labels must be >= 0, got -1"):
-        torch.func.vmap(loss, in_dims=(0, None))(scores, labels - 1)
-    loss.width = torch.nn.Parameter(torch.ones(()))
-    with pytest.raises(TypeError, match="a loss with parameters to train has no gradient for them under"):
-        torch.func.vmap(loss, in_dims=(0, None))(scores, labels)
-    with pytest.raises(TypeError, match=r"scores must be a plain tensor, got one under torch\.func\.vmap"):
-        torch.func.vmap(metrics.ndcg, in_dims=(0, None))(scores, labels)
 
 
 COMPILED = [(case, reduction) for case in [*(case.name for case in CASES), *NAMES] for reduction in ("mean", "none")]

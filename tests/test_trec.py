@@ -325,14 +325,6 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
         recall(scores, labels, k=9, outside=outside.long())
 
 
-def test_order_of_queries_and_documents(tmp_path):
-    run, qrels = random_files(tmp_path)
-    lists = judged_lists(read_run(run), read_qrels(qrels))
-    assert list(lists.queries) == sorted(lists.queries)
-    inside = ~lists.outside
-    assert len(set(zip(lists.number[inside], lists.scores[inside], strict=True))) == inside.sum()
-
-
 def test_ndcg_is_ours_and_the_names_of_trec_eval_are_its_own(tmp_path, capsys):
     write_run(tmp_path / "run", ["q", "q"], ["a", "b"], [2.0, 1.0])
     write_qrels(tmp_path / "qrels", ["q", "q"], ["a", "b"], [1, 2])

@@ -1,22 +1,19 @@
 """Searches: ranges and their mistakes, trials on inner splits, interruption, the best config, the report."""
 
-import io
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
 import ltr
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
-from trainers.config.tuning import load_tuning, read_tuning
+from trainers.config.tuning import load_tuning
 from trainers.files import RunError
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
-from trainers.tables import stacked_tables
 from trainers.task.data import inner_splits, split_of
 from trainers.tune import runner
 
@@ -262,34 +259,3 @@ def test_all_mistakes_of_a_config_and_its_ranges_come_at_once(tmp_path):
         "tune.exact.margin.step: goes with log = false only",
         "tune.surrogate.heads[1]: must not be there twice",
     }
-
-
-@pytest.mark.parametrize(
-    ("section", "message"),
-    [
-        ({}, "tune: must have a range for at least one key, such as surrogate.l2"),
-        (3, "tune: must be a table of keys, got 3"),
-        ({"exact": {"statistic": ["dcg", "auc"]}}, "tune.statistic: is required where the statistic"),
-        ({"exact": {"enabled": [True, False]}}, "exact.enabled: must not be tuned: tune.method names"),
-        ({"surrogate": [1]}, "tune.surrogate: is a section: name its keys"),
-    ],
-)
-def test_sections_that_say_nothing(section, message):
-    with pytest.raises(ConfigError, match=message):
-        read_tuning(section, "study.toml")
-
-
-def test_the_method_must_be_clear():
-    with pytest.raises(ConfigError, match=r"tune.method: must be the method .*, one of ranknet, hinge, got"):
-        ltr.tune(BASE | {"surrogate.losses": ["ranknet", "hinge"]}, {"surrogate.l2": [1.0, 2.0]})
-
-
-@pytest.mark.parametrize("width", [60, 80, 200])
-def test_tables_fold_headings_and_split_before_they_cut_a_number(width):
-    cells = [("trial", ["0", "1"]), *((f"surrogate.option_{j}", ["35.1184", "0.000123"]) for j in range(8))]
-    console = Console(width=width, file=io.StringIO())
-    for table in stacked_tables(cells, "search", width):
-        console.print(table)
-    text = console.file.getvalue()
-    assert text.count("35.1184") == text.count("0.000123") == 8
-    assert max(map(len, text.splitlines())) <= width

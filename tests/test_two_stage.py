@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-import ltr
 from ltr.exact import LinearConstraints, Status
 from ltr.exact.state import Ending
 from ltr.metrics import rank_statistic
@@ -256,22 +255,6 @@ def test_bad_constraints_show_before_the_base_is_fitted():
     with pytest.raises(ValueError, match="constraints: A must have 3 columns, got 2"):
         quick(base=base).fit(X, y, constraints=LinearConstraints([[1.0, 0.0]], [0.0]))
     assert not hasattr(base, "d")
-
-
-def test_options_from_arrays_of_numpy_are_saved_as_numbers(tmp_path):
-    X, y = sample()
-    options = {"C": np.float64(1e-3), "margin": np.float32(1e-3), "seed": np.int64(3), "top_k": np.int64(20)}
-    steps, widths = np.int64(5), np.array([3, 2])
-    base = SurrogateRanker(
-        "ranknet", scorer="mlp", hidden=widths, optimizer="adam", max_steps=steps, l2=np.float64(1e-3)
-    )
-    ranker = quick(base=base, **options).fit(X, y)
-    ranker.save(tmp_path / "ranker.pt")
-    again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
-    np.testing.assert_array_equal(ranker.decision_function(X), again.decision_function(X))
-    assert (again.exact.C, again.exact.margin, again.exact.limits.seed) == (1e-3, np.float32(1e-3), 3)
-    assert again.base_.l2 == 1e-3
-    assert (again.base_.max_steps, again.base_.hidden) == (5, (3, 2))
 
 
 @pytest.mark.parametrize(
