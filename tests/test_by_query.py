@@ -315,11 +315,8 @@ def test_binary_labels_by_query_take_auc_and_the_logistic_loss(tmp_path):
 
 BAD_DATA = [
     ({"path": "a.csv", "label": "y", "query": "y"}, "data.query: must be another column than that of data.label"),
-    ({"path": "a.csv", "label": "y", "query": "q", "drop": ["q"]}, "data.query: must be neither a feature nor dropped"),
     ({"name": "grouped", "query": "q"}, "data.query: goes with path only: a named data set knows its columns"),
-    ({"name": "grouped", "test_path": "b.csv"}, "data.test_path: goes with path only"),
     ({"path": "a.csv", "format": "svmlight", "label": "y"}, "data.label: goes with tables only: a sparse file has no"),
-    ({"path": "a.csv", "format": "libsvm"}, "data.format: must be 'auto', 'table' or 'svmlight', got \"libsvm\""),
     (
         {"path": "a", "format": "svmlight", "test_path": "b", "train_fraction": 0.7},
         "data.train_fraction: goes with data that are split: here the test set is given, got 0.7",

@@ -140,12 +140,10 @@ USER_ERRORS = [
     (["run", "quick.toml"], edit("quick.toml", "[data"), "quick.toml: is not valid TOML:"),
     (["run", "quick.toml", "exact.topk=3"], None, "exact.topk: unknown key (did you mean 'top_k'?), got 3"),
     (["run", "quick.toml", "exact.C=-1"], None, "exact.C: must be >= 0, got -1 on the command line"),
-    (["run", "quick.toml", "exact"], None, "an override must read section.key=value"),
     (["run", "quick.toml"], lambda folder: (folder / "table.csv").unlink(), "table.csv: no such file"),
     (["run", "quick.toml"], replace("hours", "hour"), None),
     (["run", "quick.toml", "data.features=age,hour"], None, "no feature column 'hour'"),
     (["run", "quick.toml", "data.label=fail"], None, "no label column 'fail'"),
-    (["run", "quick.toml", "data.drop=idd"], None, "no column to drop 'idd'"),
     (
         ["run", "quick.toml"],
         edit("table.csv", "id,age,failed\n1,2,0\n2,inf,1\n"),
@@ -161,19 +159,12 @@ USER_ERRORS = [
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training set holds only label"),
     (
         ["run", "quick.toml"],
-        edit("table.csv", "id,age,failed\n1,0,0\n2,1e200,1\n"),
-        "got 1e+200 in column 'age', row 2",
-    ),
-    (
-        ["run", "quick.toml"],
         edit("table.csv", "id,age,failed\n1,0,0\n2,1e-200,1\n"),
         "got 0.0 to 1e-200 in column 'age'",
     ),
     (["run", "quick.toml", "surrogate.device=cuda"], None, "surrogate.device must be 'cpu' or 'auto' here"),
-    (["run", "quick.toml", "exact.statistic=weights(0,1)"], None, "exact.statistic: must hold top_k = 20 weights"),
     (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot write table.csv/quick: Not a directory"),
     (["show", "nothing"], None, "no run folder at nothing"),
-    (["predict", "nothing", "table.csv"], None, "no run folder at nothing"),
 ]
 
 
@@ -267,9 +258,7 @@ def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
 
 
 DAMAGE = [
-    ("run.json", "", ["show"], None),
     ("run.json", "", ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
-    ("run.json", None, ["predict", "table.csv"], "run.json: is missing"),
     ("run.json", '{"data": 3}', ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
     ("exact/model.json", "garbled", ["predict", "table.csv"], "model.json: cannot be read or is damaged"),
     (

@@ -87,10 +87,7 @@ def test_qid_numbers_lists_in_order_of_first_appearance():
         ({"scores": torch.tensor([1.0, float("nan")])}, ValueError, "scores must be finite, got nan"),
         ({"labels": torch.tensor([1.0, float("inf")])}, ValueError, "labels must be finite, got inf"),
         ({"mask": torch.tensor([1, 0])}, TypeError, "mask must be boolean, got torch.int64"),
-        ({"mask": [True, False]}, TypeError, "mask must be a torch tensor, got list"),
         ({"weight": torch.tensor([1.0, -1.0])}, ValueError, "weight must be finite and nonnegative, got -1"),
-        ({"weight": torch.tensor([1.0, float("nan")])}, ValueError, "weight must be finite and nonnegative, got nan"),
-        ({"qid": [1, 2]}, TypeError, "qid must be a torch tensor, got list"),
         ({"qid": torch.tensor([1.0, 2.0])}, TypeError, "qid must be of an integer type"),
         (
             {"scores": torch.zeros(1, 2), "labels": torch.zeros(1, 2), "qid": torch.zeros(1, 2).long()},
@@ -98,7 +95,6 @@ def test_qid_numbers_lists_in_order_of_first_appearance():
             "qid goes with flat 1-D input",
         ),
         ({"scores": torch.tensor(1.0), "labels": torch.tensor(1)}, ValueError, "list axis"),
-        ({"labels": torch.tensor([1.0, float("nan")])}, ValueError, "labels must be finite, got nan"),
         ({"labels": torch.tensor([1, -1])}, ValueError, "labels must be >= 0, got -1: mark padding by mask="),
         (
             {"scores": torch.zeros(3, 1), "labels": torch.zeros(3, 1)},

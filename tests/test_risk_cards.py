@@ -119,18 +119,12 @@ def test_limits_are_read_in_all_forms(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([1, 2], "point_limits must be a mapping such as .* got"),
         ({"age": 3}, r"point_limits\['age'\] must be two whole numbers, the least and the largest points, got 3"),
         ({"age": (0, 1.5)}, r"point_limits\['age'\] must be two whole numbers"),
-        ({"age": (2, 1)}, r"point_limits\['age'\] must be two whole numbers"),
         (coefficients(vtype=["I", "I", "C"]), "type must be 'I', got 'C' for age"),
-        (coefficients(c0=[0, 0.5, math.nan]), "c0 must be 0 .* got 0.5 for smoker"),
-        (coefficients(lb=[0]), "lb must hold 3 entries, got 1"),
         ("a,b\n1,2", "the first line of .* must be name,lb,ub, got 'a,b'"),
-        ("name,lb,ub\nage,1", "line 2 of .* must have 3 entries, got 'age,1'"),
         ("name,lb,ub\nage,low,3", r"point_limits\['age'\] must be two whole numbers"),
         ("name,lb,ub\nage,0,3\nage,0,3", "must name each column once, got 'age' twice"),
-        ("", "must be name,lb,ub, got 'nothing'"),
     ],
 )
 def test_wrong_limits_get_one_clear_error(given, message, tmp_path):
@@ -145,9 +139,7 @@ def test_wrong_limits_get_one_clear_error(given, message, tmp_path):
     ("options", "message"),
     [
         ({"demands": ["share(smoker = yes) @50 >= 0.4"]}, "demands must be empty for statistic log_loss"),
-        ({"ties": "lost"}, "ties must be 'average' for statistic log_loss"),
         ({"within": 0.02}, "within must be None or 0 for statistic log_loss"),
-        ({"horizon": 3.0}, "horizon goes with times"),
         ({"point_limits": {"agee": (0, 1)}}, "point_limits must name columns or questions, got 'agee' .*'age'"),
         ({"rules": [{"at_least": 1, "of": ["age"]}], "point_limits": {"age": (0, 0)}}, "no card of at most 4"),
         ({"statistic": "auc", "point_limits": {"age": (0, 3)}}, "point_limits must be -5 to 5, .* got 0 to 3 for"),
