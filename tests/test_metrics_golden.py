@@ -1,4 +1,4 @@
-"""Agreement with the values of other libraries, which `golden_metrics.py` computes."""
+"""Agreement with values that other libraries computed once, stored with their versions in ``golden_metrics.json``."""
 
 import json
 from pathlib import Path
