@@ -7,11 +7,10 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
-from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker, check_demands
+from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker
 from ltr.rankers.auto import BLEND, TODAY, _learnt_weights, _weights
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.inputs import LabelledRows
-from tests.tiers import thinned
 
 FEW = ["logistic", "ranknet"]
 pytestmark = pytest.mark.usefixtures("few_fits")
@@ -189,40 +188,6 @@ def test_todays_scores_are_a_method_that_learns_nothing():
     assert isinstance(ranker.rankers_[TODAY], ScoreColumn)
     assert max(ranker.comparison_.values, key=ranker.comparison_.values.get) in (TODAY, BLEND, *FEW)
     assert ranker.comparison_.weights[TODAY] > 0
-
-
-@pytest.mark.parametrize(
-    "demands",
-    thinned(
-        2,
-        [
-            {"signs": {0: "-", 2: "+"}},
-            {"max_nonzeros": 2},
-            {"max_nonzeros": 2, "signs": {0: "+"}},
-            {"forbidden": [0]},
-            {"required": [3], "forbidden": [1]},
-            {"constraints": ["x0 >= 2*x2"]},
-        ],
-    ),
-)
-def test_what_is_deployed_satisfies_the_demands(demands):
-    X, y = _data(140)
-    ranker = AutoRanker(**demands, simplicity=-np.inf).fit(X, y)
-    assert all(check.holds for check in check_demands(ranker))
-    scores = ranker.predict(X)
-    used = [j for j in range(4) if not np.array_equal(_moved(ranker, X, j, 5.0), scores)]
-    assert len(used) <= demands.get("max_nonzeros", 4)
-    assert not set(used) & set(demands.get("forbidden", ()))
-    assert set(demands.get("required", ())) <= set(used)
-    for j, sign in demands.get("signs", {}).items():
-        change = _moved(ranker, X, j, 1.0) - scores
-        assert (change >= 0).all() if sign == "+" else (change <= 0).all()
-
-
-def _moved(ranker, X, j, by):
-    Z = X.copy()
-    Z[:, j] += by
-    return ranker.predict(Z)
 
 
 def test_two_stages_learn_from_the_scores_that_auto_has_kept():

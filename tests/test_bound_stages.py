@@ -427,33 +427,6 @@ def test_runs_deploy_only_what_satisfies(name, way, by_query, tmp_path, monkeypa
     assert "violated" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["exact.base=rankboost", 'exact.constraints=["age >= bmi"]'], "exact.base: does not satisfy the constraints"),
-        (["exact.base=ranknet", "surrogate.scorer=mlp", "exact.max_nonzeros=2"], "exact.base: cannot be fitted under"),
-        (["exact.base_score=income", "exact.forbidden=income"], "exact.base_score: does not satisfy the constraints"),
-        (
-            ["baselines.methods=auto", "exact.base=auto", "baselines.auto.methods=forest", "exact.max_nonzeros=2"],
-            "exact.base: has the method forest, which cannot promise max_nonzeros",
-        ),
-        (
-            ["exact.base=ranknet", "exact.required=age", 'exact.constraints=["age = 0*bmi"]'],
-            "exact.required: the other constraints leave no weights with which age can be used",
-        ),
-        (["exact.enabled=false", "exact.max_nonzeros=2"], "exact.max_nonzeros: goes with enabled = true only"),
-        (['exact.signs=["+age", "-age"]'], "exact.signs: must give a column one sign"),
-    ],
-)
-def test_runs_refuse_before_they_fit_anything(overrides, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    text, _, _ = table(tmp_path, by_query=False)
-    (tmp_path / "small.toml").write_text(text)
-    assert main(["run", "small.toml", *overrides]) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
-    assert not (tmp_path / "runs").exists()
-
-
 # --- tables ------------------------------------------------------------------------------------------------------
 
 

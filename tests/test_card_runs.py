@@ -2,7 +2,6 @@
 
 import io
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,14 +11,11 @@ from ltr import verify
 from ltr.answer import RowRanges
 from ltr.cards import Card, CardRanker
 from ltr.exact import rank_ranges
-from tests.sweeping import run_here
 from trainers.cli import main
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 from trainers.plan import plan_of_run
-from trainers.records import read_sweep
-from trainers.report.page import Picture
-from trainers.report.report import build_page, write_report
+from trainers.report.report import write_report
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
@@ -210,30 +206,3 @@ def test_a_card_does_not_go_with_queries(folder):
     tree = {"name": "sites", "runs_dir": str(folder / "runs"), "data": data, "card": {}}
     with pytest.raises(ConfigError, match=r"card\.enabled: goes with one list only"):
         run_experiment(parse_config(tree))
-
-
-def test_a_sweep_reports_its_cards(folder):
-    Path(folder / "pumps.toml").write_text(
-        f'[data]\npath = "{folder}/pumps.csv"\nlabel = "failed"\ndrop = ["pump"]\n[surrogate]\nlosses = []\n'
-        '[baselines]\nmethods = ["logistic_regression"]\n[exact]\nenabled = false\n[card]\nmax_questions = 2\n'
-    )
-    (folder / "sweep.toml").write_text(
-        f'runs_dir = "{folder}/runs"\n[[grid]]\nexperiments = ["pumps.toml"]\nsplits = 2\n'
-        "[grid.vary]\ncard.max_questions = [1, 2]\n[grid.set]\ncard.cuts = {age = [10, 20]}\n"
-    )
-    outcome = run_here(folder / "sweep.toml")
-    assert (outcome.cells, outcome.failures) == (6, [])
-    results = read_sweep(folder / "runs" / "sweep")
-    page = build_page(results)
-    titles = {section.title: section.blocks for section in page.sections}
-    (shown,) = titles["Cards"]
-    cards = [record for record in results.records if record["method"] == "card"]
-    for number, row in enumerate(shown.rows, start=1):
-        own = [record for record in cards if record["options"]["max_questions"] == number]
-        assert row[:4] == ["pumps", f"card, max_questions = {number}", "`auc`", "2/2"]
-        assert float(row[5]) == pytest.approx(np.mean([record["train"]["auc"] for record in own]), abs=5e-5)
-        assert float(row[6]) == pytest.approx(np.mean([record["test"]["auc"] for record in own]), abs=5e-5)
-    pictures = [block for block in titles["Cards of the first split"] if isinstance(block, Picture)]
-    assert [picture.caption.partition(":")[0] for picture in pictures] == [
-        f"pumps, card, max_questions = {number}, split 0" for number in (1, 2)
-    ]

@@ -506,36 +506,6 @@ def test_the_solvers_bound_is_tried_and_quoted():
     assert below.claimed_bound == below.value
 
 
-def test_the_checker_makes_as_many_checks_as_were_counted(monkeypatch):
-    made = 0
-    part, ordered = verify.Box.part, verify.Box.ordered
-
-    def counted(box, j, low, high, *rest, **options):
-        nonlocal made
-        made += len(box.open) * ((low != box.low[j]) + (high != box.high[j]))
-        return part(box, j, low, high, *rest, **options)
-
-    def counted_order(box, i, k):
-        nonlocal made
-        made += len(box.open)
-        return ordered(box, i, k)
-
-    monkeypatch.setattr(verify.Box, "part", counted)
-    monkeypatch.setattr(verify.Box, "ordered", counted_order)
-    demanding = larger_problem(2, demands=[Demand("hits@5", 4, np.arange(20) % 2)], margin=0.01)
-    for p in (larger_problem(2), larger_problem(2, C=0.02), larger_graded(1), demanding):
-        w = feasible_solution(p).weights if p.demands else local_search(p, restarts=30, time_limit=60.0).weights
-        made = 0
-        whole = checked(p, w)
-        needed = made
-        assert checked(p, w, max_checks=int(1.1 * needed)).content == whole.content
-        for checks in (needed // 2, needed // 4):
-            made = 0
-            less = checked(p, w, max_checks=checks)
-            assert less.bound > whole.bound
-            assert made <= 1.1 * checks
-
-
 def test_stopping_leaves_what_is_proven():
     p = larger_problem(4)
     w = local_search(p, restarts=5).weights

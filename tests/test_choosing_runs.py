@@ -11,13 +11,9 @@ import pytest
 import ltr.rankers.choice
 from ltr.rankers import Choice
 from tests.board_events import curves
-from tests.sweep_results import exact, record, sweep
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.display import Display
-from trainers.report.page import Picture
-from trainers.report.pictures.drawing import COLOURS
-from trainers.report.report import build_page
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
@@ -153,45 +149,3 @@ def test_a_column_of_scores_is_corrected(folder, tmp_path, capsys):
     assert main(["predict", str(config.folder), str(tmp_path / "new.csv")]) == 0
     assert "reranked" in {row["stage"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     assert main(["verify", str(config.folder / "exact" / "certificate.json"), "--require-proof"]) == 0
-
-
-def made(chosen, expected, half):
-    """A choice among the base and two corrections."""
-    gains = {"base": 0.0, "spread 0.2": expected / 2, "spread 0.45": expected}
-    promised = (expected, expected - half, expected + half)
-    return Choice(tuple(gains), chosen, gains, dict.fromkeys(gains, half), *promised, 1.5, "dcg", chosen).to_dict()
-
-
-def test_a_report_says_what_the_choices_expected_and_shows_what_came_of_them():
-    bases = [record("pumps", split, "ranknet", 30.0, 20.0) for split in range(4)]
-    found = {"value": 12.0, "bound": 12.5, "base": 10.5, "reached": 11.0, "gap": 0.0, "n": 10, "n_pos": 5, "starts": {}}
-    exacts = [
-        exact("pumps", split, 31.0, 20.0 + came, choice=choice) | {"list": found}
-        for split, (came, choice) in enumerate(
-            [(0.5, made("spread 0.45", 0.4, 0.3)), (1.1, made("spread 0.45", 0.6, 0.3)), (0.0, made("base", 0.0, 0.0)),
-             (0.2, made("spread 0.2", 0.2, 0.2))]
-        )
-    ]  # fmt: skip
-    page = build_page(sweep([*bases, *exacts]))
-    assert page.summary[1].text == (
-        "In 3 of 4 results of the exact stage the choice on the training set was to rerank, with +0.40 `dcg` to be "
-        "expected on new lists and +0.60 on the test sets; in the others it kept the base order."
-    )
-    (section,) = [one for one in page.sections if one.title == "The choice, and what came of it"]
-    promised, candidates = section.blocks
-    assert promised.rows == [
-        ["pumps", "exact, K = 10", "3 of 4", "+0.30", "+0.10 to +0.50", "+0.45", "2 of 3", "+1.50", "+2.00"]
-    ]
-    assert [row[2:] for row in candidates.rows] == [
-        ["base", "1 of 4", "0.00"], ["spread 0.2", "1 of 4", "+0.15"], ["spread 0.45", "2 of 4", "+0.30"]
-    ]  # fmt: skip
-    (section,) = [one for one in page.sections if one.title == "Promised gain and gain that came"]
-    (picture,) = [block for block in section.blocks if isinstance(block, Picture)]
-    (axes,) = picture.figure.axes
-    came = next(line for line in axes.lines if line.get_color() == COLOURS["test"])
-    assert np.array(came.get_xydata()) == pytest.approx(
-        np.array([[1, 0.2], [2, 0.5], [3, 1.1]])
-    )  # the kept one is at 0
-    assert [segment[:, 1].tolist() for segment in axes.collections[0].get_segments()] == [
-        pytest.approx(ends) for ends in ([0.0, 0.4], [0.1, 0.7], [0.3, 0.9])
-    ]

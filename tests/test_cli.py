@@ -6,7 +6,6 @@ import importlib
 import io
 import json
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -22,7 +21,6 @@ import ltr
 from ltr.exact import RerankProblem, certify, solve
 from ltr.rankers import TwoStageRanker
 from tests.sweeping import no_processes
-from tests.tiers import slow_but
 from trainers.cli import main
 from trainers.files import RunError
 from trainers.run.folder import find_run
@@ -305,49 +303,6 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
     monkeypatch.undo()
     assert code == 130
     assert capsys.readouterr().err == "ltr: interrupted\n"
-    assert not (workplace / "runs").exists()
-
-
-INTERRUPTED_IMPORT = """
-import importlib.abc, os, runpy, signal, sys
-
-class Interrupt(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name == module:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
-
-module = sys.argv.pop(1)
-sys.meta_path.insert(0, Interrupt())
-signal.signal(signal.SIGINT, signal.default_int_handler)
-runpy.run_module("trainers", run_name="__main__", alter_sys=False)
-"""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
-@pytest.mark.parametrize(
-    "module",
-    slow_but(
-        [
-            "trainers.cli",
-            "ltr",
-            "torch",
-            "numpy.random",
-            "pydantic",
-            "trainers.config",
-            "pandas",
-            "sklearn.linear_model",
-        ],
-        quick=["trainers.cli", "torch", "trainers.config"],
-    ),
-)
-def test_ctrl_c_while_a_module_loads_ends_in_one_line(workplace, module):
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IMPORT, module, "run", "quick.toml"],
-        capture_output=True, text=True, cwd=workplace, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120,
-    )  # fmt: skip
-    told = re.sub(r"ltr: (reading the data|loading libraries) \.\.\.\n", "", done.stderr)  # where that takes long
-    assert (done.returncode, done.stdout, told) == (130, "", "ltr: interrupted\n")
     assert not (workplace / "runs").exists()
 
 

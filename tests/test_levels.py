@@ -42,39 +42,6 @@ def test_the_levels_have_the_value_of_the_problem(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_arrays_fit_together(kind):
-    for seed in range(102):
-        problem = KINDS[kind](seed)
-        levels = problem.levels()
-        pairs, members, groups = len(levels.above), len(levels.observation), len(levels.table)
-        for name, array in levels._asdict().items():
-            if isinstance(array, np.ndarray):
-                of_pairs = np.int32 if name in ("above", "below", "steps", "positive") else np.int64
-                assert array.dtype == (np.float64 if name == "contribution" else of_pairs)
-                assert array.flags.c_contiguous
-                assert array.flags.writeable  # read-only arrays are another type to compiled code
-        assert len(levels.below) == len(levels.steps) == len(levels.positive) == pairs
-        assert len(levels.level) == members
-        assert levels.start.tolist() == np.searchsorted(levels.level, np.arange(groups + 1)).tolist()
-        assert np.all(np.diff(levels.positive) >= 0)
-        assert np.all(np.diff(levels.level) >= 0)
-        assert np.all(levels.steps >= 1)
-        assert levels.observation[levels.positive].tolist() == levels.above.tolist()
-        most = np.bincount(levels.positive, minlength=members)
-        sizes = np.diff(levels.start)
-        taken = np.zeros(levels.counts_size, dtype=int)
-        for level in range(groups):
-            assert levels.most_lost[level] == most[levels.level == level].max()
-            last = levels.table[level] + sizes[level] - 1 + levels.most_lost[level]
-            assert np.all(np.diff(levels.contribution[levels.table[level] : last + 1]) <= 0)
-            assert last < len(levels.contribution)
-            assert (levels.counts_at[level] < 0) == (sizes[level] == 1)
-            if sizes[level] > 1:
-                taken[levels.counts_at[level] : levels.counts_at[level] + levels.most_lost[level] + 2] += 1
-        assert np.all(taken == 1)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_known_pairs_bound_every_value(kind):
     """The bound of the module text, over sets of three weights."""
     tight = 0

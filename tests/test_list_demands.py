@@ -61,23 +61,6 @@ def test_words_of_a_group(text, meant, rows):
 
 
 @pytest.mark.parametrize(
-    ("text", "meant", "normalise"),
-    [
-        ("recall @ 100 >= 0.8", "recall@100 >= 0.8", False),
-        ("hits@50>=30", "hits@50 >= 30", False),
-        ("auc >= 70 %", "auc >= 0.7", False),
-        ("dcg(base = e)@10 >= 3.5", "dcg(base=e)@10 >= 3.5", False),
-        ("ndcg@10 >= 0.9", "ndcg@10 >= 0.9", True),
-        ("nmrr >= 0.9", "nmrr >= 0.9", True),
-    ],
-)
-def test_words_of_a_statistic(text, meant, normalise):
-    (demand,) = read_list_demands([text])
-    assert (str(demand), demand.normalise, demand.condition) == (meant, normalise, None)
-    assert read_list_demands([meant]) == [demand]
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("share(sxe = F) @50 >= 0.4", "there is no column 'sxe'; nearest is 'sex'"),
@@ -587,23 +570,6 @@ def test_ltr_rank_under_a_demand(tables, tmp_path, capsys):
 def _csv(frame, folder):
     frame.to_csv(folder / "table.csv", index=False)
     return str(folder / "table.csv")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("tpr >= 0.8", "rates are demanded as in"),
-        ("tpr(fpr=0.1) <= 0.8", "rates are demanded as in"),
-        ("fpr(tpr=0.8) >= 0.1", "rates are demanded as in"),
-        ("tpr(fpr=0.1)@50 >= 0.8", "rates are demanded as in"),
-        ("tpr(fpr=2) >= 0.8", "fpr is a number from 0 to 1, got 2"),
-        ("fpr(tpr=0.8) <= 3", "fpr is a number from 0 to 1, got 3"),
-        ("tpr(fpr=x) >= 0.8", "the value must be a number, got 'x'"),
-    ],
-)
-def test_rates_in_other_words_are_refused(text, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        read_list_demands([text])
 
 
 def test_rates_are_read_in_both_forms_and_met_at_some_threshold():

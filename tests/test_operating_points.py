@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ltr.exact import Limits, RerankProblem, Status, solve
-from ltr.exact.state import SolveState
 from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
 from ltr.exact.weight_space.operating_points import OperatingPointBounds
 from ltr.exact.weight_space.space import BEYOND, space_of
@@ -240,40 +239,3 @@ def test_a_solve_takes_the_better_bound(threads, monkeypatch):
     boxes = solve(problem, WeightSpaceSearch(threads=threads), Limits(time_limit=1.0))
     assert found.status is Status.TIME_LIMIT
     assert found.value <= found.bound < boxes.bound
-
-
-def test_a_restart_with_sets_of_columns_leaves_the_thread_of_before_alone(monkeypatch):
-    """The search by sets checks the limits before it has bounds from operating points of its own."""
-    made, polled = [], []
-
-    class Points:
-        bound, taken, closed = BEYOND, 0, False
-
-        def __init__(self, problem, searchable, threads):
-            made.append(self)
-
-        def poll(self, cutoff, others, patience):
-            assert not self.closed
-            polled.append(self)
-            return self.bound
-
-        def close(self):
-            self.closed = True
-
-    monkeypatch.setattr(search, "PointsThreads", Points)
-    monkeypatch.setattr(search, "_BATCH", 2)
-    rng = np.random.default_rng(5)
-    problem = RerankProblem(rng.normal(size=(16, 6)), np.arange(16) % 2, rank="subrank", max_nonzeros=2)
-    state = SolveState(problem, Limits(time_limit=60))
-    state.offer(np.eye(6)[0])
-    with search.Proof(state, threads=1) as proof:
-        proof.begin()
-        proof.close(proof.roots)
-        before, boxes = made[-1], proof.boxes
-        assert proof.problem is not problem  # the relaxation comes first
-        assert before in polled
-        polled.clear()
-        proof._start_again()
-        assert proof.boxes > boxes  # it searched by sets
-        assert before.closed
-        assert before not in polled

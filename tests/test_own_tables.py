@@ -4,8 +4,6 @@ import io
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -617,74 +615,6 @@ def test_init_writes_what_it_knows_and_overwrites_nothing(finished, tmp_path, ca
     assert 'label = ""  # fill in the column to rank by: it could be affair, smoker' in Path("two.toml").read_text()
     assert main(["run", "two.toml"]) == 2
     assert "data.label: must not be empty" in capsys.readouterr().err
-
-
-# commands; of each its exit code, what it said, slow modules imported until then, and seconds since the process began
-FIRST_SIGHT = """
-import contextlib, io, json, sys, time
-from trainers.cli import main
-
-for command in sys.argv[1:]:
-    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
-        try:
-            code = main(command.split())
-        except SystemExit as left:  # of argparse
-            code = left.code
-    slow = sorted({"torch", "sklearn", "pyscipopt", "matplotlib"} & {*sys.modules})
-    print(json.dumps([command, code, said.getvalue(), slow, time.process_time()]))
-"""
-WRONG_AT_FIRST_SIGHT = {
-    "run none.toml": "no such",
-    "run gone.toml": "no such",
-    "run wrong.toml": "2 errors",
-    "predict none new.csv": "no run folder",
-    "show none": "no run folder",
-    "check none.csv": "no such",
-    "run label.toml": "no label column 'afair'",
-    "sweep sweep.toml": "no label column 'afair'",
-    "tune tune.toml": "no label column 'afair'",
-    "card survey.csv --label afair": "no label column 'afair'",
-    "run columns.toml": "exact.signs: there is no column 'agee'; nearest is 'age'",
-    "eval survey.csv survey.csv": "must read `query Q0 document rank score tag`",
-    "predict runs/survey survey.csv": "no feature column 'wages'",
-    "explain runs/survey survey.csv": "no feature column 'wages'",
-    "export runs/survey -o m.onnx --method hinge": "--method must be one of ranknet",
-}
-
-
-def test_what_is_wrong_at_first_sight_is_said_within_a_second(survey, tmp_path):
-    """All commands one after another in one process: together they take little more than a second."""
-    save(survey, tmp_path / "survey.csv")
-    table = '[data]\npath = "survey.csv"\nlabel = "{}"\n'
-    for name, content in {
-        "gone": '[data]\npath = "none.csv"\nlabel = "y"\n',
-        "wrong": '[data]\nname = "gaussians"\n[exact]\ntopk = 3\ntop_k = "x"\n',
-        "label": table.format("afair"),
-        "columns": table.format("affair") + '[exact]\nsigns = {agee = "+"}\n',
-        "sweep": '[[grid]]\nexperiments = ["label.toml"]\n',
-        "tune": table.format("afair") + "[tune]\nsurrogate.l2 = [0.1, 1.0]\n",
-    }.items():
-        (tmp_path / f"{name}.toml").write_text(content)
-    (tmp_path / "new.csv").touch()
-    # as much of a run as is read at first
-    run = tmp_path / "runs" / "survey"
-    (run / "ranknet").mkdir(parents=True)
-    (run / "ranknet" / "model.json").touch()
-    (run / "config.toml").write_text(f'name = "survey"\n{table.format("affair")}')
-    facts = {"name": "survey", "features": ["wages"]}
-    (run / "run.json").write_text(json.dumps({"data": facts}))
-    fitted = TablePreparation().fit({"wages": [1.0, 2.0]})
-    (run / "preparation.json").write_text(fitted.to_json())
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST_SIGHT, *WRONG_AT_FIRST_SIGHT],
-        capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(command, code) for command, code, *_ in found] == [(command, 2) for command in WRONG_AT_FIRST_SIGHT]
-    for command, _, said, slow, _ in found:
-        assert WRONG_AT_FIRST_SIGHT[command] in said
-        assert (command, slow) == (command, [])
-    assert found[-1][-1] < 2.0, [(command, seconds) for command, *_, seconds in found]  # also on a busy machine
 
 
 def test_misspelt_columns_are_named_together_with_what_is_wrong_with_the_table(survey, tmp_path, monkeypatch, capsys):

@@ -12,7 +12,7 @@ from trainers.config import load_config
 from trainers.config.errors import ConfigError
 from trainers.display import Display
 from trainers.files import RunError
-from trainers.records import read_cell, read_sweep, unpack_labels, write_export
+from trainers.records import read_sweep, unpack_labels, write_export
 from trainers.run.experiment import run_experiment
 from trainers.sweep import runner
 from trainers.sweep.runner import Shard
@@ -151,43 +151,6 @@ def test_cells_that_fail_are_named_and_do_not_stop_the_others(tmp_path, capsys, 
         assert lines[-1] == f"ltr: error: {len(outcome.failures)} results are missing, the first 20 are named above"
 
 
-def test_a_damaged_file_is_named_with_what_to_do(tmp_path, capsys):
-    path = write(tmp_path, sweep=ONE_SPLIT)
-    folder = run_here(path).folder
-    files = files_of(folder)
-    (hinge,), (exact,) = ([file for name, file in files.items() if method in name] for method in ("hinge", "exact"))
-    name = next(name for name in files if "hinge" in name)
-    whole = found_in(folder)
-    hinge.write_text("{")
-    exact.unlink()
-    of_hinge, of_exact = run_here(path).failures  # which starts from it
-    assert of_hinge.startswith(f"{name}: {hinge}: ")
-    assert of_exact.startswith("small/0/exact-")
-    for failure in (of_hinge, of_exact):
-        assert f"{hinge}: cannot be read or is damaged" in failure
-        assert "remove it: the same `ltr sweep` then computes this result again" in failure
-    with pytest.raises(RunError, match="remove it: the same `ltr sweep`"):
-        read_sweep(folder)
-    hinge.unlink()
-    assert run_here(path).failures == []
-    assert found_in(folder) == whole
-    # the record of another cell is damage, too
-    hinge.write_text(files[next(name for name in files if "ranknet" in name)].read_text())
-    with pytest.raises(RunError, match="cannot be read or is damaged"):
-        read_cell(folder, name)
-    hinge.write_text(json.dumps({"id": name}))
-    with pytest.raises(RunError, match="cannot be read or is damaged"):
-        read_cell(folder, name)
-    (folder / "sweep.json").write_text("[]")
-    with pytest.raises(RunError, match=r"sweep.json: cannot be read or is damaged .*; remove it: the same `ltr sweep`"):
-        run_here(path)
-    (folder / "sweep.json").unlink()
-    (folder / "report").mkdir()
-    hinge.unlink()
-    assert run_here(path).failures == []
-    assert read_sweep(folder).name == "sweep"
-
-
 @pytest.mark.parametrize("damage", ["", '{"id": "small/0/hi', "3", "{}", '{"id": "small/0/hinge", "train": {}}'])
 def test_a_cell_with_a_damaged_file_is_not_finished(tmp_path, damage):
     path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n')
@@ -319,39 +282,6 @@ def test_results_are_taken_over_and_the_rest_is_computed(finished, tmp_path):
     outcome = run_here(path, "name=other", "runs_dir=" + str(tmp_path / "more"), known=finished[1], display=notes)
     assert (outcome.cells, outcome.before) == (10, 5)
     assert len(notes.done) == 4 + 5
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, "is missing; a folder of a sweep is needed"),
-        ("", "cannot be read or is damaged"),
-        ("no JSON\n", "cannot be read or is damaged"),
-        ('{"name": "x"}\n', "cannot be read or is damaged"),
-        ('{"name": "x", "grids": [], "origin": {}}\n{"step": 1}\n', "cannot be read or is damaged"),
-        ('{"name": "x", "grids": [], "origin": {}}\n3\n', "cannot be read or is damaged"),
-        ('["name", "grids", "origin"]\n', "cannot be read or is damaged"),
-        (
-            '{"name": "x", "grids": [], "origin": {}}\n'
-            '{"id": "a", "data": "d", "split": 0, "method": "m", '
-            '"options": {}, "sizes": {}, "status": "s", "seconds": 1,'
-            '"train": {}, "test": {}, "weights": null}\n',
-            "cannot be read or is damaged",
-        ),
-        ('{"name": "x", "grids": 3, "origin": {}}\n', "cannot be read or is damaged"),
-        ('{"name": "x", "grids": [{"name": "t"}], "origin": {}}\n', "cannot be read or is damaged"),
-    ],
-)
-def test_a_file_that_is_no_export(tmp_path, capsys, text, message):
-    if text is not None:
-        (tmp_path / "cells.jsonl").write_text(text)
-    arguments = ["sweep", str(write(tmp_path)), f"runs_dir={tmp_path / 'runs'}", "--from"]
-    assert main([*arguments, str(tmp_path / "cells.jsonl")]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("ltr: error: --from: ")
-    assert message in err
-    assert main([*arguments, str(tmp_path)]) == 2
-    assert "holds no sweep" in capsys.readouterr().err
 
 
 # data by query, and other methods

@@ -1,7 +1,6 @@
 """Runs and judgements in trec_eval's files, and their measures: `ltr eval` against trec_eval itself."""
 
 import json
-import os
 import re
 
 import numpy as np
@@ -186,46 +185,6 @@ def test_runs_survive_the_file(tmp_path):
     assert frame["query"].tolist() == ["b"] * 10 + ["a"] * 10
     with pytest.raises(DataError, match=r"document must be a text without white space or .*, got 'x y'"):
         write_run(tmp_path / "run", ["a"], ["x y"], [0.0])
-
-
-# names as files have them: bytes, of which only ASCII white space ends one
-BYTES = [b"#1", b"x\xc2\xa0y", b"caf\xe9", b"\xe2\x80\xa8", b"a\x1cb", "Größe".encode(), b"\xef\xbf\xbd", b"d", b"\x85"]
-
-
-def test_names_are_bytes(tmp_path):
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    rng = np.random.default_rng(0)
-    scores, labels = rng.integers(0, 3, 81), rng.integers(0, 2, 81)
-    pairs = [(query, document) for query in BYTES for document in BYTES]
-    (tmp_path / "run").write_bytes(
-        b"".join(b"%b Q0 %b 1\v%d t\r\n" % (*pair, y) for pair, y in zip(pairs, scores, strict=True))
-    )
-    (tmp_path / "qrels").write_bytes(
-        b"".join(b"%b\t0 %b %d\n" % (*pair, y) for pair, y in zip(pairs, labels, strict=True))
-    )
-    run, qrels = read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels")
-    for frame, column in ((run, "score"), (qrels, "label")):
-        found = [(os.fsencode(q), os.fsencode(d)) for q, d in zip(frame["query"], frame["document"], strict=True)]
-        assert found == pairs
-        assert frame[column].tolist() == (scores if column == "score" else labels).tolist()
-    write_run(tmp_path / "again", run["query"], run["document"], run["score"])
-    write_qrels(tmp_path / "judged", qrels["query"], qrels["document"], qrels["label"])
-    assert (tmp_path / "judged").read_bytes() == (tmp_path / "qrels").read_bytes().replace(b"\t", b" ")
-    again = read_run(tmp_path / "again")
-    # by trec_eval's order: of one score, the name whose bytes are larger first
-    sort = sorted(range(81), key=lambda at: (scores[at], pairs[at][1]), reverse=True)
-    sort.sort(key=lambda at: BYTES.index(pairs[at][0]))
-    assert [(os.fsencode(q), os.fsencode(d)) for q, d in zip(again["query"], again["document"], strict=True)] == [
-        pairs[at] for at in sort
-    ]
-    # pytrec_eval takes texts: those of UTF-8 alone
-    plain = run["document"].map(lambda name: os.fsencode(name).decode("utf-8", "ignore") == name)
-    few = [frame[plain & (frame["query"] == "#1")].reset_index(drop=True) for frame in (run, qrels)]
-    theirs = pytrec_eval.RelevanceEvaluator(
-        {"#1": dict(zip(few[1]["document"], few[1]["label"].tolist(), strict=True))}, {"map"}
-    )
-    expected = theirs.evaluate({"#1": dict(zip(few[0]["document"], few[0]["score"].tolist(), strict=True))})
-    assert evaluated(*few, ["map"]).total("map") == pytest.approx(expected["#1"]["map"], abs=1e-12)
 
 
 @pytest.mark.parametrize("text", ["1", "-0.0", "+1.5", "1e-5", ".5", "5.", "1E400", "1e-400", "0.1000000000000000055"])
