@@ -5,7 +5,6 @@ import numpy as np
 import onnxruntime
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
 
 from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker
 from ltr.rankers.auto import BLEND, TODAY, _learnt_weights, _weights
@@ -199,24 +198,6 @@ def test_two_stages_learn_from_the_scores_that_auto_has_kept():
     assert ranker.choice_ is not None
     if not ranker.choice_.reranks:
         assert np.array_equal(ranker.training_scores(X), known)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"methods": "best"}, 'methods must be "auto" or a list'),
-        ({"methods": []}, "at least one method"),
-        ({"methods": ["logistik"]}, "logistik"),
-        ({"methods": [LogisticRegression]}, "names or estimators"),
-        ({"simplicity": "much"}, "simplicity must be a number"),
-        ({"methods": ["forest"], "signs": {0: "+"}}, "forest cannot promise signs"),
-        ({"today": 9}, "index from 0 to 3"),
-        ({"signs": {0: "+"}, "forbidden": [9]}, "forbidden"),
-    ],
-)
-def test_wrong_arguments_are_refused_before_anything_is_fitted(options, message):
-    with pytest.raises(ValueError, match=message):
-        AutoRanker(**options).fit(*_data())
 
 
 def test_weights_of_hits_in_training_leave_chances_alone():

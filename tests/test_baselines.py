@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 
 from ltr.data import half_split, load
 from ltr.metrics import rank_statistic
-from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, Ranker
-from ltr.rankers.baselines import candidate_cuts, pair_weights
+from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers.baselines import pair_weights
 from trainers.report.reference import read_reference
 
 
@@ -142,51 +142,11 @@ def test_only_the_order_of_feature_values_matters():
     np.testing.assert_array_equal(first.decision_function(X), second.decision_function(np.exp(X)))
 
 
-@pytest.mark.parametrize(
-    ("column", "limit", "expected"),
-    [
-        ([3.0, 1.0, 2.0, 2.0], None, [1.5, 2.5]),
-        ([1.0, 1.0], None, []),
-        ([0.0, 1.0, 2.0, 3.0], 1, [1.5]),
-        ([0.0, 1.0, 2.0, 3.0], 3, [0.5, 1.5, 2.5]),
-        ([0.0, 0.0, 0.0, 0.0, 1.0, 2.0], 1, [0.5]),  # the cut with 4 of 6 rows below is the nearest to 3
-        ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 3, [1.5, 3.5, 5.5]),
-        ([1.0, np.nextafter(1.0, 2.0)], None, [1.0]),
-        ([-1e308, 1.5e308], None, [2.5e307]),  # the difference of the two overflows
-        ([0.0, 5e-324], None, [0.0]),
-    ],
-)
-def test_candidate_cuts(column, limit, expected):
-    cuts = candidate_cuts(np.array(column), limit)
-    assert cuts.tolist() == expected
-    values = np.unique(column)
-    for cut in cuts:
-        assert (values > cut).any()
-        assert (values <= cut).any()
-
-
 def test_pair_weights_factorise():
     X, y = problem(1)
     scores = X[:, 0] * 0.3
     weights = pair_weights(scores, y == 1, np.ones(len(y)))
     np.testing.assert_allclose(np.outer(weights[y == 1], weights[y == 0]), pair_matrix(scores, y))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
-        ({"rounds": 2.5}, "rounds must be an integer >= 1, got 2.5"),
-        ({"rounds": True}, "rounds must be"),
-        ({"rounds": None}, "rounds must be"),
-        ({"thresholds": 0}, "thresholds must be an integer >= 1, got 0"),
-        ({"step": "newton"}, "step must be one of 'bound', 'exact', got 'newton'"),
-        ({"on_round": 3}, "on_round must be callable, got 3"),
-    ],
-)
-def test_bad_parameters(fields, message):
-    with pytest.raises(ValueError, match=message):
-        RankBoostRanker(**fields).fit(*problem(0))
 
 
 def problem_of_logistic(seed=0, n=120, d=4):
@@ -235,39 +195,6 @@ def test_separable_data_is_ranked_perfectly():
     scores = LogisticRegressionRanker().fit(X, y).decision_function(X)
     assert np.isfinite(scores).all()
     assert scores[y].min() > scores[~y].max()
-
-
-def test_state_round_trip(tmp_path):
-    X, y = problem_of_logistic()
-    ranker = LogisticRegressionRanker(C=np.float64(2.0), standardize=False).fit(X, y)
-    state = ranker.to_state()
-    ranker.save(tmp_path / "ranker.pt")
-    for copy in (LogisticRegressionRanker.from_state(state), Ranker.load(tmp_path / "ranker.pt")):
-        assert copy.get_params() == ranker.get_params()
-        np.testing.assert_array_equal(copy.decision_function(X), ranker.decision_function(X))
-    for wrong in ({**state, "fitted": {}}, {**state, "ranker": "Nobody"}, {"parameters": {}}, [1], {"ranker": 1}):
-        with pytest.raises(ValueError, match="state must be what to_state of a ranker returned"):
-            LogisticRegressionRanker.from_state(wrong)
-    with pytest.raises(ValueError, match="state must be of a LogisticRegressionRanker, got one of a RankBoostRanker"):
-        LogisticRegressionRanker.from_state({**state, "ranker": "RankBoostRanker", "parameters": {}})
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"C": 0}, "C must be a finite number > 0, got 0"),
-        ({"C": -1.0}, "C must be"),
-        ({"C": float("inf")}, "C must be"),
-        ({"C": float("nan")}, "C must be"),
-        ({"C": "1"}, "C must be a finite number > 0, got '1'"),
-        ({"standardize": 1}, "standardize must be true or false, got 1"),
-        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
-        ({"max_iter": 1.5}, "max_iter must be an integer >= 1, got 1.5"),
-    ],
-)
-def test_bad_parameters_of_logistic(fields, message):
-    with pytest.raises(ValueError, match=message):
-        LogisticRegressionRanker(**fields).fit(*problem_of_logistic())
 
 
 PUBLISHED = Path(__file__).parents[1] / "configs" / "paper" / "published.csv"

@@ -180,25 +180,6 @@ def test_points_bind_rows_of_the_base_in_the_same_units():
         assert points[0] >= 2 * points[1] - 1e-9
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"required": ["age"], "constraints": ["age = 0*bmi"]},
-        {"required": ["age", "bmi", "sex"], "max_nonzeros": 2},
-        {"required": ["age"], "forbidden": ["age"]},
-        {"signs": {"ages": "+"}},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("base", ["logistic", "ranknet"])
-def test_contradictions_are_one_error(base, given):
-    X, y, qid = frame()
-    for lists in (None, qid):
-        with pytest.raises(ValueError, match=r"^(required|forbidden|signs): ") as error:
-            TwoStageRanker(base, ExactRanker(**given), 10, choose=False).fit(X, y, lists)
-        assert "\n" not in str(error.value)
-
-
 def ranked_by_command(X, y, given, folder):
     X.assign(y=y).to_csv(folder / "table.csv", index=False)
     options = [f"--signs={name}={sign}" for name, sign in given.get("signs", {}).items()]
@@ -293,25 +274,6 @@ def test_a_required_column_of_scores_is_used_by_a_correction_alone():
     with pytest.raises(ValueError, match=r"^required: the exact stage.*cannot use its column.*base_score=True"):
         TwoStageRanker(ScoreColumn("age"), ExactRanker(**given), 60, choose=False).fit(X, y)
     ranker = TwoStageRanker(ScoreColumn("age"), ExactRanker(**given), 60, choose=False, base_score=True).fit(X, y)
-    assert_deployed_satisfies(ranker, given, X)
-
-
-@pytest.mark.parametrize(
-    ("today", "given", "among"),
-    [
-        ("age", {"max_nonzeros": 2}, True),
-        ("income", {"max_nonzeros": 2}, False),  # two other columns are better
-        ("income", {"max_nonzeros": 3, "signs": {"income": "+"}}, False),
-        ("age", {"signs": {"age": "+"}}, True),
-        ("bmi", {"signs": {"bmi": "-"}}, False),
-        ("age", {"required": ["bmi"]}, False),
-    ],
-    ids=str,
-)
-def test_todays_scores_are_a_method_where_their_column_satisfies(today, given, among):
-    X, y, _ = frame()
-    ranker = AutoRanker(["logistic"], today=today, **given, simplicity=-np.inf).fit(X, y)
-    assert ("today" in ranker.rankers_) == among
     assert_deployed_satisfies(ranker, given, X)
 
 

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from sklearn.metrics import ndcg_score
 
 from ltr.data import DataError, grouped
@@ -289,47 +288,6 @@ def test_what_the_user_set_is_refused_before_anything_is_written(graded, capsys)
     assert main(["run", "letor.toml", "exact.base=rankboost"]) == 2
     assert "exact.base: must be a method of this run (auto), got" in capsys.readouterr().err
     assert not (graded / "runs").exists()
-
-
-def test_binary_labels_by_query_take_auc_and_the_logistic_loss(tmp_path):
-    data = grouped(queries=12)
-    lines = table(data, range(data.n)).splitlines()
-    binary = [lines[0], *(f"{line.rsplit(',', 1)[0]},{int(not line.endswith(',0'))}" for line in lines[1:])]
-    (tmp_path / "t.csv").write_text("\n".join(binary))
-    config = config_for(
-        tmp_path,
-        data={"name": None, "path": str(tmp_path / "t.csv"), "label": "sold", "query": "shop"},
-        surrogate={"losses": ["logistic"]},
-        statistics={"report": ["auc"]},
-    )
-    results = run_experiment(config)
-    assert results.statistics == ("ndcg@5", "auc")
-    split, scores = split_of(config.data, config.seed), load_scores(RunFolder(config.folder).method("logistic")).train
-    values = []
-    for query in range(split.train.n_queries):
-        s, y = (torch.from_numpy(v[split.train.qid == query]) for v in (scores, split.train.y))
-        if 0 < y.sum() < len(y):
-            values.append(float((s[y == 1][:, None] > s[y == 0][None]).double().mean()))
-    assert results.rows[0].train["auc"] == pytest.approx(np.mean(values))
-
-
-BAD_DATA = [
-    ({"path": "a.csv", "label": "y", "query": "y"}, "data.query: must be another column than that of data.label"),
-    ({"name": "grouped", "query": "q"}, "data.query: goes with path only: a named data set knows its columns"),
-    ({"path": "a.csv", "format": "svmlight", "label": "y"}, "data.label: goes with tables only: a sparse file has no"),
-    (
-        {"path": "a", "format": "svmlight", "test_path": "b", "train_fraction": 0.7},
-        "data.train_fraction: goes with data that are split: here the test set is given, got 0.7",
-    ),
-    ({"name": "lightgbm_lambdarank", "split_seed": 3}, "data.split_seed: goes with data that are split"),
-]
-
-
-@pytest.mark.parametrize(("data", "message"), BAD_DATA)
-def test_bad_keys_are_named(data, message):
-    with pytest.raises(ConfigError) as error:
-        parse_config({"name": "x", "data": data})
-    assert any(str(finding).startswith(message) for finding in error.value.findings)
 
 
 @pytest.mark.parametrize(

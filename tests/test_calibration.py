@@ -2,13 +2,11 @@
 
 import copy
 import json
-import math
 import pickle
 from typing import ClassVar
 
 import numpy as np
 import onnxruntime
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +19,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from ltr.cards import CardRanker
-from ltr.data import TablePreparation
 from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, Ranker, ScoreColumn, SurrogateRanker, TwoStageRanker
 from ltr.rankers.calibration import ISOTONIC_FROM, Calibration, fit_calibration, predictive_interval
 from ltr.rankers.foreign import TreesRanker
@@ -114,39 +111,6 @@ def test_the_base_rate_where_scores_say_nothing_or_the_reverse(kind):
         chances = fit_calibration(scores, labels, kind=kind)(scores)
         assert len(set(chances)) == 1
         assert chances[0] == pytest.approx(0.25, abs=0.01)
-
-
-def test_what_is_refused():
-    scores, labels = drawn(50)
-    for wrong, message in [
-        (
-            lambda: fit_calibration(scores, np.ones(50)),
-            "labels must hold hits and misses, got 50 rows that are all hits",
-        ),
-        (lambda: fit_calibration(scores, np.zeros(50)), "that are all misses"),
-        (lambda: fit_calibration(scores, labels[:9]), "scores and labels must be two vectors of one length"),
-        (lambda: fit_calibration(scores * np.inf, labels), "scores must be finite"),
-        (lambda: fit_calibration(scores, labels, np.zeros(50)), "weights must not all be 0"),
-        (lambda: fit_calibration(scores, labels, kind="other"), "kind must be"),
-        (lambda: fit_calibration(scores, labels)([math.nan]), "scores must be finite, got nan"),
-        (lambda: predictive_interval([1.5], 10), r"probabilities must be a vector of numbers in \[0, 1\]"),
-        (lambda: predictive_interval([0.5], 0), "rows_behind must be a finite number > 0"),
-        (lambda: predictive_interval([0.5], 1, level=1), "level must be below 1"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            wrong()
-    good = fit_calibration(scores, labels).to_dict()
-    for change in (
-        {"chances": [0.9, 0.1]},
-        {"knots": [0.0, -1.0]},
-        {"chances": [0.0, 0.5]},
-        {"kind": "x"},
-        {"support": []},
-    ):
-        with pytest.raises(ValueError, match="calibration must"):
-            Calibration.from_dict(good | change)
-    with pytest.raises(ValueError, match="calibration must be what to_dict of one returned"):
-        Calibration.from_dict({})
 
 
 # the number of hits
@@ -320,22 +284,6 @@ def test_given_scores_are_taken_as_out_of_fold():
     np.testing.assert_array_equal(trees.calibrate(X[200:], y[200:]).predict_proba(X)[:, 1], own(trees.predict(X)))
     two = TwoStageRanker(trees, STAGE, 30, choose=False).fit(X[200:], y[200:], base_is_fitted=True)
     assert two.calibrate(X[200:], y[200:]).predict_proba(X).shape == (400, 2)
-
-
-def test_frames_prepared_tables_and_cards_with_texts():
-    rng = np.random.default_rng(0)
-    age, town = rng.normal(50, 9, 300), rng.choice(["Ulm", "Bonn"], 300)
-    y = (age + 9 * (town == "Ulm") + rng.normal(0, 9, 300) > 60).astype(int)
-    table = pd.DataFrame({"age": age, "town": town}, index=[f"row {i}" for i in range(300)])
-    preparation = TablePreparation().fit(table)
-    ranker = LogisticRegressionRanker().fit(preparation.transform(table), y)
-    ranker.name_features(preparation.get_feature_names_out().tolist()).prepare_with(preparation)
-    chances = ranker.calibrate(table, y).predict_proba(table)[:, 1]
-    assert chances[y == 1].mean() > chances[y == 0].mean() + 0.2
-    assert ranker.rank(table)["chance"].is_monotonic_decreasing
-    card = CardRanker(max_questions=2).fit(table, y)
-    assert card.calibrate(table, y, folds=3).predict_proba(table)[:, 1].mean() == pytest.approx(y.mean(), abs=0.02)
-    assert "chance" in card.explain(table).list
 
 
 def test_two_stages_choose_as_they_did_and_recentring_drops_the_chances():

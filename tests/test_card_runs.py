@@ -1,7 +1,6 @@
 """Cards in runs and sweeps: the section [card], the files of a run, its table, its events, and the report."""
 
 import io
-import re
 
 import numpy as np
 import pandas as pd
@@ -156,22 +155,6 @@ def test_a_card_under_a_demand(folder, capsys):
         run_experiment(wrong)
 
 
-@pytest.mark.parametrize("name", ["gaussians", "test_path"])
-def test_cards_of_other_data(folder, name, capsys):
-    if name == "gaussians":
-        data = {"name": "gaussians"}
-    else:
-        table(60, 1).to_csv(folder / "other.csv", index=False)
-        data = {"path": str(folder / "pumps.csv"), "test_path": str(folder / "other.csv"), "label": "failed"}
-        data |= {"features": ["age", "hours"]}
-    tree = {"name": f"of_{name}", "runs_dir": str(folder / "runs"), "data": data, **CARD_ALONE}
-    results = run_experiment(parse_config(tree | {"card": {"max_questions": 1}}))
-    (row,) = results.rows
-    assert row.test["auc"] == pytest.approx(results.card.counts[1].value)
-    ranked = pd.read_csv(folder / "runs" / f"of_{name}" / "card" / "ranked.csv")
-    assert len(ranked) == sum(sum(counts.rows) for counts in results.card.counts)
-
-
 def test_the_section_turns_the_card_on_and_changes_no_other_result(folder):
     without, beside = config_of(folder, "x"), config_of(folder, "x", card={})
     assert (without.card.enabled, beside.card.enabled, beside.methods[-1]) == (False, True, "card")
@@ -179,24 +162,6 @@ def test_the_section_turns_the_card_on_and_changes_no_other_result(folder):
     ids = [set(plan_of_run(config, "0" * 64).cells) for config in (without, beside)]
     assert ids[0] < ids[1]
     assert len(ids[1] - ids[0]) == 1
-
-
-@pytest.mark.parametrize(
-    ("card", "message"),
-    [
-        ({"questions": 3}, "card.questions: unknown key"),
-        ({"max_questions": 7}, "card.max_questions: must be <= 6 for a rank statistic, got 7"),
-        ({"max_questions": 6, "points": 10}, "card.max_questions: must be at most 5 for points = 10"),
-        ({"cuts": {"age": []}}, "card.cuts: must be an integer >= 1, or a table with an integer or a list of numbers"),
-        ({"signs": {"age": "up"}}, "card.signs.age: must be '+' or '-'"),
-        ({"statistic": "weights(0, 1)"}, "card.statistic: cannot be weights"),
-        ({"ties": "won"}, "card.ties: must be 'average' or 'lost'"),
-    ],
-)
-def test_mistakes_in_the_section_get_one_clear_error(card, message):
-    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
-        parse_config({"name": "x", "data": {"name": "pima"}, "card": card})
-    assert len(caught.value.findings) == 1
 
 
 def test_a_card_does_not_go_with_queries(folder):

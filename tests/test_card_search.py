@@ -312,23 +312,3 @@ def test_a_larger_search_after_a_limit_and_warm_starts_lose_nothing():
     best = solve(problem)
     again = solve(problem, warm_starts=[best.weights * 0.5, np.ones(problem.d)])  # the former are no whole points
     assert (again.value, again.weights.tolist()) == (best.value, best.weights.tolist())
-
-
-# --- the border to C++
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"points": 3, "least_points": 4}, r"least_points must be an integer from 1 to points \(3\), got 4"),
-        ({"points": 7, "max_nonzeros": 6}, "max_nonzeros must be at most 5 for points = 7, got 6"),
-        ({"points": 100, "max_nonzeros": 3}, "max_nonzeros must be at most 2 for points = 100, got 3"),
-        ({"signs": [1, 2]}, "signs must hold whole numbers from -1 to 1, got 2"),
-        ({"required": [0, 1], "groups": [3, 3]}, "required must hold at most one column of a group"),
-        ({"required": [2]}, "required must hold different column numbers from 0 to 1"),
-        ({"ties": "first"}, "ties must be one of 'average', 'lost', got 'first'"),
-    ],
-)
-def test_arguments_against_their_rule_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        CardProblem([[0, 1], [1, 0], [1, 1]], [0, 1, 1], **options)

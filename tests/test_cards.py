@@ -25,7 +25,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ltr.cards import Card, CardRanker, Counts, Question, Questions
 from ltr.exact import Limits, Status
-from ltr.exact.cards import CardProblem
 from ltr.metrics import rank_statistic
 from ltr.outcomes import wilson
 from ltr.rankers import Ranker
@@ -421,25 +420,6 @@ def test_of_all_good_cards_the_one_nearest_to_logistic_regression_is_taken(withi
     assert certificate.claim == ("optimal" if card.below == 0 else "bound")
     assert (certificate.value, certificate.bound) == (pytest.approx(card.value), pytest.approx(card.bound))
     assert str(round(card.value, 6)) in certificate.verify()
-
-
-def test_other_statistics_and_searches_that_take_too_long_keep_the_best_card(monkeypatch):
-    table, y = messy(120, 3)
-    assert CardRanker("dcg", 2).fit(table, y).card_.below == 0
-    problem = CardRanker(max_questions=3).fit(table, y).problem_
-    rng = np.random.default_rng(0)
-    long = CardProblem(rng.integers(0, 2, (400, 60)), rng.integers(0, 2, 400), "auc", max_nonzeros=5)  # seconds
-    with pytest.raises(TimeoutError, match=r"not all cards of at least 0\.6 are found within 0\.01"):
-        long.good_cards(0.6, 10**6, time_limit=0.01)
-    assert CardRanker(max_questions=2, within=0.05).fit(table, y).card_.below > 0
-
-    def late(*_):
-        raise TimeoutError
-
-    monkeypatch.setattr(type(problem), "good_cards", late)
-    assert CardRanker(max_questions=2, within=0.05).fit(table, y).card_.below == 0
-    with pytest.raises(ValueError, match="within must be"):
-        CardRanker(within=-1).fit(table, y)
 
 
 def test_required_and_forbidden_questions():

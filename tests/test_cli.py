@@ -24,7 +24,6 @@ from tests.sweeping import no_processes
 from trainers.cli import main
 from trainers.files import RunError
 from trainers.run.folder import find_run
-from trainers.stopping import exit_code, leave_at_once
 
 ROOT = Path(__file__).parents[1]
 
@@ -187,23 +186,6 @@ def test_named_data_without_its_files_says_how_to_get_them(workplace, capsys):
     assert "LTR_DATA" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"), [(["--help"], 0), (["run", "--help"], 0), (["--version"], 0), (["fly"], 2), (["run"], 2),
-                            (["show", "x", "y=1"], 2), (["run", "x.toml", "--nope"], 2)],
-)  # fmt: skip
-def test_argparse_ends_the_program(arguments, code, capsys):
-    with pytest.raises(SystemExit) as error:
-        main(arguments)
-    assert error.value.code == code
-    out, err = capsys.readouterr()
-    assert "Traceback" not in err
-    if arguments == ["--help"]:
-        assert "examples:" in out
-        assert "exit codes:" in out
-    if arguments == ["--version"]:
-        assert out == f"ltr {ltr.__version__}\n"
-
-
 def test_options_lists_every_key(capsys):
     assert main(["options"]) == 0
     out = capsys.readouterr().out
@@ -304,29 +286,6 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
     assert code == 130
     assert capsys.readouterr().err == "ltr: interrupted\n"
     assert not (workplace / "runs").exists()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
-def test_what_libraries_make_of_ctrl_c_is_an_interruption(monkeypatch):
-    monkeypatch.setattr(signal, "signal", lambda number, handler: handlers.append(handler))
-    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
-    handlers = []
-
-    def work(loaded):
-        loaded()
-        try:
-            handlers[-1](signal.SIGINT, None)
-        except KeyboardInterrupt:
-            raise ImportError("cannot load module more than once per process") from None
-
-    assert exit_code(work, lambda: 130) == 130
-    assert handlers[0] is leave_at_once
-
-    def wrong(loaded):
-        raise ImportError("no such module")
-
-    with pytest.raises(ImportError, match="no such module"):
-        exit_code(wrong, lambda: 130)
 
 
 @pytest.mark.parametrize(

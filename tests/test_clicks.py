@@ -162,22 +162,3 @@ def test_ranker_and_bias_do_not_depend_on_the_order_of_rows_or_the_names_of_quer
     rows = pd.DataFrame(X[order]), clicked[order].astype(bool), names[order].tolist(), position[order]
     two = fit_with_position_bias(SurrogateRanker("ranknet(pairs=sum)"), *rows)[1]
     assert two.propensity == pytest.approx(one.propensity, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"position": [1, 1, 1, 1]}, "position must vary among clicked rows of similar score: take fewer bins"),
-        ({"position": [1, 2, 1]}, "X, clicked, qid and position must have one value per row, .* got 4, 4, 4 and 3"),
-        ({"qid": [1, 1, 1, 1]}, "qid must have at least folds = 2 queries, got 1"),
-        ({"qid": [1, 1, None, 2]}, "qid must name the list of each row, got no name in row 2"),
-        ({"bins": 1}, "bins must be an integer >= 2, got 1"),
-        ({"folds": 1}, "folds must be an integer >= 2, got 1"),
-        ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
-        ({"shape": "any"}, "shape must be one of"),
-    ],
-)
-def test_what_a_joint_fit_cannot_take_is_refused(changed, message):
-    given = {"X": np.eye(4), "clicked": [1, 0, 1, 0], "qid": [1, 1, 2, 2], "position": [1, 2, 1, 2], **changed}
-    with pytest.raises(ValueError, match=message):
-        fit_with_position_bias(SurrogateRanker("ranknet(pairs=sum)"), **given)

@@ -257,23 +257,3 @@ def test_intervals_on_one_list_cover_the_true_difference(method):
     truth = normal.cdf(1.5 / 2) - normal.cdf(0.8 / 2)
     intervals = [method(*one_list(seed), confidence=0.9).difference for seed in range(200)]
     assert 0.83 < sum(interval.low <= truth <= interval.high for interval in intervals) / 200 < 0.96
-
-
-@pytest.mark.parametrize(
-    ("act", "message"),
-    [
-        (lambda a, b, y: compare_on_list(a, b, 0 * y, "auc"), "measure auc is undefined on this list"),
-        (lambda a, b, y: compare_on_list(a, b, y, "auc", ties="subrank"), "ties must not be 'subrank'"),
-        (lambda a, b, y: compare_on_list(a[None], b[None], y[None], "auc"), r"must be one list.* got \(1, 60\)"),
-        (lambda a, b, y: compare_on_list(a, b[1:], y, "auc"), "labels must have the shape of scores"),
-        (
-            lambda a, b, y: compare_on_list(a, b, (y * 0).index_fill(0, y.argmax(), 1), "mrr"),
-            "at least 2 items above 0",
-        ),
-        (lambda a, b, y: delong(a, b, y + 1), "labels must be 0 and 1, at least two of each"),
-        (lambda a, b, y: delong(a[1:4], b[1:4], y[1:4]), "at least two of each, got 1 and 2 of 3"),
-    ],
-)
-def test_bad_lists_are_named(act, message):
-    with pytest.raises(ValueError, match=message):
-        act(*one_list(0))

@@ -138,25 +138,6 @@ def test_agrees_with_sklearn_support_vector_machines_of_differences(name):
 # --- golden values -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "l2", "weight", "value"),
-    [
-        # one pair of difference 1: loss(w) + l2/2 w^2
-        ("hinge", 0.5, 1.0, 0.25),  # w = 1 while the kink's slope 1 exceeds l2
-        ("hinge", 4.0, 1 / 4, 1 - 1 / 4 + 4 / 2 / 16),
-        ("squared_hinge", 2.0, 1 / 2, 1 / 4 + 1 / 4),  # 2 (1 - w) = 2 w
-        ("exponential", math.exp(-1), 1.0, math.exp(-1) * 1.5),  # exp(-w) = l2 w at w = 1
-        ("p_norm_push(p=2)", 2 * math.exp(-2), 1.0, math.exp(-2) * 2),  # 2 exp(-2 w) = l2 w at w = 1
-        ("ranknet", 1 / (1 + math.e), 1.0, math.log1p(math.exp(-1)) + 0.5 / (1 + math.e)),
-    ],
-)
-def test_golden_values_of_one_pair(name, l2, weight, value):
-    best = certified_optimum(name, [[3.0], [4.0]], [0, 1], l2=l2)
-    assert best.weights[0] == pytest.approx(weight, rel=1e-9)
-    assert best.value == pytest.approx(value, rel=1e-12)
-    assert best.bias == 0.0
-
-
 def test_logistic_without_a_signal_learns_the_base_rate():
     best = certified_optimum("logistic", [[1.0], [1.0], [1.0]], [1, 0, 1])
     assert best.weights[0] == 0.0

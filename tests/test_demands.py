@@ -15,9 +15,7 @@ from ltr.rankers import ExactRanker, Ranker, TwoStageRanker
 from ltr.rankers.exact import round_number
 from ltr.statistics import RankStatistic
 from trainers.cli import main
-from trainers.config import load_config, parse_config
-from trainers.config.errors import ConfigError
-from trainers.config.experiment import resolved_toml
+from trainers.config import load_config
 from trainers.run.experiment import run_experiment
 
 NAMES = ["age", "bmi", "sex", "serum crp", "a-b"]
@@ -283,23 +281,3 @@ def test_a_run_of_points_says_them(config, capsys):
     assert "per 10 age" in record["message"]
     assert main(["verify", str(whole.folder / "exact" / "certificate.json"), "--require-proof"]) == 0
     assert "weights whole numbers from -3 to 3" in capsys.readouterr().out
-
-
-def test_signs_are_a_table_or_a_list():
-    def parsed(signs, **exact):
-        return parse_config({"name": "x", "data": {"name": "pima"}, "exact": {"signs": signs, **exact}})
-
-    assert parsed({"age": "+", "serum crp": "-"}).exact.signs == ("+age", "-serum crp")
-    assert parsed(["+age"]) == parsed({"age": "+"}) == parsed("+age")
-    assert 'signs = ["+age"]' in resolved_toml(parsed({"age": "+"}))
-    for signs, message in (
-        ({"age": "up"}, "must be a column with its sign"),
-        (["age"], "must be a column with its sign"),
-        (3, "must be a list"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            parsed(signs)
-    with pytest.raises(ConfigError, match=r"exact\.integer: goes with choose = false and base_score = false only"):
-        parsed([], integer=5)
-    with pytest.raises(ConfigError, match="models in SCIP take no required columns"):
-        parsed([], required=["age"], method="resolved", choose=False)

@@ -438,23 +438,6 @@ def test_a_half_with_a_single_class_is_refused(tmp_path):
         run_experiment(config)
 
 
-def test_what_is_computed_survives_an_error_in_a_later_stage(tmp_path, monkeypatch):
-    config = config_for(tmp_path)
-
-    def broken(*_, **__):
-        raise RunError("exact: cannot be")
-
-    monkeypatch.setattr("trainers.methods.two_stage_ranker", broken)
-    with pytest.raises(RunError, match="cannot be"):
-        run_experiment(config)
-    results = read_results(RunFolder(config.folder))
-    assert [row.method for row in results.rows] == list(config.methods[:-1])
-    monkeypatch.undo()
-    display = Calls()
-    assert run_experiment(config, display=display).complete
-    assert display.begun == ["exact"]
-
-
 def test_a_value_the_exact_stage_refuses_ends_in_one_message_and_a_table(tmp_path, monkeypatch, capsys):
     def refuse(*_, **__):
         raise ValueError("margin must be larger with these features, got 1e-05")
@@ -569,23 +552,6 @@ def test_a_damaged_run_is_one_message_and_fresh_starts_over(finished, tmp_path, 
         run_experiment(copy)
     if "/" not in name and text in (None, "\x00"):
         assert numbers(run_experiment(copy, fresh=True))[:-1] == numbers(results)[:-1]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 1 byte")],
-)
-def test_a_lack_of_memory_is_one_message(tmp_path, monkeypatch, capsys, error):
-    (tmp_path / "small.toml").write_text(resolved_toml(config_for(tmp_path)))
-
-    def full(*_, **__):
-        raise error
-
-    monkeypatch.setattr("trainers.methods.LogisticRegressionRanker.fit", full)
-    assert main(["run", str(tmp_path / "small.toml"), "-q"]) == 2
-    assert "ltr: error: logistic_regression: not enough memory; what is finished is kept" in capsys.readouterr().err
-    monkeypatch.undo()
-    assert run_experiment(load_config(tmp_path / "small.toml")).complete
 
 
 def test_a_diverging_training_names_the_cure(tmp_path):

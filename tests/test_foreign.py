@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 import xgboost
 from scipy.stats import rankdata
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import (
@@ -336,27 +335,6 @@ def test_a_base_without_a_form_is_refused_with_what_to_do(tmp_path):
         assert not (tmp_path / path).exists()
 
 
-def test_large_forests_are_safetensors_and_small_ones_are_json(tmp_path):
-    X, y = rows(1500, 0)
-    small, large = (TreesRanker.of(RandomForestClassifier(n, random_state=0).fit(X, y)) for n in (3, 50))
-    alone = EstimatorRanker(RandomForestClassifier(50, random_state=0)).fit(np.nan_to_num(X), y)
-    assert (small.file_suffix, large.file_suffix, alone.file_suffix) == (".json", ".safetensors", ".safetensors")
-    for ranker in (large, alone):
-        with pytest.raises(ValueError, match=r"more than 100,000 numbers, are not written as JSON"):
-            ranker.save(tmp_path / "model.json")
-        ranker.save(tmp_path / "model.safetensors")
-        loaded = Ranker.load(tmp_path / "model.safetensors")
-        np.testing.assert_array_equal(loaded.predict(np.nan_to_num(X)), ranker.predict(np.nan_to_num(X)))
-        trees = loaded if ranker is large else loaded.form_
-        for name in ("feature_", "left_", "right_", "roots_"):
-            assert getattr(trees, name).dtype == np.int32
-        assert (tmp_path / "model.safetensors").stat().st_size < 30 * len(trees.feature_) + 10_000
-    content = bytearray((tmp_path / "model.safetensors").read_bytes())
-    (tmp_path / "model.safetensors").write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="damaged or cut off"):
-        Ranker.load(tmp_path / "model.safetensors")
-
-
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -393,22 +371,6 @@ def test_what_cannot_be_weighted_by_row_is_refused():
     with pytest.raises(ValueError, match="sample_weight: XGBRanker takes weights of queries only"):
         ranker.fit(X, y, qid, sample_weight=1.0 + y)
     ranker.fit(X, y, qid, sample_weight=np.arange(24) > 1)  # rows of weight 0 are left out, and no weight is left
-
-
-@pytest.mark.parametrize("model", [xgboost.XGBRanker(n_estimators=4), lightgbm.LGBMRanker(n_estimators=4, verbose=-1)])
-def test_weights_of_queries_reach_boosters_that_rank(model):
-    rng = np.random.default_rng(0)
-    X, qid = rng.normal(size=(240, 3)), rng.permutation(np.arange(240) % 12)
-    y, weights = (X[:, 0] + rng.normal(size=240) > 0).astype(int), np.where(qid % 5 == 0, 50.0, 1.0)
-    plain, weighted = (
-        EstimatorRanker(clone(model)).fit(X, y, qid, sample_weight=w).predict(X) for w in (None, weights)
-    )
-    order = np.argsort(qid, kind="stable")
-    own = clone(model)
-    given = weights[order] if isinstance(own, lightgbm.LGBMRanker) else weights[order][::20]
-    own.fit(X[order], y[order], group=np.full(12, 20), sample_weight=given)
-    np.testing.assert_allclose(weighted, own.predict(X), rtol=1e-5, atol=1e-6)
-    assert np.abs(weighted - plain).max() > 0.01
 
 
 # --- columns by name -------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import ltr
 from ltr.rankers import LogisticRegressionRanker, Ranker
 from trainers.cli import main
 from trainers.config import load_config, parse_config
-from trainers.config.errors import ConfigError
 from trainers.files import RunError
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
@@ -145,24 +144,6 @@ def test_a_run_of_a_frame_goes_on_and_sees_other_data(tmp_path, frame):
     assert ltr.experiment(ONE, data=frame, **options) == first
     with pytest.raises(RunError, match="data: changed since"):
         ltr.experiment(ONE, data=frame.assign(age=0.5 + frame["age"]), **options)
-
-
-@pytest.mark.parametrize(
-    ("config", "options", "message"),
-    [
-        (5, {}, "config: must be a path, a dict, or a Config; data frames are given as data=..., got \"int\""),
-        ({"exact.topk": 3, "nmae": 1}, {}, "(?s)3 errors.*topk: unknown key.*top_k.*nmae: unknown.*data.name: is req"),
-        ({}, {"data": 5}, "data.path: must be a pandas or polars frame, or the path of a file, got \"int\""),
-        ({}, {"data": pd.DataFrame({"a": [1, 2]})}, "data.label: is required"),
-        ({"data.missing": ["?"]}, {"data": pd.DataFrame({"a": [1]}), "label": "a"}, "data.missing: goes with files"),
-        ({}, {"data": "a.csv", "test": pd.DataFrame({"a": [1]}), "label": "a"}, "data.path: must be a data frame, as"),
-        ({"data": "a.csv"}, {}, "data: must be a table of keys, got \"a.csv\""),
-        ("none.toml", {}, "none.toml: no such config file"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_named(config, options, message):
-    with pytest.raises(ConfigError, match=message):
-        ltr.experiment(config, **options)
 
 
 def test_rankers_take_frames_of_the_users_table(frame, tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 from ltr.exact import largest_margin as module
-from ltr.exact.largest_margin import deepest, maximise_margin
+from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from tests.reference import graded_problem, random_instance, random_pairwise
@@ -284,23 +284,6 @@ def test_no_weights_have_a_larger_margin(norm, sides, margin, seed):
         found = maximise_margin(problem, w)
         expected = 1 / np.sqrt(program.value)
         assert (rows @ found).min() / np.linalg.norm(found) == pytest.approx(expected, rel=1e-6)
-
-
-def test_few_of_the_pairs_are_asked_for(monkeypatch):
-    problem, w = cloud(n=270, d=8, noise=0.3)
-    rows = won_differences(problem, w)
-    assert len(rows) > 10_000
-    asked = []
-
-    def counting(problem, differences, support):
-        asked.append(len(differences))
-        return deepest(problem, differences, support)
-
-    monkeypatch.setattr(module, "deepest", counting)
-    found = maximise_margin(problem, w, norm="max")
-    assert max(asked) < len(rows) / 10
-    at_once = deepest(problem, rows, np.ones(8, dtype=bool))
-    assert (rows @ found).min() == pytest.approx((rows @ at_once).min(), rel=1e-6)
 
 
 # --- what is not trusted ---------------------------------------------------------------------------------------

@@ -120,23 +120,6 @@ def test_a_line_is_as_good_as_the_better_of_its_parts(kind):
             assert search.objective(w + cut * v, 1.0) <= whole + 1e-9
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_search_for_least_values_finds_the_same_or_nothing(kind):
-    """Cells of breakpoints that promise too little are passed over; the counts behind them are right all the same."""
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        p = larger_problem(kind, seed)
-        search, low = ascents(p, seed, kind), -3.0
-        w, v = rng.normal(size=4), rng.normal(size=4)
-        f, g = p.X @ w, p.X @ v
-        best, _ = search.line_search(f, g, low, 3.0)
-        for least in (0.5 * best, 0.9 * best, best - 1e-6, best - 1e-10):
-            found, at = search.line_search(f, g, low, 3.0, least)
-            assert found == pytest.approx(best, abs=1e-9)
-            assert search.objective(w + at * v, 1.0) == pytest.approx(best, abs=1e-9)
-        assert search.line_search(f, g, low, 3.0, best + 1e-6) == (-math.inf, low)
-
-
 @pytest.mark.parametrize("rank", ["resolved", "subrank"])
 @pytest.mark.parametrize("statistic", ["dcg", "dcg@3", "dcg@40", "auc", "mrr", "hits@7"])
 def test_lists_are_searched_alike_with_and_without_pairs(statistic, rank):
@@ -160,23 +143,6 @@ def test_lists_are_searched_alike_with_and_without_pairs(statistic, rank):
             assert found[1][0] == pytest.approx(found[0][0], abs=1e-9)
             assert found[2] == found[1]
             assert searches[0].objective(w + found[1][1] * v, 1.0) == pytest.approx(found[1][0], abs=1e-9)
-
-
-def test_steps_along_a_line_of_a_long_list_gain():
-    """12,000 rows without a cutoff have too many breakpoints: steps are tried, from where the line is known."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(12_000, 3))
-    p = RerankProblem(X, X @ [1.0, 0.5, -0.5] + rng.normal(size=len(X)) > 0, "auc")
-    search = new_ascents(p, p.ranked_items(), seed=0, threads=2)
-    w = np.array([1.0, 0.0, 0.0])
-    for axis in np.eye(3)[1:]:
-        start = p.evaluate(w)
-        value, at = search.line_search(X @ w, X @ axis, -1.0, 1.0, start, 0.0)
-        w += at * axis
-        assert value == pytest.approx(p.evaluate(w), abs=1e-6)
-        assert value > start + 0.01
-    assert search.line_search(X @ w, X @ axis, -1.0, 1.0, 1.0, 0.0)[0] == -math.inf
-    assert search.line_search(X @ w, X @ axis, -1.0, 1.0, 0.0)[0] == -math.inf  # a line of which no point is known
 
 
 def test_a_pair_that_is_on_the_margin_all_along_is_won():

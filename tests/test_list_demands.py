@@ -13,7 +13,7 @@ from ltr.data.columns import Column
 from ltr.exact import Demand, Limits, RerankProblem
 from ltr.list_demands import Asked, read_list_demands
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, TwoStageRanker
-from ltr.rankers.demanded import DemandOutcome, GivenDemands
+from ltr.rankers.demanded import GivenDemands
 from ltr.rankers.two_stage import least_top
 from tests.tiers import thinned
 from trainers.cli import main
@@ -220,29 +220,6 @@ def test_labels_that_do_not_go_with_a_demand():
 # --- the price -----------------------------------------------------------------------------------------------------
 
 
-def tiny():
-    """Rows that only the second column ranks as a demand asks, at a price that can be counted."""
-    X = pd.DataFrame({"a": [4.0, 3, 2, 1], "b": [1.0, 2, 3, 4]})
-    return X, [1, 1, 0, 0], pd.DataFrame({"sex": ["M", "M", "F", "F"]})
-
-
-def test_the_price_of_a_tiny_list():
-    X, y, sex = tiny()
-    ranker = ExactRanker(demands=["count(sex = F) @1 >= 1"]).fit(X, y, beside=sex)
-    best, asked = 1 + 1 / np.log2(3), 1 / np.log2(4) + 1 / np.log2(5)
-    price = ranker.demands_.price
-    assert (price.value, price.free) == pytest.approx((asked, best))
-    assert ranker.demands_.reached[0].value == 1.0
-    assert ranker.score(X, y) == pytest.approx(asked)
-    said = str(ranker.demands_).split("\n")
-    assert said[0] == "count(sex = F) @1 >= 1: met, by 1"
-    assert said[1].startswith(f"count(sex = F) @1 >= 1 costs {100 * (1 - asked / best):.3g} % of the dcg (proven")
-    assert DemandOutcome.from_dict(json.loads(json.dumps(ranker.demands_.to_dict()))) == ranker.demands_
-    free = ExactRanker(demands=["count(sex = M) @1 >= 1"]).fit(X, y, beside=sex)
-    assert free.demands_.price.cost == 0
-    assert "costs nothing: the best weights meet it anyway (proven)" in str(free.demands_)
-
-
 def people(n=240, seed=0, queries=False):
     rng = np.random.default_rng(seed)
     sex = np.where(rng.random(n) < 0.4, "F", "M")
@@ -357,22 +334,6 @@ def test_demands_that_nothing_meets():
     both = ["share(sex = F) @10 >= 0.6", "share(sex = M) @10 >= 0.6"]
     with pytest.raises(ValueError, match=r"demands: no weights .*meet the demands"):
         ExactRanker(demands=both, limits=Limits(time_limit=5)).fit(X, y, beside=sex)
-
-
-def test_arguments_against_their_rules():
-    X, y, sex, _ = people(60)
-    for given, message in (
-        ({"demands": ["share(sex = F) @5 >= 0.4"]}, "there is no column 'sex'; there are 'a' and 'b'"),
-        ({"demands": "auc >= 0.5"}, "demands must be"),
-        ({"demands": [3]}, "demands: 3: must be a text"),
-        ({"demands": ["auc >= 0.5"], "ties": "average", "integer": 3, "max_nonzeros": 2}, "ties: 'average' goes with"),
-    ):
-        with pytest.raises(ValueError, match=re.escape(message)):
-            ExactRanker(**given).fit(X, y)
-    with pytest.raises(ValueError, match=r"beside: column 'sex' must have one cell per row of X \(60\), got 10"):
-        ExactRanker(demands=["share(sex = F) @5 >= 0.4"]).fit(X, y, beside=sex[:10])
-    with pytest.raises(ValueError, match="X has no column names"):
-        ExactRanker(demands=["share(sex = F) @5 >= 0.4"]).fit(X.to_numpy(), y)
 
 
 # --- configs and runs ----------------------------------------------------------------------------------------------

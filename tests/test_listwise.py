@@ -285,22 +285,6 @@ def test_derivatives(name):
     assert torch.autograd.gradgradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("smooth(temperature=0)", "temperature must be a finite number > 0, got 0.0"),
-        ("smooth(statistic=ap)", "ap: average precision is no sum of weights of ranks"),
-        ("lambda(statistic=ap@9)", "nearest are 'dcg@9' and, for the hits among the first rows, 'hits@9'"),
-        ("lambda(gain=log)", "gain must be one of 'linear', 'exp2', got 'log'"),
-        ("list_net(pairs=sum)", r"takes reduction=\.\.\., temperature=\.\.\., each once, got 'pairs=sum'"),
-        ("list_net(temperature=0)", "loss list_net: temperature must be a finite number > 0, got 0.0, in 'list_net"),
-    ],
-)
-def test_mistakes_are_named(text, message):
-    with pytest.raises(ValueError, match=message):
-        parse_loss(text)
-
-
 @pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])
 def test_statistics_take_no_weights_and_no_negative_labels(name):
     scores, labels = draw(5)

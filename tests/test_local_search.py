@@ -8,11 +8,10 @@ import pytest
 from scipy.optimize import linprog
 
 from ltr.exact.linear_program import minimize_linear
-from ltr.exact.local_search import LocalSearch, SearchBeside
+from ltr.exact.local_search import SearchBeside
 from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
-from ltr.exact.solve import solve
 from ltr.exact.state import Limits, SolveState
 from ltr.native import clip_segment
 from tests.reference import (
@@ -158,37 +157,6 @@ def test_steps_without_pairs_come_close_to_exact_line_searches(monkeypatch, opti
         assert p.feasible(result.weights)
         assert result.value == p.evaluate(result.weights)
         assert result.value >= max(p.evaluate(w) for w in (*np.eye(5), *-np.eye(5)) if p.feasible(w))
-
-
-MANY_LISTS = {
-    "short lists": (400, 10, "dcg@10", {}),
-    "long lists": (8, 800, "dcg@10", {}),
-    "long lists without a cutoff": (4, 8000, "dcg", {}),
-    "one long list": (1, 30_000, "auc", {}),
-    "whole gains": (300, 10, "dcg", {"rank": "subrank", "gain": "linear"}),
-    "signs": (300, 10, "dcg@5", {"constraints": LinearConstraints(np.diag([-1.0, 0, 0, 0, 1]), np.zeros(5))}),
-    "three weights": (300, 10, "dcg@5", {"max_nonzeros": 3}),
-    "whole numbers": (300, 10, "dcg@5", {"integer": 5}),
-}
-
-
-@pytest.mark.parametrize("kind", MANY_LISTS)
-def test_many_and_long_lists_improve_on_their_start_and_on_single_features(monkeypatch, kind):
-    """Within seconds `solve` is above its warm start and every feature alone, and tells so on the way."""
-    lists, size, statistic, options = MANY_LISTS[kind]
-    rng = np.random.default_rng(len(kind))
-    X = rng.normal(size=(lists * size, 5))
-    score = X @ [1.0, 0.7, -0.5, 0.3, -0.2] + rng.normal(size=len(X))
-    y = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95]))
-    p = RerankProblem(X, y, statistic, qid=np.repeat(np.arange(lists), size), normalise=True, **options)
-    start = np.array([1.0, 0.4, 0.0, 0.0, -0.6]) * p.reach
-    known = max(p.evaluate(w) for w in (start, *np.eye(5), *-np.eye(5)) if p.feasible(w))
-    monkeypatch.setattr(RerankProblem, "levels", None)  # no pairs are made
-    seen = []
-    solution = solve(p, LocalSearch(restarts=3), Limits(time_limit=4.0), warm_starts=[start], on_progress=seen.append)
-    assert solution.value == p.evaluate(solution.weights) > known
-    assert p.feasible(solution.weights)
-    assert sum(known < point.incumbent for point in seen[:-1]) >= 1
 
 
 # --- side constraints ------------------------------------------------------------------------------------------

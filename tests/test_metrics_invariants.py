@@ -450,18 +450,3 @@ def test_a_negative_label_is_refused_but_in_padding(name):
                 measure(scores, marked, qid=qid)
         alone = measure(scores[:3], labels[:3])
         assert torch.equal(measure(scores, marked, mask=marked >= 0), alone)
-
-
-@pytest.mark.parametrize("name", MEASURES)
-def test_lists_of_one_item_are_refused_unless_they_are_meant(name):
-    scores, labels = torch.randn(2, 4, 1), torch.ones(2, 4, 1)
-    measure = parse_measure(name)
-    with pytest.raises(ValueError, match=r"scores of shape \(2, 4, 1\) are 8 lists of one item.*squeeze\(-1\)"):
-        measure(scores, labels)
-    one = measure(scores[0, 0], labels[0, 0])
-    for meant in (
-        measure(scores, labels, mask=torch.ones(2, 4, 1, dtype=torch.bool)),
-        measure(scores.flatten(), labels.flatten(), qid=torch.arange(8)),
-        measure(scores.reshape(2, 4), labels.reshape(2, 4), mask=torch.eye(2, 4, dtype=torch.bool)),
-    ):
-        assert torch.equal(meant, one.expand(meant.shape)) or (meant.isnan().all() and one.isnan())

@@ -190,23 +190,6 @@ def test_tensors_that_do_not_fit_are_refused(wrong):
         ListLoss("ranknet")(**(arrays() | wrong))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("scores", np.nan),
-        ("scores", np.inf),
-        ("labels", np.inf),
-        ("weights", -1.0),
-        ("weights", np.nan),
-    ],
-)
-def test_numbers_that_are_refused_are_left_to_python(name, value):
-    given = arrays() | {"weights": torch.ones(2, 3, dtype=torch.float64)}
-    given[name][1, 2] = value
-    assert not ListLoss("ranknet")(**given)
-    assert ListLoss("ranknet")(**given | {"mask": torch.tensor([[True] * 3, [True, True, False]])})
-
-
 def test_groups_are_numbered_as_they_first_appear():
     ids = np.array([2**62, -5, 2**62, 7, 7, -5])
     groups, number = Groups(ids), np.zeros(6, np.int64)

@@ -1,7 +1,5 @@
 """What notebooks show of problems, solutions, rankers and data sets, and the pictures and bars that go with them."""
 
-import copy
-import io
 from html.parser import HTMLParser
 
 import numpy as np
@@ -139,18 +137,3 @@ def test_many_lists_are_drawn_as_their_mean():
     assert shares.tolist() == [0, 1, 1]  # of tied rows the negative stands above
     with pytest.raises(ValueError, match="k must be an integer >= 1 or None, got 0"):
         ranker.plot_list(GROUPED.X, GROUPED.y, GROUPED.qid, k=0)
-
-
-def test_the_bar_shows_searches_choices_and_steps():
-    stream = io.StringIO()
-    with ltr.ProgressBar(stream) as bar:
-        solve(RerankProblem(DATA.X, DATA.y), limits=Limits(node_limit=20), on_progress=bar)
-        assert bar.text.startswith("value ")
-        assert 0 <= bar.share <= 1
-        bar(3, 30)
-        assert (bar.share, bar.text) == (0.1, "3 of 30 inner splits")
-        SurrogateRanker(on_step=copy.deepcopy(bar)).fit(DATA.X, DATA.y)
-        assert bar.text.startswith("step ")
-    lines = stream.getvalue().split("\r")
-    assert lines[-1] == f"{bar.text}\n" or lines[-1].rstrip() == bar.text
-    assert any(line.startswith("[##") for line in lines)

@@ -1,14 +1,13 @@
 """Bounds from operating points: never below a value, and exact where the search says so."""
 
 import itertools
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from ltr.exact import Limits, RerankProblem, Status, solve
-from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
+from ltr.exact.weight_space import WeightSpaceSearch, search
 from ltr.exact.weight_space.operating_points import OperatingPointBounds
 from ltr.exact.weight_space.space import BEYOND, space_of
 from ltr.native import OperatingPoints
@@ -154,29 +153,6 @@ def test_nothing_is_left_to_do_after_a_stop():
     assert not bounds.advance(-BEYOND, 1)
 
 
-def test_boxes_that_prove_nothing_leave_all_threads_to_the_counts(monkeypatch):
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(120, 13))
-    problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=120) > 0).astype(int))
-    searchable, taken = space_of(problem), set()
-    monkeypatch.setattr(operating_points, "_TRIAL", 0.2)
-    threads = operating_points.PointsThreads(problem, searchable, 2)
-    try:
-        until = time.monotonic() + 20.0
-        while not {1, 2} <= taken and time.monotonic() < until:
-            threads.poll(-BEYOND, BEYOND)
-            taken.add(threads.taken)
-            time.sleep(0.01)
-        assert {1, 2} <= taken
-        until = time.monotonic() + 20.0
-        while threads.taken and time.monotonic() < until:
-            threads.poll(-BEYOND, -BEYOND)  # boxes prove more now
-            time.sleep(0.01)
-        assert threads.taken == 0
-    finally:
-        threads.close()
-
-
 def least_loss(problem, above, loss):
     """Return the least loss of some levels over all cells of weights."""
     positives, negatives = problem.positives, problem.negatives
@@ -211,22 +187,6 @@ def test_levels_together_lose_what_enumeration_says(seed):
         if required > 0 and (required <= least or expected == 2):
             search.start(above, loss, required)
             assert search.advance(2**62, np.zeros(1, np.uint8))[0] == expected, (seed, required)
-
-
-def test_many_levels_together_prove_more_than_each_alone():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(40, 10))
-    problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=40) > 0).astype(int))
-    searchable = space_of(problem)
-    bounds = OperatingPointBounds(problem, searchable)
-    seen = []
-    while bounds.seconds < 1.0:
-        bounds.advance(-BEYOND)
-        seen.append((bounds.bound, int(bounds.caps.sum())))
-    alone = [bound for bound, caps in seen if caps == seen[-1][1]]
-    assert bounds.bound < alone[0] < bounds.perfect
-    value = solve(problem, "local_search", Limits(time_limit=1.0)).value
-    assert searchable.objective(bounds.bound) >= value
 
 
 @pytest.mark.parametrize("threads", slow_but([1, 2], quick=[2]))

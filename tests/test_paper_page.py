@@ -84,25 +84,6 @@ def images_of(folder, figures):
     return images
 
 
-def test_the_findings_of_a_tiny_sweep(docs):
-    text = (docs / "paper.md").read_text()
-    headings = re.findall(r"^## (.*)$", text, re.M)
-    assert headings[:2] == ["Protocol", "Does the proven optimum generalise better than the surrogate?"]
-    assert headings[-1] == "Ranks, and when Subranks suffice"
-    assert not re.search(r"[{}%]{2}|\bNone\b(?! of)|undefined", text)
-    assert images_of(docs, "paper/figures")[-1] == "paper/figures/subrank_counterexample.png"
-    for said in (
-        "609 observations in four clumps",
-        "in each of 2 draws of the data.**",
-        "all 9 losses end with Solution 2",
-        "Two lists without duplicates",
-        "Of 24 random cases 24 were solved",
-        "cases in which the condition holds, the optima agree",
-        "on 5 of 6 random lists",
-    ):
-        assert said in text, said
-
-
 def test_the_page_can_be_made_again_of_the_results_beside_it(docs, tmp_path, capsys):
     cells = docs / "paper" / "cells.jsonl"
     assert len(read_sweep(cells).records) == len(results().records)

@@ -209,18 +209,3 @@ def test_a_caller_may_stop_it():
     solution = solve(problem)
     found = rank_ranges(problem, 0.3, solution=solution, should_stop=lambda: next(calls) > 2)
     check_ranges(problem, found, [np.array([1.0, 0.5]), np.array([1.0, -1.0])])
-
-
-def test_a_larger_share_widens_the_ranges():
-    rng = np.random.default_rng(1)
-    features = rng.normal(size=(12, 3))
-    problem = RerankProblem(features, (features[:, 0] + 0.5 * rng.normal(size=12) > 0).astype(int))
-    solution, before = solve(problem), None
-    for within in (0.0, 0.02, 0.2, 0.9):
-        found = rank_ranges(problem, within, solution=solution, time_limit=20)
-        assert found.exact.all()
-        if before is not None:
-            assert np.all(found.best <= before.best)
-            assert np.all(found.worst >= before.worst)
-        before = found
-    assert repr(before).startswith("RankRanges(12 rows, 12 of them exact; least=")

@@ -516,22 +516,6 @@ def test_other_visits_and_rows_of_a_run_change_its_page_alone(runs, capsys):
         assert message in capsys.readouterr().err
 
 
-def test_runs_without_a_page(tmp_path, capsys):
-    table = table_of(300)
-    several = {"surrogate.losses": ["ranknet", "hinge"], "baselines.methods": []}
-    for name, options in {
-        "several": {"enabled": False},
-        "full": {"top_k": "full", "time_limit": 0.3, "choose": False},
-    }.items():
-        config = several | ({} if name == "several" else {"exact.base": "hinge"})
-        results = ltr.experiment(config, data=table, label="ill", exact=options, folder=tmp_path / name)
-        assert results.answer == ""
-        assert not (tmp_path / name / "page.json").exists()
-        assert results.outcome(table, method="hinge", first=20).visits == 20
-    assert main(["report", str(tmp_path / "full")]) == 0
-    assert "recommended: exact" in (tmp_path / "full" / "report" / "report.md").read_text()
-
-
 MISTAKES = {
     "columns": (
         ["--label", "il", "--visits", "5", "--today", "risk"],

@@ -632,33 +632,4 @@ def test_bad_data_is_named(ranker, change, message):
         clone(ranker).fit(*change(*queries()))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda X, y, qid: exact("auc", **QUICK).fit(X, y), "labels must be 0 and 1 for auc"),
-        (lambda X, y, qid: exact(**QUICK).fit(0 * X, y), "X must have a feature that varies"),
-        (
-            lambda X, y, qid: TwoStageRanker("rankboost", choose=False).fit(X, y > 1, qid),
-            "RankBoost learns from one list",
-        ),
-        (
-            lambda X, y, qid: TwoStageRanker(LogisticRegression(), choose=False).fit(X, y),
-            r"base must give one score per row, got shape \(60, 4\): of graded labels take a regressor or ranker",
-        ),
-        (lambda X, y, qid: SurrogateRanker().fit(X, y).score(X, y[:5]), r"y must have one label per row of X \(60\)"),
-        (
-            lambda X, y, qid: SurrogateRanker().fit(X, y).score(X, y, sample_weight=[1.0]),
-            r"sample_weight must have one weight per row of X \(60\), got shape \(1,\)",
-        ),
-        (
-            lambda X, y, qid: SurrogateRanker().fit(X, y).score(X, y, sample_weight=-(X[:, 0] ** 2)),
-            "sample_weight must hold finite weights >= 0, got -",
-        ),
-    ],
-)
-def test_what_cannot_be_is_said(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(*queries())
-
-
 # a method of a user's own

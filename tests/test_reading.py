@@ -358,22 +358,6 @@ def test_predict_says_that_a_column_which_new_rows_lack_was_known_only_afterward
 # --- commands and files ------------------------------------------------------------------------------------------
 
 
-def test_a_grouped_table_is_asked_for_its_query(folder, capsys):
-    rows = [[q, f"{(q * i) % 7}.5", i % 3] for q in range(1, 9) for i in range(1, 61)]
-    write("g.csv", [["session", "x", "grade"], *rows])
-    assert main(["check", "g.csv", "--label", "grade"]) == 2
-    assert (
-        'data.query = "session" ranks the rows of each of its values, and keeps the grades' in capsys.readouterr().err
-    )
-    assert main(["init", "g.csv", "--label", "grade"]) == 0
-    config = load_config("g.toml")
-    assert (config.data.query, config.exact.top_k) == ("session", 15)
-    assert read_raw_table("g.csv", config.data.roles).y.max() == 2
-    Path("g.toml").write_text("mine")
-    assert main(["init", "g.csv", "--label", "grade", "--force"]) == 0
-    assert "mine" not in Path("g.toml").read_text()
-
-
 def test_workbooks_are_read(folder):
     pytest.importorskip("openpyxl")
     frame = pd.DataFrame(

@@ -65,24 +65,6 @@ def test_markdown_by_hand():
     )
 
 
-def test_the_tables_of_the_report_are_rectangular(plain, tmp_path):
-    text = write_report(small(), tmp_path / "out").markdown.read_text()
-    blocks = [part.splitlines() for part in text.split("\n\n") if part.startswith("|")]
-    assert len(blocks) == 6  # gains, values, losses, exact stage, times, data
-    for lines in blocks:
-        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
-        assert re.fullmatch(r"\|( ---:? \|)+", lines[1])
-    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
-    assert titles == [
-        "methods",
-        "Loss and statistic",
-        "The exact stage",
-        "Exceptions and checks",
-        "Times",
-        "Data and origin",
-    ]
-
-
 # --- HTML ------------------------------------------------------------------------------------------------------
 
 

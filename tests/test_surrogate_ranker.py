@@ -127,24 +127,6 @@ def test_an_interrupted_ranker_holds_the_best_weights_so_far(options, stop):
     assert not ranker.converged_
 
 
-@pytest.mark.parametrize("options", [{}, {"scorer": "mlp", "hidden": (8,), "optimizer": "adam", "batch_size": 20}])
-@pytest.mark.parametrize("after", [1, 5])
-def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
-    X, y = overlapping(60)
-
-    def interrupt(step, ranker):
-        if step.index == after:
-            raise KeyboardInterrupt
-
-    whole = SurrogateRanker("hinge", max_steps=9, **options).fit(X, y)
-    stopped = SurrogateRanker("hinge", max_steps=9, on_step=interrupt, **options)
-    with pytest.raises(KeyboardInterrupt):
-        stopped.fit(X, y)
-    resumed = SurrogateRanker("hinge", max_steps=9, **options).fit(X, y, resume=stopped.fit_.state_dict())
-    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
-    assert (resumed.objective_, resumed.n_iter_) == (whole.objective_, whole.n_iter_)
-
-
 # errors
 
 

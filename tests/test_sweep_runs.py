@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ltr.data import DataError
-from tests.sweeping import EXPERIMENT, ONE_SPLIT, SWEEP, files_of, found_in, run_here, stamps, table, write
+from tests.sweeping import ONE_SPLIT, SWEEP, files_of, found_in, run_here, stamps, table, write
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.config.errors import ConfigError
@@ -321,28 +321,6 @@ def test_a_sweep_on_data_by_query(tmp_path):
     assert str(error.value).startswith(f"{path}: ")
     assert "lists: baselines.methods: must not name rankboost" in str(error.value)
     assert "lists: statistics.report[0]: takes labels 0 and 1 only" in str(error.value)
-
-
-def test_methods_that_are_not_linear(tmp_path):
-    path = write(
-        tmp_path,
-        small=EXPERIMENT.replace('losses = ["ranknet", "hinge"]', 'losses = ["ranknet"]\nscorer = "mlp"\nmax_steps = 3')
-        .replace('["logistic_regression"]', '["rankboost"]\nrankboost.rounds = 60')
-        .replace("top_k = 12", 'base = "rankboost"\ntop_k = "full"'),
-        sweep=f'{ONE_SPLIT}recentre = "max"\n',
-    )
-    outcome = run_here(path)
-    assert outcome.failures == []
-    mlp, boosted, exact = read_sweep(outcome.folder).records
-    assert (mlp["weights"], boosted["weights"]) == (None, None)
-    assert mlp["status"] == "max_steps"
-    assert exact["list"]["starts"] == {}
-    assert exact["status"] == "optimal"
-    # of 60 rounds about 40 are kept, the last with the training loss
-    steps = [point[0] for point in boosted["curve"]]
-    assert steps == sorted(set(steps))
-    assert (steps[0], steps[-1], boosted["curve"][-1][1]) == (1, 60, boosted["loss"])
-    assert 20 < len(steps) <= 40
 
 
 def test_a_top_of_one_class_has_nothing_to_order(tmp_path):

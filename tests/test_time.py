@@ -19,7 +19,6 @@ from ltr.rankers import ExactRanker, ScoreColumn, SurrogateRanker, TwoStageRanke
 from ltr.rankers.choice import FOLDS, folds_of
 from trainers.cli import main
 from trainers.config import parse_config
-from trainers.config.errors import ConfigError
 from trainers.task.data import inner_splits, read_source, split_of
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=0.3))
@@ -357,39 +356,6 @@ def test_a_column_of_times_that_cannot_be_used_is_one_clear_error(cells, message
     with pytest.raises(TableError, match=f"(?s){message}") as error:
         _split({}, frame)
     assert "data.drop" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"time": "day"}, r"no time column 'day'.*week"),
-        ({"time": "ill"}, "must be another column than that of data"),
-        ({"drop": ["week"]}, "must be neither a feature nor dropped"),
-        ({"split_seed": 3}, "with data.time the earliest rows train"),
-        ({"train_fraction": 1e-9, "features": ["x1"]}, None),
-    ],
-)
-def test_keys_that_do_not_go_with_times_are_refused(options, message):
-    if message is None:
-        assert len(set(_split({}, _frame(), **options).train.times.numbers)) == 1
-        return
-    with pytest.raises((ConfigError, TableError), match=f"(?s){message}"):
-        _split({}, _frame(), **options)
-
-
-def test_a_single_moment_is_refused_and_a_test_file_may_be_later(tmp_path):
-    frame = _frame()
-    one = frame.assign(week=7)
-    with pytest.raises(DataError, match=r"data\.time: all rows have the time 7, which cannot be split"):
-        _split({}, one)
-    path, other = str(tmp_path / "old.csv"), str(tmp_path / "new.csv")
-    frame[frame["week"] < "2024-W3"].to_csv(path, index=False)
-    frame[frame["week"] >= "2024-W3"].to_csv(other, index=False)
-    split = _split({"path": path, "test_path": other})
-    assert split.test.times.span == "2024-W03 to 2024-W09"
-    frame.drop(columns="week").to_csv(validation := str(tmp_path / "held.csv"), index=False)
-    assert _split({"path": path, "test_path": other, "validation_path": validation}).validation.times is None
-    assert [note for note in split.notes if note.startswith("140 rows of the test set are not later than all rows")]
 
 
 @pytest.mark.parametrize(

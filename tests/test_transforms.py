@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from ltr import losses
-from ltr.lists import Lists, buckets
+from ltr.lists import Lists
 from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE, HingePower
 from ltr.losses.pairs import two_classes
 from ltr.losses.transforms import TwoClasses, pair_sums, transform
@@ -176,22 +176,6 @@ def test_every_comparable_pair_is_in_one_part(grades):
         if mask[row, i] and mask[row, k] and weight[row, i] * weight[row, k] > 0 and labels[row, i] > labels[row, k]
     ]
     assert sorted(found) == expected
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(0, 9), max_size=60))
-def test_buckets_hold_every_item_once_with_little_padding(groups):
-    group = torch.tensor(groups, dtype=torch.int64)
-    seen = []
-    for members, mask in buckets(group):
-        assert mask.sum() > mask.numel() / 2
-        assert (group[members] == group[members[:, :1]]).all()
-        for row, real in zip(members.tolist(), mask, strict=True):
-            items = row[: int(real.sum())]
-            assert real[: len(items)].all()
-            assert items == sorted(items)
-            seen += items
-    assert sorted(seen) == list(range(len(groups)))
 
 
 @pytest.mark.parametrize("name", PAIR_LOSSES)

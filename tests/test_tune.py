@@ -83,24 +83,6 @@ def test_the_best_options_are_a_config_and_a_run(found, capsys):
     assert found.complete
 
 
-def test_the_report_compares_the_trials(found):
-    text = (found.folder / "report.md").read_text()
-    assert text.startswith("# Search search\n\n**Best of 5 trials**")
-    best = found.trials["value"].idxmax()
-    assert f"| {best} | {found.value:.4f} |" in text
-    assert "`surrogate.l2` | " in text.partition("## Importance")[2]
-    assert (found.folder / "figures" / "trials.png").read_bytes().startswith(b"\x89PNG")
-    assert "data:image/png;base64" in (found.folder / "report.html").read_text()
-    table = pd.read_csv(found.folder / "trials.csv", index_col="trial")
-    assert table["value"].tolist() == found.trials["value"].tolist()
-    assert sum(found.importance.values()) == pytest.approx(1.0)
-    left, right = found.plot().axes
-    assert len(left.get_lines()) == 5 + 2
-    assert [label.get_text() for label in right.get_yticklabels()] == list(found.importance)[::-1]
-    assert repr(found) == f"<Tuning 'search': 5 trials of {found.method}, best auc {found.value:.4f}>"
-    assert ">surrogate.l2</th>" in found._repr_html_()
-
-
 def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_path, monkeypatch):
     whole, calls = runner.run_experiment, []
 
