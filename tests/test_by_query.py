@@ -244,6 +244,7 @@ def graded(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_defaults_suit_a_graded_file(graded, capsys):
     assert main(["run", "letor.toml", "--quiet"]) == 0
     config = load_config("runs/letor/config.toml")

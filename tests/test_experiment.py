@@ -21,6 +21,7 @@ import torch
 from ltr.data import DataError, half_split, load
 from ltr.exact.problem import RerankProblem
 from ltr.metrics import rank_statistic
+from tests.tiers import slow_but
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
@@ -323,6 +324,7 @@ figures = false
 """
 
 
+@pytest.mark.slow
 def test_a_real_ctrl_c_stops_between_two_steps_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
     (tmp_path / "slow.toml").write_text(SLOW)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -602,6 +604,7 @@ def test_a_certified_training_logs_its_distance_to_the_convex_optimum(tmp_path):
 
 
 CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
+SMALL = [path for path in CONFIGS if path.stem in ("gaussians", "grouped", "haberman", "own_data")]
 
 
 def pumps(folder):
@@ -616,7 +619,7 @@ def pumps(folder):
 
 
 @pytest.mark.usefixtures("few_fits")
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", slow_but(CONFIGS, SMALL), ids=lambda path: path.stem)
 def test_every_shipped_config_runs(path, tmp_path):
     quick = [
         f"runs_dir={tmp_path}", "surrogate.max_steps=2", "exact.time_limit=0.3", "baselines.rankboost.rounds=2",

@@ -257,6 +257,7 @@ def test_lists_by_query_reach_the_booster_list_by_list(tmp_path):
         run_experiment(config_for(tmp_path, ["lightgbm:LGBMClassifier"], data={"name": "grouped"}, name="graded"))
 
 
+@pytest.mark.slow
 def test_a_config_finds_modules_beside_it_and_prints_json_alone(own, monkeypatch, capsys):
     text = """
 [data]

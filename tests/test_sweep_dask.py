@@ -43,6 +43,7 @@ def test_dask_workers_find_what_processes_find(tmp_path, cluster):
 ONE = f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n'
 
 
+@pytest.mark.slow
 def test_a_cell_that_kills_its_worker_is_named_and_the_others_go_on(tmp_path, cluster, monkeypatch):
     genuine = module.answer
 

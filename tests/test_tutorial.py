@@ -78,6 +78,7 @@ def test_the_run_prints_the_table_of_the_page(here):
             assert printed[method][:-1] == cells[:-1]  # without the seconds
 
 
+@pytest.mark.slow
 def test_one_command_prints_the_answer(here):
     command = next(command for command in SHOWN if command.startswith("ltr rank patients.csv"))
     code, printed = run(command)
