@@ -216,6 +216,9 @@ def test_scores_of_training_rows_are_out_of_fold():
     assert (memory.predict_proba(X)[:, 1] == y).all()
     ranker = TwoStageRanker(KNeighborsClassifier(1), EXACT, None, base_score=True, choose=False).fit(X, y)
     base_column = ranker.problem_.X[:, 0]
+    own = ranker.list_scores_  # on the scale of the base ranker, or its threshold for new rows would mean another share
+    assert np.corrcoef(own, base_column)[0, 1] == pytest.approx(1)
+    assert own.mean() == pytest.approx(memory.predict_proba(X)[:, 1].mean(), abs=0.1)
     assert np.mean((base_column > np.median(base_column)) == y) < 0.85
     fixed = TwoStageRanker(memory, EXACT, None, base_score=True, choose=False).fit(X, y, base_is_fitted=True)
     assert fixed.base_ is memory

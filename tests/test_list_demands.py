@@ -12,7 +12,7 @@ from ltr.answer import ListFront
 from ltr.data.columns import Column
 from ltr.exact import Demand, Limits, RerankProblem
 from ltr.list_demands import Asked, read_list_demands
-from ltr.rankers import ExactRanker, LogisticRegressionRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, LogisticRegressionRanker, ScoreColumn, TwoStageRanker
 from ltr.rankers.demanded import GivenDemands
 from ltr.rankers.two_stage import least_top
 from tests.tiers import thinned
@@ -298,6 +298,22 @@ def test_a_base_that_meets_the_demands_is_a_candidate():
     assert ranker.demands_.met
     assert ranker.demands_.price is None
     assert str(ranker.demands_).endswith("cost nothing: the ranker that is chosen without them is this one")
+
+
+def test_a_correction_that_misses_the_demands_gives_way_to_the_base():
+    """The base puts women first, who have few hits: each correction that is compared puts men first."""
+    rng = np.random.default_rng(0)
+    women = rng.random(240) < 0.5
+    X = pd.DataFrame({"a": rng.normal(size=240) + 1.5 * women, "b": rng.normal(size=240) + 1.5 * ~women})
+    y, sex = (X["b"] + 0.5 * rng.normal(size=240) > 1).astype(int), pd.DataFrame({"sex": np.where(women, "F", "M")})
+    free = TwoStageRanker(ScoreColumn("a"), "dcg@20", 220).fit(X, y)
+    assert free.choice_.chosen != "base"
+    assert first_women(free, X, sex, 20).mean() < 0.5
+    exact = ExactRanker("dcg@20", demands=["share(sex = F) @20 >= 0.5"])
+    ranker = TwoStageRanker(ScoreColumn("a"), exact, 220).fit(X, y, beside=sex)
+    assert ranker.choice_.chosen == "base"
+    assert first_women(ranker, X, sex, 20).mean() >= 0.5
+    assert np.argsort(-ranker.predict(X)).tolist() == np.argsort(-X["a"]).tolist()
 
 
 def test_demands_as_objects_and_of_columns_of_a_frame():

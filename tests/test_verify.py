@@ -115,6 +115,7 @@ ONE_LIST, OTHER_LIST = (
 for one in (BOTH_ENDS, ONE_LIST, OTHER_LIST):
     del one["y"]
 BOTH = [asked([1, 0, 0]), asked([0, 0, 1])]
+ONE_PAIR = {"X": [[0.0], [1.0]], "y": [0, 1], "a": [1.0, 2.0], "C": 0.0}  # w = 1/8 wins it by the margin exactly
 RIGHT = [
     # the faces are single points, of value 1/2 - 0.2
     (by_hand([".", "."]), "optimal"),
@@ -198,6 +199,10 @@ WRONG = [
     ),
     (by_hand(["0 . ."], 9.75, 9.75, constraints=HALF, **GRADED), r"word 3: closes the box \[0, 1\], .* may be 10$"),
     (by_hand([".", "."], 4.0, 3.75, **{**LISTS, "weights": [0.5]}), r"\[0\] \(w_0 = -1\), .*, where .* may be 4.75$"),
+    (
+        by_hand(["0 . 0 0 0 . . . ."], 0.0, 0.0, weights=[0.0], constraints=HALF, **ONE_PAIR),
+        r"word 6: closes the box \[0, 0.125\], .* may be 1$",
+    ),
     *((by_hand(["0z . . ."[:at]], constraints=HALF), "word [1-4]: ") for at in range(8)),
     (
         by_hand([".", "."], 9.75, 9.75, **{**DEMANDED, "weights": [0.5]}),

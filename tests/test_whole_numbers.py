@@ -134,6 +134,14 @@ def test_what_whole_numbers_cost_is_told():
     assert "cost nothing" in solve(RerankProblem(X, Y, integer=5), "weight_space").message
 
 
+def test_the_real_weights_beside_whole_numbers_keep_the_side_constraints():
+    sides = LinearConstraints([[2.0, -1.0, 0.0]], [3.0])
+    problem = RerankProblem(X, Y, integer=6, margin=3.0, constraints=sides)
+    for w in itertools.product(range(-6, 7, 3), repeat=3):
+        assert problem.feasible(w) == problem.real.feasible(np.array(w) / 6)
+        assert problem.evaluate(w) == problem.real.evaluate(np.array(w) / 6)
+
+
 def test_weights_are_rounded_at_every_size():
     """Warm starts and what a local search finds are real: the state keeps their roundings."""
     problem = RerankProblem([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [0, 1, 0], integer=5, required=[1])
