@@ -24,10 +24,12 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ltr.cards import Card, CardRanker, Counts, Question, Questions
-from ltr.exact import Limits, Status
+from ltr.exact import Limits, Status, rank_ranges
 from ltr.metrics import rank_statistic
 from ltr.outcomes import wilson
 from ltr.rankers import Ranker
+from tests.test_card_demands import asked
+from tests.test_card_search import TRIALS, all_cards, instance, larger_problem, problem_of
 from tests.tiers import examples, slow_but
 from trainers.cli import main
 
@@ -650,3 +652,63 @@ def test_chances_are_those_of_isotonic_regression():
         assert card.chance([totals[0] + 5, totals[-1] - 5]).tolist() == [chances[0], chances[-1]]
     with pytest.raises(ValueError, match="tells no chances"):
         Card((), ()).chance([1])
+
+
+# --- places over all good cards -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_places_are_those_of_brute_force(part):
+    for seed in range(part * TRIALS // 5, (part + 1) * TRIALS // 5):
+        if seed % 2:
+            problem, cards, values, met = asked(seed)
+        else:
+            arguments = instance(seed)
+            problem, (cards, values) = problem_of(*arguments), all_cards(*arguments)
+            met = np.ones(len(cards), dtype=bool)
+        if not met.any():
+            with pytest.raises(ValueError, match="problem must have a card: no card meets the rules and demands"):
+                rank_ranges(problem)
+            continue
+        within, best = [0.0, 0.01, 0.05, 0.3][seed // 2 % 4], values[met].max()
+        least, size = best - within * abs(best), max(1.0, abs(problem.trivial_bound))
+        good = cards[met & (values >= least - 1e-12 * size)]
+        totals = good @ problem.X.T
+        top = 1 + (totals[:, None, :] > totals[:, :, None]).sum(axis=2)
+        bottom = (totals[:, None, :] >= totals[:, :, None]).sum(axis=2)
+        found = rank_ranges(problem, within, threads=1 + seed % 2)
+        assert found.best.tolist() == top.min(axis=0).tolist(), seed
+        assert found.worst.tolist() == bottom.max(axis=0).tolist(), seed
+        assert found.least == pytest.approx(least, abs=1e-11 * size)
+        assert 1 <= found.cards <= len(good)
+        for i in range(problem.n):
+            totals = problem.X @ np.rint(found.best_weights[i] * problem.points)
+            assert 1 + np.count_nonzero(totals > totals[i]) == found.best[i], (seed, i)
+            totals = problem.X @ np.rint(found.worst_weights[i] * problem.points)
+            assert np.count_nonzero(totals >= totals[i]) == found.worst[i], (seed, i)
+            for points in (found.best_weights[i], found.worst_weights[i]):
+                assert problem.feasible(points)
+                assert problem.evaluate(points) >= least - 1e-11 * size
+        # of the cards with that place, one with the fewest questions
+        for i, end, places in ((0, found.best_weights, top), (problem.n - 1, found.worst_weights, -bottom)):
+            questions = np.count_nonzero(good[places[:, i] == places[:, i].min()], axis=1)
+            assert np.count_nonzero(end[i]) == questions.min(), (seed, i)
+
+
+def test_there_are_as_many_cards_as_good_cards():
+    problem = larger_problem("dcg", n=80, d=10, k=3, C=0.01)
+    found = rank_ranges(problem, 0.05)
+    assert found.cards == len(problem.good_cards(found.least, most=100_000)) > 20
+
+
+def test_a_time_limit_leaves_the_places_of_a_card_and_the_whole_list():
+    problem = larger_problem("dcg", n=3000, d=100, k=5)
+    found = rank_ranges(problem, 0.5, time_limit=0.2)
+    assert found.cards is None
+    assert set(found.best) == {1}
+    assert set(found.worst) == {3000}
+    card = found.best_weights[0]
+    assert problem.feasible(card)
+    totals = np.rint(problem.X @ card * problem.points)
+    assert found.reached_best.tolist() == [1 + int((totals > total).sum()) for total in totals]
+    assert found.reached_worst.tolist() == [int((totals >= total).sum()) for total in totals]
