@@ -27,7 +27,6 @@ from ltr.rankers.estimators import make_ranker
 from tests.tiers import slow_but, thinned
 from trainers.cli import main
 from trainers.config.errors import ConfigError
-from trainers.files import RunError
 from trainers.ranking import Ranking
 
 NAMES = ["age", "bmi", "income", "sex"]
@@ -155,20 +154,6 @@ def test_a_base_is_taken_where_it_verifiably_satisfies():
         TwoStageRanker(fitted[0], ExactRanker(signs={"age": "-"}), 40).fit(X, y, base_is_fitted=True)
 
 
-def test_full_lists_need_no_base_that_satisfies():
-    X, y, _ = frame()
-    ranker = TwoStageRanker("rankboost", ExactRanker(max_nonzeros=1), None, choose=False).fit(X, y)
-    assert_deployed_satisfies(ranker, {"max_nonzeros": 1}, X)
-
-
-def test_a_base_with_constraints_of_its_own_keeps_them():
-    X, y, _ = frame()
-    base = LogisticRegressionRanker(forbidden=["age", "sex"])
-    ranker = TwoStageRanker(base, ExactRanker(max_nonzeros=2), 40, choose=False).fit(X, y)
-    assert np.flatnonzero(ranker.base_.coef_).tolist() == [1, 2]
-    assert_deployed_satisfies(ranker, {"max_nonzeros": 2, "forbidden": ["age", "sex"]}, X)
-
-
 def test_points_bind_rows_of_the_base_in_the_same_units():
     X, y, _ = frame()
     given = {"constraints": ["age >= 2*bmi"], "signs": {"sex": "-"}}
@@ -218,28 +203,6 @@ def test_what_auto_deploys_satisfies_however_it_is_asked_for(way, name, tmp_path
     assert_deployed_satisfies(WAYS[way](X, y, DEMANDS[name], tmp_path), DEMANDS[name], X)
 
 
-IMPOSSIBLE = [
-    ({"signs": {"agee": "+"}}, "signs: there is no column 'agee'; nearest is 'age'"),
-    ({"required": ["age"], "constraints": ["age = 0*bmi"]}, "required: the other constraints leave no weights"),
-    ({"required": ["age", "bmi"], "max_nonzeros": 1}, "required: at most max_nonzeros = 1 columns may be used"),
-    ({"forbidden": ["age"], "required": ["age"]}, "forbidden: age is required"),
-]
-
-
-@pytest.mark.parametrize(("way", "wrong"), thinned(3, [*WAYS], IMPOSSIBLE))
-def test_what_cannot_be_had_is_one_error(way, wrong, tmp_path, capsys):
-    (X, y, _), (given, message) = frame(100), wrong
-    if way == "auto of a card" and given.get("required"):
-        message = f"{message}|methods: card cannot promise required"
-    if way == "ltr rank":
-        with pytest.raises(AssertionError):
-            ranked_by_command(X, y, given, tmp_path)
-        assert message in " ".join(capsys.readouterr().err.split())
-        return
-    with pytest.raises((ValueError, RunError), match=message):
-        WAYS[way](X, y, given, tmp_path)
-
-
 def test_a_card_of_features_ranks_as_the_card_does_wherever_it_is_read(tmp_path):
     X, y, _ = frame()
     X["sex"] = (X["sex"] > 0).astype(int)
@@ -266,15 +229,6 @@ def test_a_column_of_scores_counts_as_the_column_it_is(given, choose):
         most = given.get("max_nonzeros", 4)
         assert (ranker.coef_ is None) == (most == 1) == ("leaves the exact stage no column" in ranker.note_)
         assert most == 1 or 0 < np.count_nonzero(ranker.coef_) <= most - 1
-
-
-def test_a_required_column_of_scores_is_used_by_a_correction_alone():
-    X, y, _ = frame()
-    given = {"required": ["age"]}
-    with pytest.raises(ValueError, match=r"^required: the exact stage.*cannot use its column.*base_score=True"):
-        TwoStageRanker(ScoreColumn("age"), ExactRanker(**given), 60, choose=False).fit(X, y)
-    ranker = TwoStageRanker(ScoreColumn("age"), ExactRanker(**given), 60, choose=False, base_score=True).fit(X, y)
-    assert_deployed_satisfies(ranker, given, X)
 
 
 class Unfitted:
@@ -320,17 +274,6 @@ def test_trees_are_checked_node_by_node():
     assert [check.holds for check in check_demands(bound)] == [True, True, True]
     assert not any(check.holds for check in check_demands(free, signs={"age": "+", "bmi": "-"}, forbidden=["income"]))
     assert_deployed_satisfies(bound, {"signs": {"age": "+", "bmi": "-"}, "forbidden": ["income"]}, X)
-
-
-def test_thresholds_are_checked_by_column():
-    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 1, 0, 1]
-    up = RankBoostRanker(rounds=1).fit(X, [0, 0, 1, 1])
-    both = RankBoostRanker(rounds=20, step="exact").fit(X, y)
-    assert [check_demands(ranker, signs={0: "+"})[0].holds for ranker in (up, both)] == [
-        True,
-        bool((both.alphas_ >= 0).all()),
-    ]
-    assert not check_demands(up, signs={0: "-"})[0].holds
 
 
 # --- runs --------------------------------------------------------------------------------------------------------

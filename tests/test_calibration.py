@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import _SigmoidCalibration
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -21,7 +20,6 @@ from sklearn.tree import DecisionTreeClassifier
 from ltr.cards import CardRanker
 from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, Ranker, ScoreColumn, SurrogateRanker, TwoStageRanker
 from ltr.rankers.calibration import ISOTONIC_FROM, Calibration, fit_calibration, predictive_interval
-from ltr.rankers.foreign import TreesRanker
 from tests.travelling import FITTED, STAGE, calibrated, one_list
 
 KINDS = ("isotonic", "sigmoid")
@@ -275,15 +273,6 @@ def test_weights_leave_rows_out_and_must_be_taken():
             ranker.calibrate(X, y, **wrong)
     with pytest.raises(ValueError, match="calibrate needs at least two queries to hold rows out"):
         SurrogateRanker().fit(X, y).calibrate(X, y, np.zeros(300, dtype=int))
-
-
-def test_given_scores_are_taken_as_out_of_fold():
-    X, y = one_list(400)
-    trees = TreesRanker.of(HistGradientBoostingClassifier(max_iter=5).fit(X[:200], y[:200]))
-    own = fit_calibration(trees.predict(X[200:]), y[200:])
-    np.testing.assert_array_equal(trees.calibrate(X[200:], y[200:]).predict_proba(X)[:, 1], own(trees.predict(X)))
-    two = TwoStageRanker(trees, STAGE, 30, choose=False).fit(X[200:], y[200:], base_is_fitted=True)
-    assert two.calibrate(X[200:], y[200:]).predict_proba(X).shape == (400, 2)
 
 
 def test_two_stages_choose_as_they_did_and_recentring_drops_the_chances():

@@ -180,12 +180,6 @@ def test_what_the_user_got_wrong_is_one_message_and_exit_code_2(workplace, capsy
     assert "Traceback" not in err
 
 
-def test_named_data_without_its_files_says_how_to_get_them(workplace, capsys):
-    (workplace / "pima.toml").write_text('[data]\nname = "pima"\n')
-    assert main(["run", "pima.toml"]) == 2
-    assert "LTR_DATA" in capsys.readouterr().err
-
-
 def test_options_lists_every_key(capsys):
     assert main(["options"]) == 0
     out = capsys.readouterr().out
@@ -286,20 +280,6 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
     assert code == 130
     assert capsys.readouterr().err == "ltr: interrupted\n"
     assert not (workplace / "runs").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,age\n1,2\n", "no feature column 'hours'"),
-        ("id,age,hours\n1,two,3\n", "column 'age' must hold numbers, got 'two' in row 1"),
-        ("", "the file is empty"),
-    ],
-)
-def test_predict_refuses_tables_it_cannot_use(finished, tmp_path, capsys, text, message):
-    (tmp_path / "new.csv").write_text(text)
-    assert main(["predict", str(finished), str(tmp_path / "new.csv")]) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_predict_refuses_methods_it_has_not(finished, tmp_path, capsys):

@@ -113,13 +113,6 @@ def test_logs_that_are_refused(item, position, clicked, message):
         estimate_position_bias(item, position, clicked)
 
 
-def test_a_power_needs_clicks_both_above_and_below():
-    with pytest.raises(ValueError, match="clicks only at the highest one of each item that moved"):
-        estimate_position_bias([1, 1], [1, 2], [1, 0], shape="power")
-    with pytest.raises(ValueError, match="shape must be one of 'free', 'power', got 'linear'"):
-        estimate_position_bias([1, 1], [1, 2], [1, 0], shape="linear")
-
-
 # ranker and bias from the same clicks
 
 

@@ -127,18 +127,6 @@ def test_everything_wrong_is_said_at_once():
     assert str(error.value).startswith("config: 8 errors\n  ")
 
 
-def test_data_must_come_from_somewhere():
-    with pytest.raises(ConfigError) as error:
-        parse_config({"name": "x", "data": {}})
-    assert lines(error) == ['data.name: is required (or path = "table.csv" for your own table)']
-    with pytest.raises(ConfigError) as error:
-        parse_config({"name": "x", "data": {"path": "t.csv"}})
-    assert lines(error) == ["data.label: is required with path: the column that holds 0 and 1, or yes and no"]
-    with pytest.raises(ConfigError) as error:
-        parse_config({"name": "x"})
-    assert lines(error) == ["data: is required"]
-
-
 def test_a_run_needs_a_method():
     tree = MINIMAL | {"surrogate": {"losses": []}, "baselines": {"methods": []}}
     with pytest.raises(ConfigError) as error:
@@ -225,18 +213,6 @@ def test_a_file_that_is_no_toml_says_where(tmp_path, text, message):
     with pytest.raises(ConfigError) as error:
         load_config(write(tmp_path, text))
     assert lines(error)[0].startswith(message)
-
-
-def test_a_margin_too_small_for_scip_is_refused_with_the_config():
-    with pytest.raises(ConfigError) as error:
-        parse_config(MINIMAL | {"exact": {"method": "resolved", "margin": 1e-9}})
-    assert lines(error)[0].startswith("exact.method: margin must be at least 1e-08 for SCIP")
-    assert parse_config(MINIMAL | {"exact": {"method": "resolved", "margin": 1e-8}})
-
-
-def test_a_missing_file_is_named():
-    with pytest.raises(ConfigError, match=r"nowhere\.toml: no such config file"):
-        load_config("nowhere.toml")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.data import DataError, read_columns, read_table
-from ltr.data.columns import Column
+from ltr.data import DataError, read_columns
 from ltr.files import SizeError, has_text, read_arrays
 from tests.test_cli import QUICK
 from trainers.cli import main
@@ -67,18 +66,6 @@ def test_parquet_is_not_read_where_it_would_take_all_memory(workplace, monkeypat
     monkeypatch.setattr("ltr.files.LARGEST", 1e7)
     with pytest.raises(DataError, match=r"notes.parquet: its content would take 0.0 GB, the limit is 0.01 GB"):
         read_columns("notes.parquet")
-
-
-@pytest.mark.parametrize("cells", [[[1, 2], [3], None], [{"x": 1}, {"x": 2}, None]], ids=["lists", "structs"])
-def test_a_column_of_lists_is_named_with_its_value_where_it_is_used(workplace, capsys, cells):
-    pytest.importorskip("pyarrow")
-    pd.DataFrame({"a": cells, "b": [1.0, 2.0, 3.0], "ill": [0, 1, 0]}).to_parquet("nested.parquet")
-    error = refused(capsys, "check", "nested.parquet", "--label", "ill")
-    assert "column 'a' must hold one number, text or date in each cell, got " in error
-    assert 'data.drop = ["a"] leaves it out' in error
-    assert read_table("nested.parquet", label="ill", drop=["a"]).feature_names == ("b",)
-    assert "in row 1" in Column("a", cells).nested
-    assert Column("b", ["x", None]).nested == Column("c", np.arange(3)).nested == ""
 
 
 def test_what_a_config_names_must_be_an_ordinary_file(workplace, capsys):

@@ -152,14 +152,6 @@ def test_tables_of_installed_packages(name, package, n, d, n_pos, monkeypatch):
         assert np.diff(y).astype(bool).sum() > 1, data.feature_names[column]
 
 
-def test_a_missing_package_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(ltr.data.named, "_installed_copy", lambda file: None)
-    for folder in ("", str(tmp_path)):
-        monkeypatch.setenv("LTR_DATA", folder)
-        with pytest.raises(DataError, match="or install the package statsmodels"):
-            load("star98")
-
-
 @needs_files
 @pytest.mark.parametrize(("name", "n", "d", "n_pos"), FACTS)
 def test_named_data_has_the_documented_shape(name, n, d, n_pos):
@@ -204,15 +196,6 @@ def test_data_directory_from_the_environment(monkeypatch):
     assert load("haberman").n == 306
 
 
-def test_unknown_name_suggests_a_near_one():
-    with pytest.raises(DataError, match=r"unknown data set 'habermann'; did you mean 'haberman'\? Known are gaussians"):
-        load("habermann")
-    with pytest.raises(DataError, match="did you mean 'pima'"):
-        load("PIMA")
-    with pytest.raises(DataError, match="unknown data set 'zzz'; files of your own are read by read_table"):
-        load("zzz")
-
-
 def test_missing_and_changed_files(tmp_path):
     with pytest.raises(DataError, match=r"uis[/\\]uis.csv: no such file; data set uis was found at github.com"):
         load("uis", data_dir=tmp_path)
@@ -229,15 +212,6 @@ def test_a_single_changed_byte_is_noticed(tmp_path):
     write(tmp_path, text.replace("148", "149", 1), FILES["pima"].path)
     with pytest.raises(DataError, match=FILES["pima"].sha256):
         load("pima", data_dir=tmp_path)
-
-
-def test_travel_from_an_installed_package(monkeypatch, tmp_path):
-    pytest.importorskip("statsmodels")
-    monkeypatch.delenv("LTR_DATA", raising=False)
-    assert load("travel").n_pos == 210
-    monkeypatch.setattr(ltr.data.named, "_installed_copy", lambda file: None)
-    with pytest.raises(DataError, match="set the environment variable LTR_DATA"):
-        load("travel")
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
@@ -272,14 +246,6 @@ def test_every_format_reads_the_same(tmp_path, suffix):
     np.testing.assert_array_equal(read_rows(other, data.feature_names)[0], data.X)
 
 
-def test_separator_given_wins(tmp_path):
-    path = write(tmp_path, "a,1:y\n3:0\n4:1\n")
-    assert read_table(path, label="y", separator=":").feature_names == ("a,1",)
-    assert read_rows(path, ["a,1"], separator=":")[0].tolist() == [[3.0], [4.0]]
-    with pytest.raises(DataError, match="separator is for tables only, got ':'"):
-        read_rows(path, ["f1"], format="svmlight", separator=":")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -308,15 +274,6 @@ def test_texts_stand_beside_the_rows_of_the_features(tmp_path):
     assert texts == {"id": ["007", "008"], "a": ["1.50", "2"], "note": ["x; y", ""]}
     np.save(tmp_path / "t.npy", np.eye(2))
     assert read_texts(tmp_path / "t.npy") == {}
-
-
-def test_plain_arrays_name_their_columns_by_position(tmp_path):
-    np.save(tmp_path / "plain.npy", np.array([[1.0, 5.0, 0.0], [2.0, 6.0, 1.0]]))
-    data = read_table(tmp_path / "plain.npy", label="x2")
-    assert (data.feature_names, data.X.tolist()) == (("x0", "x1"), [[1, 5], [2, 6]])
-    np.savez(tmp_path / "named.npz", X=data.X, y=data.y, feature_names=np.array(["a", "b"]))
-    named = read_table(tmp_path / "named.npz", label="y")
-    assert (named.feature_names, named.X.tolist()) == (("a", "b"), [[1, 5], [2, 6]])
 
 
 @pytest.mark.parametrize(

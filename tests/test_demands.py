@@ -12,7 +12,6 @@ from ltr.demands import read_demands
 from ltr.exact import Limits, LinearConstraints, RerankProblem, certify
 from ltr.exact.solution import Status
 from ltr.rankers import ExactRanker, Ranker, TwoStageRanker
-from ltr.rankers.exact import round_number
 from ltr.statistics import RankStatistic
 from trainers.cli import main
 from trainers.config import load_config
@@ -177,19 +176,6 @@ def test_points_are_those_that_enumeration_finds():
     assert certify(ranker.problem_, ranker.solution_).verify().startswith("optimal")
 
 
-def test_a_rule_can_be_read():
-    X, y = frame()
-    ranker = ExactRanker(integer=5, signs={"age": "+", "income": "-"}, required=["sex"]).fit(X, y)
-    parts = ranker.rule().replace("- ", "-").replace("+ ", "").split()
-    assert {"age", "income", "sex"} <= set(parts)
-    assert "per 10 age" in ranker.rule()
-    assert "per 10000 income" in ranker.rule()
-    assert f"{abs(ranker.points_[2])} sex" in ranker.rule()
-    assert "x0" in ExactRanker(integer=2).fit(X.to_numpy(), y).rule()
-    assert ExactRanker().fit(X, y).points_ is None
-    assert [round_number(v) for v in (0.3, 0.36, 3.1, 3.2, 0.99, 7.2)] == [0.2, 0.5, 2.0, 5.0, 1.0, 10.0]
-
-
 @pytest.mark.parametrize("integer", [None, 4])
 def test_saved_rankers_keep_their_demands(tmp_path, integer):
     X, y = frame()
@@ -206,13 +192,6 @@ def test_saved_rankers_keep_their_demands(tmp_path, integer):
         assert inner.constraints == ("age >= bmi", {"income": -1})
         assert inner.integer == integer
         assert inner.rule() == (ranker if ranker is exact else ranker.exact_).rule()
-
-
-def test_a_required_column_that_does_not_vary_is_an_error():
-    X, y = frame()
-    for ranker in (ExactRanker(required=["site"]), TwoStageRanker(exact=ExactRanker(required=["site"]))):
-        with pytest.raises(ValueError, match=r"required: .*site"):
-            ranker.fit(X, y)
 
 
 def test_points_replace_the_base_score_and_stay_whole():

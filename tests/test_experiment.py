@@ -59,41 +59,6 @@ def finished(tmp_path_factory):
     return config, run_experiment(config)
 
 
-def test_a_list_longer_than_the_data_is_the_full_one_and_said_to_be(tmp_path):
-    config = config_for(
-        tmp_path, surrogate={"losses": []}, baselines={"methods": ["logistic_regression"]},
-        exact={"top_k": 626, "time_limit": 0.1}, tracking={"loggers": [], "figures": False},
-    )  # fmt: skip
-    caption = run_experiment(config).caption.splitlines()
-    assert caption[0].startswith("*: recommended")
-    assert caption[1] == "list: full list of logistic_regression on the training set"
-    rule = 'should be at most the 625 rows of the training set, or "full"'
-    assert caption[2] == f"exact.top_k: {rule}, got 626: all of them are reranked"
-
-
-def test_a_fit_that_stalls_is_shown_as_stalled_and_does_not_warn(tmp_path, recwarn):
-    config = config_for(
-        tmp_path, surrogate={"losses": ["ranknet"], "max_steps": 1000, "tolerance": 1e-30}, baselines={"methods": []},
-        exact={"enabled": False}, tracking={"loggers": [], "figures": False},
-    )  # fmt: skip
-    (row,) = run_experiment(config).rows
-    assert row.status == "stalled"
-    assert "| stalled" in (config.folder / "results.md").read_text()
-    assert not [warning for warning in recwarn if "stalled" in str(warning.message)]
-
-
-def test_a_base_without_an_order_is_refused_by_name_of_what_it_lacks(tmp_path):
-    (tmp_path / "flat.csv").write_text("a,b,label\n" + "1,2,0\n1,2,1\n" * 20)
-    config = config_for(
-        tmp_path, data={"name": None, "path": str(tmp_path / "flat.csv"), "label": "label"},
-        surrogate={"losses": ["ranknet"]}, baselines={"methods": []}, exact={"base": "ranknet", "top_k": 5},
-        tracking={"loggers": [], "figures": False},
-    )  # fmt: skip
-    message = r"exact: base must order the rows, but SurrogateRanker gives all rows the same score, .*top_k.*\"full\""
-    with pytest.raises(RunError, match=message):
-        run_experiment(config)
-
-
 def test_the_run_leaves_everything_behind(finished):
     config, results = finished
     folder = config.folder
@@ -114,12 +79,6 @@ def test_the_run_leaves_everything_behind(finished):
         rows = list(csv.DictReader(file))
     assert [float(row["train dcg"]) for row in rows] == [row.train["dcg"] for row in results.rows]
     assert "| ranknet |" in (folder / "results.md").read_text()
-
-
-def test_a_run_draws_its_list(tmp_path):
-    config = config_for(tmp_path, surrogate={"losses": ["ranknet"]}, tracking={"figures": True})
-    run_experiment(config)
-    assert (config.folder / "ranked_list_training.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_statistics_are_those_of_the_halves(finished):

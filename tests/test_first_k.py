@@ -90,11 +90,3 @@ def test_a_run_counts_them_for_every_method_in_its_files_and_its_table(run, caps
     )
     assert expected in results["conclusions"]
     assert expected in (run / "results.md").read_text()
-
-
-def test_a_run_that_reranks_the_full_list_has_no_first_rows(run):
-    config = run.parent / "config.toml"
-    assert main(["run", str(config), "-q", "exact.top_k=full", "name=full"]) == 0
-    results = read_results(RunFolder(run.parent / "full"))
-    assert results.k is None
-    assert not any("first" in line for line in results.conclusions)

@@ -323,18 +323,6 @@ def test_a_ranker_on_another_librarys_base_travels(name, tmp_path):
     assert loaded.fit(X, y, **fit, base_is_fitted=True).threshold_ == ranker.threshold_
 
 
-def test_a_base_without_a_form_is_refused_with_what_to_do(tmp_path):
-    X, y = one_list(200)
-    trees = TwoStageRanker(HistGradientBoostingRegressor(loss="poisson", max_iter=2), STAGE, 30, choose=False).fit(X, y)
-    with pytest.raises(TypeError, match=r"^base: a HistGradientBoostingRegressor with loss='poisson' has no form"):
-        trees.save(tmp_path / "no.json")
-    ranker = TwoStageRanker(PoissonRegressor(), STAGE, 30, choose=False).fit(X, y)
-    for write, path in ((ranker.save, "no.json"), (ranker.to_onnx, "no.onnx")):
-        with pytest.raises(TypeError, match=r"base: a PoissonRegressor has no form .* \(ScoreColumn\)"):
-            write(tmp_path / path)
-        assert not (tmp_path / path).exists()
-
-
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -363,14 +351,6 @@ def test_scores_that_are_not_linear_are_not_taken_for_linear_ones_on_any_scale()
         below = ~ranker.reranked(scale * X)
         np.testing.assert_allclose(ranker.predict(scale * X)[below], model.predict(scale * X)[below])
         model.coef_ = model.coef_ * scale
-
-
-def test_what_cannot_be_weighted_by_row_is_refused():
-    X, y, qid = np.repeat(np.arange(24.0)[:, None], 2, axis=1), np.arange(24) % 2, np.arange(24) // 8
-    ranker = TwoStageRanker(xgboost.XGBRanker(n_estimators=2), STAGE, 4, choose=False)
-    with pytest.raises(ValueError, match="sample_weight: XGBRanker takes weights of queries only"):
-        ranker.fit(X, y, qid, sample_weight=1.0 + y)
-    ranker.fit(X, y, qid, sample_weight=np.arange(24) > 1)  # rows of weight 0 are left out, and no weight is left
 
 
 # --- columns by name -------------------------------------------------------------------------------------------------

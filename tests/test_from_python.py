@@ -105,17 +105,6 @@ NESTED_ONE = {
 }  # fmt: skip
 
 
-def test_a_file_with_overrides(tmp_path):
-    path = tmp_path / "study.toml"
-    path.write_text('runs_dir = "elsewhere"\n[data]\nname = "pima"\n[exact]\nenabled = true\n')
-    overrides = {"runs_dir": tmp_path, "surrogate": {"max_steps": np.int64(2)}, **{"surrogate.losses": ("hinge",)}}
-    results = ltr.experiment(
-        path, data={"name": "gaussians"}, exact={"enabled": False}, **overrides, **{"baselines.methods": []}
-    )
-    assert results.folder == tmp_path / "study"
-    assert results.table["steps"].to_dict() == {"hinge": 2}
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_frame_of_any_library(frame, library):
     given = (

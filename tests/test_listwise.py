@@ -104,20 +104,6 @@ def test_list_net_is_the_cross_entropy_of_torch(seed):
     assert value == pytest.approx(F.cross_entropy(scores, labels.double().softmax(-1)).item(), rel=1e-13)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("temperature", [0.25, 0.7, 3.0])
-def test_the_temperature_of_list_net_divides_the_labels(temperature, dtype):
-    scores, labels = draw(4, 9)
-    expected = [list_net(s.tolist(), y.tolist(), temperature) for s, y in zip(scores, labels, strict=True)]
-    loss, scores = ListNetLoss(temperature=temperature, reduction="none"), scores.to(dtype)
-    tolerance = 1e-13 if dtype == torch.float64 else 1e-5
-    torch.testing.assert_close(loss(scores, labels), torch.tensor(expected, dtype=dtype), rtol=tolerance, atol=0)
-    weight, mask = torch.rand(4, 9, dtype=dtype) + 0.1, torch.arange(36).reshape(4, 9) % 5 > 0
-    plain, cooled = ListNetLoss(reduction="none"), labels.to(dtype) / temperature
-    for given in ({}, {"mask": mask}, {"weight": weight}, {"mask": mask, "weight": weight}):
-        torch.testing.assert_close(loss(scores, labels, **given), plain(scores, cooled, **given))
-
-
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
 def test_kl_is_the_divergence_of_torch_and_list_net_less_the_entropy_of_the_labels(temperature):
     scores, labels = draw(5, 9)

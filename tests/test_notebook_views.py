@@ -8,7 +8,7 @@ import pytest
 
 import ltr
 from ltr.cards import CardRanker
-from ltr.exact import Limits, PairwiseProblem, RerankProblem, solve
+from ltr.exact import Limits, RerankProblem, solve
 from ltr.rankers import (
     EstimatorRanker,
     ExactRanker,
@@ -17,10 +17,8 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.views import positives_by_position
 
 DATA = ltr.data.gaussians(n=120, seed=0)
-GROUPED = ltr.data.grouped(seed=0)
 NAMES = ["age", "a <b> & c"]
 VOID = ("br", "input", "meta")  # tags that nothing closes
 FRAME = pd.DataFrame(DATA.X, columns=NAMES)
@@ -50,17 +48,6 @@ class Balanced(HTMLParser):
 def reranked():
     ranker = TwoStageRanker("logistic", ExactRanker("dcg", limits=Limits(node_limit=50)), top_k=20, choose=False)
     return ranker.fit(FRAME, DATA.y)
-
-
-def test_problems_are_described_by_their_sizes():
-    problem = RerankProblem(DATA.X, DATA.y, "auc")
-    assert repr(problem) == f"RerankProblem(120 rows, 2 features, {DATA.n_pos} positives, auc statistic)"
-    graded = RerankProblem(GROUPED.X, GROUPED.y, qid=GROUPED.qid, max_nonzeros=2)
-    assert repr(graded).startswith("RerankProblem(901 rows, 5 features, 60 lists, ")
-    assert "largest number of weights2" in Balanced(graded._repr_html_()).text
-    pairs = PairwiseProblem([[0.0], [1.0]], [(1, 0)])
-    assert repr(pairs) == "PairwiseProblem(2 rows, 1 feature, 1 pair)"
-    assert "value of a perfect order1" in Balanced(pairs._repr_html_()).text
 
 
 def test_a_solution_says_what_is_proven_and_draws_its_search():
@@ -124,16 +111,3 @@ def test_the_list_is_drawn_before_and_after_reranking(reranked):
     labels = [line.get_label() for line in curve.get_lines()]
     assert labels[0] == f"logistic: {DATA.y[order][:10].sum()} in the first 10"
     assert labels[2:] == ["by chance", "end of the reranked top 20"]
-
-
-def test_many_lists_are_drawn_as_their_mean():
-    ranker = SurrogateRanker(statistic="dcg@5", normalize=True).fit(GROUPED.X, GROUPED.y, GROUPED.qid)
-    figure = ranker.plot_list(GROUPED.X, GROUPED.y, GROUPED.qid, title="training")
-    score = ranker.score(GROUPED.X, GROUPED.y, GROUPED.qid)
-    assert figure.get_suptitle() == f"training\nnormalised dcg@5 {score:.4f}"
-    shares = positives_by_position(
-        np.array([3.0, 2.0, 1.0, 5.0, 5.0]), np.array([0, 1, 1, 2, 0]), np.array([0, 0, 0, 1, 1])
-    )
-    assert shares.tolist() == [0, 1, 1]  # of tied rows the negative stands above
-    with pytest.raises(ValueError, match="k must be an integer >= 1 or None, got 0"):
-        ranker.plot_list(GROUPED.X, GROUPED.y, GROUPED.qid, k=0)

@@ -227,19 +227,6 @@ def test_raw_tables_with_missing_values_and_unseen_categories(kind, tmp_path):
     np.testing.assert_array_equal(np.argsort(-found, kind="stable"), np.argsort(-expected, kind="stable"))
 
 
-def test_names_of_columns_that_outputs_have(tmp_path):
-    names = ["score", "query", "Mul_1_0"]
-    X, y = one_list()
-    rows = pd.DataFrame(X, columns=names)
-    preparation = TablePreparation().fit(rows)
-    ranker = TwoStageRanker("logistic", STAGE, 4, choose=False).fit(rows, y, qid=np.arange(200) % 10)
-    session = session_of(ranker, tmp_path, preparation=preparation)
-    assert [one.name for one in session.get_inputs()] == [*names, "ltr_query"]
-    assert [one.name for one in session.get_outputs()] == ["ltr_score", "reranked"]
-    feeds = feeds_of(session, rows) | {"ltr_query": np.arange(200) % 3}
-    np.testing.assert_array_equal(session.run(None, feeds)[0], ranker.predict(rows, np.arange(200) % 3))
-
-
 # runs
 
 

@@ -226,15 +226,3 @@ def test_first_rows_of_lists_by_brute_force():
 )
 def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected):
     np.testing.assert_array_equal(labels_that_came({"y": cells}, "y", positive, "t"), expected)
-
-
-def test_a_card_is_compared_as_well(tmp_path):
-    results = ltr.experiment(
-        {"surrogate.losses": [], "baselines.methods": []}, data=_frame(200).drop(columns="week"), label="fails",
-        exact={"enabled": False, "top_k": 30}, card={"enabled": True, "max_questions": 2, "time_limit": 2.0},
-        folder=tmp_path / "card",
-    )  # fmt: skip
-    found = results.outcome(NEW)
-    assert (found.method, found.visits) == ("card", 30)
-    NEW.to_csv(tmp_path / "new.csv", index=False)
-    assert str(results.outcome(tmp_path / "new.csv")) == str(found)

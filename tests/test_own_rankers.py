@@ -1,9 +1,7 @@
 """Estimators of other libraries, and of the user's own, as methods of a run: named, fitted, saved, reranked."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -257,7 +255,6 @@ def test_lists_by_query_reach_the_booster_list_by_list(tmp_path):
         run_experiment(config_for(tmp_path, ["lightgbm:LGBMClassifier"], data={"name": "grouped"}, name="graded"))
 
 
-@pytest.mark.slow
 def test_a_config_finds_modules_beside_it_and_prints_json_alone(own, monkeypatch, capsys):
     text = """
 [data]
@@ -281,11 +278,6 @@ figures = false
     # neither the working folder nor that of the config is on Python's path, as for the installed command
     plain = [folder for folder in sys.path if folder not in ("", str(own))]
 
-    def apart(*arguments, folder):
-        line = [sys.executable, "-P", "-m", "trainers", *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
-
     def command(*arguments):
         """Exit code, standard output and standard error, with nothing left of what earlier commands imported."""
         monkeypatch.setattr(sys, "path", list(plain))
@@ -306,20 +298,6 @@ figures = false
     assert "not saved: a Means has no form" in results["rows"][1]["message"]
     code, out, _ = command("run", "../beside.toml", "-q", "--json")
     assert (code, json.loads(out)["rows"]) == (0, results["rows"])
-    names = RunFolder(elsewhere / "runs" / "beside").facts["data"]["features"]
-    rows = own / "rows.csv"
-    rows.write_text(",".join(names) + "\n0.1,0.2\n1.5,-1\n")
-    # by a class of the user's own, which is imported again where that is allowed
-    ranked = apart("predict", "elsewhere/runs/beside", str(rows), "--trust", folder=own)
-    assert ranked.returncode == 0, ranked.stderr
-    monkeypatch.setattr("ltr.checks.PLACES", [])
-    _, _, error = command("predict", "beside", str(rows), "--trust")
-    assert "importing own_rankers failed" in error
-    code, _, error = command("explain", "beside", str(rows), "--method", "scaled(C=0.5)", "--json")
-    assert code == 0, error
-    code, _, error = command("predict", "beside", str(rows), "--method", "Means")
-    assert code == 2
-    assert re.search("Means is finished, but .* has no model of it: not saved", error)
 
 
 def run_up_to_the_exact_stage(config):

@@ -368,26 +368,3 @@ def test_a_ranker_of_points_counts_ties_by_their_mean():
     assert only.solution_.value == pytest.approx(0.5 + (positive - negative) / 2)
     resolved = ltr.ExactRanker("auc", integer=2, required=["smokes"], max_nonzeros=1).fit(table, y)
     assert resolved.solution_.value == pytest.approx(positive * (1 - negative))
-
-
-def test_a_ranker_of_points_is_saved_and_ranks_as_before(tmp_path):
-    table, y = patients()
-    ranker = ltr.ExactRanker("auc", integer=3, ties="average").fit(table, y)
-    ranker.save(tmp_path / "points.json")
-    again = ltr.rankers.Ranker.load(tmp_path / "points.json")
-    assert again.rule() == ranker.rule()
-    assert again.score(table, y) == ranker.score(table, y) == pytest.approx(ranker.solution_.value, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "ties: 'average' goes with whole numbers of points, .* got integer=None"),
-        ({"integer": 2, "constraints": ["age >= bmi"], "normalize": True}, "got constraints=.*, normalize=True"),
-        ({"integer": 2, "method": "weight_space"}, "got method='weight_space'"),
-    ],
-)
-def test_what_does_not_go_with_average_ties_is_named(options, message):
-    table, y = patients(20)
-    with pytest.raises(ValueError, match=message):
-        ltr.ExactRanker("auc", ties="average", **options).fit(table, y)

@@ -22,7 +22,7 @@ from trainers.report.page import (
     plain_text,
     to_markdown,
 )
-from trainers.report.report import advice, build_page, write_report
+from trainers.report.report import advice, write_report
 
 EVIL = "<script>alert('x')</script> & \"<b>\" *|*"
 
@@ -134,20 +134,6 @@ def test_a_report_is_the_same_when_written_again_and_from_its_export(plain, tmp_
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
     assert not list(tmp_path.rglob("*.tmp"))
     assert again.files == (again.html, again.markdown, again.figures, again.export)
-
-
-def test_the_summary_says_what_is_finished(plain):
-    results = small()
-    whole = build_page(dataclasses.replace(results, name="A *name*"))
-    assert whole.title == r"Results of A \*name\*"
-    assert whole.summary[0].text == advice(Evidence(results))
-    assert whole.summary[-1].text == "All 40 results are finished, on 2 data sets and 4 splits."
-    later = grid([entry(record("late", 0, "hinge", 1, 1))], name="later", title="Later on")
-    some = dataclasses.replace(results, records=results.records[:15], grids=[*results.grids, later])
-    summary = [block.text for block in build_page(some).summary if isinstance(block, Text)]
-    assert summary[-1].startswith("**15 of 41 results are finished**")
-    assert summary[-1].endswith("Not begun: Later on.")
-    assert build_page(some).title == "Results of small"
 
 
 def test_all_parts_go_together(tmp_path):

@@ -281,18 +281,6 @@ def test_one_split_tests_nothing():
     assert advice(Evidence(results)).startswith("**It is too early to say whether reranking helps")
 
 
-def test_the_best_surrogate_in_hindsight_is_named_and_compared_with():
-    made = sweep({"a": 1.0}, lengths=(50,))
-    for split in range(6):
-        made.first("a", split, 22.5 + split, method="rankboost", weights=None)
-        made.first("a", split, 20.9 + split + 0.1 * (split % 2), method="ranknet")
-    found = part(made.results, "Does the proven")
-    (row,) = rows(found, "exact - best on test")
-    assert row[:5] == ["a", "50", "rankboost", "6", "-1.50 (-6.0%)"]
-    assert "worse than the best surrogate in hindsight on a" in found
-    assert "Unlike the exact stage, the best one is not linear in these cases: rankboost on a." in found
-
-
 def test_the_page_begins_with_the_answer_the_picture_and_the_table():
     page = build_page(sweep({"a": 1.0}, splits=3).results)
     answer, picture, table, *_ = page.summary
@@ -335,17 +323,6 @@ def test_the_base_ranker_is_the_one_that_the_grid_names():
 
 
 # --- recentring and options --------------------------------------------------------------------------------------
-
-
-def test_recentring_is_compared_with_the_answers_as_found():
-    results = sweep({"a": 0.0, "b": 1.0}).results
-    found = section(results, "Does recentring")
-    text = words(found)
-    assert "a recentred answer is better than the same answer as found on the test sets on a (every K" in text
-    assert "equal on each split" in text  # in training
-    assert table_of(found).rows[0][4].startswith("+0.500")
-    assert "significantly better on test in 4 and significantly worse in 0 of 4 comparisons" in page(results)
-    assert "a recentred answer is better than its base ranker on the test sets on a" in page(results)
 
 
 def options_sweep(key, values, effect, usual=1e-4):

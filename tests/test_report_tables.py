@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr.statistics import RankStatistic
-from tests.sweep_results import STATISTIC, entry, exact, grid, record, sweep
-from trainers.records import Answer, nothing_proven
+from tests.sweep_results import STATISTIC, exact, record, sweep
 from trainers.report.evidence import Evidence, tables_of
 from trainers.report.page import Table
 from trainers.report.tables import SECTIONS, line_of
@@ -133,18 +131,6 @@ def test_the_exact_stages_line_by_hand():
     }
 
 
-def test_lists_with_the_bound_of_a_perfect_order_are_counted():
-    records = [record("a", split, "ranknet", 10.0, 20.0) for split in range(3)]
-    perfect = RankStatistic.parse("dcg").best(10, 5)
-    for split, (status, bound) in enumerate([("time_limit", perfect), ("time_limit", 2.9), ("optimal", perfect)]):
-        value = perfect if status == "optimal" else 2.8
-        records.append(exact("a", split, 12.0, 19.0, status=status, value=value, bound=bound))
-    [row] = exact_rows(sweep(records))
-    assert (row["proven"], row["nothing proven"]) == ("1 of 3", "1")
-    assert [nothing_proven(one) for one in records[3:]] == [True, False, False]
-    assert [Answer.of(one).nothing_proven for one in records] == [False] * 3 + [True, False, False]
-
-
 def test_an_answer_below_a_start_is_named():
     records = [record("a", split, "ranknet", 10, 10) for split in range(3)]
     for split, start in enumerate((5.0 + 1e-12, 5.1, 4.9)):
@@ -152,24 +138,3 @@ def test_an_answer_below_a_start_is_named():
     [found] = sections(sweep(records), "Exceptions")
     assert "In 1 of 3 exact results the objective is below" in found.blocks[0].text
     assert "which is an error: a split 1, K = 10." in found.blocks[0].text
-
-
-def test_the_gain_is_over_the_base_that_the_grid_names():
-    others = {"l2": 1e-2, "optimizer": "adam"}
-    hinges = [record("a", 0, "hinge", 1, 1, tag="-1"), record("a", 0, "hinge", 2, 2, options=others, tag="-2")]
-    answer = exact("a", 0, 3, 3, base="hinge")
-    results = sweep([*hinges, answer])
-    [row] = exact_rows(results)  # which one it was cannot be told
-    assert row["gain on test"] == "-"
-    for cell in (cell for table in results.grids for cell in table["cells"] if cell["method"] == "exact"):
-        cell["base"] = hinges[0]["id"]
-    [row] = exact_rows(sweep(results.records, results.grids))
-    assert row["gain on test"] == "+2.000 (+200.0%)"
-
-
-def test_grids_of_one_name_add_up_their_splits():
-    records = [record("pumps", split, "ranknet", 1.0 + split, 2.0) for split in range(3)]
-    (table,) = tables_of(sweep(records, [grid([entry(r) for r in records[:2]]), grid([entry(records[2])])]))
-    ((series,),) = (row.values() for row in table.rows.values())
-    assert series.splits == (0, 1, 2)
-    np.testing.assert_array_equal(series.values("train", STATISTIC), [1.0, 2.0, 3.0])

@@ -64,31 +64,6 @@ def test_what_became_of_the_test_statistic_is_said_in_a_line(tmp_path, before, a
     assert read_results(folder) == found
 
 
-def test_nothing_is_said_of_what_is_not_there():
-    found = results()
-    assert dataclasses.replace(found, rows=found.rows[:2]).conclusions == []
-    assert dataclasses.replace(found, base="hinge").conclusions == found.conclusions[1:]
-    undefined = dataclasses.replace(found.rows[0], test={"dcg": None})
-    assert dataclasses.replace(found, rows=(undefined, *found.rows[1:])).conclusions == found.conclusions[1:]
-
-
-def test_the_bound_of_a_perfect_order_is_named_in_the_place_of_its_gap():
-    line = "bound: that of a perfect order, nothing is proven"
-    found = results()
-    assert found.conclusions[1:] == [line]
-    assert dict(found.columns())["gap"] == ["", "", "nothing proven"]
-    assert "5.27%" not in printed(found, 200)
-    for other in (results(bound=12.9), results(status="optimal"), results(trivial=None)):
-        assert line not in other.conclusions
-        assert dict(other.columns())["gap"] == ["", "", "5.27%"]
-
-
-def test_a_wide_terminal_has_one_table_for_each_group_of_statistics():
-    text = printed(results(), 200)
-    assert text.count("┏") == 2
-    assert printed(results(), 60).count("┏") > 2
-
-
 @pytest.mark.parametrize("reranks", [False, True])
 def test_table_and_caption_say_whether_the_base_order_is_kept(reranks):
     gains = {"base": 0.0, "spread 0.2": 0.4}

@@ -16,7 +16,6 @@ import pytest
 from ltr import verify
 from ltr.exact import Certificate, Limits, certify, solve
 from ltr.exact.card_rules import CardRule
-from ltr.exact.cards import CardProblem
 from ltr.exact.risk import RiskProblem
 from ltr.exact.scip import LatticeCuts
 from ltr.exact.solution import Status
@@ -228,16 +227,6 @@ def test_equal_rows_are_merged_and_weights_repeat_rows():
 def test_mistakes_get_one_clear_error(change, message):
     with pytest.raises(ValueError, match=message):
         RiskProblem(**{"X": [[1, 0], [0, 1], [1, 1]], "y": [0, 1, 1], **change})
-
-
-def test_methods_refuse_problems_of_other_kinds():
-    problem = wide(0)
-    with pytest.raises(ValueError, match="a RiskProblem by the method lattice"):
-        solve(problem, "weight_space")
-    with pytest.raises(ValueError, match="method lattice solves a RiskProblem"):
-        solve(CardProblem(problem.X, problem.y), "lattice")
-    with pytest.raises(ValueError, match="method cards solves a CardProblem"):
-        solve(problem, "cards")
 
 
 def certified(seed):

@@ -42,13 +42,6 @@ def test_float32_scorers_take_float64_features(which):
     assert scorer(torch.randn(6, 4, dtype=torch.float64)).dtype == torch.float32
 
 
-@pytest.mark.parametrize("module", [LinearScorer(3), MLPScorer(3), Standardize(3)])
-@pytest.mark.parametrize("shape", [(5, 2), (3, 1), ()])
-def test_the_wrong_width_is_named(module, shape):
-    with pytest.raises(ValueError, match=r"features must have 3 columns on the last axis, got shape"):
-        module(torch.zeros(shape))
-
-
 def test_dropout_acts_in_training_only():
     scorer = MLPScorer(3, hidden=(50,), dropout=0.5)
     X = torch.ones(20, 3)

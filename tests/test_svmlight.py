@@ -144,15 +144,6 @@ def test_formats_are_told_by_content_and_suffix(tmp_path):
     assert format_of(tmp_path / "missing") == "table"
 
 
-def test_rows_to_predict_on_are_held_to_the_rules_of_features(tmp_path):
-    path = written(tmp_path, "1 1:1\n0 1:nan\n")
-    with pytest.raises(
-        DataError, match="values must be finite and none missing, got nan in column 'f1', row 2"
-    ) as error:
-        read_rows(path, ["f1"])
-    assert str(path) in str(error.value)
-
-
 class Parses:
     """Counts how often a file is parsed."""
 

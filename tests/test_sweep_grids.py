@@ -114,21 +114,6 @@ def test_all_mistakes_come_at_once_and_each_once(tmp_path):
     assert "'exact'" in str(error.value)
 
 
-def test_a_sweep_given_to_run_is_told_so(tmp_path, capsys):
-    path = write(tmp_path)
-    assert main(["run", str(path)]) == 2
-    assert capsys.readouterr().err == (
-        f"ltr: error: {path}: grid: makes this the config of a sweep: `ltr sweep` takes it\n"
-    )
-
-
-@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/5"])
-def test_shards_are_checked(tmp_path, capsys, text):
-    with pytest.raises(SystemExit):
-        main(["sweep", str(write(tmp_path)), f"--shard={text}"])
-    assert f"--shard: must be i/N with 1 <= i <= N, got {text!r}" in capsys.readouterr().err
-
-
 # experiments that extend others
 
 

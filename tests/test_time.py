@@ -15,7 +15,7 @@ from ltr.data.encoding import Encoding, cross_fitted
 from ltr.data.times import blocks_of, checked_times, times_of
 from ltr.exact import Limits
 from ltr.fitting import held_out
-from ltr.rankers import ExactRanker, ScoreColumn, SurrogateRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.choice import FOLDS, folds_of
 from trainers.cli import main
 from trainers.config import parse_config
@@ -134,16 +134,6 @@ def test_a_choice_in_time_is_the_same_for_shuffled_rows_and_for_dates():
         again = TwoStageRanker("logistic", EXACT, 40).fit(features, labels, time=time)
         assert again.choice_.gains == pytest.approx(first.choice_.gains, abs=1e-6)
     assert TwoStageRanker("logistic", EXACT, 40).fit(X, y).choice_.gains != first.choice_.gains
-
-
-def test_a_column_of_scores_needs_no_block_to_be_left_out():
-    X, y, week = _rows()
-    inner = {}
-    ranker = TwoStageRanker(ScoreColumn(1), EXACT, 40).fit(X, y, time=week, inner=inner)
-    assert len(inner) == FOLDS
-    assert ranker.choice_ is not None
-    with pytest.raises(ValueError, match="choose needs two moments at least"):
-        TwoStageRanker(ScoreColumn(1), EXACT, 40).fit(X, y, time=np.zeros(len(y)))
 
 
 def test_a_surrogate_validates_by_the_latest_rows(monkeypatch):

@@ -2,8 +2,6 @@
 
 import copy
 import pickle
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -59,16 +57,6 @@ def test_a_collection_computes_the_same_means(joined, options):
     assert numbers(metrics.compute()) == approx(means(BATCHES[1:2], joined=joined, **options))
 
 
-@JOINED
-def test_forward_gives_the_value_of_the_batch_and_gathers_too(joined):
-    metrics = collection(joined=joined)
-    metrics.update(*BATCHES[0][:2], mask=BATCHES[0][2])
-    for k in (1, 2):
-        batch = metrics(*BATCHES[k][:2], mask=BATCHES[k][2])
-        assert numbers(batch) == approx(means(BATCHES[k : k + 1], joined=joined))
-        assert numbers(metrics.compute()) == approx(means(BATCHES[: k + 1], joined=joined))
-
-
 def test_metrics_that_agree_on_the_first_batch_stay_apart():
     # the first relevant item is on top: mrr and mrr@1 have the same sum and count
     metrics = collection()
@@ -119,15 +107,6 @@ def test_a_bad_batch_leaves_the_state_as_it_was(joined):
     assert torch.equal(metric.compute(), before)
 
 
-@JOINED
-def test_module_casts_leave_the_precision_alone(joined):
-    module = torch.nn.ModuleDict({"metric": RankingMetric("ndcg@3", joined=joined)})
-    for scores, labels, mask in BATCHES:
-        module.half().to(torch.device("cpu"))
-        module["metric"].update(scores, labels, mask=mask)
-    assert module["metric"].compute().item() == approx(means(joined=joined)["ndcg@3"])
-
-
 def test_which_direction_is_better():
     assert RankingMetric("ndcg@10").higher_is_better is True
     assert RankingMetric("pairwise_misranking_error").higher_is_better is False
@@ -136,13 +115,6 @@ def test_which_direction_is_better():
         tracker.increment()
         tracker.update(torch.tensor([2.0, 1.0]), torch.tensor(labels))
     assert tracker.best_metric(return_step=True) == (0.0, 1)
-
-
-def test_without_the_library_the_error_names_the_extra():
-    program = "import sys; sys.modules['torchmetrics'] = None; import ltr.metrics, ltr.metrics.torchmetrics"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "pip install 'rankproof[torchmetrics]'" in done.stderr
 
 
 @JOINED

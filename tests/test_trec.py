@@ -11,7 +11,6 @@ import torch
 from ltr.data import DataError
 from ltr.data.trec import judged_lists, read_qrels, read_run, write_qrels, write_run
 from ltr.metrics import bpref, err, evaluate, ndcg, parse_measure, recall
-from ltr.native import first_lines
 from trainers.cli import main
 from trainers.evaluation import evaluate_run
 from trainers.files import RunError
@@ -196,19 +195,6 @@ def test_scores_are_those_of_python(tmp_path, text):
     assert str(read_run(tmp_path / "run")["score"][0]) == str(float(text.replace("400", "40")))
 
 
-def test_first_lines_are_those_of_a_dictionary():
-    rng = np.random.default_rng(0)
-    groups, lines = rng.integers(-1, 5, 3000), [b"x" * size for size in rng.integers(0, 40, 3000)]
-    first, seen = np.empty(3000, dtype=np.int64), {}
-    expected = [seen.setdefault(pair, at) for at, pair in enumerate(zip(groups.tolist(), lines, strict=True))]
-    text = np.frombuffer(b"\n".join([*lines, b""]), dtype=np.uint8)
-    assert first_lines(groups, text, first) == 3000
-    assert first.tolist() == expected
-    assert first_lines(groups[:9], text, first[:9]) == 10  # more lines than groups
-    with pytest.raises(ValueError, match="a number for each line"):
-        first_lines(groups, text, first[1:])
-
-
 def test_frames_are_judged_as_files_are(tmp_path):
     run, qrels = random_files(tmp_path)
     frames, one = [read_run(run), read_qrels(qrels)], judged_lists(run, qrels, complete=True)
@@ -219,19 +205,6 @@ def test_frames_are_judged_as_files_are(tmp_path):
         judged_lists(pd.concat([frames[0][:81], frames[0][3:4]]), frames[1])
     with pytest.raises(DataError, match="names of documents must have no line feed"):
         judged_lists(frames[0].replace(frames[0]["document"][0], "a\nb"), frames[1])
-
-
-def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path, capsysbinary):
-    (tmp_path / "run").write_bytes(b"\xef\xbb\xbfq\xe9 Q0 a 1 2 t\nq\xe9 Q0 b 2 1 t\n")
-    (tmp_path / "qrels").write_bytes(b"q\xe9 0 a 1\nq\xe9 0 b 0\n")
-    assert main(["eval", str(tmp_path / "run"), str(tmp_path / "qrels"), "-m", "map", "--per-query"]) == 0
-    assert capsysbinary.readouterr().out.splitlines()[0].split(b"\t")[1:] == [b"q\xe9", b"1.0000"]
-    with pytest.raises(DataError, match="query must be a text without white space or a byte order mark in front"):
-        write_run(tmp_path / "run", ["\ufeffq"], ["a"], [0.0])
-    with pytest.raises(DataError, match="document must be a text that UTF-8 can spell"):
-        write_run(tmp_path / "run", ["q"], ["\ud800"], [0.0])
-    with pytest.raises(DataError, match=r"labels must be integers from -2\*\*53 to 2\*\*53, got inf"):
-        write_qrels(tmp_path / "qrels", ["q"], ["a"], [np.inf])
 
 
 def test_scores_are_compared_in_double_precision(tmp_path):

@@ -1,7 +1,5 @@
 """Searches: ranges and their mistakes, trials on inner splits, interruption, the best config, the report."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -104,20 +102,6 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_pat
     assert values(ltr.tune(BASE, RANGES | {"trials": 5}, **options)).equals(values(found))
 
 
-def test_an_interruption_of_the_first_trial_is_one_line(tmp_path, monkeypatch, capsys):
-    def stopped(config, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(runner, "run_experiment", stopped)
-    monkeypatch.chdir(tmp_path)
-    text = '[data]\nname = "gaussians"\n[surrogate]\nlosses = ["ranknet"]\n[exact]\nenabled = false\n[baselines]\n'
-    Path("study.toml").write_text(text + "methods = []\n[tune]\nsurrogate.l2 = [0.1, 1.0]\n", encoding="utf-8")
-    assert main(["tune", "study.toml"]) == 130
-    printed = capsys.readouterr()
-    assert printed.out == "No trial has a value.\n"
-    assert printed.err.endswith("interrupted; what is finished is kept in runs/study-tune: the same command goes on\n")
-
-
 @pytest.mark.usefixtures("without_report")
 def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
     options = {"folder": tmp_path / "search"}
@@ -150,16 +134,6 @@ def test_the_test_set_has_no_say():
     assert values(found[0]).equals(values(found[1]))
     assert found[0].statistic == "ndcg@3"
     assert found[0].results != found[1].results
-
-
-@pytest.mark.usefixtures("without_report")
-def test_keys_that_do_not_concern_a_trial_are_left_out_of_it():
-    ranges = {"surrogate.scorer": ["linear", "mlp"], "surrogate.dropout": [0.2, 0.4], "trials": 3, "splits": 1}
-    trials = ltr.tune(BASE, ranges | {"seed": 1}).trials
-    linear = trials["surrogate.scorer"] == "linear"
-    assert linear.any()
-    assert trials.loc[linear, "surrogate.dropout"].isna().all()
-    assert trials.loc[~linear, "surrogate.dropout"].notna().all()
 
 
 def test_trials_that_fail_say_why_and_the_others_count(tmp_path):

@@ -207,16 +207,6 @@ def test_a_base_that_gives_all_rows_one_score_is_refused(top_k):
         quick(base="logistic", top_k=top_k).fit(np.ones_like(X), y)
 
 
-def test_a_base_that_gives_all_rows_of_each_query_one_score_is_refused():
-    X, y = sample()
-    qid = np.arange(80) // 8
-    X[:, 0] = qid
-    with pytest.raises(ValueError, match="but Scores gives all rows of each query the same score"):
-        quick(base=Scores(linear=False), top_k=4).fit(X, y, qid)
-    X[:5, 0] += 1.0  # a query with five rows above three
-    assert quick(base=Scores(linear=False), top_k=4).fit(X, y, qid).reranked(X, qid).sum() == 77
-
-
 def test_a_fitted_base_is_taken_as_it_is():
     X, y = sample()
     base = Scores().fit(X, y)
@@ -247,14 +237,6 @@ def test_the_base_ranking_is_kept_where_no_weights_satisfy_the_side_constraints(
     assert ranker.coef_ is None
     assert ranker.note_ == "no weights are known to satisfy the side constraints: the base ranking is kept"
     assert np.array_equal(ranker.order(X), np.argsort(-ranker.base_.decision_function(X), kind="stable"))
-
-
-def test_bad_constraints_show_before_the_base_is_fitted():
-    X, y = sample()
-    base = Scores()
-    with pytest.raises(ValueError, match="constraints: A must have 3 columns, got 2"):
-        quick(base=base).fit(X, y, constraints=LinearConstraints([[1.0, 0.0]], [0.0]))
-    assert not hasattr(base, "d")
 
 
 @pytest.mark.parametrize(
