@@ -305,6 +305,7 @@ def test_bench_size_writes_memory_and_time_beside_those_of_a_plain_form(tmp_path
 # --- demands -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_bench_demands_writes_its_table(tmp_path, capsys):
     import bench_demands
 
