@@ -936,13 +936,9 @@ class AnswerConfig(Section):
     )
 
 
-_LOGGERS = ("tensorboard", "mlflow", "wandb")
-
-
 def _logger(text: str) -> str:
-    if text not in _LOGGERS and not re.fullmatch(r"[\w.]+:\w+", text):
-        hint = nearest(text, _LOGGERS)
-        raise ValueError(f"must be {', '.join(_LOGGERS)}, or module:Class for a logger of your own{hint}")
+    if text != "tensorboard" and not re.fullmatch(r"[\w.]+:\w+", text):
+        raise ValueError("must be tensorboard, or module:Class for a logger of your own")
     return text
 
 
@@ -951,8 +947,8 @@ class TrackingConfig(Section):
 
     loggers: Several[Annotated[StrictStr, AfterValidator(_logger)]] = option(
         ("tensorboard",),
-        "where values, texts and pictures go: tensorboard, mlflow, wandb, or your own as `module:Class`; "
-        "besides, always into a file of JSON lines",
+        "where values, texts and pictures go: tensorboard, or your own logger as `module:Class`; besides, always into "
+        "a file of JSON lines",
         free=True,
     )
     every: Annotated[int | Literal["auto"], _whole_or("auto", 1)] = option(
