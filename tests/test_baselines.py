@@ -15,7 +15,7 @@ from ltr.losses import pairwise_exponential_loss
 from ltr.metrics import rank_statistic
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, Ranker
 from ltr.rankers.baselines import candidate_cuts, pair_weights
-from trainers.report.reference import read_reference
+from scripts.paper.published import read_reference
 
 
 def problem(seed, n=40, d=3, values=6):

@@ -7,13 +7,13 @@ import pytest
 
 from scripts.paper import __main__ as paper
 from scripts.paper import experiments
+from scripts.paper.published import Published, Reference, read_reference
 from scripts.paper.theorem1 import first_theorem
 from scripts.paper.theorem2 import lemma_one, rank_definitions, second_theorem
 from tests.sweep_results import entry, exact, grid, record, sweep
 from tests.test_paper_theorem import thinned
 from trainers.records import read_sweep, write_export
 from trainers.report.evidence import Evidence, Variant
-from trainers.report.reference import Published, Reference, read_reference
 
 PUBLISHED = Path(__file__).parents[1] / "configs" / "paper" / "published.csv"
 

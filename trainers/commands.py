@@ -180,15 +180,12 @@ def check_eval(arguments: argparse.Namespace) -> JudgedLists:
 
 def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults | RunFolder]:
     """Return the folder or file of a sweep with its results, or the folder of a run."""
-    from trainers.files import RunError
     from trainers.records import is_sweep, read_sweep
     from trainers.run.folder import RunFolder, find_reported
 
     found = find_reported(arguments.runs)
     if is_sweep(found):
         return found, read_sweep(found)
-    if arguments.reference is not None:
-        raise RunError(f"--reference: goes with sweeps, and {found} is one run")
     return found, RunFolder(found)
 
 
@@ -369,18 +366,16 @@ def _interrupted(arguments: argparse.Namespace, folder: Path) -> int:
 def report(arguments: argparse.Namespace) -> int:
     """Make tables and figures of a sweep or run."""
     from trainers.ranking_files import read_answer
-    from trainers.report.reference import read_reference
     from trainers.report.report import write_report
     from trainers.run.folder import PAGE, RunFolder
 
     found, results = arguments.given
     folder = arguments.output or (found.parent if found.is_file() else found) / "report"
-    reference = None if arguments.reference is None else read_reference(arguments.reference)
     answer = None
     if isinstance(results, RunFolder):
         answer = read_answer(found) if (found / PAGE).exists() else None
         results = _results_of(results)
-    written = write_report(results, folder, answer=answer, reference=reference)
+    written = write_report(results, folder, answer=answer)
     if arguments.json:
         _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
         return 0

@@ -268,7 +268,6 @@ def parser_of_ltr() -> _Parser:
     )
     report("runs", metavar="RUNS", help="folder of a sweep or run, its name in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
-    report("--reference", metavar="CSV", type=Path, help="published values to compare with")
     report("--json", action="store_true", help="print JSON: the files that were written")
     report("--trust", action="store_true", help=_TRUST.format("the results name"))
 

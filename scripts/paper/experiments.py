@@ -20,13 +20,13 @@ import scipy
 
 from ltr.metrics.comparison import Comparison, compare, holm
 from ltr.statistics import RankStatistic
+from scripts.paper.published import Reference
 from trainers.config import EXACT
 from trainers.records import nothing_proven
 from trainers.report.evidence import BASE, PARTS, Evidence, FloatArray, Length, Series, in_order, mean_of, proven
 from trainers.report.options import comparison_table
 from trainers.report.page import Table, literal
 from trainers.report.paired import ALPHA, Paired, family
-from trainers.report.reference import Reference
 from trainers.report.wording import ABSENT, Pair, counted, decided, fixed, listed, p_equals, p_text, percent, share
 
 _FEWEST_DATA = 6  # with 5 data sets, no two-sided signed-rank test reaches 0.05
