@@ -10,8 +10,6 @@ from rich.console import Console
 
 from ltr.exact.solution import TracePoint
 from ltr.rankers import Choice
-from trainers.board.comparisons import Line
-from trainers.board.events import _cell
 from trainers.display import Display
 from trainers.run.folder import RunFolder
 from trainers.run.results import Results, Row, markdown_tables, read_results, rich_tables, write_results
@@ -86,18 +84,6 @@ def test_the_bound_of_a_perfect_order_is_named_in_the_place_of_its_gap():
     for other in (results(bound=12.9), results(status="optimal"), results(trivial=None)):
         assert line not in other.conclusions
         assert dict(other.columns())["gap"] == ["", "", "5.27%"]
-
-
-def test_boards_say_so_too():
-    def line(*unproven):
-        kept = {"method": "exact", "status": "time_limit", "train": {}, "test": {}, "seconds": 1.0}
-        found = {"value": 12.0, "gap": 0.05, "trivial_bound": 13.1}
-        bounds = [13.1 if nothing else 12.6 for nothing in unproven]
-        return Line("exact", {}, [kept | {"list": found | {"bound": bound}} for bound in bounds], {}, {})
-
-    assert _cell(line(True), "gap") == "5.00% (nothing proven)"
-    assert _cell(line(True, False, True), "gap") == "5.00% ± 0.00% (nothing proven in 2 of 3)"
-    assert _cell(line(False, False, False), "gap") == "5.00% ± 0.00%"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])

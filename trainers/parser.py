@@ -282,7 +282,6 @@ def parser_of_ltr() -> _Parser:
     )
     board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
     board("--data", action="append", default=[], metavar="NAME", help="show only this data set (repeatable)")
-    board("--split", type=whole(0), metavar="N", help="show this split of sweeps, not the mean over all")
     board("--logdir", type=Path, metavar="DIR", help="folder of the board (default: in LTR_CACHE)")
     board("--host", help="where TensorBoard listens (default: this machine alone)")
     board("--port", type=whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
