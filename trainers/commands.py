@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trainers.config import Config
     from trainers.config.tuning import Tunable
     from trainers.csv_text import CsvText
-    from trainers.preview import Preview
+    from trainers.preview import Parts
     from trainers.records import SweepResults
     from trainers.run.folder import RunFolder
     from trainers.run.results import Results
@@ -392,7 +392,7 @@ def board(arguments: argparse.Namespace) -> int:
     note = _noting(arguments)
     if not arguments.print:
         note("writing the board, which takes half a minute for thousands of results")
-    board = build_board(arguments.paths, folder=arguments.logdir, data=arguments.data, split=arguments.split, note=note)
+    board = build_board(arguments.paths, folder=arguments.logdir, data=arguments.data, note=note)
     if arguments.print:
         sys.stdout.write(f"{command(board, arguments.host, arguments.port)}\n")
     else:
@@ -587,7 +587,7 @@ def card(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         from trainers.preview import preview_card
 
-        return _print_preview(lambda width: preview_card(config, labelled, arguments.test, width), arguments)
+        return _print_preview(lambda width: preview_card(config, labelled, arguments.test), arguments)
     note = _noting(arguments)
     found, listed, notes = card_of_table(config, arguments.test, labelled)
     if arguments.json:
@@ -686,16 +686,16 @@ def _print_json(content: object) -> None:
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _print_preview(preview: Callable[[int], Preview], arguments: argparse.Namespace) -> int:
+def _print_preview(preview: Callable[[int], Parts], arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    console = _stdout(Console)
-    found = preview(console.width)
+    from trainers.files import RunError
+
     if arguments.json:
-        _print_json(found.content)
-    else:
-        for part in found.parts:
-            console.print(part, highlight=False)
+        raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
+    console = _stdout(Console)
+    for part in preview(console.width):
+        console.print(part, highlight=False)
     return 0
 
 
