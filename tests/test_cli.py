@@ -307,14 +307,14 @@ def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
 
 def test_predict_on_arrays_gives_positions_alone(finished, tmp_path):
     np.savez(tmp_path / "new.npz", age=np.arange(4.0), hours=np.zeros(4))
-    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz").text)
+    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz"))
     assert list(ranked[0]) == ["position", "score", "stage", "row"]
     assert sorted(int(row["row"]) for row in ranked) == [1, 2, 3, 4]
 
 
 def test_predict_carries_the_columns_of_tables_with_blank_lines(finished, tmp_path):
     (tmp_path / "new.csv").write_text("id,age,hours\n   \n007,1,2\n\n \n008,2,3\n")
-    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.csv").text)
+    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.csv"))
     assert sorted((row["row"], row["id"], row["age"]) for row in ranked) == [("1", "007", "1"), ("2", "008", "2")]
 
 
@@ -463,36 +463,6 @@ def test_a_run_is_found_by_path_or_by_name(finished):
     assert find_run("quick", finished.parent).path == finished
     with pytest.raises(RunError, match="did you mean 'quick'"):
         find_run("quik", finished.parent)
-
-
-FORMULAS = 'id,age,hours,=note,code\n=1+1,-1.5,2,"@SUM(A1)",-\nx,+2,3,plain,7\n"-cmd|x",4,-5,,--\n'
-
-
-def test_predict_names_the_columns_that_spreadsheets_would_run(finished, tmp_path, capsys):
-    (tmp_path / "new.csv").write_text(FORMULAS)
-    assert main(["predict", str(finished), str(tmp_path / "new.csv")]) == 0
-    out, err = capsys.readouterr()
-    assert err == (
-        "ltr: warning: columns 'id', '=note': texts that begin with = + - @ are formulas to a spreadsheet, which runs "
-        "them; --quote-formulas puts an apostrophe before them\n"
-    )
-    assert {row["id"] for row in read_csv(out)} == {"=1+1", "x", "-cmd|x"}
-
-    assert main(["predict", str(finished), str(tmp_path / "new.csv"), "--quote-formulas"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    rows = {row["row"]: row for row in read_csv(out)}
-    assert [rows[row]["id"] for row in "123"] == ["'=1+1", "x", "'-cmd|x"]
-    assert [rows[row]["'=note"] for row in "123"] == ["'@SUM(A1)", "plain", ""]
-    assert [rows[row]["age"] for row in "123"] == ["-1.5", "+2", "4"]  # numbers stay as they are
-    assert [rows[row]["code"] for row in "123"] == ["-", "7", "--"]
-    assert all(not row["score"].startswith("'") for row in rows.values())
-
-
-def test_predict_says_nothing_of_tables_without_formulas(finished, tmp_path, capsys):
-    (tmp_path / "new.csv").write_text("id,age,hours\n-1,-2,-3\na=b,2,3\n")
-    assert main(["predict", str(finished), str(tmp_path / "new.csv")]) == 0
-    assert capsys.readouterr().err == ""
 
 
 def test_predict_follows_links_and_writes_into_pipes(finished, tmp_path):

@@ -74,25 +74,18 @@ def test_hits_are_counted_as_the_list_has_them(results):
     assert results.outcome(NEW.drop(columns="week")).periods == []
 
 
-def test_files_frames_and_predictions_say_the_same(results, tmp_path, capsys):
-    frame = NEW.assign(machine=[f"m{number}" for number in range(len(NEW))])
-    new, came, ranked = tmp_path / "new.csv", tmp_path / "came.csv", tmp_path / "ranked.csv"
-    frame.to_csv(new, index=False)
-    frame[["machine", "fails"]].sample(frac=1.0, random_state=0).to_csv(came, index=False)
-    run = str(results.folder)
-    assert main(["predict", run, str(new), "-o", str(ranked)]) == 0
-    found = []
-    for more in ([str(new)], [str(came), "--predictions", str(ranked), "--by", "machine"]):
-        assert main(["outcome", run, *more, "--json"]) == 0
-        found += json.loads(capsys.readouterr().out)
-    expected = results.outcome(frame).to_dict()
-    for one in (*found, results.outcome(new).to_dict()):
+def test_files_and_frames_say_the_same(results, tmp_path, capsys):
+    new = tmp_path / "new.csv"
+    NEW.to_csv(new, index=False)
+    assert main(["outcome", str(results.folder), str(new), "--json"]) == 0
+    [found] = json.loads(capsys.readouterr().out)
+    expected = results.outcome(NEW).to_dict()
+    for one in (found, results.outcome(new).to_dict()):
         assert one["text"] == expected["text"]
         for part in ("visits", "promise", "hits", "periods", "statistics"):
             assert json.dumps(one[part]) == json.dumps(expected[part])
-    frame.assign(row=range(1, 201))[["row", "fails"]].to_csv(came, index=False)
-    assert main(["outcome", run, str(came), "--predictions", str(ranked)]) == 0
-    assert expected["text"] in capsys.readouterr().out
+    assert main(["outcome", str(results.folder), "nowhere.csv"]) == 2
+    assert "nowhere.csv" in capsys.readouterr().err
 
 
 def test_all_methods_are_compared(results, tmp_path, capsys):
@@ -278,27 +271,6 @@ def test_labels_that_cannot_be_those_of_the_run_are_refused(cells, positive, mes
         labels_that_came({"y": cells}, "z", positive, "t")
     with pytest.raises(DataError, match="name the column that says what came"):
         labels_that_came({"y": cells}, None, None, "t")
-
-
-def test_predictions_that_do_not_go_with_outcomes_are_refused(results, tmp_path, capsys):
-    came, ranked = tmp_path / "came.csv", tmp_path / "ranked.csv"
-    table = pd.DataFrame({"row": [1, 2, 3], "machine": ["a", "b", "b"], "score": [3.0, 2.0, 1.0]})
-    run, labels = str(results.folder), pd.DataFrame({"machine": ["a", "b", "c"], "fails": ["yes", "no", "no"]})
-    for columns, by, message in (
-        (table, [], "has no column 'row' that says which row is which; columns of both files are: machine"),
-        (table, ["--by", "machine"], "each row needs its own 'machine', got 'b' in several rows"),
-        (table.head(2).drop(columns="score"), ["--by", "machine"], "has no column 'score'"),
-        (table.head(2).assign(machine=["x", "y"]), ["--by", "machine"], "no row has a 'machine' of"),
-    ):
-        columns.to_csv(ranked, index=False)
-        labels.to_csv(came, index=False)
-        assert main(["outcome", run, str(came), "--predictions", str(ranked), *by]) == 2
-        assert message in capsys.readouterr().err
-    table.head(2).to_csv(ranked, index=False)
-    assert main(["outcome", run, str(came), "--predictions", str(ranked), "--by", "machine"]) == 0
-    assert "1 of 3 rows are not among those of" in capsys.readouterr().err
-    assert main(["outcome", run, "nowhere.csv"]) == 2
-    assert "nowhere.csv" in capsys.readouterr().err
 
 
 def test_a_card_is_compared_as_well(tmp_path):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ltr.data import JudgedLists, Roles, Table
     from trainers.config import Config
     from trainers.config.tuning import Tunable
-    from trainers.csv_text import CsvText
     from trainers.preview import Parts
     from trainers.records import SweepResults
     from trainers.run.folder import RunFolder
@@ -265,7 +264,7 @@ def rank(arguments: argparse.Namespace) -> int:
         output = output or Path(given.config.runs_dir) / f"{given.config.name}-rank"
     note = _noting(arguments)
     if ranking is not None and output is not None:
-        write_ranking(ranking, output, quote_formulas=arguments.quote_formulas, note=note)
+        write_ranking(ranking, output, note)
     if arguments.json:
         _print_json(answer.to_dict())
     else:
@@ -430,10 +429,9 @@ def predict(arguments: argparse.Namespace) -> int:
         arguments.data,
         rows=rows,
         method=arguments.method,
-        quote_formulas=arguments.quote_formulas,
         note=_noting(arguments),
     )
-    return _write_csv(ranked, arguments)
+    return _write_csv(ranked, arguments.output)
 
 
 def outcome(arguments: argparse.Namespace) -> int:
@@ -442,10 +440,8 @@ def outcome(arguments: argparse.Namespace) -> int:
 
     run: RunFolder = arguments.given
     methods = methods_of(run, arguments.method, every=arguments.all)
-    names = ("label", "predictions", "by", "new_values")
-    came = came_of_file(
-        run, arguments.data, **{name: getattr(arguments, name) for name in names}, note=_noting(arguments)
-    )
+    options = {"label": arguments.label, "new_values": arguments.new_values, "note": _noting(arguments)}
+    came = came_of_file(run, arguments.data, **options)
     found = outcomes(run, came, methods, arguments.first)
     if arguments.json:
         _print_json([one.to_dict() for one in found])
@@ -458,23 +454,14 @@ def explain(arguments: argparse.Namespace) -> int:
     """Say why rows stand where a run puts them."""
     from rich.console import Console
 
-    from trainers.files import write_atomic, writing
-    from trainers.run.explain import (
-        chosen_rows,
-        explain_rows,
-        explanation_csv,
-        note_of,
-        picture_of,
-        table_of,
-        to_objects,
-    )
+    from trainers.run.explain import chosen_rows, explain_rows, note_of, table_of, to_objects
     from trainers.run.ranges import ranges_of_rows
 
     folder, read = arguments.given
     options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
     explanation = explain_rows(folder, arguments.data, arguments.method, **options)
     rows = chosen_rows(explanation, arguments.row)
-    ranges, listed = ranges_of_rows(folder, arguments.method, read, rows, arguments.ranges)
+    ranges, listed = ranges_of_rows(folder, arguments.method, read, rows)
     if arguments.json:
         _print_json(to_objects(explanation, rows, ranges, listed))
     else:
@@ -487,33 +474,19 @@ def explain(arguments: argparse.Namespace) -> int:
             console.print(" ".join(ranges.sentences), highlight=False, markup=False)
         if note := note_of(explanation):
             _noting(arguments)(note)
-    if arguments.picture is not None:
-        picture = picture_of(explanation, rows[0])
-        with writing(arguments.picture, "--picture"):
-            write_atomic(arguments.picture, picture)
-    if arguments.output is not None:
-        csv = explanation_csv(explanation, arguments.data, quote_formulas=arguments.quote_formulas)
-        return _write_csv(csv, arguments)
     return 0
 
 
-def _warn(rows: CsvText, arguments: argparse.Namespace) -> None:
-    if rows.formulas and not arguments.quote_formulas:
-        _noting(arguments)(f"warning: {rows.warning}")
-
-
-def _write_csv(rows: CsvText, arguments: argparse.Namespace) -> int:
-    """Write rows to the file that was asked for, or to stdout, with a warning of formulas."""
+def _write_csv(rows: str, output: Path | None) -> int:
+    """Write rows to a file, or to stdout."""
     from trainers.files import remove_leftovers, write_atomic, writing
 
-    output = arguments.output
-    _warn(rows, arguments)
     if output is None:
-        sys.stdout.write(rows.text)
+        sys.stdout.write(rows)
         return 0
     with writing(output, "--output"):
         remove_leftovers(output.parent, f".{glob.escape(output.name)}.*.tmp")
-        write_atomic(output, rows.content)
+        write_atomic(output, rows.encode())
     return 0
 
 
@@ -599,9 +572,7 @@ def card(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         with writing(arguments.output, "--output"):
             arguments.output.mkdir(parents=True, exist_ok=True)
-            quoted = arguments.quote_formulas
-            ranked = write_card(found.card, found.ranker, arguments.output, listed, quote_formulas=quoted)
-        _warn(ranked, arguments)
+            write_card(found.card, found.ranker, arguments.output, listed)
         note(f"card and ranked rows are in {arguments.output}; ltr score applies the card to other rows")
     return 0
 
@@ -610,10 +581,7 @@ def score(arguments: argparse.Namespace) -> int:
     """Apply a card to the rows of a table."""
     from trainers.scoring import score_csv
 
-    return _write_csv(
-        score_csv(arguments.card, arguments.rows, missing=arguments.missing, quote_formulas=arguments.quote_formulas),
-        arguments,
-    )
+    return _write_csv(score_csv(arguments.card, arguments.rows, missing=arguments.missing), arguments.output)
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
