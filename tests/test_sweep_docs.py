@@ -38,6 +38,5 @@ def test_options_on_the_page_are_those_of_the_command(capsys):
         with pytest.raises(SystemExit):
             main([command, "--help"])
     known = set(re.findall(r"--[a-z]+", capsys.readouterr().out))
-    of_dask = {"--host", "--port", "--nthreads", "--nworkers"}
     of_slurm = {"--array", "--cpus", "--time"}
-    assert set(re.findall(r"--[a-z]+", PAGE)) <= known | of_dask | of_slurm
+    assert set(re.findall(r"--[a-z]+", PAGE)) <= known | of_slurm

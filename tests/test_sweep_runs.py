@@ -260,7 +260,7 @@ def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
     path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge"]\n')
     (before,) = files_of(run_here(path).folder)
     (tmp_path / "table.csv").write_text(table(seed=1))
-    outcome = run_here(path)  # in a process that has read the first table, as Dask's workers have
+    outcome = run_here(path)  # in a process that has read the first table
     assert (outcome.cells, outcome.before, outcome.failures) == (1, 0, [])
     assert before in files_of(outcome.folder)
     assert len(files_of(outcome.folder)) == 2

@@ -300,7 +300,7 @@ def sweep(arguments: argparse.Namespace) -> int:
             outcome = run_sweep(
                 arguments.config,
                 arguments.overrides,
-                workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
+                workers=Workers(arguments.jobs, arguments.threads),
                 shard=shard,
                 known=arguments.known,
                 display=display,

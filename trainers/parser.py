@@ -233,7 +233,6 @@ def parser_of_ltr() -> _Parser:
     sweep("-j", "--jobs", type=whole(1), metavar="N", help=jobs)
     sweep("--threads", type=whole(1), default=1, metavar="N", help="threads for each result (default 1)")
     sweep("--shard", type=shard, default=(1, 1), metavar="I/N", help="compute part I of N, one part per machine")
-    sweep("--dask", metavar="ADDRESS", help="compute on the workers of a Dask scheduler")
     known = "take over results from another sweep's folder or cells.jsonl"
     sweep("--from", dest="known", metavar="FOLDER", type=Path, help=known)
     sweep("-n", "--dry-run", action="store_true", help=_DRY)
