@@ -152,7 +152,7 @@ def test_a_run_of_a_frame_goes_on_and_sees_other_data(tmp_path, frame):
     ("config", "options", "message"),
     [
         (5, {}, "config: must be a path, a dict, or a Config; data frames are given as data=..., got \"int\""),
-        ({"exact.topk": 3, "nmae": 1}, {}, "(?s)3 errors.*topk: unknown key.*top_k.*nmae: unknown.*data.name: is req"),
+        ({"exact.topk": 3, "nmae": 1}, {}, "(?s)2 errors.*topk: unknown key.*top_k.*nmae: unknown"),
         ({}, {"data": 5}, "data.path: must be a pandas or polars frame, or the path of a file, got \"int\""),
         ({}, {"data": pd.DataFrame({"a": [1, 2]})}, "data.label: is required"),
         ({"data.missing": ["?"]}, {"data": pd.DataFrame({"a": [1]}), "label": "a"}, "data.missing: goes with files"),

@@ -38,12 +38,6 @@ def found(tmp_path_factory):
     return ltr.tune(BASE, RANGES | {"trials": 5}, folder=tmp_path_factory.mktemp("runs") / "search")
 
 
-@pytest.fixture
-def without_report(monkeypatch):
-    """Reports take longer than these trials."""
-    monkeypatch.setattr(runner, "write_tuning", lambda tuning: None)
-
-
 def values(tuning):
     return tuning.trials.drop(columns="seconds")
 
@@ -86,22 +80,25 @@ def test_the_best_options_are_a_config_and_a_run(found, capsys):
     assert found.complete
 
 
-def test_the_report_compares_the_trials(found):
-    text = (found.folder / "report.md").read_text()
-    assert text.startswith("# Search search\n\n**Best of 5 trials**")
-    best = found.trials["value"].idxmax()
-    assert f"| {best} | {found.value:.4f} |" in text
-    assert "`surrogate.l2` | " in text.partition("## Importance")[2]
-    assert (found.folder / "figures" / "trials.png").read_bytes().startswith(b"\x89PNG")
-    assert "data:image/png;base64" in (found.folder / "report.html").read_text()
+def test_the_trials_are_compared(found):
     table = pd.read_csv(found.folder / "trials.csv", index_col="trial")
     assert table["value"].tolist() == found.trials["value"].tolist()
-    assert sum(found.importance.values()) == pytest.approx(1.0)
-    left, right = found.plot().axes
-    assert len(left.get_lines()) == 5 + 2
-    assert [label.get_text() for label in right.get_yticklabels()] == list(found.importance)[::-1]
+    best = found.trials["value"].idxmax()
+    assert found.answer.startswith(f"**Best of 5 trials** (trial {best})")
+    header, rows = found.table(3)
+    assert header == ["trial", "auc", "lowest", "highest", "surrogate.l2", "surrogate.losses", "seconds"]
+    assert rows[0][:2] == [str(best), f"{found.value:.4f}"]
+    assert len(rows) == 3
     assert repr(found) == f"<Tuning 'search': 5 trials of {found.method}, best auc {found.value:.4f}>"
-    assert ">surrogate.l2</th>" in found._repr_html_()
+
+
+def test_the_journal_is_a_study_of_optuna(found):
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(found.folder / "trials.journal")))
+    study = optuna.load_study(study_name="tune", storage=storage)
+    assert [trial.value for trial in study.trials] == found.trials["value"].tolist()
 
 
 def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_path, monkeypatch):
@@ -139,7 +136,6 @@ def test_an_interruption_of_the_first_trial_is_one_line(tmp_path, monkeypatch, c
     assert printed.err.endswith("interrupted; what is finished is kept in runs/study-tune: the same command goes on\n")
 
 
-@pytest.mark.usefixtures("without_report")
 def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
     options = {"folder": tmp_path / "search"}
     first = ltr.tune(BASE, RANGES | {"trials": 1}, **options)
@@ -157,7 +153,6 @@ def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
         ltr.tune(BASE, RANGES, folder=tmp_path / "other")
 
 
-@pytest.mark.usefixtures("without_report")
 def test_the_test_set_has_no_say():
     draw = np.random.default_rng(0)
     frame = pd.DataFrame({"a": draw.normal(size=80), "b": draw.choice(["x", "y", None], 80)})
@@ -173,7 +168,6 @@ def test_the_test_set_has_no_say():
     assert found[0].results != found[1].results
 
 
-@pytest.mark.usefixtures("without_report")
 def test_keys_that_do_not_concern_a_trial_are_left_out_of_it():
     ranges = {"surrogate.scorer": ["linear", "mlp"], "surrogate.dropout": [0.2, 0.4], "trials": 3, "splits": 1}
     trials = ltr.tune(BASE, ranges | {"seed": 1}).trials
@@ -191,7 +185,6 @@ def test_trials_that_fail_say_why_and_the_others_count(tmp_path):
     assert failed.any()
     assert tuning.best == {"exact.max_nonzeros": 1}
     assert tuning.trials.loc[failed, "message"].str.contains("max_nonzeros: must be at most 2").all()
-    assert "## Trials that failed" in (tmp_path / "search" / "report.md").read_text()
     with pytest.raises(RunError, match=r"(?s)no trial has a value:.*max_nonzeros: must be at most 2"):
         ltr.tune(BASE | {"exact": exact}, ranges | {"exact.max_nonzeros": [8, 9], "trials": 1})
 

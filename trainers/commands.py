@@ -348,7 +348,7 @@ def tune(arguments: argparse.Namespace) -> int:
     if tuning.results is not None:
         _print_table(tuning.results)
         if not arguments.quiet:
-            text = f"best options in {tuning.config}, which ltr run takes; report in {folder / 'report.html'}"
+            text = f"best options in {tuning.config}, which ltr run takes; all trials in {folder / 'trials.csv'}"
             console.print(text, highlight=False, soft_wrap=True)
     if tuning.complete:
         return 0
