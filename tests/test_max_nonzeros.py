@@ -107,13 +107,6 @@ def test_feasible_counts_non_zero_weights(w, most, feasible):
     assert RerankProblem(X, Y, max_nonzeros=most).feasible(w) is feasible
 
 
-def test_feasible_asks_for_both_limit_and_side_constraints():
-    p = RerankProblem(X, Y, constraints=LinearConstraints([[1.0, 0.0, 0.0]], [0.0]), max_nonzeros=1)
-    assert p.feasible([-1, 0, 0])
-    assert not p.feasible([1, 0, 0])
-    assert not p.feasible([-1, 1, 0])
-
-
 # --- exact methods ---------------------------------------------------------------------------------------------
 
 
@@ -207,12 +200,3 @@ def test_the_local_search_with_side_constraints_keeps_to_both():
     assert np.count_nonzero(state.weights) <= 2
     assert (state.weights >= 0).all()
     assert math.isfinite(state.value)
-
-
-def test_every_kind_of_problem_has_a_local_search_with_a_limit():
-    for draw in (random_instance, random_pairwise, random_graded):
-        for seed in range(6):
-            p, optimum = limited(draw(seed), 1)
-            state = searched(p, seconds=0.2, restarts=4)
-            assert np.count_nonzero(state.weights) <= 1
-            assert state.value <= optimum + 1e-9

@@ -449,7 +449,7 @@ def test_an_error_inside_scip_keeps_the_incumbent(monkeypatch):
         self.model = Broken(self.model)
 
     monkeypatch.setattr(ResolvedRank, "__init__", broken)
-    problem = hard_list()
+    problem = hard_list(n=14)
     solution = solve(problem, "resolved", Limits(time_limit=20))
     assert solution.status is Status.INEXACT
     assert "SCIP gave up: SCIP: error in LP solver!" in solution.message

@@ -12,7 +12,6 @@ import pytest
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve, tuning
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.exact.weight_space.space import spaces_of
 from ltr.exact.weight_space.supports import Sets, bounds_of, supports_of
 from ltr.rankers.exact import ReproducibleSearch
 from tests import vertex_reference as reference
@@ -164,21 +163,6 @@ def pooled_auc(pools):
         won += p * (below_n + 0.5 * (n - p))
         below_n += n - p
     return won / (positives * negatives)
-
-
-def test_each_space_has_the_columns_of_its_set():
-    problem = hard(n=30, d=5)
-    supports = supports_of(problem)
-    searchable, levels = spaces_of(problem, supports, bounds_of(problem, supports)), problem.levels()
-    differences = problem.X[levels.above] - problem.X[levels.below]
-    for part, columns in enumerate(supports):
-        roots = searchable.roots.rows(searchable.roots.part == part)
-        space = searchable.at(roots)
-        assert len(roots.bound) == 2 * len(columns)
-        assert np.array_equal(space.T, np.eye(problem.d)[:, columns])
-        shares = space.columns[:-1] / -space.columns[-1] * problem.margin
-        assert np.allclose(shares.T, differences[:, columns], rtol=1e-12)
-        assert space.free.tolist() == [1] + [0] * len(columns)
 
 
 # --- limits ----------------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ class RankRanges:
         Args:
             first: length of the top of the list, drawn as a line.
         """
-        from ltr.figures import intervals_figure
+        from ltr.display.figures import intervals_figure
 
         title = f"places over all scorers with a statistic of at least {self.least:.4g}"
         return intervals_figure(title, self.best, self.worst, self.exact, first)

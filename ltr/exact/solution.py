@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.html import fact_table, number
+from ltr.display.html import fact_table, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,7 +136,7 @@ class Solution:
             >>> solution.plot().axes[0].get_xlabel()
             'seconds'
         """
-        from ltr.figures import trace_figure
+        from ltr.display.figures import trace_figure
 
         title = f"{self.method}: {self.status.value}, {self._values}"
         return trace_figure(title, [(point.seconds, point.incumbent, point.bound) for point in self.trace])
