@@ -12,6 +12,7 @@ from ltr.exact import solve
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.solution import Solution, Status
+from tests.stated_problem import stated_problem
 from tests.test_card_search import STATISTICS, all_cards, instance, problem_of
 
 
@@ -132,8 +133,8 @@ def test_files_come_back_as_they_were_written(tmp_path):
     again = Certificate.read(tmp_path / "card.json")
     assert again.content == certificate.content
     assert again.weights.tolist() == solution.weights.tolist()
-    assert again.problem.content() == problem.content()
-    assert again.problem.evaluate(again.weights) == certificate.value
+    assert stated_problem(again).content() == problem.content()
+    assert stated_problem(again).evaluate(again.weights) == certificate.value
     assert verify.main([str(tmp_path / "card.json"), "--require-proof"]) == 0
     assert again.verify().endswith(
         "problem: card, statistic dcg@10, ties resolved, points 5, max_nonzeros 3, C 0.01, 2 signs, 4 grouped columns, "

@@ -15,6 +15,7 @@ from ltr.cards import CardRanker
 from ltr.exact import Certificate, Demand, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
+from tests.stated_problem import stated_problem
 from tests.test_card_search import TRIALS, all_cards, instance, rank_weights, statistics_of
 from tests.test_points import grid, mixed
 from tests.tiers import examples
@@ -195,7 +196,7 @@ def test_certificates_of_cards_under_demands_are_proven_and_no_lower_bound_is(of
         claim = "optimal" if met.any() else "infeasible"
         assert checked(content) == content["claim"] == claim, seed
         claims[claim] += 1
-        assert Certificate(content).problem.content() == problem.content()
+        assert stated_problem(content).content() == problem.content()
         lower = values[met & (values < values[met].max() - 1e-6)] if met.any() else ()
         if len(lower):  # the second best card that meets the demands
             second = np.array(cards)[met & (values == lower.max())][0]

@@ -13,11 +13,12 @@ import pytest
 from ltr import verify
 from ltr.cards import CardRanker, Questions
 from ltr.cards.conditions import directions_of, rules_of
-from ltr.exact import Certificate, Demand, certify, solve
+from ltr.exact import Demand, certify, solve
 from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from ltr.outcomes import survival_labels, uplift_labels
+from tests.stated_problem import stated_problem
 from tests.test_card_search import all_cards, instance
 from tests.test_points import mixed
 from tests.tiers import examples
@@ -80,7 +81,7 @@ def test_the_best_card_under_rules_is_that_of_brute_force(part):
         assert follows(points.tolist(), rules, directions)
         assert np.all((points == 0) | (abs(points) >= least))
         assert verify.check(content)[0] == "optimal"
-        assert Certificate(content).problem.content() == problem.content()
+        assert stated_problem(content).content() == problem.content()
         lower = best - 1e-6 * max(1, abs(best))
         content["proof"]["bound"] = content["value"] = content["claimed_bound"] = lower
         with pytest.raises(verify.CertificateError):

@@ -32,6 +32,7 @@ from tests.reference import (
     random_instance,
     random_pairwise,
 )
+from tests.stated_problem import stated_problem
 from tests.tiers import examples
 
 
@@ -103,7 +104,7 @@ def reaches(p, best, w):
     """Whether an enumerated optimum is proven."""
     certificate = checked(p, w, max_boxes=5000)
     assert certificate.value == pytest.approx(best, abs=1e-9)
-    assert certificate.problem.max_nonzeros == p.max_nonzeros
+    assert stated_problem(certificate).max_nonzeros == p.max_nonzeros
     return certificate.claim == "optimal"
 
 
@@ -196,7 +197,7 @@ def test_hits_of_several_lists_and_of_one_are_proven(name, options):
         assert claim == certificate.claim == "optimal"
         assert f"statistic {name if p.binary else 'hits@5'}" in words
         for w in (found.weights, [1.0, 0.5, -1.0]):
-            assert certificate.problem.evaluate(w) == pytest.approx(p.evaluate(w), abs=1e-12)
+            assert stated_problem(certificate).evaluate(w) == pytest.approx(p.evaluate(w), abs=1e-12)
 
 
 def test_a_graded_certificate_of_a_share_of_hits_is_refused():
@@ -254,7 +255,7 @@ def judged(p, best, w, max_boxes=5000):
     assert not proven_infeasible(p, max_boxes=300)
     certificate = checked(p, w, max_boxes=max_boxes)
     assert certificate.value == pytest.approx(best, abs=1e-9)
-    again, rng = certificate.problem, np.random.default_rng(0)
+    again, rng = stated_problem(certificate), np.random.default_rng(0)
     for v in [w, *rng.integers(-4, 5, size=(10, p.d)) / (1.0 if p.integer else 4.0)]:
         assert again.feasible(v) == p.feasible(v)
         assert again.evaluate(v) == pytest.approx(p.evaluate(v), abs=1e-12)
@@ -599,7 +600,7 @@ def test_files_come_back_as_they_were_written(problem, max_boxes, tmp_path):
     again = Certificate.read(path)
     assert again.content == certificate.content
     assert again.verify() == certificate.verify()
-    p = again.problem
+    p = stated_problem(again)
     assert type(p) is type(problem)
     assert (p.X.tolist(), p.C, p.margin) == (problem.X.tolist(), problem.C, problem.margin)
     assert p.max_nonzeros == problem.max_nonzeros

@@ -209,18 +209,6 @@ def test_positive_negative_pairs_give_auc():
         assert pairs.evaluate(w) / len(pairs.pairs) == pytest.approx(auc.evaluate(w), abs=1e-12)
 
 
-def test_from_matrix_lists_the_edges_of_the_matrix():
-    matrix = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.5], [1.0, 0.0, 0.0]])
-    p = PairwiseProblem.from_matrix([[0.0], [1.0], [2.0]], matrix, C=0.1, margin=0.5)
-    assert {(*e, v) for e, v in zip(p.pairs.tolist(), p.weights.tolist(), strict=True) for e in [tuple(e)]} == {
-        (0, 1, 2.0),
-        (1, 2, 0.5),
-        (2, 0, 1.0),
-    }
-    assert p.evaluate([1.0]) == pytest.approx(1.0 - 0.1)
-    assert (p.C, p.margin) == (0.1, 0.5)
-
-
 # --- construction ----------------------------------------------------------------------------------------------
 
 X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
@@ -260,9 +248,6 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
         (lambda: PairwiseProblem(X2, [(1, 1)]), r"different rows of 0..1, got \[1, 1\]"),
         (lambda: PairwiseProblem(X2, [(0, 1)], weights=[0.0]), "weights must be finite numbers > 0, got 0.0"),
         (lambda: PairwiseProblem(X2, [(0, 1)], weights=[1.0, 1.0]), r"one number for each of 1 edges, .*\(2,\)"),
-        (lambda: PairwiseProblem.from_matrix(X2, [[0.0, 1.0]]), r"matrix must have shape \(2, 2\), got \(1, 2\)"),
-        (lambda: PairwiseProblem.from_matrix(X2, [[0.0, -1.0], [0.0, 0.0]]), "finite numbers >= 0, got -1.0"),
-        (lambda: PairwiseProblem.from_matrix(X2, np.eye(2)), r"different rows of 0..1, got \[0, 0\]"),
         (lambda: RerankProblem(X2, Y2).evaluate([1.0]), r"w must have shape \(2,\), got \(1,\)"),
         (lambda: RerankProblem(X2, Y2).evaluate([1.0, np.nan]), r"w must be finite, got \[1.0, nan\]"),
     ],

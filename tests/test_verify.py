@@ -41,6 +41,7 @@ from tests.reference import (
     slow_graded_value,
     slow_margin_value,
 )
+from tests.stated_problem import stated_problem
 from tests.tiers import examples, slow_but
 from trainers.cli import main as command_line
 
@@ -969,7 +970,7 @@ def is_true(content, claim, rng):
     if any(one.objective(one.perfect, 0) < one.least for one in exact.demands):  # and what no order meets
         assert claim == "infeasible"
         return
-    p = certificate.problem
+    p = stated_problem(certificate)
     w = certificate.weights
     if claim == "infeasible":
         assert not any(p.feasible(v) for v in rng.integers(-2, 3, size=(100, p.d)) / 2.0)

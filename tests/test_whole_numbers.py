@@ -18,6 +18,7 @@ from ltr.exact.solve import solve
 from ltr.exact.state import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
 from tests.reference import cell_optimum, random_instance, slow_margin_value
+from tests.stated_problem import stated_problem
 from tests.test_agreement import instance
 from tests.tiers import examples, slow_but
 
@@ -70,7 +71,7 @@ def test_the_search_agrees_with_enumeration(seed):
     claim, words = verify.check(verify.parse(json.dumps(certificate.content)))
     assert claim == "optimal"
     assert f"weights whole numbers from -{problem.integer} to {problem.integer}" in words
-    again = certificate.problem
+    again = stated_problem(certificate)
     assert (again.integer, again.required) == (problem.integer, problem.required)
 
 
@@ -227,7 +228,7 @@ def test_certificates_come_back_as_they_were_written(tmp_path):
     certificate.write(tmp_path / "certificate.json")
     again = Certificate.read(tmp_path / "certificate.json")
     assert again.content == certificate.content
-    assert again.problem.evaluate(again.weights) == certificate.value
+    assert stated_problem(again).evaluate(again.weights) == certificate.value
     assert again.verify().startswith("optimal")
 
 

@@ -560,7 +560,7 @@ class RerankProblem(Problem):
         kind = label_kind(y)
         named.check_kind(kind)
         if kind == "times":
-            raise ValueError("statistic c_index has no ranks: take PairwiseProblem.of_times, or CardProblem")
+            raise ValueError("statistic c_index has no ranks: take CardProblem, or a PairwiseProblem of its pairs")
         treatments = Treatments.of(y) if kind == "treatments" else None
         labels = as_numbers("y", y).copy() if treatments is None else np.array(y)
         if labels.shape != features.shape[:1]:

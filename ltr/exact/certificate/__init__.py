@@ -13,26 +13,20 @@ import os
 import time
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.checks import as_float, is_whole
-from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count
-from ltr.exact.constraints import LinearConstraints
-from ltr.exact.demand import Demand
-from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import write_atomic
-from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import RankStatistic
 
 Content = dict[str, Any]
@@ -111,45 +105,6 @@ class Certificate:
     def sha256(self) -> str:
         """The hash of the data, see `ltr.verify.data_digest`."""
         return str(self.content["problem"]["sha256"])
-
-    @cached_property
-    def problem(self) -> Problem:
-        """The problem, made from the data in the file."""
-        content = self.content["problem"]
-        if content["kind"] == "card":
-            unit = content.get("unit", 1)
-            X = [[int(v) / unit for v in (row.split() if "unit" in content else row)] for row in content["X"]]
-            names = ("C", "points", "max_nonzeros", "ties", "signs", "groups", "required")
-            options = {name: content[name] for name in names}
-            options["rules"] = [CardRule(**rule) for rule in content.get("rules", ())]
-            options |= {"directions": content.get("directions"), "least_points": content.get("least_points", 1)}
-            options["demands"] = _demands(content, 1)
-            return CardProblem(X, _labels(content), content["statistic"], gain="linear", **options)
-        if content["kind"] == "risk":
-            stated = ("C", "max_nonzeros", "signs", "groups", "required")
-            options = {"free": content.get("free", ()), **{name: content[name] for name in stated}}
-            options["rules"] = [CardRule(**rule) for rule in content.get("rules", ())]
-            options["directions"] = content.get("directions")
-            options["least_points"] = content.get("least_points", 1)
-            options["point_limits"] = np.column_stack([content["least"], content["largest"]])
-            options |= {"intercept_limits": content["intercept"], "weight": content.get("row_weights")}
-            return RiskProblem(content["X"], content["y"], **options)
-        sides = content["constraints"]
-        options = {
-            "C": content["C"],
-            "margin": content["margin"],
-            "constraints": None if sides is None else LinearConstraints(sides["A"], sides["b"]),
-            "max_nonzeros": content["max_nonzeros"],
-            **{name: content[name] for name in ("free", "required", "integer") if name in content},
-        }
-        if content["kind"] == "pairwise":
-            return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
-        options |= {"rank": content["rank"], "qid": content.get("qid")}
-        lists = len({*content.get("qid", [0])})
-        options["demands"] = _demands(content, lists)
-        options["statistic"] = _statistic(content, lists)
-        options["gain"] = "linear" if content["kind"] == "rerank" else np.copy
-        return RerankProblem(content["X"], _labels(content), **options)
 
     def verify(self) -> str:
         """Check everything in exact arithmetic, as ``ltr verify`` does, and return the verdict in words.
@@ -371,31 +326,6 @@ def _known_name(name: str, lengths: list[int]) -> str:
             raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {name}") from None
         return str(RankStatistic.from_weights(RankStatistic.parse(name).weights(lengths[0])))
     return name
-
-
-def _demands(content: Content, lists: int) -> list[Demand]:
-    """Return the demands that a file states."""
-    return [
-        Demand(_statistic(of, lists), of["at_least"], _labels(of), ties="resolved" if of.get("ties_lost") else None)
-        for of in content.get("demands", [])
-    ]
-
-
-def _labels(stated: Content) -> ArrayLike:
-    """Return the labels that a file states."""
-    if "time" in stated:
-        return survival_labels(stated["time"], stated["event"])
-    if "outcome" in stated:
-        return uplift_labels(stated["outcome"], stated["treatment"])
-    labels: ArrayLike = stated["y"] if "y" in stated else stated["gains"]
-    return labels
-
-
-def _statistic(stated: Content, lists: int) -> str:
-    """Return the statistic that a file states, where auc is the sum of ranks unless it is of the kind "rerank"."""
-    text = str(stated["statistic"])
-    labels = lists == 1 and {*stated.get("gains", ())} == {0.0, 1.0}
-    return "wrs" if labels and RankStatistic.parse(text).name == "auc" else text
 
 
 def _number(number: float | None) -> float:
