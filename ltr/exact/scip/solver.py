@@ -77,18 +77,21 @@ STATUS: dict[str, Status | None] = {
 LONGEST_SEARCH = 2.0
 """Longest time for the first local search, in seconds."""
 
+FEASTOL = 1e-9
+"""SCIP's tolerance of feasibility, of reduced costs and of equal numbers, see the module docstring."""
+
 _SUPPORT = 1e-9
 _BLUR = 1e-7  # error that a weight found by SCIP may have where it meets the margin exactly
 _INFINITE = 1e19
 _LEAST_MARGIN = 1e-8  # smallest margin, relative to the largest difference
 
 
-def configure(model: Model, limits: Limits, feastol: float) -> None:
+def configure(model: Model, limits: Limits) -> None:
     """Set the tolerances, the seed and all limits but time, and turn off the separators."""
     parameters = {
-        "numerics/feastol": feastol,
-        "numerics/dualfeastol": min(feastol, 1e-7),
-        "numerics/epsilon": min(feastol, 1e-9),
+        "numerics/feastol": FEASTOL,
+        "numerics/dualfeastol": FEASTOL,
+        "numerics/epsilon": FEASTOL,
         "timing/clocktype": 2,  # wall clock
         "randomization/randomseedshift": int(limits.seed),
         "randomization/permutationseed": int(limits.seed),
@@ -130,7 +133,6 @@ class ScipSolver:
 
     Attributes:
         formulation: the model.
-        feastol: SCIP's feasibility tolerance.
         local_search: share of the time limit given to the local search, 2 seconds at most; 0 skips it.
 
     Raises:
@@ -138,12 +140,9 @@ class ScipSolver:
     """
 
     formulation: type[Formulation]
-    feastol: float = 1e-9
     local_search: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 < self.feastol <= 1e-6:
-            raise ValueError(f"feastol must be above 0 and at most 1e-6, got {self.feastol!r}")
         if not 0 <= self.local_search < 1:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
 
@@ -180,7 +179,7 @@ class ScipSolver:
 
     def _search(self, formulation: Formulation, state: SolveState) -> Ending:
         model = formulation.model
-        configure(model, state.limits, self.feastol)
+        configure(model, state.limits)
         model.setHeuristics(SCIP_PARAMSETTING.FAST)  # the local search leaves the slow ones little to find
         # signals belong to the main thread
         model.setParam("misc/catchctrlc", threading.current_thread() is threading.main_thread())
