@@ -147,35 +147,24 @@ def certify(
 ) -> Certificate:
     """Return a certificate of a solution's weights, with a proof of the lowest bound that can be proven within limits.
 
-    The first bound tried is the value itself, up to rounding, whatever the solver claims. Where that takes too many
-    boxes, `certify` tries the claimed bound and others between the value and the trivial bound. Where these fail too,
-    the certificate has no proof: it shows the value and quotes the solver's bound as a claim. Pairs of four
-    observations with opposite differences that matter at the optimum (features that are small whole numbers) are hard:
-    boxes along w·δ = 0 must shrink to the size of the margin, which takes too many of them in three dimensions. No
-    proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
-
-    The certificate of a card (`CardProblem`) has no boxes and takes no time: the checker searches all sets of columns
-    itself, some 30,000 per second of yes/no columns, and far fewer of numbers. It states the solver's bound, or none
-    where there are too many sets.
-
-    The certificate of a risk score (`RiskProblem`) has no proof: the checker computes the loss, and quotes the bound.
-
-    A solution with the status infeasible gets a certificate that no weights satisfy the side constraints and demands.
+    The first bound tried is the value itself, up to rounding; where that takes too many boxes, others between the value
+    and the trivial bound. Where these fail too, or the problem has more than four million pairs, the certificate has no
+    proof: it shows the value and quotes the solver's bound as a claim. So does that of a risk score. That of a card has
+    no boxes: the checker searches all sets of columns itself. A solution with the status infeasible gets a certificate
+    that no weights satisfy the side constraints and demands.
 
     Args:
         problem: a `RerankProblem`, `PairwiseProblem`, `CardProblem` or `RiskProblem`.
         solution: a solution of this problem, from any method.
         max_boxes: largest number of boxes in a partition.
-        max_checks: largest number of checks of a pair in a box that the verifier has to make, a few million per
-            second.
+        max_checks: largest number of checks of a pair in a box for the verifier, which makes a few million a second.
         time_limit: seconds for finding the partition; the best one found in that time is used.
         should_stop: called several times per second; True ends the search for a better partition.
 
     Raises:
         TypeError: the problem is of another type.
-        ValueError: max_boxes or max_checks is below 0, time_limit is not above 0, or the solution has no feasible
-            weights or belongs to another problem; or it says that there are none, which was not proven within the
-            limits; or a registered statistic has lists of several lengths.
+        ValueError: a limit out of range; a solution of another problem, or without feasible weights where that was not
+            proven within the limits; a registered statistic with lists of several lengths.
 
     Examples:
         >>> from ltr.exact.solve import solve
