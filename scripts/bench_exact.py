@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 from _bench import Json, Records, apart, command_line, parsed, peak, publish
-from _highs import HighsSolver
 from _lists import HIGH_DIMENSION, TINY, Case, cases, standard_cases
 
 from ltr.data import DataError
@@ -51,7 +50,6 @@ _METHODS = {
     "direct": Method(WeightSpaceSearch(scip=False), "weight-space search without SCIP", "#56b4e9"),
     "resolved": Method(METHODS["resolved"], "SCIP, strengthened model", "#e69f00"),
     "resolved_faithful": Method(METHODS["resolved_faithful"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
-    "highs": Method(HighsSolver(), "HiGHS, the paper's model", "#777777", (1, 1.5), True),
 }
 _START = 2.0  # seconds of the local search that gives the warm start
 _GRACE = 300.0  # seconds beyond the limit after which a process is killed
@@ -119,7 +117,7 @@ def _thinned(solution: Solution, method: Method, start: float) -> list[list[floa
 
 def measure_all(results: Records, chosen: Iterable[Case], options: argparse.Namespace) -> None:
     """Compute the solves that are missing or failed."""
-    versions = ", ".join(f"{name} {version(name)}" for name in ("pyscipopt", "highspy"))
+    versions = f"pyscipopt {version('pyscipopt')}"
     for case in chosen:
         given = dataclasses.asdict(case)
         try:

@@ -1,4 +1,4 @@
-"""Measure losses: seconds for value and gradient, and memory, against plain torch and other toolkits.
+"""Measure losses: seconds for value and gradient, and memory, against plain torch.
 
 Plain torch is the shortest form that one would write: a matrix of all pairs, or torch's own functions for ListNet and
 the logistic loss. Labels are 0 and 1, or 0 to 4 where a row says "graded". Batches are tensors of lists of equal
@@ -7,8 +7,8 @@ items that are there, the form "ltr, by query" gets all items in one row, and th
 
 Every measurement runs in a process of its own, so that peak memory is that of this measurement alone. Imports,
 compilation and a first call are not timed, and the best of several calls counts. No table is written if a form's value
-differs from ours. Other libraries (``allrank``, ``pytorchltr``, ``libauc``) are measured if they can be imported.
-Results are kept in ``losses.jsonl`` and not measured again; a Markdown table and a plot are written beside it.
+differs from ours. Results are kept in ``losses.jsonl`` and not measured again; a Markdown table and a plot are written
+beside it.
 
     python scripts/bench_losses.py --out runs/losses
     python scripts/bench_losses.py --out runs/losses --image docs/images/losses.png
@@ -52,7 +52,6 @@ _BATCHES = ((64, 20), (64, 100), (512, 100), (64, 1_000))  # lists and their len
 _PADDED = (32, 100)  # ragged lists, and the length of the longest
 _ABSENT = -1  # label of padding
 
-Loss = Callable[[Tensor, Tensor], Tensor]
 Plain = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """A loss of scores, labels, and which items are there (None: all)."""
 
@@ -144,51 +143,9 @@ def _plain_pairs(name: str) -> Plain:
     return value
 
 
-def _allrank(name: str) -> Loss:
-    """Return a loss of allRank; its mean over the pairs of a batch is ours if all lists have equally many pairs."""
-    from allrank.models.losses import rankNet
-
-    return lambda scores, labels: rankNet(scores, labels.to(scores.dtype))
-
-
-def _pytorchltr(name: str) -> Loss:
-    """Return a loss of pytorchltr, which sums over pairs, and in bits for the logistic loss."""
-    from pytorchltr.loss import PairwiseHingeLoss, PairwiseLogisticLoss
-
-    loss = PairwiseHingeLoss() if name == "hinge" else PairwiseLogisticLoss()
-    unit = 1.0 if name == "hinge" else 0.6931471805599453
-
-    def value(scores: Tensor, labels: Tensor) -> Tensor:
-        rows = scores if scores.ndim == 2 else scores.unsqueeze(0)
-        given = labels if labels.ndim == 2 else labels.unsqueeze(0)
-        n = torch.full((len(rows),), rows.shape[1])
-        pairs = (given.unsqueeze(-1) > given.unsqueeze(-2)).sum((-2, -1)).clamp(min=1)
-        return (unit * loss(rows, given, n) / pairs).mean()
-
-    return value
-
-
-def _libauc(name: str) -> Loss:
-    """Return a loss of LibAUC: a mean over the pairs of one list."""
-    from libauc.losses.auc import PairwiseAUCLoss
-
-    value: Loss = PairwiseAUCLoss("logistic" if name == "ranknet" else name)
-    return value
-
-
 def _ltr(name: str) -> Plain:
     loss = parse_loss(name)
     return lambda scores, labels, there: loss(scores, labels, mask=there)
-
-
-def _of_equal_lists(loss_of: Callable[[str], Loss]) -> Callable[[str], Plain]:
-    """Return losses of lists that are not padded in the form of those that are."""
-
-    def form(name: str) -> Plain:
-        loss = loss_of(name)
-        return lambda scores, labels, _: loss(scores, labels)
-
-    return form
 
 
 def _call(value_of: Callable[[Tensor], Tensor], scores: Tensor) -> Callable[[], float]:
@@ -229,15 +186,8 @@ _FORMS = {
     "ltr": _form(_ltr),
     "ltr, by query": _by_query,
     "plain torch": _form(_plain),
-    "allRank": _form(_of_equal_lists(_allrank)),
-    "pytorchltr": _form(_of_equal_lists(_pytorchltr)),
-    "LibAUC": _form(_of_equal_lists(_libauc)),
 }
-_OF_ONE_LIST = ("ltr", "plain torch", "LibAUC")
-_OF_BATCHES = ("ltr", "plain torch", "allRank", "pytorchltr")
-_OF_GRADES = ("ltr", "plain torch")
-_OF_RAGGED = ("ltr", "ltr, by query", "plain torch")
-_PEERS = {"allRank": ("ranknet",), "pytorchltr": ("hinge", "ranknet"), "LibAUC": ("hinge", "squared_hinge", "ranknet")}
+_PAIR = ("ltr", "plain torch")
 
 
 def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
@@ -257,19 +207,17 @@ def _requests(longest: int) -> list[Json]:
     """Return the requests, for single lists of up to `longest` items."""
     found: list[Json] = []
     for name in _NAMES:
-        for what, lengths, forms in ((name, _LONG, tuple(_FORMS)), (name + _GRADED, _GRADED_LONG, _OF_GRADES)):
+        for what, lengths in ((name, _LONG), (name + _GRADED, _GRADED_LONG)):
             if what == "logistic" + _GRADED:
                 continue
-            shapes = [(what, [2 * n], "float64", _OF_ONE_LIST) for n in lengths if 2 * n <= longest]
-            shapes += [(what, list(shape), "float32", _OF_BATCHES) for shape in _BATCHES]
-            shapes = [(*rest, tuple(form for form in able if form in forms)) for *rest, able in shapes]
-            shapes.append((what + _RAGGED, list(_PADDED), "float32", _OF_RAGGED))
+            shapes = [(what, [2 * n], "float64", _PAIR) for n in lengths if 2 * n <= longest]
+            shapes += [(what, list(shape), "float32", _PAIR) for shape in _BATCHES]
+            shapes.append((what + _RAGGED, list(_PADDED), "float32", tuple(_FORMS)))
             found += [
                 {"form": form, "what": measured, "shape": shape, "dtype": dtype}
-                for measured, shape, dtype, able in shapes
-                for form in able
-                if name in _PEERS.get(form, _NAMES)
-                and (shape[-1] <= 2 * _LONGEST_OF_PAIRS or not _has_matrix(name, form))
+                for measured, shape, dtype, forms in shapes
+                for form in forms
+                if shape[-1] <= 2 * _LONGEST_OF_PAIRS or not _has_matrix(name, form)
             ]
     return found
 

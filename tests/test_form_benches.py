@@ -62,7 +62,7 @@ def test_losses_have_one_value_in_every_form(monkeypatch):
     import bench_losses
 
     for what in {request["what"] for request in bench_losses._requests(longest=0)}:
-        forms = bench_losses._OF_RAGGED if "ragged" in what else bench_losses._OF_GRADES
+        forms = tuple(bench_losses._FORMS) if "ragged" in what else bench_losses._PAIR
         scores, labels = bench_losses._data(what, [8, 30], "float64")
         values = [bench_losses._FORMS[form](what, scores.clone(), labels)() for form in forms]
         assert values == pytest.approx([values[0]] * len(forms), rel=1e-10), what
