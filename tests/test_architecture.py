@@ -22,15 +22,12 @@ LAYERS = [
     [
         "ltr.clicks",
         "ltr.estimator_names",
-        "ltr.figures",
+        "ltr.display",
         "ltr.files",
-        "ltr.html",
         "ltr.native",
         "ltr.statistics",
         "ltr.lists",
         "ltr.outcomes",
-        "ltr.pictures",
-        "ltr.point_limits",
         "ltr.threads",
         "ltr.training",
         "ltr.verify",
@@ -48,7 +45,7 @@ LAYERS = [
         "ltr.text",
         "ltr.uplift",
     ],
-    ["ltr.rankers", "ltr.progress"],
+    ["ltr.rankers"],
     ["ltr.cards", "ltr.answer"],
     ["trainers"],
 ]
@@ -66,14 +63,12 @@ ONLY = {
         "ltr.exact.fronts",
         "ltr.exact.ranges",
         "ltr.exact.solution",
-        "ltr.figures",
-        "ltr.pictures",
+        "ltr.display",
         "ltr.rankers",
     ),
     "pydantic": "trainers",
     "torchmetrics": "ltr.metrics.torchmetrics",
     "onnx": "ltr.onnx_graph",
-    "lightning_ir": "ltr.text",
 }
 
 
@@ -231,7 +226,7 @@ def test_public_names_have_a_docstring():
 
 def test_imports_stay_light_and_a_linear_fit_loads_no_compiler():
     names = ["cvxpy", "pyscipopt", "pandas", "matplotlib", "sklearn", "tensorboard", "pydantic", "rich", "scipy.stats"]
-    names += ["torchmetrics", "torch._dynamo", "optuna", "trainers", "sentence_transformers", "lightning_ir"]
+    names += ["torchmetrics", "torch._dynamo", "optuna", "trainers", "sentence_transformers"]
     fit = "import numpy; ltr.SurrogateRanker().fit(numpy.random.default_rng(0).normal(size=(9, 2)), [0, 1, 1] * 3)"
     imported, fitted = loaded_by("import ltr, ltr.losses, ltr.metrics, ltr.text", fit, names=names)
     assert imported == []

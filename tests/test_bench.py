@@ -81,11 +81,10 @@ def test_a_solve_that_dies_is_recorded_and_tried_again():
     assert bench_exact.row(Case("no such data", "5"), record, [1.0])[:2] == ["no such data, top 5", "resolved"]
 
 
-@pytest.mark.parametrize("method", ["resolved", "resolved_faithful"])
-def test_every_model_can_be_measured(method):
+def test_a_model_can_be_measured():
     import bench_exact
 
-    request = {"data": "gaussians", "top": "30", "method": method, "threads": 1, "time_limit": 0.5}
+    request = {"data": "gaussians", "top": "30", "method": "resolved", "threads": 1, "time_limit": 0.5}
     record = bench_exact.measure(request | {"start": [1.0, 0.0]})
     assert record["status"] in {status.value for status in Status}
     assert record["start_value"] <= record["value"] <= record["bound"]
@@ -230,6 +229,7 @@ def test_bench_size_writes_memory_and_time_beside_those_of_a_plain_form(tmp_path
 # --- demands -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_bench_demands_writes_its_table(tmp_path, capsys):
     import bench_demands
 

@@ -2,22 +2,15 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
 from scripts.paper import __main__ as paper
-from scripts.paper import experiments
 from scripts.paper.theorem1 import first_theorem
 from scripts.paper.theorem2 import lemma_one, rank_definitions, second_theorem
 from tests.sweep_results import entry, exact, grid, record, sweep
 from tests.test_paper_theorem import thinned
 from trainers.records import read_sweep, write_export
-from trainers.report.evidence import Evidence, Variant
-from trainers.report.reference import Published, Reference, read_reference
-
-PUBLISHED = Path(__file__).parents[1] / "configs" / "paper" / "published.csv"
-
 
 pytestmark = pytest.mark.slow  # the page is made again whole
 
@@ -71,33 +64,6 @@ def images_of(folder, figures):
     return images
 
 
-def test_the_findings_of_a_tiny_sweep(docs):
-    text = (docs / "paper.md").read_text()
-    headings = re.findall(r"^## (.*)$", text, re.M)
-    assert headings[:2] == ["Protocol", "Does the proven optimum generalise better than the surrogate?"]
-    assert headings[-1] == "Ranks, and when Subranks suffice"
-    assert "commit `0123456789ab` with changes" in text
-    assert "at random, 3 times" in text
-    assert "`ranknet` and maximises `dcg` with a margin of 0.0001 and C = 0.0001, for at most 2 seconds" in text
-    assert not re.search(r"[{}%]{2}|\bNone\b(?! of)|undefined", text)
-    assert images_of(docs, "paper/figures")[-1] == "paper/figures/subrank_counterexample.png"
-    for said in (
-        "609 observations in four clumps",
-        "in each of 2 draws of the data.**",
-        "all 9 losses end with Solution 2",
-        "Two lists without duplicates",
-        "Of 24 random cases 24 were solved",
-        "cases in which the condition holds, the optima agree",
-        "on 5 of 6 random lists",
-    ):
-        assert said in text, said
-
-
-def test_the_findings_are_short():
-    page = Path(__file__).parents[1] / "docs" / "paper.md"
-    assert len(page.read_text(encoding="utf-8").split()) <= 1500
-
-
 def test_the_page_can_be_made_again_of_the_results_beside_it(docs, tmp_path, capsys):
     cells = docs / "paper" / "cells.jsonl"
     assert len(read_sweep(cells).records) == len(results().records)
@@ -110,25 +76,3 @@ def test_the_page_can_be_made_again_of_the_results_beside_it(docs, tmp_path, cap
     for name in ("paper.md", "paper/cells.jsonl"):
         assert (tmp_path / name).read_bytes() == (docs / name).read_bytes()
     assert str(tmp_path / "paper.md") in capsys.readouterr().out
-
-
-def test_what_is_no_sweep_is_an_error(tmp_path, capsys):
-    assert paper.main(["--docs", str(tmp_path)]) == 1
-    assert "cells.jsonl" in capsys.readouterr().err
-    assert not (tmp_path / "paper.md").exists()
-
-
-def published(data, mean, part="train"):
-    return Published(data, Variant("ranknet"), part, mean, 1.0)
-
-
-@pytest.mark.parametrize(("mean", "beyond", "natural"), [(3.9, 0, 0), (4.0, 1, 0), (5.8, 1, 1)])
-def test_which_logarithm(mean, beyond, natural):
-    # 8 positives on top: 3.95 with base 2, 5.70 with base e
-    reference = Reference("", (published("uis", 3.0), published("uis", mean)), ())
-    found = experiments.logarithm(Evidence(results()), reference)
-    assert found == {"data": 1, "beyond": beyond, "natural": natural}
-
-
-def test_the_published_values_can_be_read():
-    assert len(read_reference(PUBLISHED).values) > 100

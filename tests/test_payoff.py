@@ -151,37 +151,3 @@ def test_cells_are_computed_once_and_make_a_page(small, tmp_path, monkeypatch, c
     assert payoff.main(["--docs", str(tmp_path), "--page"]) == 0
     assert ((tmp_path / "payoff.md").read_text(), path.read_bytes()) == (page, before)
     capsys.readouterr()
-
-
-def test_a_base_that_is_not_linear_must_be_beaten_by_more():
-    made = cell("uis", 0, 1.0)
-    made["test"]["spread 0.45"] = 12.0
-    linear, other = (study.by_rule(made | {"base": base}) for base in ("logistic_regression", "gradient_boosting"))
-    # the largest gain, 0.3, is above a quarter of its deviation of 0.4 and below the whole of it
-    assert (linear["choice"]["chosen"], linear["test"]["chosen"]) == ("spread 0.45", 12.0)
-    assert linear["choice"]["high"] == pytest.approx(0.3 * 0.3**2 / (0.3**2 + 2 * 0.4**2) + 1.645 * 2**0.5 * 0.4)
-    assert (other["choice"]["chosen"], other["test"]["chosen"]) == ("base", 10.0)
-    assert other["choice"]["low"] == other["choice"]["high"] == 0
-
-
-def test_a_failed_cell_leaves_the_others(tmp_path, monkeypatch, capsys):
-    def compute(data, split, base):
-        if data == "pima":
-            raise ValueError("no such rows")
-        return cell(data, split, 0.0, base=base)
-
-    monkeypatch.setattr(payoff, "compute", compute)
-    shutil.copy(PAGE, tmp_path)
-    arguments = ["--docs", str(tmp_path), "--data", "pima", "uis", "--splits", "0", "--bases", "rankboost"]
-    assert payoff.main([*arguments, "--processes", "1"]) == 1
-    assert "pima, 0, rankboost: failed, ValueError: no such rows" in capsys.readouterr().err
-    (only,) = (tmp_path / "payoff" / "cells.jsonl").read_text().splitlines()
-    assert json.loads(only)["data"] == "uis"
-
-
-def test_no_cells_are_an_error(tmp_path, capsys):
-    assert payoff.main(["--docs", str(tmp_path), "--page"]) == 1
-    assert "there are no cells" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        payoff.main(["--splits", "first"])
-    assert "a split is a number >= 0 or own" in capsys.readouterr().err

@@ -9,17 +9,15 @@ import pytest
 import scipy.stats
 
 from scripts.paper import __main__ as paper
-from scripts.paper.experiments import Ranking, larger, level_gains, levels, ranked_bases
+from scripts.paper.experiments import Ranking, larger, level_gains, ranked_bases
 from trainers.records import SweepResults
 from trainers.report.evidence import Evidence
 from trainers.report.options import option_tables
-from trainers.report.page import Section, Table, Text
+from trainers.report.page import Table, Text
 from trainers.report.paired import Verdict, family, paired
-from trainers.report.reference import Reference
 from trainers.report.report import advice, build_page
 from trainers.report.tables import SECTIONS, below_a_start, gain_table, wide_gaps
-from trainers.report.tables import section as add_section
-from trainers.report.wording import p_equals, p_text, verdict_text
+from trainers.report.wording import verdict_text
 
 STAGE = "the exact stage"
 DCG = "dcg(base=e)"
@@ -122,7 +120,7 @@ def _no_details(monkeypatch):
 
 def page(results):
     """The page on the paper, but for its theorems."""
-    text, pictures = paper.render(paper.context_of(results, Reference("", (), ())))
+    text, pictures = paper.render(paper.context_of(results, []))
     assert not pictures
     return text
 
@@ -270,26 +268,6 @@ def test_one_split_tests_nothing():
     assert advice(Evidence(results)).startswith("**It is too early to say whether reranking helps")
 
 
-def test_too_few_splits_beside_enough():
-    made = sweep({"a": 1.0}, lengths=(50,))
-    for split in range(2):
-        made.first("b", split, 20.0)
-        made.exact("b", split, 19.0)
-    text = part(made.results, "Does the proven").split("**Training.**")[0]
-    assert "Too few splits for a test: b." in text
-    assert "was not shown to differ" not in text
-
-
-def test_the_best_surrogate_in_hindsight_is_named_and_compared_with():
-    made = sweep({"a": 1.0}, lengths=(50,))
-    for split in range(6):
-        made.first("a", split, 22.5 + split, method="rankboost", weights=None)
-        made.first("a", split, 20.9 + split + 0.1 * (split % 2), method="ranknet")
-    found = part(made.results, "Does the proven")
-    assert "worse than the best surrogate in hindsight on a (K = 50: -1.50" in found
-    assert "The best one is not linear in these cases: rankboost on a." in found
-
-
 def test_the_page_begins_with_the_answer_the_picture_and_the_table():
     page = build_page(sweep({"a": 1.0}, splits=3).results)
     answer, picture, table, *_ = page.summary
@@ -297,27 +275,6 @@ def test_the_page_begins_with_the_answer_the_picture_and_the_table():
     assert picture.name == "gain_by_k_methods"
     assert table.header[:5] == ["data set", "K", "base ranker", "reranked", "difference on test"]
     assert picture not in [block for section in page.sections for block in section.blocks]
-
-
-def test_a_sweep_without_an_exact_stage_names_the_best_method():
-    made = Made()
-    for split in range(3):
-        made.first("a", split, 20.0)
-        made.first("a", split, 21.0, method="hinge")
-    text = "**The sweep has no exact stage yet; the best mean `dcg(base=e)` on test is that of hinge on a (21.00).**"
-    assert advice(Evidence(made.results)) == text
-
-
-def test_a_table_is_added_in_one_place():
-    @add_section
-    def splits_section(evidence):
-        yield Section("Splits", [Table(["splits"], [[str(len(evidence.results.records))]])])
-
-    try:
-        page = build_page(sweep({"a": 1.0}, lengths=(50,), splits=3).results)
-    finally:
-        SECTIONS.remove(splits_section)
-    assert [s.blocks[0].rows for s in page.sections if s.title == "Splits"] == [[["6"]]]
 
 
 # --- over data sets ----------------------------------------------------------------------------------------------
@@ -333,17 +290,6 @@ def test_gains_over_data_sets():
     few = level_gains(Evidence(sweep({"a": 1.0, "b": 1.0}).results))
     assert all(math.isnan(one.p) for one in few)
     assert len(few) == 2
-
-
-def test_lengths_of_another_data_set_stand_beside_the_usual_ones():
-    made = sweep({"a": 1.0, "b": 1.0}, lengths=(50, 100, "full"))
-    for split in range(6):
-        made.first("big", split, 20.0)
-        for K in (250, 500, "full"):
-            made.exact("big", split, 21.0, K=K)
-    found = levels(Evidence(made.results))
-    assert list(found) == [50, 100, "full"]
-    assert [of["big"] for of in found.values()] == [250, 500, "full"]
 
 
 def test_the_base_ranker_is_the_one_that_the_grid_names():
@@ -363,24 +309,6 @@ def test_the_base_ranker_is_the_one_that_the_grid_names():
 
 
 # --- recentring and options --------------------------------------------------------------------------------------
-
-
-def test_recentring_is_compared_with_the_answers_as_found():
-    results = sweep({"a": 0.0, "b": 1.0}).results
-    found = section(results, "Does recentring")
-    text = words(found)
-    assert "a recentred answer is better than the same answer as found on the test sets on a (every K" in text
-    assert "equal on each split" in text  # in training
-    assert table_of(found).rows[0][4].startswith("+0.500")
-    assert "significantly better on test in 4 and significantly worse in 0 of 4 comparisons" in page(results)
-
-
-def test_without_recentred_answers_nothing_is_said_of_them():
-    made = sweep({"a": 1.0})
-    for record in made.records.values():
-        record.pop("recentred", None)
-    assert section(made.results, "Does recentring") is None
-    assert "recentred" not in page(made.results)
 
 
 def options_sweep(key, values, effect, usual=1e-4):
@@ -414,15 +342,6 @@ def test_the_price_is_compared_with_the_smallest_one():
     assert lines[0][8] == "reference"
     assert lines[2][8].startswith("-3.0")
     assert lines[2][-1] == "<0.001"
-
-
-def test_the_margin_is_compared_with_the_usual_one():
-    (table,) = option_tables(Evidence(options_sweep("margin", (0.1, 1e-3, 1e-6), {}, usual=1e-3)))
-    assert table.reference == {"a": 1e-3}
-    (table,) = option_tables(Evidence(options_sweep("margin", (0.1, 1e-3), {}, usual=0.5)))
-    assert table.reference == {"a": 1e-3}
-    text = words(section(options_sweep("margin", (0.1, 1e-3), {}), "Options"))
-    assert "another margin was not shown to differ from margin = 0.001" in text
 
 
 # --- bases -------------------------------------------------------------------------------------------------------
@@ -464,24 +383,6 @@ def test_the_best_base_is_found():
     text = part(made.results, "Options")
     assert "The bases do not rank alike (Friedman's chi-squared = 18.0, p < 0.001, 6 data sets)" in text
     assert "The best mean rank is that of lr (1.0), the worst that of push (4.0)." in text
-
-
-def test_bases_that_tie_and_too_few_data_sets():
-    tie = base_sweep(dict.fromkeys(("lr", "ranknet", "hinge"), 1.0)).results
-    assert str(ranked_bases(Evidence(tie))) == "All bases rank alike on the 6 data sets."
-    few = str(ranked_bases(Evidence(base_sweep({"lr": 3.0, "ranknet": 2.0, "hinge": 1.0}, data=3).results)))
-    assert "With 3 data sets and 3 bases nothing is tested." in few
-
-
-def test_a_data_set_without_all_bases_is_left_out():
-    made = base_sweep({"lr": 3.0, "ranknet": 2.0, "hinge": 1.0})
-    gone = [
-        key
-        for key, record in made.records.items()
-        if record["data"] == "d0" and record["options"].get("base") == "hinge"
-    ]
-    made.records = {key: record for key, record in made.records.items() if key not in gone}
-    assert ranked_bases(Evidence(made.results)).data == ("d1", "d2", "d3", "d4", "d5")
 
 
 # --- larger K ----------------------------------------------------------------------------------------------------
@@ -528,23 +429,6 @@ def test_the_largest_list_is_compared_with_the_smallest():
     )
 
 
-def test_more_time():
-    made = sweep({"a": 1.0}, lengths=(50, "full"))
-    for record in made.records.values():
-        if record["method"] == "exact" and record["options"]["top_k"] == "full":
-            record["status"], record["list"] = "time_limit", {**record["list"], "gap": 0.08}
-    for K in (50, "full"):
-        made.exact("a", 0, 20.5, 22.5, K, table="long", options={"time_limit": 600.0})
-    evidence = Evidence(made.results)
-    assert (evidence.lengths["a"].limit, list(evidence.lengths["a"].longer)) == (20.0, [600.0])
-    text = part(made.results, "Options")
-    assert (
-        "Of 1 list that the usual limit left open, a longer limit proves 1; the median gap goes from 8.00% to 0.00%"
-        in text
-    )
-    assert "rises in 1 in training; on test it rises in 0 and falls in 1." in text
-
-
 # --- exceptions and gaps in the results --------------------------------------------------------------------------
 
 
@@ -565,40 +449,11 @@ def test_exceptions_are_named():
     assert [record["split"] for record in wide_gaps(Evidence(made.results).exact)] == [7, 8]
 
 
-def test_a_bound_of_a_perfect_order_is_named_beside_its_gap():
-    made = sweep({"a": 1.0}, lengths=(50, 100))
-    on_list = {"value": 20.0, "bound": 22.0, "gap": 0.1, "trivial_bound": 22.0}
-    made.exact("a", 7, 21.0, 20.0, status="time_limit", on_list=on_list)
-    made.exact("a", 8, 21.0, 20.0, status="time_limit", on_list={**on_list, "trivial_bound": 22.1})
-    text = page(made.results)
-    known = "the gap of the others is 10.0% in the median, and in 1 of them the bound is that of a perfect order"
-    assert f"within 20 seconds per list; {known}, so that nothing is proven." in text
-    assert table_of(section(made.results, "Exceptions")).rows == [["a", "50", "20", "2/8", "10.0%", "1"]]
-
-
 def test_a_clean_sweep_has_no_exceptions():
     text = words(section(sweep({"a": 1.0}).results, "Exceptions"))
     for said in ("In none of 12 exact results", "No bound is below its value.", "12 optimal.", "None of 6 first"):
         assert said in text
     assert "No list has a gap above 5%." in text
-
-
-def test_lists_with_nothing_to_order():
-    made = Made()
-    for split, K in itertools.product(range(4), (50, "full")):
-        made.first("a", split, 20.0)
-        made.exact("a", split, 20.0, 20.0, K, list=None, weights=None, status="base order")
-    results = made.results
-    assert "are equal on each split" in page(results)
-    assert "Others: base order:" in words(section(results, "Exceptions"))
-
-
-def test_first_stages_that_stopped_early_are_named():
-    made = sweep({"a": 1.0})
-    made.first("a", 0, 20.0, method="ranknet")
-    made.records[next(key for key in made.records if "ranknet" in key)]["status"] = "max_steps"
-    text = words(section(made.results, "Exceptions"))
-    assert "1 of 7 first-stage rankers stopped before it converged: ranknet on a: 1 max_steps." in text
 
 
 def test_missing_variants_and_undefined_values_are_left_out():
@@ -615,34 +470,6 @@ def test_missing_variants_and_undefined_values_are_left_out():
     assert list(evidence.gains["test"]) == [("a", 50), ("a", 100), ("a", "full"), ("b", 50)]
     assert {found.splits for found in evidence.gains["test"].values()} == {5}
     assert "## Does the proven" in page(made.results)
-
-
-def test_only_varied_options_still_have_their_checks():
-    made = Made()
-    for split, C in itertools.product(range(3), (0.1, 0.01)):
-        made.first("a", split, 20.0)
-        made.exact("a", split, 21.0 + C * split, table="price", vary=("exact.C",), options={"C": C})
-    assert section(made.results, "Options") is not None
-    assert section(made.results, "Exceptions") is not None
-    assert "## Does the proven" not in page(made.results)
-    assert advice(Evidence(made.results)).startswith("**It is too early")
-
-
-@pytest.mark.parametrize(
-    ("p", "cell", "sentence"),
-    [(0.0004, "<0.001", "p < 0.001"), (0.012, "0.012", "p = 0.012"), (0.3, "0.30", "p = 0.30"), (1.0, "1", "p = 1")],
-)
-def test_p_values_are_short(p, cell, sentence):
-    assert (p_text(p), p_equals(p)) == (cell, sentence)
-
-
-def test_a_data_set_counts_over_data_sets_from_enough_splits_on():
-    made = sweep({"a": 1.0, "b": 1.0}, lengths=(50,))
-    made.first("c", 0, 20.0)
-    made.exact("c", 0, 30.0)
-    (gain,) = level_gains(Evidence(made.results))
-    assert gain.data == ("a", "b")
-    assert level_gains(Evidence(sweep({"a": 1.0, "b": 1.0}, splits=2).results)) == []
 
 
 def test_names_in_the_advice_are_shown_as_they_are():

@@ -20,12 +20,12 @@ import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from scripts.paper import experiments, theorem1, theorem2
+from scripts.paper.published import Published, beside, read_published
 from trainers.files import RunError, write_atomic
 from trainers.records import SweepResults, read_sweep, write_export
 from trainers.report.evidence import Evidence
 from trainers.report.options import recentring
 from trainers.report.page import Block, Picture, block_markdown, file_names, png
-from trainers.report.reference import Reference, read_reference
 from trainers.report.report import details, state
 from trainers.report.wording import counted, decided, listed, resolution_text, share, verdict_text
 
@@ -45,7 +45,7 @@ def theorems() -> dict[str, Any]:
     }
 
 
-def context_of(results: SweepResults, reference: Reference) -> dict[str, Any]:
+def context_of(results: SweepResults, published: Sequence[Published]) -> dict[str, Any]:
     """Compute everything that the page says about the experiments."""
     evidence = Evidence(results)
     return {
@@ -54,13 +54,14 @@ def context_of(results: SweepResults, reference: Reference) -> dict[str, Any]:
         "state": state(evidence),
         "splits": len({record["split"] for record in results.records}),
         "protocol": experiments.protocol(evidence),
-        "logarithm": experiments.logarithm(evidence, reference),
+        "logarithm": experiments.logarithm(evidence, published),
         "gain": experiments.gain(evidence) if evidence.main else None,
         "levels": experiments.level_gains(evidence),
         "bases": experiments.ranked_bases(evidence),
         "larger": experiments.larger(evidence),
         "recentred": recentring(evidence, "test"),
-        "sections": details(evidence, reference),
+        "published": beside(evidence, published),
+        "sections": details(evidence),
     }
 
 
@@ -120,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)  # lists are short: more threads are slower
     try:
         results = read_sweep(arguments.sweep or cells)
-        text, names = render(context_of(results, read_reference(_PUBLISHED)) | theorems())
+        text, names = render(context_of(results, read_published(_PUBLISHED)) | theorems())
         figures.mkdir(parents=True, exist_ok=True)
         for old in {path.name for path in figures.glob("*.png")} - {*names.values()}:
             (figures / old).unlink()

@@ -22,9 +22,9 @@ from matplotlib.ticker import MultipleLocator
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ltr.display.pictures import INK, POSITIVE, SMALL
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, Solution, Status, multipartite_pairs, solve
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.pictures import INK, POSITIVE, SMALL
 from ltr.ranks import rank_cv, resolved_rank, subrank
 from ltr.statistics import RankStatistic
 from trainers.report.pictures import drawing as draw
@@ -235,8 +235,8 @@ def areas_agree(count: int = 6, seed: int = 0, C: float = 0.5) -> Mapping[str, i
         sums, pairs = RerankProblem(X, y, "wrs", C), PairwiseProblem(X, multipartite_pairs(y), C=C)
         answers = [
             solve(sums, WeightSpaceSearch(threads=1), Limits(time_limit=_TIME)),
-            solve(sums, "auc_faithful", Limits(time_limit=_TIME)),
-            solve(pairs, "pairwise_faithful", Limits(time_limit=_TIME)),
+            solve(sums, "auc", Limits(time_limit=_TIME)),
+            solve(pairs, "pairwise", Limits(time_limit=_TIME)),
         ]
         values = np.array([s.value for s in answers]) - np.array([1, 1, 0]) * n_pos * (n_pos + 1) / 2
         agree += all(s.status is Status.OPTIMAL for s in answers) and bool(np.ptp(values) <= 1e-6)
