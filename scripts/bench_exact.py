@@ -28,7 +28,6 @@ from ltr.data import DataError
 from ltr.exact import METHODS, Limits, Solution, TracePoint, solve
 from ltr.exact.local_search.search import local_search
 from ltr.exact.solve import Solver
-from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.threads import available_threads
 from trainers.provenance import machine
 from trainers.report.pictures import drawing as draw
@@ -47,7 +46,6 @@ class Method(NamedTuple):
 
 _METHODS = {
     "weight_space": Method(METHODS["weight_space"], "weight-space search", "#0072b2"),
-    "direct": Method(WeightSpaceSearch(scip=False), "weight-space search without SCIP", "#56b4e9"),
     "resolved": Method(METHODS["resolved"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
 }
 _START = 2.0  # seconds of the local search that gives the warm start
@@ -224,7 +222,7 @@ def plot(panels: dict[str, list[Json]], path: Path) -> None:
     last, top = np.max([point for several in steps.values() for points in several for point in points], axis=0)
     for axes, (name, records) in zip(every, panels.items(), strict=True):
         for record, points in zip(records, steps[name], strict=True):
-            method, above = _METHODS[record["method"]], 3 if record["method"] in ("weight_space", "direct") else 2
+            method, above = _METHODS[record["method"]], 3 if record["method"] == "weight_space" else 2
             look = {"color": method.colour, "linewidth": 1.6, "zorder": above}
             (line,) = axes.step(*zip(*points, strict=True), where="post", **look)
             line.set_dashes(method.dashes)

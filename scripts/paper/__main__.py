@@ -86,7 +86,6 @@ def render(context: dict[str, Any]) -> tuple[str, dict[Picture, str]]:
         "codes": lambda names: listed([f"`{name}`" for name in names]), "resolution": resolution_text,
     }  # fmt: skip
     environment.globals |= {
-        "picture": lambda name, figure, caption: show(Picture(name, figure, caption)),
         "verdict": verdict, "counted": counted, "decided": decided, "mean_text": experiments.mean_text,
     }  # fmt: skip
     text = environment.get_template("page.md.jinja").render(context)
