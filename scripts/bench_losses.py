@@ -1,6 +1,6 @@
 """Measure losses: seconds for value and gradient, and memory, against plain torch.
 
-Loss torch is the shortest form that one would write: a matrix of all pairs, or torch's own functions for ListNet and
+Plain torch is the shortest form that one would write: a matrix of all pairs, or torch's own functions for ListNet and
 the logistic loss. Labels are 0 and 1, or 0 to 4 where a row says "graded". Batches are tensors of lists of equal
 length.
 

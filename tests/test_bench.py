@@ -138,8 +138,6 @@ def test_the_gap_at_a_time_is_that_of_the_last_point_before(seconds, gap):
         # positives, negatives, features as counted for the design of the search, from the same files by pandas
         ("travel", "50", (34, 16, 7)),
         ("uis", "50", (24, 26, 8)),
-        ("uis_numeric_ivhx", "100", (40, 60, 7)),
-        ("uis_numeric_ivhx", "full", (72, 215, 7)),
         ("pima", "50", (41, 9, 8)),
         ("haberman", "full", (41, 112, 3)),
     ],
@@ -156,18 +154,6 @@ def test_the_lists_are_those_of_the_protocol(data, top, shape):
     assert (len(problem.positives), len(problem.negatives), problem.d) == shape
     assert np.allclose(problem.X.mean(axis=0), 0, atol=1e-12)
     assert np.allclose(problem.X.std(axis=0), 1)
-
-
-def test_surrogate_weights_score_the_list_as_the_surrogates_do():
-    from _lists import Case
-
-    problem = Case("gaussians", "full").problem()
-    starts = Case("gaussians", "full").surrogate_weights()
-    assert len(starts) == 5
-    perfect, chance = problem.trivial_bound, problem.evaluate([0.0, 0.0])
-    for start in starts:
-        assert np.max(np.abs(start)) == 1
-        assert problem.evaluate(start) > chance + 0.8 * (perfect - chance)
 
 
 # --- tables and the page ----------------------------------------------------------------------------------
