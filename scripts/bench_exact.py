@@ -6,7 +6,6 @@ best of a local search of two seconds), within the largest of the limits. Compil
 folder `--out`, one line per solve, and are not computed again. A Markdown table and a plot are written beside it.
 
     LTR_DATA=path/to/data python scripts/bench_exact.py --out runs/bench --data travel --top 50 100
-    python scripts/bench_exact.py --out runs/bench --table-only --image docs/images/exact_gap.png
 """
 
 from __future__ import annotations
@@ -255,7 +254,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limits", nargs="+", type=float, metavar="SECONDS", help="default 10 60 600, or 10 60")
     parser.add_argument("--methods", nargs="+", choices=_METHODS, help=f"of {', '.join(_METHODS)} (default: all)")
     parser.add_argument("--threads", type=int, default=available_threads(), help="for those that use several")
-    parser.add_argument("--table-only", action="store_true", help="compute nothing")
     parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
     options = parsed(parser, measure, arguments)
     wide = options.high_dimension
@@ -267,8 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chosen = [case for case in HIGH_DIMENSION if not options.data or case.data in options.data]
         else:
             chosen = cases(options.data, options.top) if options.data else standard_cases()
-        if not options.table_only:
-            measure_all(results, chosen, options)
+        measure_all(results, chosen, options)
     except DataError as error:
         print(error, file=sys.stderr)
         return 1

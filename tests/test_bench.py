@@ -219,7 +219,7 @@ def test_bench_size_writes_memory_and_time_beside_those_of_a_plain_form(tmp_path
 def test_bench_demands_writes_its_table(tmp_path, capsys):
     import bench_demands
 
-    arguments = ["--data", "gaussians", "--top", "40", "--rounds", "1", "--limit", "60", "--out", str(tmp_path)]
+    arguments = ["--data", "gaussians", "--top", "40", "--limit", "60", "--out", str(tmp_path)]
     assert bench_demands.main(arguments) == 0
     table = (tmp_path / "demands.md").read_text()
     assert table.strip() in capsys.readouterr().out

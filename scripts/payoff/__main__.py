@@ -73,8 +73,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _split(text: str) -> int | str:
-    if text != OWN and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a split is a number >= 0 or {OWN}, got {text!r}")
     return text if text == OWN else int(text)
 
 
