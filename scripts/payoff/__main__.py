@@ -34,7 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure whether reranking pays off on new data.")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of the cells (default: docs)")
     parser.add_argument("--data", nargs="+", choices=every, default=every, help="data sets (default: all)", metavar="D")
-    parser.add_argument("--splits", nargs="+", type=_split, default=SPLITS, help=f"numbers, or {OWN}", metavar="S")
+    parser.add_argument(
+        "--splits", nargs="+", choices=SPLITS, type=lambda text: text if text == OWN else int(text), default=SPLITS
+    )
     parser.add_argument("--bases", nargs="+", choices=[*BASES], default=[*BASES], help="base rankers (default: all)")
     parser.add_argument("--processes", type=int, default=available_threads(), help="default: number of processors")
     group = parser.add_mutually_exclusive_group()
@@ -70,10 +72,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         insert(options.docs / "payoff.md", name, text)
     print(*tables.findings(found), sep="\n")
     return 0 if complete else 1
-
-
-def _split(text: str) -> int | str:
-    return text if text == OWN else int(text)
 
 
 if __name__ == "__main__":
