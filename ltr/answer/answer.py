@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from ltr.answer.evidence import (
     place_in_list,
     sums_by_visits,
 )
+from ltr.answer.plain import Plain
 from ltr.answer.proven import ListFront, RowRanges
 from ltr.answer.reasons import Reason, Typical, effects, reasons_of
 from ltr.checks import doubles
@@ -123,7 +123,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Plain):
     """The page of a ranked list, as plain data.
 
     Attributes:
@@ -143,6 +143,8 @@ class Answer:
         warnings: what to know about these rows before acting on the list.
         unconstrained: hits to expect by a ranking without the constraints; None where that is not known.
     """
+
+    _WHAT = "a page of ltr rank"
 
     learned: Learned
     listed: Listed
@@ -167,55 +169,18 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON."""
-        plain: dict[str, Any] = _plain(self)
-        return {"format": FORMAT, "version": 1, **plain}
+        return {"format": FORMAT, "version": 1, **super().to_dict()}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Answer:
-        """Return the answer that `to_dict` described.
-
-        Raises:
-            ValueError: another object.
-        """
-        try:
-            if given["format"] != FORMAT or given["version"] != 1:
-                raise ValueError(f"format {given['format']!r:.40}, version {given['version']!r:.40}")
-            values = {key: value for key, value in given.items() if key not in ("format", "version")}
-            learned, found = dict(values["learned"]), values["found"]
-            cells = [Typical(**{**one, "features": tuple(one["features"])}) for one in learned["typical"]]
-            learned |= {"typical": tuple(cells), "reliability": tuple(Bin(**one) for one in learned["reliability"])}
-            learned |= {name: tuple(learned[name]) for name in ("warnings", "notes", "constraints", "demands")}
-            for name, kind in (("ranges", RowRanges), ("front", ListFront)):
-                learned[name] = None if learned[name] is None else kind.from_dict(learned[name])
-            values["learned"] = Learned(**learned)
-            values["found"] = Found(**{name: _interval(value) for name, value in found.items()})
-            values |= {name: _interval(values[name]) for name in ("expected", "today", "unconstrained")}
-            curve: dict[str, Any] = {}
-            for name, value in values["curve"].items():
-                curve[name] = value if value is None else tuple(value)
-            values["curve"] = Curve(**curve)
-            entries = [
-                Entry(**{**one, "reasons": tuple(Reason(**reason) for reason in one["reasons"])})
-                for one in values["entries"]
-            ]
-            return cls(**{**values, "entries": tuple(entries), "warnings": tuple(values["warnings"])})
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"not a page of ltr rank: {error!s:.200}") from error
+        """Return the answer that `to_dict` described; raise ValueError for another object."""
+        about = {key: given.get(key) for key in ("format", "version")}
+        if about != {"format": FORMAT, "version": 1}:
+            raise ValueError(f"not {cls._WHAT}: format {about['format']!r:.40}, version {about['version']!r:.40}")
+        return super().from_dict({key: value for key, value in given.items() if key not in about})
 
 
 FORMAT = "ltr page"
-
-
-def _interval(value: Any) -> Any:  # noqa: ANN401 (an object of JSON, or a number)
-    return Interval(**value) if isinstance(value, Mapping) else value
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401
-    if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: _plain(own) for name, own in value._asdict().items()}
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,15 +1,16 @@
 """What was proven about a ranked list: the range of each row's place, and the front of two statistics.
 
-Plain data that files keep (`to_dict`, `from_dict`), with the sentences, tables and drawings that pages show.
+Data that files keep, with the sentences, tables and drawings that pages show.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+from ltr.answer.plain import Plain
 
 __all__ = ["FrontPointOnList", "ListFront", "RowRanges"]
 
@@ -19,7 +20,7 @@ _FRONT_HEIGHT = 230
 
 
 @dataclass(frozen=True)
-class RowRanges:
+class RowRanges(Plain):
     """The places that the rows of a training list take over all good scorers, as `ltr.exact.rank_ranges` finds them.
 
     Attributes:
@@ -42,6 +43,8 @@ class RowRanges:
         seconds: seconds that there were for them.
     """
 
+    _WHAT = "the ranges of rows"
+
     what: str
     kind: str
     statistic: str
@@ -61,26 +64,9 @@ class RowRanges:
     cards: int | None
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> RowRanges:
-        """Return the ranges that `to_dict` described.
-
-        Raises:
-            ValueError: another object.
-        """
-        values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
-        try:
-            found = cls(**values)
-            lengths = {len(getattr(found, name)) for name in ("rows", "place", "tied", "best", "worst", "exact")}
-        except TypeError as error:
-            raise ValueError(f"not the ranges of rows: {error!s:.200}") from error
-        if len(lengths) != 1:
-            raise ValueError("not the ranges of rows: lists of different lengths")
-        return found
+    def __post_init__(self) -> None:
+        if len({len(getattr(self, name)) for name in ("rows", "place", "tied", "best", "worst", "exact")}) != 1:
+            raise ValueError("lists of different lengths")
 
     @property
     def scorers(self) -> str:
@@ -200,7 +186,7 @@ class FrontPointOnList:
 
 
 @dataclass(frozen=True)
-class ListFront:
+class ListFront(Plain):
     """How much of one statistic of a training list has to be given up for how much of another, see `ltr.exact.front`.
 
     Attributes:
@@ -211,32 +197,17 @@ class ListFront:
         seconds: wall time.
     """
 
+    _WHAT = "a front"
+
     what: str
     names: tuple[str, str]
     points: tuple[FrontPointOnList, ...]
     complete: bool
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON."""
-        return {**dataclasses.asdict(self), "names": list(self.names), "points": list(map(vars, self.points))}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> ListFront:
-        """Return the front that `to_dict` described.
-
-        Raises:
-            ValueError: another object.
-        """
-        try:
-            first, second = given["names"]
-            points = tuple(FrontPointOnList(**point) for point in given["points"])
-            found = cls(**{**given, "names": (str(first), str(second)), "points": points})
-        except (LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"not a front: {error!s:.200}") from error
-        if not points:
-            raise ValueError("not a front: no points")
-        return found
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ValueError("no points")
 
     @property
     def sentences(self) -> list[str]:
