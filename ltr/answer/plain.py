@@ -21,11 +21,7 @@ class Plain:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` described.
-
-        Raises:
-            ValueError: another object.
-        """
+        """Return what `to_dict` described; raise ValueError for another object."""
         try:
             made: Self = _made(cls, given)
         except (LookupError, TypeError, AttributeError, ValueError) as error:

@@ -87,13 +87,9 @@ _ENTRIES = 1 << 19  # of resampled rows whose statistic is computed at a time
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Some rows that are held out, and those that a ranker of them may learn from.
+    """Some rows that are held out, and those that a ranker of them may learn from, by number, ascending.
 
-    Attributes:
-        name: a name that no other fold of this seed has.
-        repeat: number of the repeat; no two folds of a repeat hold the same row out.
-        train: numbers of the rows to learn from, in ascending order.
-        held: numbers of the rows held out, in ascending order.
+    No other fold of a seed has its `name`, and no two folds of a `repeat` hold the same row out.
     """
 
     name: str
@@ -107,11 +103,7 @@ Result = TypeVar("Result")
 
 
 class Shared(Generic[Key, Result]):
-    """Results that several callers need each, computed by whichever comes first and forgotten after the last.
-
-    Args:
-        compute: returns the result for a key.
-        callers: how many callers need a result.
+    """Results that so many callers need each, computed by whichever comes first and forgotten after the last.
 
     Examples:
         >>> squares = Shared(lambda x: print("computing") or x * x)
@@ -153,17 +145,14 @@ def side_by_side(
 
 @dataclass(frozen=True)
 class Choice:
-    """The result of a comparison of candidates on inner splits.
+    """The result of a comparison of candidates on inner splits, ``"base"`` first.
 
     Attributes:
-        candidates: names of the candidates, ``"base"`` first.
-        chosen: name of the chosen one.
-        gains: mean gain of each candidate over the base on inner lists as long as the training list, by name.
-        deviations: standard deviation of each gain under resampling, by name.
+        gains, deviations: mean gain of each candidate over the base on inner lists as long as the training list, and
+            its standard deviation under resampling, by name.
         expected, low, high: gain to expect on a new list like the training list, shrunk by what chance alone gives, and
             its 90 % interval; 0 where the base is kept.
         list_gain: gain over the base of the best weights known on the training list itself; None if unknown.
-        statistic: name of the statistic.
         what: the chosen ranker in words.
         similar: number of groups of similar rows that were kept together without being asked for; None if none were.
     """
@@ -184,13 +173,7 @@ class Choice:
     def by_rule(
         cls, gains: Mapping[str, float], deviations: Mapping[str, float], statistic: str, *, linear: bool
     ) -> Choice:
-        """Return the choice that the rule makes of gains.
-
-        Args:
-            gains: mean gain of each candidate over the base, the base first.
-            deviations: standard deviation of each gain.
-            statistic: name of the statistic.
-            linear: whether the base is linear in the features.
+        """Return the choice that the rule makes of gains by name, the base first; `linear` says whether the base is.
 
         Examples:
             >>> gains, deviations = {"base": 0.0, "spread 0.2": 0.4}, {"base": 0.0, "spread 0.2": 0.5}
@@ -245,13 +228,9 @@ def shrunk(gain: float, deviation: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class PartScores:
-    """Scores by a ranker that has seen some of the rows.
+    """Scores of all rows, (n,), by a ranker that has seen some, and the mean and deviation of those of these.
 
-    Attributes:
-        scores: scores of all rows, (n,).
-        mean: mean of the scores of the rows that it has seen.
-        deviation: their standard deviation.
-        used: columns that the scores depend on, (d,), where they are known.
+    `used` are the columns that the scores depend on, (d,), where they are known.
     """
 
     scores: FloatArray
@@ -275,15 +254,8 @@ def parts_of(
 ) -> IntArray | None:
     """Divide rows at random into parts, by group or query where there are any, else with equal shares of labels.
 
-    Args:
-        labels: label of each row, (n,).
-        lists: list of each row; None for a single list.
-        groups: group of each row, with lists one of whole lists; None where each row (each list) is alone.
-        seed: seed of the division.
-        folds: largest number of parts.
-
-    Returns:
-        number of the part of each row, (n,); None where a part would be all there is, or hold a single label.
+    Returns the number of the part of each row, (n,), of `folds` at most; None where a part would be all there is, or
+    hold a single label.
     """
     units, strata = units_and_strata(labels, lists, groups)
     count = int(np.bincount(strata)[np.unique(strata)].min())
@@ -308,22 +280,12 @@ def folds_of(
     """Return the folds by which rows are ranked by rankers that have not seen them.
 
     Without times, each repeat divides the rows into `FOLDS` parts at random (`parts_of`) and holds each of them out
-    once. With times there is one repeat: the rows are cut into ``FOLDS + 1`` consecutive blocks of about as many rows
-    each, and every block but the first is held out once, for rankers that learn from the blocks before it. No moment
-    is divided. Groups may be, as that of a customer who came in several weeks.
+    once; there are at most two repeats of more than 2,000 rows, and one of more than 10,000. With times there is one:
+    the rows are cut into ``FOLDS + 1`` consecutive blocks of about as many rows each, and every block but the first is
+    held out once, for rankers that learn from the blocks before it. No moment is divided; groups may be.
 
-    Args:
-        labels: label of each row, (n,).
-        lists: list of each row; None for a single list.
-        groups: group of each row, as in `parts_of`.
-        times: time of each row, (n,), the same for all rows of a list; None to divide at random.
-        seed: seed of the first division; the others count on.
-        repeats: largest number of divisions at random; None means `REPEATS`. There are at most two of more than 2,000
-            rows, and one of more than 10,000.
-
-    Returns:
-        The folds, from which at least one row can be learned. Empty where a part would be all there is, or hold a
-        single label; with times, where no block has two labels in some list before it.
+    There are no folds where a part would be all there is, or hold a single label; with times, where no block has two
+    labels in some list before it.
 
     Examples:
         >>> labels, weeks = np.tile([1.0, 0.0], 6), np.repeat(np.arange(6), 2)
@@ -379,16 +341,8 @@ def compare(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return the gain of each candidate over the first, and its standard deviation under resampling, by name.
 
-    Args:
-        results: for each split by name, the places of its held-out rows in the order of each candidate.
-        splits: the inner splits.
-        names: names of the candidates; the first is the one that the others are compared with.
-        labels: labels of all rows, (n,).
-        lists: list of each row, or None for one list.
-        groups: group of each row, as in `parts_of`.
-        measure: statistic, gain of graded labels, and whether to normalise.
-        seed: seed of the resampling.
-        weights: weight of each row, (n,), > 0; None where all count alike.
+    `results` has, for each split by name, the places of its held-out rows in the order of each candidate. `measure` is
+    the statistic, the gain of graded labels, and whether to normalise.
     """
     gains, deviations = [], []
     labels, weights = labels_in_lists(labels, weights, lists, measure[1])
