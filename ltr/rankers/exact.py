@@ -80,8 +80,7 @@ class ReproducibleSearch:
     they do. With ``Limits(time_limit=math.inf, node_limit=...)`` that is so for every problem.
 
     Attributes:
-        restarts: most ascents of the local search.
-        pairs: about how many pairs all ascents together compare: long lists get fewer ascents.
+        restarts, pairs: most ascents of the local search, and about how many pairs all of them compare.
         proof: whether branch and bound follows the local search.
     """
 
@@ -112,10 +111,8 @@ class ExactRanker(Demanding, Scored, Ranker):
 
     ``max over w in [-1, 1]^d of  statistic(Z w, y) - C ||w||_0``, Z the standardised features: `ltr.exact.solve` for
     whole lists. Work grows steeply with the number of features: up to about eight are proven on short lists, beyond
-    that the weights are good and the bound stays above them.
-
-    With several lists the statistic is their sum, with `normalize` the mean of their normalised statistics, and for
-    ``"auc"`` the mean of their AUCs.
+    that the weights are good and the bound stays above them. With several lists the statistic is their sum, with
+    `normalize` the mean of their normalised statistics, and for ``"auc"`` the mean of their AUCs.
 
     Args:
         statistic: the rank statistic to maximise, and that `score` reports: a `RankStatistic` or its name.
@@ -124,14 +121,13 @@ class ExactRanker(Demanding, Scored, Ranker):
         ties: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`; or ``"average"`` with `integer`, for one
             list: rows with equal totals count as in random order, in `fit` and in `score`. The margin does not matter
             then, and `problem_` is a `CardProblem`.
-        gain: gain of a graded label, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
-        normalize: whether to divide the statistic of each list by that of its ideal order (NDCG, for ``"dcg"``).
+        gain, normalize: gain of a graded label, and whether the statistic of each list is divided by that of its ideal
+            order, see `Ranker`.
         max_nonzeros: most weights that may differ from 0; None for no limit.
         signs: ``"+"`` or ``"-"`` for columns whose weights must not be below, or above, 0; by name where X is a frame,
             else by number.
         required: columns that must be used: their weights on standardised features are at least 0.01 of the largest
-            one in size, or not 0 with `integer`. One that does not vary in the lists cannot be used, which is an error.
-            (A `TwoStageRanker` whose base uses it may correct the base score without it, and `note_` says so.)
+            one in size, or not 0 with `integer`. One that does not vary in the lists is an error.
         forbidden: columns whose weights are 0.
         constraints: linear constraints on the weights of the raw columns, or with `integer` on the points: texts such
             as ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
@@ -147,20 +143,17 @@ class ExactRanker(Demanding, Scored, Ranker):
             comparisons (`ltr.exact.largest_margin`); the objective never falls. None leaves them.
 
     Attributes:
-        coef_: weights on the raw features, (d,), 0 for features that do not vary.
-        units_: with `integer` the unit of each column, (d,), else None.
-        points_: with `integer` the points for each unit of the columns, whole numbers (d,), else None.
-        intercept_: score of a row of zeros.
+        coef_, intercept_: weights on the raw features, (d,), 0 for features that do not vary, and score of a row of
+            zeros.
+        units_, points_: with `integer` the unit of each column, and the points for each unit, (d,), else None.
         solution_: the `Solution`, with the weights as the solver found them, on the standardised features that vary;
             None after `load`.
         problem_: the problem that was solved, None after `load` and in copies and pickles: it holds the training data.
             With several lists and ``"auc"``, its values are mean AUCs plus a constant.
         warm_starts_: the starting weights, on the features of the problem.
         center_: mean of each raw feature over the training rows, (d,).
-        base_weight_: weight of the base score, where a `TwoStageRanker` corrects one; else 0.
-        base_center_: mean of the base score over the training rows, 0 without one.
-        demands_: the `DemandOutcome`: which demands are met on the training lists, and what they cost; None without
-            any, and after `load`.
+        base_weight_, base_center_: weight and mean of the base score that a `TwoStageRanker` corrects; else 0.
+        demands_: the `DemandOutcome`; None without demands, and after `load`.
         note_: empty, or why other weights than the solver's were chosen.
 
     Examples:
@@ -173,9 +166,6 @@ class ExactRanker(Demanding, Scored, Ranker):
         >>> ranker = ExactRanker(integer=3, signs={"age": "+"}, required=["bmi"], forbidden=["sex"])
         >>> ranker.fit(frame, [0, 0, 1, 1]).rule()
         '3 per 10 age + 1 per 5 bmi'
-        >>> ranker = ExactRanker("auc", integer=3, ties="average", forbidden=["age", "bmi"]).fit(frame, [0, 1, 1, 1])
-        >>> ranker.rule(), round(ranker.score(frame, [0, 1, 1, 1]), 4)  # two pairs won and one tied, of three
-        ('1 sex', 0.8333)
     """
 
     _FITTED = ("coef_", "units_", "center_", "note_", "base_weight_", "base_center_")
@@ -225,8 +215,7 @@ class ExactRanker(Demanding, Scored, Ranker):
             on_progress: called with each `TracePoint` of the search.
 
         Raises:
-            ValueError: an argument against its rule, side constraints that no weights are known to satisfy, or demands
-                that no weights are known to meet.
+            ValueError: constraints or demands that no weights are known to satisfy.
         """
         self._check_parameters()
         rows = self._weighted_data(X, y, qid, sample_weight)
@@ -268,11 +257,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         return np.rint(self.coef_ * self.units_).astype(np.int64)
 
     def rule(self, names: Sequence[str] | None = None) -> str:
-        """Return the weights in words: points by unit and column with `integer`, else weights of the raw columns.
-
-        Args:
-            names: names of the columns; None for those of the fit, or x0, x1, ... where it had none.
-        """
+        """Return the weights in words: points by unit and column with `integer`, else weights of the raw columns."""
         check_is_fitted(self)
         if self.coef_ is None:
             return ""
@@ -288,14 +273,8 @@ class ExactRanker(Demanding, Scored, Ranker):
     def recentred(self, norm: NormName = "l2") -> ExactRanker:
         """Return this ranker with its weights moved to the largest margin, as a fit with `recentre` moves them.
 
-        The solver does not run again, and this ranker stays as it is.
-
-        Args:
-            norm: ``"l2"`` or ``"max"``.
-
-        Raises:
-            ValueError: an unknown norm, a ranker that is not fitted, or one without its problem: read from a file, a
-                copy or a pickle.
+        The solver does not run again, and this ranker stays as it is. Raises ValueError for an unknown norm, and for a
+        ranker without its problem: read from a file, a copy or a pickle.
         """
         one_of("norm", norm, get_args(NormName))
         if self.integer is not None:
@@ -461,28 +440,12 @@ class ExactRanker(Demanding, Scored, Ranker):
         taken: int = 0,
         asked: Sequence[OnTop] = (),
     ) -> None:
-        """Solve the problem of these lists and set all attributes of a fit.
+        """Solve the problem of these lists under the demands that are asked, and set all attributes of a fit.
 
         `coef_` is None where no weights are known to satisfy the constraints, and where nothing varies or no list has
-        two different labels.
-
-        Args:
-            lists: the lists; where they have one column more than there are features, the first is a base score, which
-                the weights correct.
-            labels: labels of the rows.
-            groups: list of each row, or None for one list.
-            starts: weights on the raw features to start from.
-            constraints: side constraints on the weights of the features.
-            on_progress: called with each `TracePoint` of the search.
-            spread: spread of the central weights around the base score; None for the optimum.
-            reach: largest size of a weight relative to that of the base score; None for no limit.
-            search: ``"proof"`` solves for the optimum and its bound; ``"quick"`` stops after a local search; ``"none"``
-                leaves out what central weights do not need.
-            taken: number of other columns that count for `max_nonzeros`, below it unless no column varies.
-            asked: demands on the lists.
-
-        Raises:
-            ValueError: demands that no weights are known to meet, with the most that can be reached.
+        two different labels. Lists with one column more than there are features have a base score first, which the
+        weights correct. `spread` is that of the central weights around it, None for the optimum; `reach` the largest
+        size of a weight relative to its; `taken` the number of other columns that count for `max_nonzeros`.
         """
         demands = self._demands()
         offset = len(lists.center) - self.n_features_in_  # 1 where the first column is a base score
@@ -683,9 +646,7 @@ class ExactRanker(Demanding, Scored, Ranker):
 def _decimals(lists: TopLists, most: int) -> FloatArray:
     """Return the columns that vary in their units, less their smallest values, as decimals with few digits.
 
-    Args:
-        lists: the lists.
-        most: largest sum of points, which says how many digits totals leave room for.
+    How many digits they may have depends on the largest sum of points, `most`.
     """
     numbers = lists.Z - lists.Z.min(axis=0)
     digits = math.floor(math.log10(2.0**52 / (most * max(1.0, float(numbers.max())))))
@@ -693,10 +654,7 @@ def _decimals(lists: TopLists, most: int) -> FloatArray:
 
 
 def cut(scores: FloatArray, queries: IntArray | None, top_k: int | None) -> FloatArray:
-    """Return, for each row, the score from which items of its query belong to the top, (n,); -inf where all of them do.
-
-    Queries are numbered from 0 without gaps; None means that all rows are one list. A `top_k` of None takes whole
-    lists.
+    """Return, for each row, the score from which items of its query belong to the top, (n,); -inf where all do.
 
     Examples:
         >>> cut(np.array([3.0, 1.0, 2.0, 9.0]), np.array([0, 0, 0, 1]), 2).tolist()
@@ -727,10 +685,7 @@ class TopLists:
 
         A column of which two values of a list differ, however little, is in `Z`: differences of numbers that are close
         are exact. With `round_units` columns are divided by round numbers near their deviations, and yes/no features
-        by 1.
-
-        Raises:
-            ValueError: a column that varies so little that its weight would not be finite.
+        by 1. Raises ValueError for a column that varies so little that its weight would not be finite.
         """
         center = X.mean(axis=0)
         centered = X - center if queries is None else X - _means(X, queries)
@@ -796,13 +751,7 @@ def _means(X: FloatArray, queries: IntArray) -> FloatArray:
 
 
 def _with_base(constraints: LinearConstraints | None, columns: int, reach: float | None) -> LinearConstraints:
-    """Return side constraints for weights whose first is that of a base score and at least 0.
-
-    Args:
-        constraints: side constraints on the other weights.
-        columns: number of weights.
-        reach: the others are at most so many times the first in size; None for no limit.
-    """
+    """Return side constraints for weights whose first is that of a base score: at least 0, and others / reach."""
     sign, others = -np.eye(1, columns), np.eye(columns)[1:]
     rows, limits = [sign], [np.zeros(1)]
     if reach is not None:
