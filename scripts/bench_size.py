@@ -189,7 +189,7 @@ def read_text_plainly(folder: Path) -> float:
 def read_text(folder: Path) -> float:
     """Read the sparse text."""
     start = time.perf_counter()
-    read_svmlight(folder / "table.svm", dtype="float32", cache=False)
+    read_svmlight(folder / "table.svm", dtype="float32")
     return time.perf_counter() - start
 
 

@@ -124,21 +124,6 @@ def test_documents_that_a_query_has_itself_are_no_negatives():
     assert mask.int().tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"documents": torch.zeros(5, 4)}, r"queries must be \(queries, d\) .* got \(5, 4\) and \(5, 4\)"),
-        ({"documents": torch.zeros(4, 3, 4)}, r"got \(5, 4\) and \(4, 3, 4\)"),
-        ({"labels": torch.zeros(5)}, r"labels must be \(queries, documents\), \(5, 3\), got \(5,\)"),
-        ({"log_q": torch.zeros(15)}, r"log_q must be \(queries, documents\), \(5, 3\), got \(15,\)"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_named(given, message):
-    queries, documents = embeddings()
-    with pytest.raises(ValueError, match=message):
-        in_batch(**{"queries": queries, "documents": documents} | given)
-
-
 # --- the adapters ------------------------------------------------------------------------------------------------
 
 
@@ -201,9 +186,6 @@ def test_margins_are_as_good_as_a_teachers_scores(name):
         ),
         (lambda m: CrossEncoderLoss(m, "softmax")(TRIPLETS, -torch.ones(3)), None),
         (lambda m: CrossEncoderLoss(m, "softmax")(TRIPLETS, torch.ones(3)), "labels must be >= 0, got -1"),
-        (lambda m: BiEncoderLoss(m, "softmax", similarity="l2"), "similarity must be one of 'cosine', 'dot', got 'l2'"),
-        (lambda m: BiEncoderLoss(m, "softmax", scale=0), "scale must be a finite number > 0"),
-        (lambda m: BiEncoderLoss(m, "softmax", log_q=True), "log_q must be False without in_batch"),
         (
             lambda m: CrossEncoderLoss(m, "ranknet")((QUERIES, QUERIES), torch.ones(3)),
             "a query must have several candidates, got 1 each: put all that it is to rank into one row",
@@ -215,8 +197,6 @@ def test_margins_are_as_good_as_a_teachers_scores(name):
         ),
         (lambda m: BiEncoderLoss(m, "kl")(features(m), torch.ones(3, 4)), "labels must be 2 per query, .* got 4"),
         (lambda m: BiEncoderLoss(m, "kl", in_batch=True)(features(m), torch.ones(3, 1)), "False with a teacher's"),
-        (lambda m: BiEncoderLoss(m, "kl", in_batch=True)(features(m), -torch.ones(3, 2)), "False with a teacher's"),
-        (lambda m: BiEncoderLoss(m, "ranknet")(features(m), torch.ones(3, 1, dtype=int)), "floating point type, got 1"),
         (
             lambda m: BiEncoderLoss(m, "softmax", in_batch=True, log_q=True)(features(m), torch.ones(3, 1)),
             r"log_q must be \(queries, documents\), \(3, 2\), got \(3, 1\)",

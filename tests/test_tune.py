@@ -1,22 +1,17 @@
 """Searches: ranges and their mistakes, trials on inner splits, interruption, the best config, the report."""
 
-import io
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
 import ltr
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
-from trainers.config.tuning import load_tuning, read_tuning
+from trainers.config.tuning import load_tuning
 from trainers.files import RunError
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
-from trainers.tables import stacked_tables
 from trainers.task.data import inner_splits, split_of
 from trainers.tune import runner
 
@@ -36,12 +31,6 @@ RANGES = {
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     return ltr.tune(BASE, RANGES | {"trials": 5}, folder=tmp_path_factory.mktemp("runs") / "search")
-
-
-@pytest.fixture
-def without_report(monkeypatch):
-    """Reports take longer than these trials."""
-    monkeypatch.setattr(runner, "write_tuning", lambda tuning: None)
 
 
 def values(tuning):
@@ -86,24 +75,6 @@ def test_the_best_options_are_a_config_and_a_run(found, capsys):
     assert found.complete
 
 
-def test_the_report_compares_the_trials(found):
-    text = (found.folder / "report.md").read_text()
-    assert text.startswith("# Search search\n\n**Best of 5 trials**")
-    best = found.trials["value"].idxmax()
-    assert f"| {best} | {found.value:.4f} |" in text
-    assert "`surrogate.l2` | " in text.partition("## Importance")[2]
-    assert (found.folder / "figures" / "trials.png").read_bytes().startswith(b"\x89PNG")
-    assert "data:image/png;base64" in (found.folder / "report.html").read_text()
-    table = pd.read_csv(found.folder / "trials.csv", index_col="trial")
-    assert table["value"].tolist() == found.trials["value"].tolist()
-    assert sum(found.importance.values()) == pytest.approx(1.0)
-    left, right = found.plot().axes
-    assert len(left.get_lines()) == 5 + 2
-    assert [label.get_text() for label in right.get_yticklabels()] == list(found.importance)[::-1]
-    assert repr(found) == f"<Tuning 'search': 5 trials of {found.method}, best auc {found.value:.4f}>"
-    assert ">surrogate.l2</th>" in found._repr_html_()
-
-
 def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_path, monkeypatch):
     whole, calls = runner.run_experiment, []
 
@@ -125,21 +96,6 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_pat
     assert values(ltr.tune(BASE, RANGES | {"trials": 5}, **options)).equals(values(found))
 
 
-def test_an_interruption_of_the_first_trial_is_one_line(tmp_path, monkeypatch, capsys):
-    def stopped(config, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(runner, "run_experiment", stopped)
-    monkeypatch.chdir(tmp_path)
-    text = '[data]\nname = "gaussians"\n[surrogate]\nlosses = ["ranknet"]\n[exact]\nenabled = false\n[baselines]\n'
-    Path("study.toml").write_text(text + "methods = []\n[tune]\nsurrogate.l2 = [0.1, 1.0]\n", encoding="utf-8")
-    assert main(["tune", "study.toml"]) == 130
-    printed = capsys.readouterr()
-    assert printed.out == "No trial has a value.\n"
-    assert printed.err.endswith("interrupted; what is finished is kept in runs/study-tune: the same command goes on\n")
-
-
-@pytest.mark.usefixtures("without_report")
 def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
     options = {"folder": tmp_path / "search"}
     first = ltr.tune(BASE, RANGES | {"trials": 1}, **options)
@@ -157,7 +113,6 @@ def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
         ltr.tune(BASE, RANGES, folder=tmp_path / "other")
 
 
-@pytest.mark.usefixtures("without_report")
 def test_the_test_set_has_no_say():
     draw = np.random.default_rng(0)
     frame = pd.DataFrame({"a": draw.normal(size=80), "b": draw.choice(["x", "y", None], 80)})
@@ -173,16 +128,6 @@ def test_the_test_set_has_no_say():
     assert found[0].results != found[1].results
 
 
-@pytest.mark.usefixtures("without_report")
-def test_keys_that_do_not_concern_a_trial_are_left_out_of_it():
-    ranges = {"surrogate.scorer": ["linear", "mlp"], "surrogate.dropout": [0.2, 0.4], "trials": 3, "splits": 1}
-    trials = ltr.tune(BASE, ranges | {"seed": 1}).trials
-    linear = trials["surrogate.scorer"] == "linear"
-    assert linear.any()
-    assert trials.loc[linear, "surrogate.dropout"].isna().all()
-    assert trials.loc[~linear, "surrogate.dropout"].notna().all()
-
-
 def test_trials_that_fail_say_why_and_the_others_count(tmp_path):
     ranges = {"exact.max_nonzeros": [1, 9], "trials": 3, "splits": 1, "method": "exact", "seed": 0}
     exact = {"base": "ranknet", "method": "local_search", "time_limit": 0.1, "choose": False, "enabled": True}
@@ -191,7 +136,6 @@ def test_trials_that_fail_say_why_and_the_others_count(tmp_path):
     assert failed.any()
     assert tuning.best == {"exact.max_nonzeros": 1}
     assert tuning.trials.loc[failed, "message"].str.contains("max_nonzeros: must be at most 2").all()
-    assert "## Trials that failed" in (tmp_path / "search" / "report.md").read_text()
     with pytest.raises(RunError, match=r"(?s)no trial has a value:.*max_nonzeros: must be at most 2"):
         ltr.tune(BASE | {"exact": exact}, ranges | {"exact.max_nonzeros": [8, 9], "trials": 1})
 
@@ -264,32 +208,22 @@ def test_all_mistakes_of_a_config_and_its_ranges_come_at_once(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("section", "message"),
-    [
-        ({}, "tune: must have a range for at least one key, such as surrogate.l2"),
-        (3, "tune: must be a table of keys, got 3"),
-        ({"exact": {"statistic": ["dcg", "auc"]}}, "tune.statistic: is required where the statistic"),
-        ({"exact": {"enabled": [True, False]}}, "exact.enabled: must not be tuned: tune.method names"),
-        ({"surrogate": [1]}, "tune.surrogate: is a section: name its keys"),
-    ],
-)
-def test_sections_that_say_nothing(section, message):
-    with pytest.raises(ConfigError, match=message):
-        read_tuning(section, "study.toml")
+def test_the_trials_are_compared(found):
+    table = pd.read_csv(found.folder / "trials.csv", index_col="trial")
+    assert table["value"].tolist() == found.trials["value"].tolist()
+    best = found.trials["value"].idxmax()
+    assert found.answer.startswith(f"**Best of 5 trials** (trial {best})")
+    header, rows = found.table(3)
+    assert header == ["trial", "auc", "lowest", "highest", "surrogate.l2", "surrogate.losses", "seconds"]
+    assert rows[0][:2] == [str(best), f"{found.value:.4f}"]
+    assert len(rows) == 3
+    assert repr(found) == f"<Tuning 'search': 5 trials of {found.method}, best auc {found.value:.4f}>"
 
 
-def test_the_method_must_be_clear():
-    with pytest.raises(ConfigError, match=r"tune.method: must be the method .*, one of ranknet, hinge, got"):
-        ltr.tune(BASE | {"surrogate.losses": ["ranknet", "hinge"]}, {"surrogate.l2": [1.0, 2.0]})
+def test_the_journal_is_a_study_of_optuna(found):
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
 
-
-@pytest.mark.parametrize("width", [60, 80, 200])
-def test_tables_fold_headings_and_split_before_they_cut_a_number(width):
-    cells = [("trial", ["0", "1"]), *((f"surrogate.option_{j}", ["35.1184", "0.000123"]) for j in range(8))]
-    console = Console(width=width, file=io.StringIO())
-    for table in stacked_tables(cells, "search", width):
-        console.print(table)
-    text = console.file.getvalue()
-    assert text.count("35.1184") == text.count("0.000123") == 8
-    assert max(map(len, text.splitlines())) <= width
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(found.folder / "trials.journal")))
+    study = optuna.load_study(study_name="tune", storage=storage)
+    assert [trial.value for trial in study.trials] == found.trials["value"].tolist()

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
-from ltr.html import fact_table
+from ltr.display.html import fact_table
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.contract import FloatArray, IntArray, RankerContract
 
@@ -80,7 +80,7 @@ def list_figure(
     title: str,
 ) -> Figure:
     """Return the picture of `Ranker.plot_list` of rows that are checked already; `groups` numbers their lists."""
-    from ltr.figures import ranked_list_figure
+    from ltr.display.figures import ranked_list_figure
 
     scores, reranked = ranker._placed(features, qid)
     lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from ltr.pictures import FAINT, GREY, INK, NEGATIVE, POSITIVE, RERANKED, SMALL, TITLE, WIDTH, fonts, shortened
+from ltr.display.pictures import FAINT, GREY, INK, NEGATIVE, POSITIVE, RERANKED, SMALL, TITLE, WIDTH, fonts, shortened
 
 FloatArray = NDArray[np.float64]
 
