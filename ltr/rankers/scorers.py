@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from ltr.checks import as_float, as_matrix, as_sequence, check_whole, doubles, pieces
 
-__all__ = ["AttentionScorer", "Decimals", "LinearScorer", "MLPScorer", "Quantiles", "Standardize", "TwoStageScorer"]
+__all__ = ["AttentionScorer", "LinearScorer", "MLPScorer", "Quantiles", "Standardize", "TwoStageScorer"]
 
 FloatArray = NDArray[np.float64]
 
@@ -187,18 +187,6 @@ class _Block(nn.Module):
         hidden = hidden + self.drop(self.join(found.transpose(1, 2).reshape(lists, items, width)))
         found = self.narrow(self.drop(F.silu(self.wide(self.norms[1](hidden)))))
         return hidden + self.drop(found)
-
-
-class Decimals(nn.Module):
-    """Numbers rounded to so many decimals."""
-
-    def __init__(self, decimals: int) -> None:
-        super().__init__()
-        self.unit = 10.0**decimals
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Return the rounded values."""
-        return torch.round(values * self.unit) / self.unit
 
 
 class TwoStageScorer(nn.Module):

@@ -112,8 +112,6 @@ class TwoStageRanker(Ranker):
             scores of the training rows are out of fold.
         spread: standard deviation of the prior that holds the weights near the base's own order: the weights are then
             the central ones (`ltr.exact.central`) in place of the best on the training lists. None for the best.
-        reach: a region around the base's order: the weight of each standardised feature is at most so many times that
-            of the standardised base score. Value and bound of the solution are those of this region. None for no limit.
 
     Attributes:
         base_, exact_: the fitted base ranker, and the `ExactRanker` fitted to the tops.
@@ -158,7 +156,6 @@ class TwoStageRanker(Ranker):
     choose: bool = True
     base_score: bool = False
     spread: float | None = None
-    reach: float | None = None
 
     @all_or_nothing
     def fit(
@@ -353,11 +350,10 @@ class TwoStageRanker(Ranker):
         for name in ("choose", "base_score"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
-        for name in ("spread", "reach"):
-            if (value := getattr(self, name)) is not None:
-                check_number(name, value, above=0.0)
-                if not (self.base_score or self.choose):
-                    raise ValueError(f"{name} needs base_score=True, got {name}={value!r}")
+        if self.spread is not None:
+            check_number("spread", self.spread, above=0.0)
+            if not (self.base_score or self.choose):
+                raise ValueError(f"spread needs base_score=True, got spread={self.spread!r}")
         if self.choose and self.spread is not None:
             raise ValueError(
                 f"spread must be None, for choose compares spreads of its own: set choose=False, got {self.spread!r}"
@@ -434,7 +430,7 @@ class TwoStageRanker(Ranker):
             taken = int(isinstance(self.base_, ScoreColumn))
             unused = ~used if taken == 0 else np.full(len(used), demands.max_nonzeros == 1)
             tops = tops.without((np.flatnonzero(unused) + (self.choose or self.base_score)).tolist())
-        exact._find(tops, top_labels, top_lists, reach=self.reach, taken=taken, asked=on_top, **options)
+        exact._find(tops, top_labels, top_lists, taken=taken, asked=on_top, **options)
         if exact.coef_ is None:
             nothing = "max_nonzeros leaves the exact stage no column"
             why = nothing if taken == exact.max_nonzeros else _why_nothing(exact, top_labels, top_lists)
