@@ -413,14 +413,6 @@ class CardRanker(Ranker):
         """The share of the best value by which the card may be below it: `within`, or what stands for None."""
         return (_WITHIN if str(self.statistic) in ("auc", "c_index") else 0.0) if self.within is None else self.within
 
-    def _html_repr(self) -> str:
-        card = self.card_._repr_html_() if hasattr(self, "card_") else ""
-        return super()._html_repr() + card
-
-    @property
-    def _shown_weights(self) -> tuple[None, None]:
-        return None, None  # its card has the points
-
     def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401 (a frame of any library)
         """Return the card with labelled rows, see `Card.with_rows`, and with the statistic of `reference_` there."""
         answers = self._features(table)

@@ -452,9 +452,6 @@ class AutoRanker(Demanding, Scored, Ranker):
             total += weight * own / member.scale
         return total
 
-    def _facts(self) -> dict[str, object]:
-        return {**super()._facts(), "method": str(self.comparison_), "compared by": self.comparison_.statistic}
-
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         total = None
         for name, weight in self.weights_.items():

@@ -34,7 +34,6 @@ from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import (
     Explanation,
     explanation,
-    html_view,
     list_figure,
     ranked_frame,
     rows_from_the_top,
@@ -367,9 +366,6 @@ class Ranker(RankerContract):
         """
         qid, features = self._lists_for("explain", qid), self._features(X)
         return explanation(self, X, features, qid)
-
-    def _html_repr(self) -> str:
-        return html_view(self)
 
     # files
 

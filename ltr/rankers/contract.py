@@ -171,15 +171,6 @@ class RankerContract(BaseEstimator):
         """
         return None
 
-    def _facts(self) -> dict[str, object]:
-        """Return what the fit found, by name, for notebooks."""
-        return {"columns": self.n_features_in_}
-
-    @property
-    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
-        """The weights that notebooks show and the deviations of their columns in the fit, (d,); None where unknown."""
-        return self.linear_weights, None
-
     def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray | None]:
         """Return the name of the order that is drawn first in a figure of a list, and its scores if others follow."""
         return type(self).__name__.removesuffix("Ranker"), None

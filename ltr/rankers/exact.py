@@ -284,16 +284,6 @@ class ExactRanker(Demanding, Scored, Ranker):
             moved._choose_weights()
         return moved
 
-    def _facts(self) -> dict[str, object]:
-        found = {} if self.solution_ is None else self.solution_.facts
-        demands = {} if self.demands_ is None else {"demands": str(self.demands_)}
-        return {**super()._facts(), "statistic": str(self.statistic), **found, **demands, "note": self.note_}
-
-    @property
-    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
-        # without the deviation of a base score, the first
-        return self.coef_, None if self._lists is None else self._lists.scale[-self.n_features_in_ :]
-
     def _scores(self, features: FloatArray, base_scores: FloatArray | None = None) -> FloatArray:
         scores = linear_scores(features - self.center_, self.coef_)
         return scores if base_scores is None else scores + self.base_weight_ * (base_scores - self.base_center_)

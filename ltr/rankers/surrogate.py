@@ -427,21 +427,6 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     def _kind(self) -> RankerKind:
         return "linear" if self.scorer == "linear" and parse_loss(self.loss).convex else "other"
 
-    def _facts(self) -> dict[str, object]:
-        return {
-            **super()._facts(),
-            "loss": str(parse_loss(self.loss)),
-            "steps": self.n_iter_,
-            "objective": self.objective_,
-            "validation": self.validation_,
-            "converged": "yes" if self.converged_ else "no",
-        }
-
-    @property
-    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
-        scale = self._model[0]
-        return self.linear_weights, _array(scale.scale) if isinstance(scale, Standardize) else None
-
     def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
         of_lists = scores_lists(self._model[1])
         return self._lists_for(method, qid) if of_lists else super()._lists_of_scores(method, qid)

@@ -580,22 +580,6 @@ class TwoStageRanker(Ranker):
         qid = self._lists_for("decision_function", qid)
         return self._scores(self._features(X), qid)
 
-    def _facts(self) -> dict[str, object]:
-        return {
-            **super()._facts(),
-            "base": self._first_name,
-            "reranks": "full lists" if self.top_k is None else f"the top {self.top_k}",
-            "choice": "" if self.choice_ is None else str(self.choice_),
-            "statistic": str(self._exact_stage().statistic),
-            **({} if self.solution_ is None else self.solution_.facts),
-            **({} if self.demands_ is None else {"demands": str(self.demands_)}),
-            "note": "" if self.choice_ is not None else self.note_,
-        }
-
-    @property
-    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
-        return self.exact_._shown_weights
-
     def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray]:
         return self._first_name, self._first_stage(features, None if self.threshold_ is not None else qid)[0]
 

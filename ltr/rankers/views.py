@@ -1,4 +1,4 @@
-"""What rankers show: lists as frames and figures, why a row stands where it does, and fitted rankers in notebooks."""
+"""What rankers show: lists as frames and figures, and why a row stands where it does."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
-from ltr.display.html import fact_table
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.contract import FloatArray, IntArray, RankerContract
 
@@ -28,7 +24,6 @@ __all__ = [
     "TOTAL",
     "Explanation",
     "explanation",
-    "html_view",
     "list_figure",
     "positives_by_position",
     "ranked_frame",
@@ -114,23 +109,6 @@ def positives_by_position(scores: FloatArray, labels: FloatArray, lists: IntArra
 def _places(lists: IntArray) -> IntArray:
     """Return the position of each row in its list, from 0, of rows that stand list after list."""
     return np.arange(len(lists)) - np.searchsorted(lists, lists)
-
-
-def html_view(ranker: RankerContract) -> str:
-    """Return scikit-learn's diagram of a ranker and, where it is fitted, what the fit found."""
-    diagram = estimator_html_repr(ranker)
-    try:
-        check_is_fitted(ranker)
-    except NotFittedError:
-        return diagram
-    weights, spread = ranker._shown_weights
-    bars, heading = [], "largest weights, per unit of the column"
-    if weights is not None:
-        shown = weights if spread is None else weights * spread
-        heading = heading if spread is None else "largest weights, per standard deviation of the column"
-        pairs = zip(ranker._column_names, shown, strict=True)
-        bars = [(name, float(value), float(value)) for name, value in pairs]
-    return diagram + fact_table(f"Fitted {type(ranker).__name__}", ranker._facts(), bars, heading)
 
 
 # --- explanations ----------------------------------------------------------------------------------------------------
