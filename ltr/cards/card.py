@@ -58,8 +58,8 @@ class Searched:
 class Card:
     r"""A scoring system: add up the points of the questions that a row answers yes.
 
-    `CardRanker` finds cards; `save` and `load` keep one in a file, and `to_text`, `to_markdown`, `to_html`, `to_latex`
-    and `plot` show it.
+    `CardRanker` finds cards; `save` and `load` keep one in a file, and `to_text`, `to_markdown`, `to_html` and
+    `plot` show it.
 
     Attributes:
         questions, points: the questions, and a whole number of points for each.
@@ -304,12 +304,6 @@ class Card:
         from ltr.cards.rendering import html
 
         return html(self, page=True)
-
-    def to_latex(self) -> str:
-        """Return the card as LaTeX tables that need no package."""
-        from ltr.cards.rendering import latex
-
-        return latex(self)
 
     def plot(self) -> Figure:
         """Return the card and the share of positives by total, with 90 % intervals, as a matplotlib figure."""

@@ -95,10 +95,6 @@ class Calibration:
         low, high = self.chances[left], self.chances[right]
         return np.asarray(np.minimum(low + share * (high - low), high))  # rounding must not put it above the next
 
-    def expected_hits(self, scores: ArrayLike) -> float:
-        """Return the number of hits to expect among rows with these scores, the sum of their chances."""
-        return math.fsum(self(scores).ravel())
-
     def rows_behind(self, scores: ArrayLike) -> float:
         """Return how many out-of-fold rows the mean chance of rows with these scores rests on.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ltr.checks import as_sequence, by_piece, check_callable, check_number, one_of
-from ltr.data.dataset import Features, checked_labels, differ_in_lists
+from ltr.data.dataset import Features, differ_in_lists
 from ltr.data.similar import first_equals
 from ltr.demands import Demanding, RankerKind
 from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
@@ -483,35 +482,6 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     def _typical(self) -> FloatArray:
         scale, _ = self._model
         return _array(scale.mean) if isinstance(scale, Standardize) else super()._typical
-
-    def distance_to_optimum(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the objective minus its certified optimum, relative to the optimum, for the data of the fit.
-
-        Where the optimum is 0, as that of the hinge loss of separable data with l2 = 0, the distance is 0 or infinity.
-        Raises ValueError for a neural scorer, whose problem is not convex, and after a fit with weights, lists or
-        constraints.
-        """
-        features = self._features(X)
-        if self.fit_ is not None and self.fit_.weighted:
-            raise ValueError("distance_to_optimum needs a fit without sample_weight, got one with weights")
-        if self._by_list:
-            raise ValueError("distance_to_optimum needs a fit to one list, without qid, got one to lists by query")
-        if self._demands():
-            raise ValueError("distance_to_optimum needs a fit without constraints on the weights, got one with some")
-        standardize, scorer = self._model
-        if not isinstance(scorer, LinearScorer):
-            raise ValueError(f"scorer must be 'linear' for a convex problem, got {self.scorer!r}")
-        from ltr.convex import certified_optimum
-
-        labels = checked_labels(y, len(features))
-        Z = standardize(torch.tensor(features)).numpy()
-        optimum = certified_optimum(parse_loss(self.loss), Z, labels, l2=self.l2, bias=True).value
-        loss = parse_loss(self.loss)(torch.from_numpy(self._scores(features)), torch.from_numpy(labels))
-        objective = float(loss) + self.l2 / 2 * float((_array(scorer.weight) ** 2).sum())
-        excess = objective - optimum
-        if optimum == 0:
-            return math.inf if excess > 0 else 0.0
-        return excess / optimum
 
     def _fitted_state(self) -> dict[str, Any]:
         scale, scorer = self._model
