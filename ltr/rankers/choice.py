@@ -1,48 +1,35 @@
-r"""Choose on the training lists alone whether to correct a base ranker's order, and how far.
+"""Choose on the training lists alone whether to correct a base ranker's order, and how far.
 
-*Inner splits* (`folds_of`). The rows (with queries, the queries) are divided into `FOLDS` parts at random, several
-times: `REPEATS` times up to 2,000 rows, twice up to 10,000 rows and once where there are more, whose chance matters
-less. Each part is held out once: the whole procedure, base ranker included, learns from the other parts and ranks it.
-So every row gets its place in the order of the base and in that of each candidate by rankers that have not seen it, and
-the places of one repeat form a list as long as the training list. The gain of a candidate is the statistic of its list
-less that of the base, averaged over the repeats. All candidates share the splits.
+*Inner splits* (`folds_of`). The rows (with queries, the queries) are divided into `FOLDS` parts at random, up to
+`REPEATS` times. Each part is held out once: the whole procedure, base ranker included, learns from the other parts and
+ranks it. So every row gets its place in the order of the base and in that of each candidate by rankers that have not
+seen it, and the places of one repeat form a list as long as the training list. The gain of a candidate is the statistic
+of its list less that of the base, averaged over the repeats. Where part i is held out, the base scores of the other
+rows are out of fold, too: those of part j come from a base fitted without i and j, which serves where j is held out as
+well.
 
-Where part i is held out, the base scores of the other rows are out of fold, too: those of part j come from a base
-fitted without i and j. The same base serves where j is held out, so a repeat takes 15 fits of the base, not 30.
+*Rows in time.* With times of the rows nothing is learned from later rows to rank earlier ones. The rows are cut into
+``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a base that learned from the blocks
+before it, and by corrections that learned from those of these rows that have a base score out of fold. The first block
+has none, so the comparison is of the blocks from the third on.
 
-*Rows in time.* With times of the rows (`time` of the fit), nothing is learned from later rows to rank earlier ones. The
-rows are cut into ``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a base that learned
-from the blocks before it, and by corrections that learned from those of these rows that have a base score out of fold:
-that of a block comes from the base of the blocks before it, so the first block has none, and the comparison is of the
-blocks from the third on. The places of all of them form one list, shorter than the training list by the first two
-blocks. Rows of one group may be in several blocks; resampling still draws whole groups.
+*Rows that belong together.* Rows of one group are never divided (but by time), and resampling draws whole groups.
+Without groups, rows that are much closer to each other than rows are otherwise count as groups (`ltr.data.similar`).
 
-*Rows that belong together.* Rows of one group (`group` of the fit) are never divided: several rows of one patient would
-let a ranker recognise in the held-out part what it has learnt by heart. Without groups, rows that are much closer to
-each other than rows are otherwise count as groups (`ltr.data.similar`). Resampling then draws whole groups.
-
-*Weights of rows.* With weights v_i (`sample_weight`), the statistic of a list is ``sum over i of v_i gain_i
-a[rank_i]``, the one that `ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The
-candidates maximise it, gains are differences of it, and resampled rows keep their weights in it. (With `normalize` it
-is divided by its value for the ideal order, which has the same weights.) The mean over several lists is the weighted
-one of `ltr.lists`, with the relative weights of the rows in each list. Every fit of the base, on whatever parts, gets
-the weights of its rows. Rows of weight 0 are left out before anything is divided into parts.
+*Weights of rows.* With weights v_i, the statistic of a list is ``sum over i of v_i gain_i a[rank_i]``, the one that
+`ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The mean over several lists is the
+weighted one of `ltr.lists`, with the relative weights of the rows in each list.
 
 *The rule.* Take the candidate with the largest gain, and keep the base unless that gain exceeds its standard deviation
 times `BAR`, or `HIGH_BAR` where the base is not linear in the features: such a base has rarely left a linear correction
 anything to gain, and where the true gain is small, a low bar lets through little but errors of its estimate.
 
-*What to expect.* The largest of several noisy gains is more often overrated than underrated, and only gains that came
-out large are reported at all. Further splits of the same rows do not help, for they share the chance of these labels.
-So the gain g is shrunk towards 0, which is the gain where no feature predicts the labels: with s its standard deviation
-under resampling of the rows (of the groups or queries, where there are any), the expected gain is
-``g · g² / (g² + 2 s²)``. This is the mean of the posterior under a normal prior around 0, with g² in place of the
-variance of the prior and 2 s² in place of that of the noise. The factor 2 is measured: with it, promise and gain agree
-on generated labels, with and without a signal, and on splits 0 to 9 of the data of `docs/payoff.md`. A gain far above
-its noise is hardly shrunk.
-
-The gain on a new list of this size varies from list to list as much as its estimate does, which comes from one list of
-this size. So the interval is ``expected gain ± z sqrt(2) s`` with z = 1.645, for 90 %.
+*What to expect.* The largest of several noisy gains is more often overrated than underrated. So the gain g is shrunk
+towards 0, which is the gain where no feature predicts the labels: with s its standard deviation under resampling of the
+rows (of the groups or queries, where there are any), the expected gain is ``g · g² / (g² + 2 s²)``, the mean of the
+posterior under a normal prior around 0, with g² in place of the variance of the prior and 2 s² in place of that of the
+noise. The factor 2 is measured: with it, promise and gain agree (`docs/payoff.md`). The gain on a new list of this size
+varies from list to list as much as its estimate does, so its 90 % interval is ``expected gain ± 1.645 sqrt(2) s``.
 """
 
 from __future__ import annotations

@@ -118,16 +118,14 @@ def _places(lists: IntArray) -> IntArray:
 class Explanation:
     """What each column adds to the scores of some rows, as `Ranker.explain` returns it.
 
-    With weights w and the mean c of the training rows, column j adds ``w_j (x_j - c_j)``. Where rows are compared, c
-    cancels: j puts row i above row k by ``w_j (x_ij - x_kj)``. In a sum of functions of single columns, such as
-    RankBoost's, column j adds the value of its function.
-
-    Of two stages, each row is explained by the stage that placed it. In a reranked row the column ``base score`` has
-    what the base score adds. In the others it is the whole score of a base that is no sum over columns.
+    With weights w and the mean c of the training rows, column j adds ``w_j (x_j - c_j)``, and puts row i above row k by
+    ``w_j (x_ij - x_kj)``. In a sum of functions of single columns, such as RankBoost's, it adds the value of its
+    function. Of two stages, each row is explained by the stage that placed it. In a reranked row the column ``base
+    score`` has what the base score adds. In the others it is the whole score of a base that is no sum over columns.
 
     Attributes:
-        frame: what each column adds, by row, in the order of the rows: the columns of the fit, ``base score`` and
-            ``constant`` where there are any, and last their sum ``total``, as in `ltr.cards.Card.explain`.
+        frame: what each column adds, by row: the columns of the fit, ``base score`` and ``constant`` where there are
+            any, and last their sum ``total``.
         values: the values of the columns, by row.
         list: position, score and stage of each row, as in `Ranker.rank`, in the order of the rows.
         base: what each column adds to the base score of every row, with ``total``; None with one stage, and where the
@@ -147,20 +145,12 @@ class Explanation:
         return f"Explanation({len(self.values)} rows, {len(columns)} columns{note})"
 
     def against(self, row: Hashable, other: Hashable) -> pd.DataFrame:
-        """Return which columns put a row above another one, or below it.
+        """Return which columns put a row above another one, or below it; rows go by their index (from 0 without one).
 
-        Args:
-            row: the row, by its index (from 0 where the rows have none).
-            other: the row to compare it with.
-
-        Returns:
-            A frame with a line for each column in which the rows differ, from the one that speaks most for `row` to the
-            one that speaks most against it, and ``total`` last: the values of both rows, and the difference of what
-            they add. Where two stages placed the rows, it is the difference of their base scores that says which of
-            them is reranked.
-
-        Raises:
-            ValueError: a row that is not there, or not unique.
+        A frame with a line for each column in which the rows differ, from the one that speaks most for `row` to the one
+        that speaks most against it, and ``total`` last: the values of both rows, and the difference of what they add.
+        Where two stages placed the rows, it is the difference of their base scores. Raises ValueError for a row that is
+        not there, or not unique.
         """
         import pandas as pd
 
@@ -179,15 +169,11 @@ class Explanation:
         return pd.concat([lines, columns.loc[[TOTAL]]])
 
     def row(self, row: Hashable) -> pd.DataFrame:
-        """Return the explanation of one row, beside its neighbours on the list.
+        """Return the explanation of one row, by its index, beside its neighbours on the list.
 
-        Args:
-            row: the row, by its index (from 0 where the rows have none).
-
-        Returns:
-            A frame with a line for each column, from the one that adds most in size to the one that adds least, and
-            ``total`` last: the value, what it ``adds``, and by how much it speaks for this row against the row
-            ``above`` and the row ``below`` on the list. There is no such column at the end of a list.
+        A frame with a line for each column, from the one that adds most in size to the one that adds least, and
+        ``total`` last: the value, what it ``adds``, and by how much it speaks for this row against the row ``above``
+        and the row ``below``, where there are such rows.
         """
         import pandas as pd
 
@@ -254,13 +240,7 @@ def explanation(
 
 
 def summed(values: pd.DataFrame, parts: FloatArray, scores: FloatArray) -> pd.DataFrame:
-    """Return the frame of an explanation: what the columns add, the constant rest of the scores, and the scores.
-
-    Args:
-        values: the values of the columns, (n, d).
-        parts: what each of them adds, (n, d).
-        scores: the scores, (n,), which differ from the sums of the parts by a constant.
-    """
+    """Return the frame of an explanation: what the columns add, the constant rest of the scores, and the scores."""
     import pandas as pd
 
     frame = pd.DataFrame(parts, columns=values.columns, index=values.index)
