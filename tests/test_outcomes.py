@@ -287,7 +287,7 @@ def test_a_card_of_times_says_what_its_totals_mean_and_is_read_back(tmp_path):
     assert "C-index" in text
     assert "Cox regression on all" in text
     assert all(len(line) <= 80 for line in text.splitlines())
-    for form in (card.to_markdown(), card.to_html(), card.to_latex()):
+    for form in (card.to_markdown(), card.to_html()):
         assert f"event by {card.horizon:g}" in form
     assert len(card.plot().axes) == 3
     card.save(tmp_path / "card.json")

@@ -7,7 +7,6 @@ import random
 import threading
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import ltr
@@ -341,31 +340,3 @@ def test_a_changed_file_is_rejected_or_true():
         assert best <= content["proof"]["bound"] + 1e-12
         assert changed.evaluate(Certificate(content).weights) == pytest.approx(content["value"], abs=1e-11)
     assert accepted > 2
-
-
-# --- points with average ties as a ranker -----------------------------------------------------------------------
-
-
-def patients(n=150):
-    rng = np.random.default_rng(3)
-    table = pd.DataFrame(
-        {"age": rng.integers(20, 90, n), "bmi": rng.normal(26, 4, n).round(1), "smokes": rng.random(n) < 0.4}
-    )
-    table["smokes"] = table["smokes"].astype(int)
-    y = (0.05 * table["age"] + 0.1 * table["bmi"] + table["smokes"] + rng.logistic(size=n) > 6).astype(int)
-    return table, y
-
-
-def test_a_ranker_of_points_counts_ties_by_their_mean():
-    table, y = patients()
-    ranker = ltr.ExactRanker("auc", integer=2, ties="average", max_nonzeros=2, signs={"age": "+"}).fit(table, y)
-    assert ranker.solution_.status is Status.OPTIMAL
-    assert isinstance(ranker.problem_, CardProblem)
-    assert ranker.score(table, y) == pytest.approx(ranker.solution_.value, abs=1e-12)
-    assert certify(ranker.problem_, ranker.solution_).claim == "optimal"
-    only = ltr.ExactRanker("auc", integer=2, ties="average", required=["smokes"], max_nonzeros=1).fit(table, y)
-    assert only.rule() == "1 smokes"
-    positive, negative = table["smokes"][y == 1].mean(), table["smokes"][y == 0].mean()
-    assert only.solution_.value == pytest.approx(0.5 + (positive - negative) / 2)
-    resolved = ltr.ExactRanker("auc", integer=2, required=["smokes"], max_nonzeros=1).fit(table, y)
-    assert resolved.solution_.value == pytest.approx(positive * (1 - negative))

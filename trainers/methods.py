@@ -59,7 +59,7 @@ INTERRUPTED = Status.INTERRUPTED.value
 
 
 _NOT_OF_THE_RANKER = frozenset(
-    ("enabled", "base", "certificate", "ranges", "front", "top_k", "choose", "base_score", "spread", "reach")
+    ("enabled", "base", "certificate", "ranges", "front", "top_k", "choose", "base_score", "spread")
 )
 """Keys of the exact section that are no arguments of `ExactRanker`, beside the limits."""
 
@@ -512,5 +512,4 @@ def two_stage_ranker(
         choose=section.choose,
         base_score=bool(section.base_score),
         spread=section.spread,
-        reach=section.reach,
     )
