@@ -45,6 +45,7 @@ from torch import Tensor
 
 from ltr.checks import as_array
 from ltr.native import Groups
+from ltr.torch_hooks import is_transformed, is_under_vmap
 
 Values = Tensor | ArrayLike
 """What metrics take: tensors, and what `as_tensors` makes tensors of."""
@@ -236,8 +237,10 @@ def check_inputs(scores: Tensor, labels: Tensor, mask: Tensor | None = None, wei
             raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating point, got {scores.dtype}")
-    if torch._C._functorch.is_batchedtensor(scores):
-        raise TypeError("scores must be a plain tensor, got one under torch.func.vmap; use leading axes for a batch")
+    if is_under_vmap(scores, labels, mask, weight):
+        raise TypeError(
+            "scores and labels must be plain tensors, got lanes under torch.func.vmap; use leading axes for a batch"
+        )
     if labels.is_complex():
         raise TypeError(f"labels must be real numbers, got {labels.dtype}")
     if scores.ndim == 0:
@@ -265,7 +268,7 @@ def are_simple(scores: Tensor, labels: Tensor) -> bool:
         and labels.shape == shape
         and len(shape) > 0
         and shape[-1] > 1
-        and torch._C._functorch.peek_interpreter_stack() is None
+        and not is_transformed()
     )
 
 
@@ -387,7 +390,7 @@ def numbered(qid: Tensor) -> Tensor:
         >>> numbered(torch.tensor([7, 5, 7, 9])).tolist()
         [0, 1, 0, 2]
     """
-    if qid.device.type == "cpu" and torch._C._functorch.peek_interpreter_stack() is None:
+    if qid.device.type == "cpu" and not is_transformed():
         number = torch.empty(len(qid), dtype=torch.int64)
         Groups(qid.detach().long().contiguous().numpy()).write_number(number.numpy())
         return number
@@ -408,7 +411,7 @@ def unique(values: Tensor) -> tuple[Tensor, Tensor]:
         >>> [found.tolist() for found in unique(torch.tensor([7, 5, 7]))]
         [[5, 7], [1, 0, 1]]
     """
-    if values.device.type != "cpu" or torch._C._functorch.is_functorch_wrapped_tensor(values):
+    if values.device.type != "cpu" or is_transformed():
         return torch.unique(values, return_inverse=True)
     # several times faster than torch on a CPU
     found, place = np.unique(values.detach().numpy(), return_inverse=True)

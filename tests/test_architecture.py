@@ -27,6 +27,7 @@ LAYERS = [
         "ltr.lists",
         "ltr.outcomes",
         "ltr.threads",
+        "ltr.torch_hooks",
         "ltr.training",
         "ltr.verify",
     ],

@@ -305,13 +305,6 @@ def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
     assert all(int(row["ltr_row"]) == int(row["score"]) + 1 for row in ranked)
 
 
-def test_predict_on_arrays_gives_positions_alone(finished, tmp_path):
-    np.savez(tmp_path / "new.npz", age=np.arange(4.0), hours=np.zeros(4))
-    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz").text)
-    assert list(ranked[0]) == ["position", "score", "stage", "row"]
-    assert sorted(int(row["row"]) for row in ranked) == [1, 2, 3, 4]
-
-
 def test_predict_carries_the_columns_of_tables_with_blank_lines(finished, tmp_path):
     (tmp_path / "new.csv").write_text("id,age,hours\n   \n007,1,2\n\n \n008,2,3\n")
     ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.csv").text)

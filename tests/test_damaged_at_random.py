@@ -64,8 +64,6 @@ def place(folder):
     frame["failed"] = (frame["age"] + rng.normal(size=rows) > 0.5).astype(int)
     frame.to_csv("table.csv", index=False)
     frame[["age", "failed"]].to_parquet("table.parquet")
-    np.savez("table.npz", age=frame["age"].to_numpy(), failed=frame["failed"].to_numpy())
-    np.save("table.npy", frame[["age", "failed"]].to_records(index=False))
     Path("sizes.csv").write_text(frame[["age", "failed"]].to_csv(index=False))
     Path("sizes.csv.query").write_text("30\n30\n")
     lines = [
@@ -88,7 +86,7 @@ def place(folder):
     problem = RerankProblem(rng.normal(size=(6, 2)), np.arange(6) % 2)
     certify(problem, solve(problem, "local_search")).write("certificate.json")
     table = ["check", "{}", "--label", "failed"]
-    found = {name: [table] for name in ("table.csv", "table.parquet", "table.npz", "table.npy")}
+    found = {name: [table] for name in ("table.csv", "table.parquet")}
     found["table.csv"] += [["predict", "quick", "table.csv"], ["score", "card/card.json", "table.csv"]]
     found["sizes.csv.query"] = [["check", "sizes.csv", "--label", "failed"], ["run", "-n", "sizes.toml"]]
     Path("sizes.toml").write_text('[data]\npath = "sizes.csv"\nlabel = "failed"\n')

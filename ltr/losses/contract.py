@@ -40,7 +40,7 @@ from ltr.checks import one_of
 from ltr.lists import Lists, are_simple, as_lists, buckets, check_inputs, check_qid, numbered, weights_of_lists
 from ltr.losses import transforms
 from ltr.losses.arithmetic import may_overflow, weighted_lists, without_overflow
-from ltr.losses.operators import Given, Pass, groups_of, is_native, list_loss, list_weight_operator, mapped, under_vmap
+from ltr.losses.operators import Given, Pass, groups_of, is_native, list_loss, list_weight_operator
 from ltr.native import Groups, ListLoss
 
 Reduction = Literal["mean", "sum", "none"]
@@ -224,8 +224,6 @@ class RankingLoss(nn.Module, abc.ABC):
         Raises:
             TypeError, ValueError: inputs that `ltr.lists.as_lists` or `ltr.lists.weights_of_lists` rejects.
         """
-        if under_vmap():
-            return mapped(self, scores, labels, mask, weight, list_weight, qid)
         overflow: Tensor | None = None
         if may_overflow(scores):
             scores, overflow = without_overflow(scores, mask)
