@@ -73,7 +73,7 @@ def test_arrays_are_not_read_where_they_would_take_all_memory(workplace):
         read_arrays(Path("bytes.npz"))
     deep = ("{'descr':'<f8','fortran_order':False,'shape':" + "(" * 2000 + "}").ljust(2100) + "\n"
     Path("deep.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(deep)) + deep.encode() + bytes(80))
-    with pytest.raises(ValueError, match="too many nested parentheses|nest|memory|recursion"):
+    with pytest.raises(ValueError, match=r"statement|parenthes|nest"):
         read_arrays(Path("deep.npy"))
     np.save("three.npy", np.arange(6.0).reshape(3, 2))
     np.savez("three.npz", a=[1, 2])

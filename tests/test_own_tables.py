@@ -421,10 +421,7 @@ DAMAGES = {
     "no names": (
         text(lambda content: content.partition("\n")[2]),
         {},
-        [
-            "every column needs a name, got '' for column 11; name it in the first line",
-            "no label column 'affair'; the file has P",
-        ],
+        ["every column needs a name, got '' for column 11; name it in the first line"],
         False,
     ),
     "long rows": (
@@ -436,7 +433,7 @@ DAMAGES = {
     "short rows": (
         lines(5, lambda line: line.rpartition(",")[0]),
         {},
-        ["line 6 has 12 fields, the header 13; mend these lines", "labels must not be missing, got none in row 5"],
+        ["line 6 has 12 fields, the header 13; mend these lines"],
         False,
     ),
     "nothing to learn from": (
@@ -473,17 +470,25 @@ def damaged(survey, damage, path):
     return path
 
 
+def problems_of(path, roles, reading=None):
+    """The problems of a table or of its file, and the lists of the roles."""
+    try:
+        table = read_raw_table(path, roles, reading)
+    except TableError as error:
+        return error.problems, error.given
+    return table.problems, table.given
+
+
 @pytest.mark.parametrize("name", DAMAGES)
 def test_all_problems_are_in_one_message_with_their_remedies(name, survey, tmp_path, monkeypatch, capsys):
     damage, roles, problems, solved = DAMAGES[name]
     monkeypatch.chdir(tmp_path)
     path = damaged(survey, damage, tmp_path / "t.csv")
-    table = read_raw_table(path, Roles(**{"label": "affair", **roles}))
     with pytest.raises(TableError) as error:
-        table.check()
+        read_raw_table(path, Roles(**{"label": "affair", **roles})).check()
     message = str(error.value)
     assert message.startswith(f"{path}: ")
-    for problem, found in zip(problems, table.problems, strict=True):
+    for problem, found in zip(problems, error.value.problems, strict=True):
         assert problem in found.line(error.value.given)
         assert problem in message
     # the run says the same, and the lines that it names solve what a config can solve
@@ -498,7 +503,7 @@ def test_all_problems_are_in_one_message_with_their_remedies(name, survey, tmp_p
         assert line.split(" = ", 1)[1].strip("[]") in message
     config.write_text("\n".join(["[data]", 'path = "t.csv"', *(written | keys).values()]))
     data = load_config(config).data
-    assert (read_raw_table(path, data.roles, data.reading).problems == ()) == solved
+    assert (problems_of(path, data.roles, data.reading)[0] == ()) == solved
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -519,11 +524,11 @@ def test_every_remedy_that_is_named_works_when_pasted(name, survey, tmp_path, mo
         code, error = main(["check", "t.toml"]), capsys.readouterr().err
         return code, error
 
-    table = read_raw_table(path, Roles(**{"label": "affair", **roles}))
-    for problem in table.problems:
+    problems, lists = problems_of(path, Roles(**{"label": "affair", **roles}))
+    for problem in problems:
         for remedy in problem.remedies:
             if remedy.key:
-                line = remedy.text(table.given).removesuffix(f" {remedy.effect}")
+                line = remedy.text(lists).removesuffix(f" {remedy.effect}")
                 assert problem.text not in checked([line])[1]
     code, error = checked([])
     lines = error.partition("lines for the config:\n  [data]\n")[2].splitlines()
