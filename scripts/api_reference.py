@@ -32,7 +32,6 @@ FOLDER = ROOT / "docs" / "api"
 _FURTHER = {
     "ltr.rankers": ("baselines", "exact", "scorers", "surrogate", "two_stage"),
     "ltr.exact": ("solve", "weight_space", "local_search", "scip", "largest_margin"),
-    "ltr.metrics": ("torchmetrics",),
 }
 """Modules whose names are also listed on the page of their package."""
 

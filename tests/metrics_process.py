@@ -56,28 +56,5 @@ def main(rank, world, folder):
         if len(scores):
             metrics.update(scores, labels, qid=ids)
         found[name] = record(metrics)
-    found["torchmetrics"] = with_torchmetrics(rank, world)
     Path(folder, str(rank)).write_text(json.dumps(found))
     dist.destroy_process_group()
-
-
-def with_torchmetrics(rank, world):
-    try:
-        from ltr.metrics.torchmetrics import RankingMetric
-    except ImportError:
-        return None
-    found = {}
-    metrics = {"whole": RankingMetric("ndcg@3")}
-    for (scores, labels), owner in zip(lists(), OWNERS[world], strict=True):
-        if owner == rank:
-            metrics["whole"].update(scores, labels)
-    scores, labels, qid = pieces(rank, world)
-    for name, ids in (("joined", qid), ("one list", None)):
-        metrics[name] = RankingMetric("ndcg@3", joined=True)
-        if len(scores):
-            metrics[name].update(scores, labels, qid=ids)
-    for name, metric in metrics.items():
-        first = metric.compute().item()
-        metric._computed = None  # the value is cached
-        found[name] = [first, metric.compute().item()]
-    return found

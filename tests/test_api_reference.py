@@ -8,8 +8,6 @@ import pytest
 
 import ltr
 
-pytest.importorskip("torchmetrics")  # of a public module
-
 ROOT = Path(__file__).parents[1]
 
 

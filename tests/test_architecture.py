@@ -66,7 +66,6 @@ ONLY = {
         "ltr.rankers",
     ),
     "pydantic": "trainers",
-    "torchmetrics": "ltr.metrics.torchmetrics",
     "onnx": "ltr.onnx_graph",
     "lightning_ir": "ltr.text",
 }

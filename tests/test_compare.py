@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.metrics import auc, compare, compare_all, compare_on_list, delong, evaluate, holm, mean_interval
+from ltr.metrics import compare, compare_on_list, evaluate, holm, mean_interval
 
 
 @pytest.fixture(autouse=True)
@@ -166,18 +166,6 @@ def test_holm_steps_down(p_values):
         assert {k for k in range(m) if adjusted[k] <= alpha} == rejected
 
 
-def test_all_pairs_are_adjusted_together():
-    (a, b), c = drawn(7), drawn(8)[0]
-    results = compare_all({"a": a, "b": b, "c": c})
-    assert list(results) == [("a", "b"), ("a", "c"), ("b", "c")]
-    alone = [compare(a, b), compare(a, c), compare(b, c)]
-    for test in ("p_permutation", "p_t", "p_wilcoxon"):
-        assert [getattr(r, test) for r in results.values()] == holm([getattr(r, test) for r in alone])
-    assert [r.difference for r in results.values()] == [r.difference for r in alone]
-    assert all("Holm over 3 pairs" in str(r) for r in results.values())
-    assert compare_all({"a": a, "b": b}) == {("a", "b"): alone[0]}
-
-
 @pytest.mark.parametrize(
     ("act", "message"),
     [
@@ -189,7 +177,6 @@ def test_all_pairs_are_adjusted_together():
         (lambda: mean_interval([1.0, 2.0], confidence=95), "confidence must lie between 0 and 1, got 95"),
         (lambda: mean_interval([1.0, 2.0], resamples=0), "resamples must be an integer >= 10, got 0"),
         (lambda: mean_interval([1.0, 2.0], method="basic"), "method must be one of 'bca', 'percentile', got 'basic'"),
-        (lambda: compare_all({"a": [1.0, 2.0]}), "values must hold at least 2 rankers, got 1"),
         (lambda: holm([0.1, 1.1]), "p_values must lie between 0 and 1"),
     ],
 )
@@ -211,41 +198,6 @@ def one_list(seed, n=60, decimals=None):
     return (*(torch.tensor(s) for s in rounded), torch.tensor(labels))
 
 
-def slow_delong(scores_a, scores_b, labels):
-    """Difference of the AUCs and its variance, pair by pair."""
-    positives, negatives = labels.nonzero().flatten().tolist(), (labels == 0).nonzero().flatten().tolist()
-    won = np.zeros((2, len(positives), len(negatives)))
-    for which, scores in enumerate((scores_a.tolist(), scores_b.tolist())):
-        for i, k in itertools.product(range(len(positives)), range(len(negatives))):
-            x, y = scores[positives[i]], scores[negatives[k]]
-            won[which, i, k] = 1.0 if x > y else 0.5 if x == y else 0.0
-    covariance = np.cov(won.mean(2)) / len(positives) + np.cov(won.mean(1)) / len(negatives)
-    contrast = np.array([1, -1])
-    return contrast @ won.mean((1, 2)), contrast @ covariance @ contrast
-
-
-@pytest.mark.parametrize("decimals", [None, 0])
-@pytest.mark.parametrize("seed", range(5))
-def test_delong_is_its_slow_definition(seed, decimals):
-    a, b, labels = one_list(seed, decimals=decimals)
-    result = delong(a, b, labels, confidence=0.9)
-    difference, variance = slow_delong(a, b, labels)
-    normal = statistics.NormalDist(difference, math.sqrt(variance))
-    assert (result.difference.value, result.difference.low, result.difference.high) == pytest.approx(
-        (difference, normal.inv_cdf(0.05), normal.inv_cdf(0.95)), abs=1e-12
-    )
-    assert result.p == pytest.approx(2 * statistics.NormalDist().cdf(-abs(difference) / math.sqrt(variance)), rel=1e-9)
-    assert result.value_a == pytest.approx(auc(a, labels, ties="average").item(), abs=1e-12)
-
-
-def test_delong_of_equal_and_of_certain_rankers():
-    a, _, labels = one_list(0)
-    same = delong(a, a.exp(), labels)
-    assert (same.p, same.difference.low, same.difference.high) == (1.0, 0.0, 0.0)
-    certain = delong(labels.double(), -labels.double(), labels)
-    assert (certain.p, certain.difference.low, certain.difference.high) == (0.0, 1.0, 1.0)
-
-
 @pytest.mark.parametrize("measure", ["auc", "dcg@10", "ndcg(gain=linear)"])
 def test_the_bootstrap_draws_relevant_items_among_themselves(measure):
     a, b, labels = one_list(3, n=20)
@@ -265,21 +217,12 @@ def test_the_bootstrap_draws_relevant_items_among_themselves(measure):
     assert result.p == min(1, 2 * (1 + beyond) / 65)
 
 
-def test_the_bootstrap_and_delong_agree_on_a_long_list():
-    a, b, labels = one_list(11, n=400)
-    by_draws, by_formula = compare_on_list(a, b, labels, "auc", resamples=1000), delong(a, b, labels)
-    width = by_formula.difference.high - by_formula.difference.low
-    assert by_draws.difference.value == pytest.approx(by_formula.difference.value, abs=1e-12)
-    assert by_draws.difference.low == pytest.approx(by_formula.difference.low, abs=0.1 * width)
-    assert by_draws.difference.high == pytest.approx(by_formula.difference.high, abs=0.1 * width)
-
-
-@pytest.mark.parametrize("method", [delong, lambda *list_, **o: compare_on_list(*list_, "auc", resamples=200, **o)])
-def test_intervals_on_one_list_cover_the_true_difference(method):
+def test_intervals_on_one_list_cover_the_true_difference():
     # AUC of normal scores: Phi(skill / sqrt(2 * variance)), variance 2; 200 lists, standard deviation 2.1%
     normal = statistics.NormalDist()
     truth = normal.cdf(1.5 / 2) - normal.cdf(0.8 / 2)
-    intervals = [method(*one_list(seed), confidence=0.9).difference for seed in range(200)]
+    options = {"resamples": 200, "confidence": 0.9}
+    intervals = [compare_on_list(*one_list(seed), "auc", **options).difference for seed in range(200)]
     assert 0.83 < sum(interval.low <= truth <= interval.high for interval in intervals) / 200 < 0.96
 
 
@@ -287,10 +230,9 @@ def test_intervals_on_one_list_cover_the_true_difference(method):
 @settings(max_examples=30, deadline=None)
 def test_swapping_the_rankers_on_one_list_turns_everything_over(seed):
     a, b, labels = one_list(seed, n=12)
-    for method in (delong, lambda *list_: compare_on_list(*list_, "mrr", resamples=50)):
-        one, other = method(a, b, labels), method(b, a, labels)
-        assert one.p == pytest.approx(other.p, abs=1e-12)
-        assert one.difference.low == pytest.approx(-other.difference.high, abs=1e-12)
+    one, other = (compare_on_list(*pair, labels, "mrr", resamples=50) for pair in ((a, b), (b, a)))
+    assert one.p == pytest.approx(other.p, abs=1e-12)
+    assert one.difference.low == pytest.approx(-other.difference.high, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -305,9 +247,6 @@ def test_swapping_the_rankers_on_one_list_turns_everything_over(seed):
             lambda a, b, y: compare_on_list(a, b, (y * 0).index_fill(0, y.argmax(), 1), "mrr"),
             "at least 2 items above 0",
         ),
-        (lambda a, b, y: delong(a, b, y + 1), "labels must be 0 and 1, at least two of each"),
-        (lambda a, b, y: delong(a[1:4], b[1:4], y[1:4]), "at least two of each, got 1 and 2 of 3"),
-        (lambda a, b, y: delong(a, b, y, confidence=1.0), "confidence must lie between 0 and 1, got 1.0"),
     ],
 )
 def test_bad_lists_are_named(act, message):

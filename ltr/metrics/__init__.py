@@ -5,8 +5,8 @@ torch tensors, or numbers as arrays, lists or columns of a data frame. Values ar
 under strictly increasing maps of the scores. Lists for which a metric is undefined get the value `empty` (NaN by
 default).
 
-`RankingMetrics` collects such values over batches and processes (`ltr.metrics.torchmetrics` does the same for the
-torchmetrics library). `compare` and the functions beside it test whether two rankers differ.
+`RankingMetrics` collects such values over batches and processes. `compare` and the functions beside it test whether two
+rankers differ.
 """
 
 from ltr.metrics.collection import RankingMetrics
@@ -15,9 +15,7 @@ from ltr.metrics.comparison import (
     Interval,
     ListComparison,
     compare,
-    compare_all,
     compare_on_list,
-    delong,
     holm,
     mean_interval,
 )
@@ -59,10 +57,8 @@ __all__ = [
     "average_precision",
     "bpref",
     "compare",
-    "compare_all",
     "compare_on_list",
     "dcg",
-    "delong",
     "err",
     "evaluate",
     "hits",

@@ -56,7 +56,7 @@ class RankingMetrics:
         {'auc': 0.75}
 
         In a Lightning module, call `update` in ``validation_step``, and ``self.log_dict(self.metrics.compute())`` and
-        `reset` in ``on_validation_epoch_end``; with `ltr.metrics.torchmetrics` these calls are not needed.
+        `reset` in ``on_validation_epoch_end``.
     """
 
     def __init__(

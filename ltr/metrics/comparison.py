@@ -5,19 +5,16 @@ one value per list; a list on which the measure is undefined (NaN) for one ranke
 Values are rounded to 12 digits of the largest one, so that 0.6 - 0.4 ties with 0.4 - 0.2. Every function is
 deterministic: random draws depend on `seed` alone.
 
-With a single list there are no lists to resample, so its items are the sample (`compare_on_list`, `delong`). Relevant
-and irrelevant items are resampled separately, which keeps the number of positives and with it the meaning of the
-statistic.
+With a single list there are no lists to resample, so its items are the sample (`compare_on_list`). Relevant and
+irrelevant items are resampled separately, which keeps the number of positives and with it the meaning of the statistic.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -106,7 +103,6 @@ class Comparison:
         losses: lists on which the second ranker's value is the larger one.
         effect_size: mean of the differences over their standard deviation (Cohen's d of pairs); 0 without a difference,
             infinite when all differences are equal.
-        pairs: number of pairs of rankers for which Holm's procedure has adjusted the p values; 1 without adjustment.
     """
 
     mean_a: float
@@ -119,13 +115,11 @@ class Comparison:
     ties: int
     losses: int
     effect_size: float
-    pairs: int = 1
 
     def __str__(self) -> str:
-        holm = "" if self.pairs == 1 else f", Holm over {self.pairs} pairs"
         return (
             f"{self.mean_a:.4g} against {self.mean_b:.4g}: difference {self.difference}, "
-            f"p = {self.p_permutation:.2g} (permutation{holm}), "
+            f"p = {self.p_permutation:.2g} (permutation), "
             f"{self.wins} wins, {self.ties} ties, {self.losses} losses, effect size {self.effect_size:.2g}"
         )
 
@@ -194,49 +188,6 @@ def compare(
     )
 
 
-def compare_all(
-    values: Mapping[str, Tensor | ArrayLike],
-    *,
-    confidence: float = 0.95,
-    method: BootstrapMethod = "bca",
-    resamples: int = 9999,
-    seed: int = 0,
-) -> dict[tuple[str, str], Comparison]:
-    """Compare all pairs of several rankers; `holm` adjusts the p values of each test for the number of pairs.
-
-    The intervals are not adjusted.
-
-    Args:
-        values: the values of each ranker on the same lists.
-        confidence: confidence level of the intervals.
-        method: method of the bootstrap.
-        resamples: number of resamples of the bootstrap and of the randomisation test.
-        seed: seed of both.
-
-    Returns:
-        The comparison of each pair of names, in the order of `values`.
-
-    Raises:
-        ValueError: fewer than 2 rankers, or arguments that `compare` rejects.
-
-    Examples:
-        >>> rankers = {"a": [0.9, 0.8, 0.7, 0.9], "b": [0.7, 0.6, 0.75, 0.6], "c": [0.1, 0.3, 0.2, 0.1]}
-        >>> {pair: round(result.p_t, 3) for pair, result in compare_all(rankers).items()}
-        {('a', 'b'): 0.118, ('a', 'c'): 0.015, ('b', 'c'): 0.015}
-    """
-    if len(values) < 2:
-        raise ValueError(f"values must hold at least 2 rankers, got {len(values)}")
-    options: dict[str, Any] = {"confidence": confidence, "method": method, "resamples": resamples, "seed": seed}
-    pairs = list(itertools.combinations(values, 2))
-    results = [compare(values[a], values[b], **options) for a, b in pairs]
-    tests = ("p_permutation", "p_t", "p_wilcoxon")
-    adjusted = zip(*(holm([getattr(result, test) for result in results]) for test in tests), strict=True)
-    return {
-        pair: dataclasses.replace(result, pairs=len(pairs), **dict(zip(tests, p_values, strict=True)))
-        for pair, result, p_values in zip(pairs, results, adjusted, strict=True)
-    }
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p values for their number: rejecting those below alpha makes any error with probability <= alpha.
 
@@ -271,7 +222,6 @@ class ListComparison:
         value_b: the second ranker's value.
         difference: ``value_a - value_b`` with its interval.
         p: two-sided p value of the difference.
-        method: origin of interval and p value, ``"bootstrap"`` or ``"DeLong"``.
     """
 
     measure: str
@@ -279,12 +229,11 @@ class ListComparison:
     value_b: float
     difference: Interval
     p: float
-    method: str
 
     def __str__(self) -> str:
         return (
             f"{self.measure}: {self.value_a:.4g} against {self.value_b:.4g}, "
-            f"difference {self.difference}, p = {self.p:.2g} ({self.method})"
+            f"difference {self.difference}, p = {self.p:.2g}"
         )
 
 
@@ -324,7 +273,7 @@ def compare_on_list(
         >>> labels = torch.tensor([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
         >>> good, poor = torch.arange(10.0).flip(0), torch.tensor([3.0, 1, 9, 2, 8, 4, 7, 0, 6, 5])
         >>> print(compare_on_list(good, poor, labels, "auc"))
-        auc: 1 against 0.375, difference 0.625 [0.2083, 1], p = 0.01 (bootstrap)
+        auc: 1 against 0.375, difference 0.625 [0.2083, 1], p = 0.01
     """
     check_options(confidence, resamples)
     measure = parse_measure(measure)
@@ -362,60 +311,6 @@ def compare_on_list(
         value_b=float(values[1]),
         difference=Interval(float(values[0] - values[1]), float(low), float(high), confidence),
         p=min(1.0, 2 * (1 + int(beyond)) / (1 + resamples)),
-        method="bootstrap",
-    )
-
-
-def delong(scores_a: Tensor, scores_b: Tensor, labels: Tensor, *, confidence: float = 0.95) -> ListComparison:
-    """DeLong's test of two AUCs on the same items.
-
-    With V_i the share of negatives that positive i beats (a tie counts 1/2), V_k the share of positives that beat
-    negative k, and D their differences between the rankers, the difference of the AUCs has the variance
-    ``var(D_i) / n_pos + var(D_k) / n_neg`` and is taken to be normal.
-
-    Args:
-        scores_a: the first ranker's scores of the items, ``(items,)``.
-        scores_b: the second ranker's scores of the same items.
-        labels: 0 and 1, same shape, at least two of each.
-        confidence: confidence level of the interval.
-
-    Raises:
-        ValueError: inputs that are not a single list, other labels, or a confidence outside 0 to 1.
-
-    Source: DeLong, DeLong & Clarke-Pearson, *Comparing the Areas under Two or More Correlated Receiver Operating
-    Characteristic Curves* (Biometrics 1988).
-
-    Examples:
-        >>> labels = torch.tensor([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
-        >>> good, poor = torch.arange(10.0).flip(0), torch.tensor([3.0, 1, 9, 2, 8, 4, 7, 0, 6, 5])
-        >>> print(delong(good, poor, labels))
-        auc: 1 against 0.375, difference 0.625 [0.1488, 1.101], p = 0.01 (DeLong)
-    """
-    from scipy import stats
-
-    check_options(confidence)
-    for scores in (scores_a, scores_b):
-        _check_one_list(scores, labels)
-    target = labels.detach().double().cpu().numpy()
-    positive = target == 1
-    n_pos, n_neg = int(positive.sum()), int((target == 0).sum())
-    if n_pos + n_neg < len(target) or min(n_pos, n_neg) < 2:
-        raise ValueError(f"labels must be 0 and 1, at least two of each, got {n_neg} and {n_pos} of {len(target)}")
-    halves = [_won(scores.detach().double().cpu().numpy(), positive) for scores in (scores_a, scores_b)]
-    of_positives, of_negatives = (a - b for a, b in zip(*halves, strict=True))  # whole numbers: no rounding
-    value_a, value_b = (float(won.sum() / (2 * n_pos * n_neg)) for won, _ in halves)
-    difference = float(of_positives.sum() / (2 * n_pos * n_neg))
-    variance = of_positives.var(ddof=1) / (2 * n_neg) ** 2 / n_pos + of_negatives.var(ddof=1) / (2 * n_pos) ** 2 / n_neg
-    error = math.sqrt(variance)
-    reach = float(stats.norm.ppf((1 + confidence) / 2)) * error
-    far = abs(difference) / error if error else math.inf if difference else 0.0
-    return ListComparison(
-        measure="auc",
-        value_a=value_a,
-        value_b=value_b,
-        difference=Interval(difference, difference - reach, difference + reach, confidence),
-        p=float(2 * stats.norm.sf(far)),
-        method="DeLong",
     )
 
 
@@ -503,16 +398,6 @@ def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) ->
             kept = rng.integers(0, 2, size=(rows, moved.size), dtype=np.int8)
         far += int((np.abs(2.0 * (kept @ moved) - total) >= reached).sum())
     return far / (count if exact else count + 1)
-
-
-def _won(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the half points that each positive wins against all negatives, and all positives against each negative."""
-    above, below = np.sort(scores[positive]), np.sort(scores[~positive])
-
-    def beaten(by: np.ndarray, others: np.ndarray) -> np.ndarray:
-        return np.searchsorted(others, by, side="left") + np.searchsorted(others, by, side="right")
-
-    return beaten(scores[positive], below), 2 * len(above) - beaten(scores[~positive], above)
 
 
 def _check_one_list(scores: Tensor, labels: Tensor) -> None:
