@@ -7,15 +7,14 @@ import pandas as pd
 import pytest
 
 import ltr
-from ltr.answer import Answer, Evidence, Interval
+from ltr.answer import Evidence
 from ltr.answer.evidence import place_in_list
 from ltr.answer.page import number
 from ltr.data import DataError
 from tests.tiers import examples
 from trainers.cli import main
-from trainers.files import RunError
 from trainers.ranking_files import read_evidence
-from trainers.run.outcome import _judged, labels_that_came
+from trainers.run.outcome import labels_that_came
 from trainers.task.measures import first_rows
 
 QUICK = {"surrogate.losses": ["ranknet"], "baselines.methods": ["logistic_regression"]}
@@ -159,30 +158,6 @@ def test_the_promise_for_queries_is_kept_nine_times_in_ten():
     assert np.mean(alone) < np.mean(kept) - 0.05
 
 
-def test_the_promise_is_that_of_the_page(results, by_query, tmp_path, capsys):
-    """A page of the same rows says it, that of a run and that of `ltr rank`."""
-    folder = tmp_path / "rank"
-    columns = {"label": "fails", "methods": ["logistic"], "visits": 60}
-    ranking = ltr.rank(_frame(600), time="week", new=NEW, folder=folder, **columns)
-    pages = {results.folder: NEW, by_query.folder: NEW.assign(ward=np.arange(200) // 10), folder: NEW}
-    for path, new in pages.items():
-        new.to_csv(tmp_path / "new.csv", index=False)
-        new.drop(columns="fails").to_csv(tmp_path / "rows.csv", index=False)
-        assert main(["rank", str(path), "--new", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "page"), "-q"]) == 0
-        answer = Answer.from_dict(json.loads((tmp_path / "page" / "page.json").read_text()))
-        capsys.readouterr()
-        assert main(["outcome", str(path), str(tmp_path / "new.csv"), "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)[0]
-        assert found["visits"] == answer.visits
-        assert list(found["promise"].values()) == pytest.approx(list(answer.expected))
-        assert (
-            found["text"]
-            .splitlines()[1]
-            .startswith(f"expected {number(answer.expected.value)} hits in {answer.visits} visits")
-        )
-    assert ranking.answer.expected == answer.expected
-
-
 def test_queries_promise_hits_of_each(by_query):
     new = NEW.assign(ward=np.arange(200) // 10)
     found = by_query.outcome(new)
@@ -226,14 +201,6 @@ def test_the_gain_of_reranking_is_compared(tmp_path):
     assert results.outcome(rows(300), first=30).visits == 30
 
 
-@pytest.mark.parametrize(
-    ("hits", "words"),
-    [(5, "fewer than expected"), (6, "within the interval"), (12, "within the interval"), (13, "more")],
-)
-def test_promises_are_judged_in_words(hits, words):
-    assert _judged(Interval(9.0, 6.0, 12.0), hits).startswith(words)
-
-
 def test_first_rows_of_lists_by_brute_force():
     rng = np.random.default_rng(0)
     for _ in range(100):
@@ -259,62 +226,3 @@ def test_first_rows_of_lists_by_brute_force():
 )
 def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected):
     np.testing.assert_array_equal(labels_that_came({"y": cells}, "y", positive, "t"), expected)
-
-
-@pytest.mark.parametrize(
-    ("cells", "positive", "message"),
-    [
-        (["Yes", "no"], "yes", "holds 'Yes', which the run's table has as 'yes'"),
-        (["a", "b"], None, "must hold labels as the run's.*got 'a'"),
-        ([0.5, 1], None, "must hold labels as the run's.*got '0.5'"),
-        ([-1, 1], None, "got '-1'"),
-        ([None, None], None, "says of no row what came"),
-    ],
-)
-def test_labels_that_cannot_be_those_of_the_run_are_refused(cells, positive, message):
-    with pytest.raises(DataError, match=message):
-        labels_that_came({"y": cells}, "y", positive, "t")
-    with pytest.raises(DataError, match="no column 'z' that says what came"):
-        labels_that_came({"y": cells}, "z", positive, "t")
-    with pytest.raises(DataError, match="name the column that says what came"):
-        labels_that_came({"y": cells}, None, None, "t")
-
-
-def test_predictions_that_do_not_go_with_outcomes_are_refused(results, tmp_path, capsys):
-    came, ranked = tmp_path / "came.csv", tmp_path / "ranked.csv"
-    table = pd.DataFrame({"row": [1, 2, 3], "machine": ["a", "b", "b"], "score": [3.0, 2.0, 1.0]})
-    run, labels = str(results.folder), pd.DataFrame({"machine": ["a", "b", "c"], "fails": ["yes", "no", "no"]})
-    for columns, by, message in (
-        (table, [], "has no column 'row' that says which row is which; columns of both files are: machine"),
-        (table, ["--by", "machine"], "each row needs its own 'machine', got 'b' in several rows"),
-        (table.head(2).drop(columns="score"), ["--by", "machine"], "has no column 'score'"),
-        (table.head(2).assign(machine=["x", "y"]), ["--by", "machine"], "no row has a 'machine' of"),
-    ):
-        columns.to_csv(ranked, index=False)
-        labels.to_csv(came, index=False)
-        assert main(["outcome", run, str(came), "--predictions", str(ranked), *by]) == 2
-        assert message in capsys.readouterr().err
-    table.head(2).to_csv(ranked, index=False)
-    assert main(["outcome", run, str(came), "--predictions", str(ranked), "--by", "machine"]) == 0
-    assert "1 of 3 rows are not among those of" in capsys.readouterr().err
-    assert main(["outcome", run, "nowhere.csv"]) == 2
-    assert "nowhere.csv" in capsys.readouterr().err
-
-
-def test_a_card_is_compared_as_well(tmp_path):
-    results = ltr.experiment(
-        {"surrogate.losses": [], "baselines.methods": []}, data=_frame(200).drop(columns="week"), label="fails",
-        exact={"enabled": False, "top_k": 30}, card={"enabled": True, "max_questions": 2, "time_limit": 2.0},
-        folder=tmp_path / "card",
-    )  # fmt: skip
-    found = results.outcome(NEW)
-    assert (found.method, found.visits) == ("card", 30)
-    NEW.to_csv(tmp_path / "new.csv", index=False)
-    assert str(results.outcome(tmp_path / "new.csv")) == str(found)
-
-
-def test_an_unfinished_method_promises_nothing(results):
-    with pytest.raises(RunError, match="has not finished rankboost"):
-        read_evidence(results.folder, "rankboost")
-    with pytest.raises(RunError, match="has not finished rankboost"):
-        results.outcome(NEW, method="rankboost")

@@ -43,6 +43,7 @@ def test_dask_workers_find_what_processes_find(tmp_path, cluster):
 ONE = f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n'
 
 
+@pytest.mark.slow
 def test_a_cell_that_kills_its_worker_is_named_and_the_others_go_on(tmp_path, cluster, monkeypatch):
     genuine = module.answer
 
@@ -81,20 +82,8 @@ def test_what_concerns_all_cells_stops_the_sweep(tmp_path, cluster, monkeypatch)
     assert files_of(tmp_path / "dask" / "sweep") == {}
 
 
-def test_workers_of_several_threads_are_refused(tmp_path):
-    threads = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
-    message = r"--dask: the worker .* has 2 threads; start workers with --nthreads 1"
-    with distributed.LocalCluster(**threads, silence_logs=50) as cluster, pytest.raises(RunError, match=message):
-        dask_sweep(write(tmp_path, sweep=ONE), cluster)
-
-
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere", "http://127.0.0.1:9"])
 def test_a_scheduler_that_does_not_answer(tmp_path, monkeypatch, address):
     monkeypatch.setattr(module, "_ANSWER", 0.5)
     with pytest.raises(RunError, match=f"--dask: no scheduler answers at {address}"):
         run_sweep(write(tmp_path, sweep=SWEEP), [f"runs_dir={tmp_path}"], workers=Workers(dask=address))
-
-
-def test_dask_has_its_own_number_of_workers():
-    with pytest.raises(RunError, match="--jobs: is for processes of this machine and cannot be combined with --dask"):
-        Workers(3, 1, "tcp://127.0.0.1:8786")

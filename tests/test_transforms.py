@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from ltr import losses, metrics, torch_hooks
-from ltr.lists import Lists, buckets
+from ltr.lists import Lists
 from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE, HingePower
 from ltr.losses.pairs import two_classes
 from ltr.losses.transforms import TwoClasses, pair_sums, transform
@@ -178,22 +178,6 @@ def test_every_comparable_pair_is_in_one_part(grades):
     assert sorted(found) == expected
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(0, 9), max_size=60))
-def test_buckets_hold_every_item_once_with_little_padding(groups):
-    group = torch.tensor(groups, dtype=torch.int64)
-    seen = []
-    for members, mask in buckets(group):
-        assert mask.sum() > mask.numel() / 2
-        assert (group[members] == group[members[:, :1]]).all()
-        for row, real in zip(members.tolist(), mask, strict=True):
-            items = row[: int(real.sum())]
-            assert real[: len(items)].all()
-            assert items == sorted(items)
-            seen += items
-    assert sorted(seen) == list(range(len(groups)))
-
-
 @pytest.mark.parametrize("name", PAIR_LOSSES)
 def test_ragged_lists_of_very_different_lengths(name):
     """Padded to the longest, these 2,001 lists would take 40 million items."""
@@ -290,8 +274,7 @@ def test_a_torch_without_the_private_names_gives_the_same_losses(monkeypatch):
 COMPILED = [(case, reduction) for case in [*(case.name for case in CASES), *NAMES] for reduction in ("mean", "none")]
 
 
-# in the quick tier every loss, with either reduction in turn
-@pytest.mark.parametrize(("name", "reduction"), slow_but(COMPILED, [*COMPILED[::4], *COMPILED[3::4]]))
+@pytest.mark.parametrize(("name", "reduction"), slow_but(COMPILED, COMPILED[::9]))
 def test_a_compiled_graph_is_never_broken(name, reduction):
     """What docs/losses.md says of torch.compile: every built-in loss of any length is one operator."""
     random, loss = generator(), losses.parse_loss(name)

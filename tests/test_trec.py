@@ -274,6 +274,9 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
     assert bpref(scores, labels, outside=outside, judged=judged).item() == pytest.approx(1 / 2)
     counts = evaluate(scores, labels, ["num_ret", "num_rel", "num_rel_ret", "num_rel_missed"], outside=outside)
     assert [value.item() for value in counts.values()] == [2, 2, 1, 1]
+    # the ideal list has all three at the ranks 3, 2 and 1, the list itself one at rank 1
+    alone = parse_measure("normalized(wrs)")(scores[:3], torch.ones(3), outside=torch.tensor([False, True, True]))
+    assert alone.item() == pytest.approx(1 / (3 + 2 + 1))
     # a batch, with padding
     mask = torch.tensor([[True] * 4, [True, True, False, False]])
     both = recall(scores.expand(2, 4), labels.expand(2, 4), k=9, mask=mask, outside=outside.expand(2, 4))
@@ -282,14 +285,6 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
         bpref(scores, labels, judged=~outside)
     with pytest.raises(ValueError, match=r"outside must be boolean, of the shape of scores \(4,\), got torch.int64"):
         recall(scores, labels, k=9, outside=outside.long())
-
-
-def test_order_of_queries_and_documents(tmp_path):
-    run, qrels = random_files(tmp_path)
-    lists = judged_lists(read_run(run), read_qrels(qrels))
-    assert list(lists.queries) == sorted(lists.queries)
-    inside = ~lists.outside
-    assert len(set(zip(lists.number[inside], lists.scores[inside], strict=True))) == inside.sum()
 
 
 def test_ndcg_is_ours_and_the_names_of_trec_eval_are_its_own(tmp_path, capsys):

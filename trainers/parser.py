@@ -40,8 +40,6 @@ examples:
   ltr eval run.txt qrels.txt -m nDCG@10 -m AP        measures of a run in trec_eval's format
   ltr verify certificate.json --require-proof        check a proof in exact arithmetic
   ltr options                                        every key of an experiment or sweep with its default
-  torchrun --standalone --nproc-per-node 4 -m trainers run configs/pima.toml
-                                                     several processes train the surrogates
   ltr board runs                                     TensorBoard: the methods of all runs side by side
   ltr sweep configs/paper/all.toml                   many experiments: data, splits, methods, options
   ltr sweep configs/paper/all.toml --shard 2/5       the second of five machines' share of it
@@ -366,7 +364,6 @@ def parser_of_ltr() -> _Parser:
     explain("--ranges", type=seconds_or_none, default=10.0, metavar="SECONDS", help=of_list)
     explain("--json", action="store_true", help="print JSON in place of tables")
     explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
-    explain("--picture", metavar="FILE", type=Path, help="draw the first of these rows against its neighbours, as PNG")
     explain("--trust", action="store_true", help=of_run)
     explain("-q", "--quiet", action="store_true", help="no notes and warnings")
     explain("--quote-formulas", action="store_true", help="as for predict")

@@ -85,7 +85,7 @@ class Solution:
         message: further information for the user; may be empty.
         model_bound: bound that the solver proved for its own model, None without one. It is above `bound` where the
             trivial bound is lower. It may be below where the model admits fewer weights than the problem, as the
-            faithful ResolvedRank does; it is then valid for those weights only.
+            paper's ResolvedRank does; it is then valid for those weights only.
     """
 
     weights: NDArray[np.float64]
