@@ -357,30 +357,6 @@ DAMAGES = {
         True,
     ),
     "infinite": (put("educ", [5], np.inf), {}, ["column 'educ' must hold finite numbers, got inf in row 6"], True),
-    "a name twice": (
-        lines(0, lambda line: line.replace("educ", "age")),
-        {},
-        ["column names must differ, got 'age' for columns 4 and 8; rename one of them in the first line"],
-        False,
-    ),
-    "no names": (
-        text(lambda content: content.partition("\n")[2]),
-        {},
-        ["every column needs a name, got '' for column 11; name it in the first line"],
-        False,
-    ),
-    "long rows": (
-        lines(3, lambda line: line.replace("USA", "USA, Ohio")),
-        {},
-        ["line 4 has 14 fields, the header 13; mend these lines"],
-        False,
-    ),
-    "short rows": (
-        lines(5, lambda line: line.rpartition(",")[0]),
-        {},
-        ["line 6 has 12 fields, the header 13; mend these lines"],
-        False,
-    ),
     "nothing to learn from": (
         lambda t: t[["person", "number", "country", "affair"]],
         {},
@@ -409,13 +385,19 @@ def damaged(survey, damage, path):
     return path
 
 
-def problems_of(path, roles, reading=None):
-    """The problems of a table or of its file, and the lists of the roles."""
-    try:
-        table = read_raw_table(path, roles, reading)
-    except TableError as error:
-        return error.problems, error.given
-    return table.problems, table.given
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lines(0, lambda line: line.replace("educ", "age")), "column names must differ, got 'age' for columns 4 and 8"),
+        (lines(0, lambda line: line.replace("educ", "")), "every column needs a name, got '' for column 8"),
+        (text(lambda content: content.partition("\n")[2]), "every column needs a name, got '' for column 11"),
+        (lines(3, lambda line: line.replace("USA", "USA, Ohio")), "line 4 has 14 fields, the header 13; mend these"),
+        (lines(5, lambda line: line.rpartition(",")[0]), "line 6 has 12 fields, the header 13; mend these lines"),
+    ],
+)
+def test_headers_and_rows_that_are_no_table(damage, message, survey, tmp_path):
+    with pytest.raises(DataError, match=message):
+        read_raw_table(damaged(survey, damage, tmp_path / "t.csv"), Roles(label="affair"))
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -449,11 +431,11 @@ def test_every_remedy_that_is_named_works_when_pasted(name, survey, tmp_path, mo
         code, error = main(["check", "t.toml"]), capsys.readouterr().err
         return code, error
 
-    problems, lists = problems_of(path, Roles(**{"label": "affair", **roles}))
-    for problem in problems:
+    table = read_raw_table(path, Roles(**{"label": "affair", **roles}))
+    for problem in table.problems:
         for remedy in problem.remedies:
             if remedy.key:
-                line = remedy.text(lists).removesuffix(f" {remedy.effect}")
+                line = remedy.text(table.given).removesuffix(f" {remedy.effect}")
                 assert problem.text not in checked([line])[1]
     code, error = checked([])
     lines = error.partition("lines for the config:\n  [data]\n")[2].splitlines()

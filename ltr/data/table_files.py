@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ltr.checks import pieces
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, checked_names
-from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text, title_problem
+from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text
 from ltr.files import PARQUET, SizeError, check_size, missing_file, parquet_files
 
 if TYPE_CHECKING:
@@ -338,13 +338,11 @@ def _read_excel(file: Path) -> dict[str, Any]:
     sheet = sheet.dropna(how="all").dropna(how="all", axis=1)
     if len(sheet) == 0:
         raise DataError(f"{file}: the first sheet is empty")
-    first = [["" if pd.isna(cell) else str(cell).strip() for cell in row] for row in sheet.head(3).to_numpy()]
-    if problem := title_problem([list(filter(None, first[0])), *first[1:]]):
-        raise DataError(f"{file}: {problem}")
-    numbered = first[0][0] == "" and sheet.iloc[1:, 0].tolist() in (
+    first = ["" if pd.isna(cell) else str(cell).strip() for cell in sheet.iloc[0]]
+    numbered = first[0] == "" and sheet.iloc[1:, 0].tolist() in (
         list(range(len(sheet) - 1)),
         list(range(1, len(sheet))),
     )
     sheet = sheet.iloc[:, 1:] if numbered else sheet  # the index that pandas writes
-    names = checked_names(first[0][1:] if numbered else first[0], str(file))
+    names = checked_names(first[1:] if numbered else first, str(file))
     return {name: sheet.iloc[1:, j].infer_objects() for j, name in enumerate(names)}
