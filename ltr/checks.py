@@ -30,12 +30,7 @@ PIECE = 1 << 12
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer of Python or NumPy; True and False are not.
-
-    Examples:
-        >>> is_whole(3), is_whole(np.int64(3)), is_whole(3.0), is_whole(True)
-        (True, True, False, False)
-    """
+    """Return whether a value is an integer of Python or NumPy; True and False are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -67,12 +62,7 @@ def check_cutoff(name: str, cutoff: object) -> None:
 
 
 def as_float(value: object) -> float:
-    """Return a number as float64, and NaN, which fails every rule, for anything else: texts, None, arrays.
-
-    Examples:
-        >>> as_float(np.float32(0.5)), as_float("0.5"), as_float(10**400)
-        (0.5, nan, inf)
-    """
+    """Return a number as float64, and NaN, which fails every rule, for anything else: texts, None, arrays."""
     if isinstance(value, str | bytes):
         return math.nan
     try:
@@ -124,12 +114,7 @@ def check_matrix(name: str, values: NDArray[Any], rows: int = 1) -> None:
 
 
 def pieces(rows: int) -> Iterator[slice]:
-    """Yield slices that divide so many rows into pieces of `PIECE` rows, the last of which may be shorter.
-
-    Examples:
-        >>> [(piece.start, piece.stop) for piece in pieces(10_000)]
-        [(0, 4096), (4096, 8192), (8192, 10000)]
-    """
+    """Yield slices that divide so many rows into pieces of `PIECE` rows, the last of which may be shorter."""
     for begin in range(0, rows, PIECE):
         yield slice(begin, min(begin + PIECE, rows))
 
@@ -142,12 +127,7 @@ def doubles(values: NDArray[Any]) -> NDArray[np.float64]:
 def by_piece(
     function: Callable[[NDArray[np.float64]], NDArray[np.float64]], features: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return a function's numbers for each row, (n,), which is called with pieces of the features as float64.
-
-    Examples:
-        >>> by_piece(lambda rows: rows.sum(axis=1), np.ones((3, 2), dtype=np.float32)).tolist()
-        [2.0, 2.0, 2.0]
-    """
+    """Return a function's numbers for each row, (n,), which is called with pieces of the features as float64."""
 
     def of(piece: slice) -> NDArray[np.float64]:
         # torch has no tensors on memory that may not be written
@@ -260,13 +240,6 @@ def as_number(text: str) -> float:
 
     Raises:
         ValueError: a word that is not a number written with the digits 0 to 9, without separators.
-
-    Examples:
-        >>> as_number("2.50"), as_number("e")
-        (2.5, 2.718281828459045)
-        >>> as_number("1_000")
-        Traceback (most recent call last):
-        ValueError: '1_000' is not a number
     """
     if text == "e":
         return math.e
@@ -294,12 +267,6 @@ def in_one_message(where: str, lines: Sequence[str], what: str) -> str:
         where: where it is wrong, such as the path of a file; empty for nowhere in particular.
         lines: at least one.
         what: what the lines are, in the plural.
-
-    Examples:
-        >>> print(in_one_message("t.csv", ["no label", "no rows"], "problems"))
-        t.csv: 2 problems
-          no label
-          no rows
     """
     heading = f"{where}: " if where else ""
     return heading + "\n  ".join([f"{len(lines)} {what}", *lines] if len(lines) > 1 else lines)

@@ -42,12 +42,7 @@ _SURVIVAL = np.dtype([("event", np.bool_), ("time", np.float64)])
 
 
 def label_kind(y: Any) -> LabelKind:  # noqa: ANN401 (labels of any kind)
-    """Return what labels are: a structured array with the fields of `uplift_labels`, another one, or plain labels.
-
-    Examples:
-        >>> label_kind([0, 1]), label_kind(survival_labels([3.0, 5.0], [1, 0])), label_kind(uplift_labels([1], [0]))
-        ('labels', 'times', 'treatments')
-    """
+    """Return what labels are: a structured array with the fields of `uplift_labels`, another one, or plain labels."""
     names = getattr(getattr(y, "dtype", None), "names", None)
     if names is None:
         return "labels"
@@ -158,25 +153,14 @@ class Times:
         return int(self.later.sum())
 
     def later_below(self, scores: ArrayLike) -> tuple[IntArray, IntArray]:
-        """Count, for each row, the rows that it is comparable with of a smaller score, and of the same; O(n log n).
-
-        Examples:
-            >>> below, equal = Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).later_below([2, 2, 1, 9])
-            >>> below.tolist(), equal.tolist()
-            ([0, 1, 0, 0], [0, 1, 0, 0])
-        """
+        """Count, for each row, the rows that it is comparable with of a smaller score, and of the same; O(n log n)."""
         different, level = np.unique(np.asarray(scores), return_inverse=True)
         below, equal = np.empty((2, len(self.order)), dtype=np.int64)
         count_later(self.order, level.reshape(-1).astype(np.int64), self.event, len(different), below, equal)
         return below, equal
 
     def ordered(self, scores: ArrayLike) -> tuple[int, int]:
-        """Count the comparable pairs in which the first row has the larger score, and those with equal scores.
-
-        Examples:
-            >>> Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).ordered([2, 2, 1, 9])
-            (1, 1)
-        """
+        """Count the comparable pairs in which the first row has the larger score, and those with equal scores."""
         below, equal = self.later_below(scores)
         return int(below.sum()), int(equal.sum())
 
@@ -191,12 +175,7 @@ class Times:
         return (2 * won + half * equal) / (2 * self.pairs)
 
     def comparable_pairs(self) -> IntArray:
-        """Return the comparable pairs (first, later), row numbers of shape (pairs, 2).
-
-        Examples:
-            >>> Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).comparable_pairs().tolist()
-            [[1, 2], [1, 0]]
-        """
+        """Return the comparable pairs (first, later), row numbers of shape (pairs, 2)."""
         order, first = np.argsort(self.order, kind="stable"), np.flatnonzero(self.event)
         counts = self.later[first]
         ends = np.repeat(np.cumsum(counts), counts)
@@ -369,12 +348,7 @@ def checked_scores(scores: ArrayLike, y: Times | Treatments) -> FloatArray:
 
 
 def chance_of(scores: ArrayLike) -> NDArray[np.float64]:
-    """Return the logistic function ``1 / (1 + exp(-s))`` of scores, of the same shape.
-
-    Examples:
-        >>> chance_of([0.0, -800.0, 800.0]).tolist()
-        [0.5, 0.0, 1.0]
-    """
+    """Return the logistic function ``1 / (1 + exp(-s))`` of scores, of the same shape."""
     given = np.asarray(scores, dtype=np.float64)
     small = np.exp(-np.abs(given))
     found: NDArray[np.float64] = np.where(given < 0, small, 1.0) / (1.0 + small)

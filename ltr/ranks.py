@@ -170,10 +170,6 @@ def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
 
     Raises:
         ValueError: a statistic that is for lists of another length.
-
-    Examples:
-        >>> weights_at(RankStatistic("wrs"), torch.tensor([0, 0, 1]), torch.tensor([2, 3, 3])).tolist()
-        [2.0, 3.0, 2.0]
     """
     if not position.numel():
         return position.double()
@@ -197,12 +193,7 @@ def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
 
 
 def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tensor:
-    """Return the weights of all positions of lists of n items, 0 in padding: float64 of shape ``(lists, longest)``.
-
-    Examples:
-        >>> position_weights(RankStatistic("wrs"), torch.tensor([2, 3]), 3).tolist()
-        [[2.0, 1.0, 0.0], [3.0, 2.0, 1.0]]
-    """
+    """Return the weights of all positions of lists of n items, 0 in padding: float64 of shape ``(lists, longest)``."""
     real = torch.arange(longest, device=n.device) < n.unsqueeze(-1)
     row, position = real.nonzero(as_tuple=True)
     return torch.zeros(real.shape, dtype=torch.float64, device=n.device).masked_scatter(

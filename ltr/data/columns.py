@@ -380,11 +380,6 @@ def matrix_of(columns: Sequence[Sequence[Any] | NDArray[Any]]) -> Features:
     """Return columns of numbers as a matrix in C order, (n, d): float32 where that is their common type, else float64.
 
     Where the columns are those of such a matrix already, in its order, the matrix is returned, and nothing is copied.
-
-    Examples:
-        >>> matrix = np.array([[1.0, 2.0], [3.0, 4.0]], dtype=np.float32)
-        >>> bool(np.shares_memory(matrix_of(matrix.T), matrix)), matrix_of([[1, 2], [0.5, 1.5]]).tolist()
-        (True, [[1.0, 0.5], [2.0, 1.5]])
     """
     arrays = [np.asarray(column) for column in columns]
     kind = np.float32 if np.result_type(*arrays) == np.float32 else np.float64

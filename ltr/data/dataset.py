@@ -288,12 +288,7 @@ def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, wher
 
 
 def change_in_list(values: NDArray[Any], lists: IntArray | None) -> tuple[int, Any] | None:
-    """Return the first row whose value is not that of its list's first row, and that value; None without one.
-
-    Examples:
-        >>> change_in_list(np.array(["a", "b", "b", "a"]), np.array([0, 1, 1, 1]))[0]
-        3
-    """
+    """Return the first row whose value is not that of its list's first row, and that value; None without one."""
     if lists is None:
         return None
     _, first, number = np.unique(lists, return_index=True, return_inverse=True)
@@ -331,12 +326,7 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def differ_in_lists(values: NDArray[np.float64], lists: IntArray | None) -> bool:
-    """Return whether values of rows are not the same for all rows of a list; None means that all are one list.
-
-    Examples:
-        >>> differ_in_lists(np.array([2.0, 2.0, 1.0]), np.array([5, 5, 7])), differ_in_lists(np.array([2.0, 1.0]), None)
-        (False, True)
-    """
+    """Return whether values of rows are not the same for all rows of a list; None means that all are one list."""
     if lists is None:
         return bool((values != values[:1]).any())
     # neighbours first: where they differ already, nothing of the size of the data is made
@@ -346,12 +336,7 @@ def differ_in_lists(values: NDArray[np.float64], lists: IntArray | None) -> bool
 
 
 def labels_agree(labels: NDArray[Any], groups: IntArray | None) -> bool:
-    """Return whether all labels of each list are equal, so that there is nothing to learn.
-
-    Examples:
-        >>> labels_agree(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 0]))
-        True
-    """
+    """Return whether all labels of each list are equal, so that there is nothing to learn."""
     return not differ_in_lists(labels, groups)
 
 
@@ -374,9 +359,8 @@ def _column(names: Sequence[str] | None, at: int) -> str:
 def half_split(n: int, seed: int) -> tuple[IntArray, IntArray]:
     """Return the rows of the training set and those of the test set, about half of the rows each.
 
-    The first n // 2 entries of ``numpy.random.default_rng(seed).permutation(n)`` train, the others test; an odd
-    row goes to the test set. The split depends on n and seed alone, so that equally long data sets share it.
-    Run r of an experiment uses seed r, r = 0, 1, ...
+    The first n // 2 entries of ``numpy.random.default_rng(seed).permutation(n)`` train, the others test. Run r of an
+    experiment uses seed r, r = 0, 1, ...
 
     Args:
         n: number of rows, at least 2.

@@ -1,18 +1,15 @@
 """Numbers from one column of a table: how its values become features, fitted on training rows.
 
 A number stays a number, and a date becomes a number of days. Their missing values become the training median. Texts
-of few values become 0 and 1: one feature for each frequent value, but none for the most frequent one, the *reference*,
-and one for all others, ``mode = other``. A feature for the reference would say nothing new to a linear score: the
-features of a column would add up to 1 in every row, and a constant changes no ranking. It would cost the exact search a
-dimension, and weights would not be unique. So a weight says how far its value stands above the reference. Texts of many
-values become one number: the mean label of the training rows with the same value, drawn towards the mean of all rows
-where there are few. A training row gets the mean of rows in other parts of the training set, or it would tell its own
-label. Where training rows miss the value, ``age is missing`` is a feature, too.
+of few values become 0 and 1: one feature for each frequent value but the most frequent one, the *reference*, and one
+for all others, ``mode = other``. (With a feature for the reference, those of a column would add up to 1, and weights
+would not be unique.) Texts of many values become the mean label of the training rows with the same value, drawn towards
+the mean of all rows where there are few; a training row gets the mean of rows in other parts of the training set, or it
+would tell its own label. Where training rows miss the value, ``age is missing`` is a feature, too.
 
-A value that no training row has counts as ``other``. If training rows have no rare values, there is no such feature,
-and the row counts as one with the reference. In the same way, a missing value counts as the median or the reference
-alone, if (nearly) no training row misses it. Where most rows of a file have new values, they are probably written in
-another way, and the file is refused.
+A value that no training row has counts as ``other``, or as the reference if there is no such feature; a missing value
+as the median or the reference, if (nearly) no training row misses it. Where most rows of a file have new values, they
+are probably written in another way, and the file is refused.
 """
 
 from __future__ import annotations

@@ -83,12 +83,7 @@ def amount_of(text: str) -> Amount | None:
 
 
 def marks_of(number: str) -> tuple[str, ...]:
-    """Return the decimal marks with which digits and marks are a number.
-
-    Examples:
-        >>> [marks_of(number) for number in ("1,234.5", "12.5", "1.234", "12", "0.123", "1.234.567")]
-        [('.',), ('.',), ('.', ','), ('.', ','), ('.',), (',',)]
-    """
+    """Return the decimal marks with which digits and marks are a number."""
     return tuple(mark for mark in MARKS if _NUMBER[mark].fullmatch(number))
 
 
@@ -100,12 +95,7 @@ NOTHING: tuple[str, ...] = (
 
 
 def is_nothing(text: str) -> bool:
-    """Return whether a text is blank, or stands for a missing value.
-
-    Examples:
-        >>> [is_nothing(text) for text in ("", "  ", " NA", "none", "0")]
-        [True, True, True, False, False]
-    """
+    """Return whether a text is blank, or stands for a missing value."""
     bare = text.strip()
     return not bare or bare in NOTHING
 
@@ -116,22 +106,12 @@ def is_dash(text: str) -> bool:
 
 
 def is_code(text: str) -> bool:
-    """Return whether a text is made of digits with a zero in front, as codes are.
-
-    Examples:
-        >>> [is_code(text) for text in ("01234", "0", "0.5", "10")]
-        [True, False, False, False]
-    """
+    """Return whether a text is made of digits with a zero in front, as codes are."""
     return _CODE.fullmatch(text.strip()) is not None
 
 
 def is_plain_number(text: str) -> bool:
-    """Return whether a text is a number as programs write it, true or false.
-
-    Examples:
-        >>> [is_plain_number(text) for text in ("1.5e3", "True", "007", "1,5")]
-        [True, True, False, False]
-    """
+    """Return whether a text is a number as programs write it, true or false."""
     text = text.strip()
     return (_PLAIN.fullmatch(text) is not None and not _CODE.fullmatch(text)) or text.lower() in ("true", "false")
 
@@ -274,12 +254,7 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def date_at(days: float) -> datetime.date:
-    """Return the date that is so many days after 1 January 1970.
-
-    Examples:
-        >>> str(date_at(1650.4))
-        '1974-07-09'
-    """
+    """Return the date that is so many days after 1 January 1970."""
     return datetime.date.fromordinal(_EPOCH + math.floor(days))
 
 

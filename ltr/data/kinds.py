@@ -146,8 +146,7 @@ def kind_of_times(column: Column, *, date_format: str | None = None, first_year:
 
     Args:
         column: the column.
-        date_format: as for `kind_of`.
-        first_year: as for `kind_of`.
+        date_format, first_year: as for `kind_of`.
     """
     if forms := _date_forms(column, date_format, first_year):
         return _dated(column, forms)
@@ -176,8 +175,7 @@ def kinds_of(
     Args:
         columns: the columns by name.
         asked: kinds that the user asks for, by column, as for `kind_of`.
-        date_format: as for `kind_of`, for all columns.
-        first_year: as for `kind_of`, for all columns.
+        date_format, first_year: as for `kind_of`, for all columns.
         wanted: columns that the user named as features.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}

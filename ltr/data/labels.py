@@ -91,12 +91,7 @@ and all others as 0
 
 
 def sizes_of(column: Column, what: str) -> tuple[NDArray[np.float64] | None, list[Problem]]:
-    """Return the numbers >= 0 in a column, and what is wrong with them.
-
-    Examples:
-        >>> print(sizes_of(Column("w", [1.0, -2.0, None]), "weights")[1][0].text)
-        column 'w': weights must be numbers >= 0, got none in row 3, -2 in row 2
-    """
+    """Return the numbers >= 0 in a column, and what is wrong with them."""
     rule = f"column {column.name!r}: {what} must be numbers >= 0"
     if column.numbers is None:
         return None, [Problem(f"{rule}, got {listed(column.counts)}")]
@@ -114,16 +109,7 @@ def sizes_of(column: Column, what: str) -> tuple[NDArray[np.float64] | None, lis
 
 
 def treatments_of(column: Column) -> tuple[NDArray[np.int64] | None, list[Problem]]:
-    """Return 1 for the treated rows of a column, and what is wrong with it.
-
-    Examples:
-        >>> treatments_of(Column("mailed", ["yes", "no", "yes"]))[0].tolist()
-        [1, 0, 1]
-        >>> print(treatments_of(Column("arm", ["A", "B", "C"]))[1][0].text)
-        column 'arm': treatments must be 0 and 1, or yes and no, got 'A', 'B', 'C'
-        >>> print(treatments_of(Column("arm", [1, 1]))[1][0].text)
-        column 'arm': treatments must be of both kinds, got only '1' in all rows
-    """
+    """Return 1 for the treated rows of a column, and what is wrong with it."""
     where, counts, found = f"column {column.name!r}: treatments must be", column.counts, None
     if column.missing.any():
         got = in_row(np.flatnonzero(column.missing))

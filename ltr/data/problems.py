@@ -136,12 +136,7 @@ def listed(values: Iterable[object], most: int = 5) -> str:
 
 
 def in_row(rows: Sequence[int] | NDArray[np.intp], got: object = "none") -> str:
-    """Return what a message says was found in the first of some rows, numbered from 0, and in how many more.
-
-    Examples:
-        >>> in_row([2]), in_row([2, 5, 6], -1)
-        ('none in row 3', '-1 in row 3 (and 2 more)')
-    """
+    """Return what a message says was found in the first of some rows, numbered from 0, and in how many more."""
     return f"{got} in row {rows[0] + 1}" + (f" (and {len(rows) - 1} more)" if len(rows) > 1 else "")
 
 

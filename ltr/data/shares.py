@@ -77,13 +77,11 @@ def rows_of_part(
 class QueryShards:
     """Batches of whole queries for the processes of a training: a ``batch_sampler`` of torch's DataLoader.
 
-    All processes make the same batches of the queries, in an order that is drawn anew in every epoch, and each yields
-    its share: the numbers of the rows of some queries. In an epoch every query is in one batch of one process. A batch
-    has ``batch_size`` queries for each process, dealt so that the processes have about the same number of rows so far;
-    the last one may have fewer. If it has fewer queries than there are processes, those without one yield one batch
-    less: `len` says how many batches a process has, and ``torch.distributed.algorithms.Join``, or ``model.join()`` of
-    DistributedDataParallel, lets the others go on. Under their mean of gradients, a query
-    counts a little more in a process with fewer queries in the batch; shares differ by one query at most.
+    In an epoch every query is in one batch of one process, in an order that is drawn anew in every epoch. A batch has
+    ``batch_size`` queries for each process, dealt so that processes have about the same number of rows so far. If the
+    last one has fewer queries than there are processes, those without one yield one batch less: `len` says how many a
+    process has, and ``torch.distributed.algorithms.Join``, or ``model.join()`` of DistributedDataParallel, lets the
+    others go on.
 
     Args:
         qid: the query of each row, integers or texts, (n,), in any order.

@@ -72,11 +72,7 @@ def from_frame(
 
     Args:
         frame: a mapping of columns, or an object with ``columns`` whose names can be used as ``frame[name]``.
-        label: the column of the labels: 0 and 1, yes and no, or grades if there are queries.
-        positive: the label of positives, of any two or more; None for the labels above.
-        query: the column of the query of each row; None is one list.
-        drop: columns to leave out.
-        features: the columns to take, in this order; all but label, query and drop by default.
+        label, positive, query, drop, features: as for `read_table`; without a query all rows are one list.
         name: name of the data set, for messages and reports.
 
     Raises:
@@ -267,12 +263,9 @@ def read_data(
     Args:
         path: the file.
         format: ``"table"`` (`read_table`), ``"svmlight"`` (`read_svmlight`), or ``"auto"`` to find out.
-        label: the label column; required for tables, and for them only.
-        query: the query column, for tables only.
-        drop: columns to leave out, for tables only.
+        label, query, drop, part: as for `read_table`, for tables only, which need a label.
         features: the features to take; all by default.
         dtype: type of the features of a sparse file, as for `read_svmlight`; those of a table are as it has them.
-        part: rank of a process and number of processes, to read its share of parquet files alone, see `read_table`.
 
     Raises:
         DataError: a file or an option that breaks the rules of its reader.
@@ -302,10 +295,9 @@ def read_rows(
         path: the file.
         features: the features to take, in this order; a table must have them all, in a sparse file missing ones are
             0. Others are ignored.
-        format: as for `read_data`.
         query: the query column of a table; a sparse file has its own query ids.
         separator: one character between the fields of a text table.
-        dtype: as for `read_data`.
+        format, dtype: as for `read_data`.
 
     Raises:
         DataError: as `read_data`.

@@ -49,12 +49,7 @@ def fonts() -> Iterator[None]:
 
 
 def letters(text: str) -> int:
-    """Return how many letters wide a text is; Chinese, Japanese and Korean letters are two wide.
-
-    Examples:
-        >>> letters("bmi"), letters("年齢")
-        (3, 4)
-    """
+    """Return how many letters wide a text is; Chinese, Japanese and Korean letters are two wide."""
     return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
 
 
