@@ -222,8 +222,7 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> K
     Source: Kalbfleisch & Prentice, *The Statistical Analysis of Failure Time Data* (1980).
 
     Args:
-        time: when the event happened, or when the row was last seen, finite and >= 0, (n,).
-        event: whether the event happened: 0 and 1, or booleans, (n,).
+        time, event: as for `survival_labels`.
         level: probability of the intervals, between 0 and 1.
 
     Raises:

@@ -51,11 +51,9 @@ class Column:
         DataError: complex numbers.
 
     Examples:
-        >>> column = Column("age", ["31", None, " 7.0"])
-        >>> column.missing.tolist(), column.numbers.tolist(), column.texts.tolist()
-        ([False, True, False], [31.0, nan, 7.0], ['31', '', '7'])
-        >>> Column("paid", ["1.234,50", "-"]).numbers.tolist(), Column("share", ["5 %"]).form.unit
-        ([1234.5, nan], '%')
+        >>> column = Column("paid", ["1.234,50 $", None, "7 $"])
+        >>> column.missing.tolist(), column.numbers.tolist(), column.form.unit
+        ([False, True, False], [1234.5, nan, 7.0], '$')
     """
 
     def __init__(

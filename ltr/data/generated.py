@@ -29,8 +29,6 @@ def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
     200     1      (0, -3)   0.05
     ======  =====  ========  =======================
 
-    The number of positives therefore varies with the seed, about 644 of 1250.
-
     Args:
         seed: seed of the population and of the sample.
         n: number of points to keep, 2 to 6210.
@@ -116,8 +114,8 @@ def grouped(seed: int = 0, *, queries: int = 60, d: int = 5) -> Dataset:
     """Return queries of 5 to 25 items with labels 0 to 4 that follow a linear score, most closely at the top.
 
     Item i of query q has the features x_i + m_q, where m_q, the level of the query, says nothing about labels. Labels
-    are the grades of ``w·x_i + noise``: the lower 50 percent of all items have 0, the next 25, 15, 7 and 3 percent 1 to
-    4. The noise is three times as large where ``w·x_i`` is below 0: the top of a list can be ordered, the rest hardly.
+    are the grades of ``w·x_i + noise`` (shares of 50, 25, 15, 7 and 3 percent); the noise is three times as large where
+    ``w·x_i`` is below 0.
 
     Args:
         seed: of everything.

@@ -1,8 +1,7 @@
 """Data sets by name: the paper's, which are generated or read from published files, and tables of installed packages.
 
-The files are not part of this project. They are read from the directory `LTR_DATA` (an environment variable) or
-`data_dir`, one folder per data set, and accepted only with the SHA-256 given here: the numbers of two people agree only
-if their files do. `read_table` reads any other version of them. Nothing is downloaded.
+The files are read from the directory `LTR_DATA` (an environment variable) or `data_dir`, one folder per data set, and
+accepted only with the SHA-256 given here. `read_table` reads any other version of them. Nothing is downloaded.
 
 ===================  ==========================  ====================================================================
 name                 label (positive)            features
@@ -23,8 +22,7 @@ grouped              generated, graded 0 to 4    5; 60 queries
 lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for training, 50 as a test part
 ===================  ==========================  ====================================================================
 
-The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
-three are our choice. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
+The paper does not say which rows and columns of NHANES, Polypharm and GLOW500 it took: those are our choice.
 
 These tables come with scikit-learn, or with statsmodels (the extra ``rankproof[data]``), and need no `LTR_DATA`. On
 them one can check what was tuned on the paper's data.

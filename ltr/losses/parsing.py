@@ -74,8 +74,6 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     Examples:
         >>> str(parse_loss("p_norm_push(inner = logistic, p = 4.0)"))
         'p_norm_push(p=4,inner=logistic)'
-        >>> str(parse_loss("ltr.losses:RankNetLoss"))
-        'ranknet'
     """
     if isinstance(text, RankingLoss):
         return text

@@ -20,13 +20,11 @@ _WEIGHT = "list_weight"
 class RankingMetrics:
     """Means of measures over the lists of many batches and many processes.
 
-    Each batch is sorted once for all measures. The value of each list is kept on the CPU, without gradient, whatever
-    the device of the batch. A list on which a measure is undefined has the value `empty`; NaN is left out of the mean.
-    With weights of lists the mean is ``sum of V_q value_q / sum of V_q``: 2 counts as the list twice, 0 leaves it out.
+    The value of each list is kept on the CPU. A list on which a measure is undefined has the value `empty`; NaN is left
+    out of the mean. With weights V of lists the mean is ``sum of V_q value_q / sum of V_q``.
 
     With ``joined=True`` a list may arrive in parts, over several calls and processes: items of equal `qid` form one
-    list, and without qid all items are one list, as for the AUC of a classifier over a data set. Then all
-    items are kept, and sorted when a value is requested.
+    list, and without qid all items are one list. Then all items are kept, and sorted when a value is requested.
 
     Args:
         measures: names or measures, such as ``"ndcg@10"``; see `ltr.metrics.parse_measure`.
@@ -46,14 +44,6 @@ class RankingMetrics:
         {'mrr': 0.75, 'precision@1': 0.333}
         >>> metrics.counts()
         {'mrr': 2, 'precision@1': 3}
-
-        A data set that is one list:
-
-        >>> auc = RankingMetrics(["auc"], joined=True)
-        >>> for scores, labels in [([0.9, 0.2], [1, 0]), ([0.4, 0.7], [1, 0])]:
-        ...     auc.update(torch.tensor(scores), torch.tensor(labels))
-        >>> auc.compute()
-        {'auc': 0.75}
 
         In a Lightning module, call `update` in ``validation_step``, and ``self.log_dict(self.metrics.compute())`` and
         `reset` in ``on_validation_epoch_end``.

@@ -65,8 +65,7 @@ def mean_interval(
     Args:
         values: one value per list, NaN where undefined.
         confidence: confidence level of the interval, between 0 and 1.
-        method: ``"bca"`` (bias-corrected and accelerated) or ``"percentile"``; they agree for many lists, and for
-            many thousands of lists the latter is quicker.
+        method: ``"bca"`` (bias-corrected and accelerated) or ``"percentile"``, which is quicker for many lists.
         resamples: number of times that the lists are resampled.
         seed: seed of the resampling.
 
@@ -139,12 +138,8 @@ def compare(
     tries all combinations, and its p value is exact. When no list differs, every p value is 1.
 
     Args:
-        a: the first ranker's values, one per list, NaN where undefined.
-        b: the second ranker's values for the same lists in the same order.
-        confidence: confidence level of the interval of the difference.
-        method: method of the bootstrap, as in `mean_interval`.
-        resamples: number of resamples of the bootstrap and of the randomisation test.
-        seed: seed of both.
+        a, b: the values of the two rankers, one per list, in the same order, NaN where undefined.
+        confidence, method, resamples, seed: as for `mean_interval`, of bootstrap and randomisation test.
 
     Raises:
         ValueError: values of different shapes, fewer than 2 lists on which both are defined, an infinite value, or an
@@ -250,19 +245,16 @@ def compare_on_list(
 ) -> ListComparison:
     """Compare two rankers on one list by a bootstrap over its items.
 
-    Relevant items (label > 0) and the others are resampled separately, and both rankers are measured on the same
-    resamples. The interval is that of the percentiles of their differences, and the p value is the smallest error at
-    which such an interval excludes 0. Both describe the two scorers as they are, not how they were trained.
+    Relevant items (label > 0) and the others are resampled separately. The interval is that of the percentiles of the
+    differences, and the p value is the smallest error at which such an interval excludes 0. Both describe the two
+    scorers as they are, not how they were trained.
 
     Args:
-        scores_a: the first ranker's scores of the items, floating point, ``(items,)``.
-        scores_b: the second ranker's scores of the same items.
+        scores_a, scores_b: the scores of the items by the two rankers, floating point, ``(items,)``.
         labels: nonnegative, same shape.
         measure: a measure or its name, such as ``"dcg@10"``.
         ties: how tied scores are treated; not ``"subrank"``, for which an item drawn twice ties with itself.
-        confidence: confidence level of the interval.
-        resamples: number of resamples.
-        seed: seed of the resampling.
+        confidence, resamples, seed: as for `mean_interval`.
 
     Raises:
         ValueError: inputs that are not a single list, a measure that is undefined on it, or an option out of range.

@@ -330,8 +330,8 @@ def rank_statistic(
 ) -> Tensor:
     """Return the rank statistic of each list: ``sum over i of gain_i * a[rank_i]``.
 
-    Binary labels have gain 0 and 1: the sum runs over the positives. A list without a positive has the value 0,
-    except for ``auc``, which takes the labels 0 and 1 only and is undefined without a positive and a negative.
+    A list without a positive has the value 0, except for ``auc``, which takes the labels 0 and 1 only and is undefined
+    without a positive and a negative.
 
     Args:
         scores: real numbers, ``(*batch, list)``.
@@ -349,8 +349,6 @@ def rank_statistic(
         >>> scores, labels = torch.tensor([0.9, 0.5, 0.5, 0.1]), torch.tensor([1, 1, 0, 0])
         >>> rank_statistic(scores, labels, "wrs").item()  # ranks 4 and, below its tie, 2
         6.0
-        >>> rank_statistic(scores, labels, "wrs", ties="average").item()  # ranks 4 and 2.5
-        6.5
     """
     return StatisticMeasure(RankStatistic.parse(statistic), gain)(scores, labels, **options)
 
@@ -410,9 +408,8 @@ def ndcg(
 def auc(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
     """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
 
-    A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With
-    ``subrank`` two tied positives cost a pair as well, because neither counts as scoring below the other; the value
-    may then be below 0.
+    A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With ``subrank``
+    two tied positives cost a pair as well, and the value may be below 0.
 
     Examples:
         >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
