@@ -1,6 +1,7 @@
 """Checks of arguments: numbers, arrays, sequences and words, each with one clear error, and several errors in one.
 
-Also the one place where a name such as ``mymodule:MyLoss`` is imported, and whether it may be: see `trusting`.
+Also the one place where names such as ``p_norm_push(p=2)`` and ``mymodule:MyLoss(width=2)`` are read, and where the
+latter are imported, if they may be: see `trusting`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _Text = TypeVar("_Text", bound=str)
 
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
 _PUNCTUATION = re.compile(r"([(),=@])")
+_GRAMMAR = re.compile(r"(?P<name>[\w.]+(?::[\w.]+)?)(?:\((?P<options>.*)\))?")
+_OPEN, _CLOSE = "([{", ")]}"
 PIECE = 1 << 12
 """Largest number of rows that are checked, converted or scored at a time: a table may take most of the memory."""
 
@@ -258,6 +261,58 @@ def without_spaces(text: str) -> str:
         'dcg(base=2)@1 0'
     """
     return "".join(part.strip() for part in _PUNCTUATION.split(text))
+
+
+def read_call(what: str, text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the name in a text such as ``name(option=value,...)``, and its options as texts.
+
+    White space around words and numbers is ignored.
+
+    Raises:
+        ValueError: another text; the message begins with `what`.
+
+    Examples:
+        >>> read_call("loss", "smooth(statistic = dcg(base=e)@10, temperature=0.1)")
+        ('smooth', ('statistic=dcg(base=e)@10', 'temperature=0.1'))
+        >>> read_call("loss", "mymodule:MyLoss")
+        ('mymodule:MyLoss', ())
+    """
+    match = _GRAMMAR.fullmatch(without_spaces(text))
+    if match is None:
+        raise ValueError(f"{what} must read name or name(option=value,...), got {text!r}")
+    return match["name"], () if match["options"] is None else tuple(split_at_commas(match["options"]))
+
+
+def split_at_commas(text: str) -> list[str]:
+    """Return the parts of a text between its commas; those in brackets separate nothing.
+
+    Examples:
+        >>> split_at_commas("ranknet,my:Net(hidden=(64,32),rate=0.1)")
+        ['ranknet', 'my:Net(hidden=(64,32),rate=0.1)']
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        if letter == "," and depth == 0:
+            parts.append("")
+            continue
+        depth = max(0, depth + (letter in _OPEN) - (letter in _CLOSE))
+        parts[-1] += letter
+    return parts
+
+
+def named_object(what: str, path: str) -> Any:  # noqa: ANN401 (a class or any other object)
+    """Return what an import path such as ``mymodule:MyLoss`` names.
+
+    Raises:
+        ValueError: a module that cannot be imported, or that has no such name; the message begins with `what`.
+    """
+    module, _, name = path.partition(":")
+    found: Any = imported(what, module)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"{what}: module {module!r} has no {name!r}{nearest(part, dir(found))}")
+        found = getattr(found, part)
+    return found
 
 
 def in_one_message(where: str, lines: Sequence[str], what: str) -> str:

@@ -18,7 +18,6 @@ MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
 # each layer may import itself and what stands before it
 LAYERS = [
     ["ltr.checks"],
-    ["ltr.calls"],
     [
         "ltr.clicks",
         "ltr.estimator_names",

@@ -168,15 +168,6 @@ def _share(path: TablePath, name: str, roles: Roles, part: tuple[int, int]) -> D
     return Dataset(name, matrix_of(found), y, features, ids, copy=False, rows=rows)
 
 
-def read_table_rows(
-    path: str | os.PathLike[str], features: Sequence[str], *, query: str | None, separator: str | None
-) -> tuple[Features, NDArray[Any] | None]:
-    """Return features (n, len(features)) and query ids of a table, None without queries."""
-    columns = read_file(path, Reading(separator), ids=query, is_feature=set(features).__contains__).columns
-    X = features_of(columns, str(path), features)
-    return X, queries_beside(path, len(X)) if query is None else ids_of(columns, str(path), query)
-
-
 def dataset_of(
     columns: Columns,
     where: str,
@@ -303,7 +294,9 @@ def read_rows(
         DataError: as `read_data`.
     """
     if is_table(path, format):
-        return read_table_rows(path, features, query=query, separator=separator)
+        columns = read_file(path, Reading(separator), ids=query, is_feature=set(features).__contains__).columns
+        X = features_of(columns, str(path), features)
+        return X, queries_beside(path, len(X)) if query is None else ids_of(columns, str(path), query)
     if separator is not None:
         raise DataError(f"{path}: separator is for tables only, got {separator!r}")
     return read_svmlight_rows(path, features, dtype=dtype)

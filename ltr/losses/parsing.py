@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ltr.calls import named_object, read_call
-from ltr.checks import nearest
+from ltr.checks import named_object, nearest, read_call
 from ltr.lists import check_inputs, check_qid
 from ltr.losses.contract import RankingLoss
 from ltr.losses.likelihoods import KLLoss, ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
