@@ -17,7 +17,6 @@ from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.named import dataset_names, load, load_test
 from ltr.data.problems import TableError
 from ltr.data.raw_table import Roles, Table, read_raw_table
-from ltr.data.shares import QueryShards
 from ltr.data.svmlight import read_svmlight
 from ltr.data.table_files import read_columns, read_texts
 from ltr.data.table_text import Reading
@@ -33,7 +32,6 @@ __all__ = [
     "Dataset",
     "FormatName",
     "JudgedLists",
-    "QueryShards",
     "Reading",
     "Roles",
     "Table",

@@ -38,15 +38,13 @@ from ltr.data.dataset import DataError, Dataset, Features, checked_features, che
 from ltr.data.forms import NumberForm
 from ltr.data.kinds import Kind
 from ltr.data.problems import TableError, unknown
-from ltr.data.raw_table import Roles, feature_names, features_of_roles, read_roles, table_of
-from ltr.data.shares import check_part, rows_of_part
+from ltr.data.raw_table import Roles, feature_names, read_roles, table_of
 from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
 from ltr.data.table_files import (
     BINARY_SUFFIXES,
     Columns,
     TablePath,
     files_of,
-    parquet_column,
     queries_beside,
     read_file,
 )
@@ -111,7 +109,6 @@ def read_table(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     separator: str | None = None,
-    part: tuple[int, int] | None = None,
 ) -> Dataset:
     r"""Return the data set in a table file; the module docstring describes the files and their columns.
 
@@ -124,9 +121,6 @@ def read_table(
         drop: columns to leave out.
         features: the columns to take, in this order; all but label, query and drop, in the file's order, by default.
         separator: one character between the fields of a text file.
-        part: rank of a process and number of processes, to read that share of the rows of parquet files alone: whole
-            queries, about as many rows for each. Rows of a query must follow each other, and labels be whole numbers.
-            None reads all rows.
 
     Returns:
         The `Dataset`, named after the file.
@@ -147,25 +141,8 @@ def read_table(
     """
     roles = Roles(label, positive, query, drop, features)
     name = Path(path).stem if isinstance(path, str | os.PathLike) else files_of(path)[0].stem
-    if part is not None:
-        return _share(path, name, roles, check_part(part))
     file, beside = read_roles(path, roles, Reading(separator))
     return dataset_of(file.columns, str(path), name, roles, queries=beside)
-
-
-def _share(path: TablePath, name: str, roles: Roles, part: tuple[int, int]) -> Dataset:
-    """Return the rows of one of several processes; `part` is its rank and the number of processes."""
-    if roles.positive is not None:
-        raise DataError(f"{path}: positive is for whole tables, the labels of a part must be numbers")
-    count, ids = parquet_column(path, roles.query)
-    ids = queries_beside(path, count) if roles.query is None else ids
-    rows = slice(*rows_of_part(ids, count, part, str(path)))
-    columns = read_file(path, is_feature=roles.may_be_feature, rows=rows).columns
-    features, problems = features_of_roles(columns, roles)
-    if problems:
-        raise TableError(str(path), problems, given={"drop": roles.drop})
-    y, *found = (_column(str(path), one, columns[one], None) for one in (str(roles.label), *features))
-    return Dataset(name, matrix_of(found), y, features, ids, copy=False, rows=rows)
 
 
 def dataset_of(
@@ -247,14 +224,13 @@ def read_data(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     dtype: DtypeName = "auto",
-    part: tuple[int, int] | None = None,
 ) -> Dataset:
     """Return the labelled observations of a file, in one list or by query.
 
     Args:
         path: the file.
         format: ``"table"`` (`read_table`), ``"svmlight"`` (`read_svmlight`), or ``"auto"`` to find out.
-        label, query, drop, part: as for `read_table`, for tables only, which need a label.
+        label, query, drop: as for `read_table`, for tables only, which need a label.
         features: the features to take; all by default.
         dtype: type of the features of a sparse file, as for `read_svmlight`; those of a table are as it has them.
 
@@ -264,8 +240,8 @@ def read_data(
     if is_table(path, format):
         if label is None:
             raise DataError(f"{path}: a table needs the name of its label column, got none")
-        return read_table(path, label=label, query=query, drop=drop, features=features, part=part)
-    for name, given in (("label", label), ("query", query), ("drop", list(drop)), ("part", part)):
+        return read_table(path, label=label, query=query, drop=drop, features=features)
+    for name, given in (("label", label), ("query", query), ("drop", list(drop))):
         if given:
             raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {given!r}")
     return read_svmlight(path, features=features, dtype=dtype)
