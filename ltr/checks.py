@@ -222,8 +222,6 @@ def nearest(word: str, known: Iterable[str], elsewhere: Mapping[str, str] | None
         elsewhere: words of other libraries, in lower case without underscores, and what they are called here.
 
     Examples:
-        >>> nearest("topk", ["top_k", "margin"])
-        " (did you mean 'top_k'?)"
         >>> nearest("Rank_SVM", ["ranknet", "hinge"], {"ranksvm": "hinge"})
         " (did you mean 'hinge'?)"
     """
@@ -255,10 +253,6 @@ def without_spaces(text: str) -> str:
     """Return a name such as ``dcg(base=2)@10`` without the white space around its words and numbers.
 
     White space within a word or a number is kept, so that it is refused: ``@1 0`` does not become ``@10``.
-
-    Examples:
-        >>> without_spaces(" dcg ( base = 2 ) @ 1 0")
-        'dcg(base=2)@1 0'
     """
     return "".join(part.strip() for part in _PUNCTUATION.split(text))
 
@@ -274,8 +268,6 @@ def read_call(what: str, text: str) -> tuple[str, tuple[str, ...]]:
     Examples:
         >>> read_call("loss", "smooth(statistic = dcg(base=e)@10, temperature=0.1)")
         ('smooth', ('statistic=dcg(base=e)@10', 'temperature=0.1'))
-        >>> read_call("loss", "mymodule:MyLoss")
-        ('mymodule:MyLoss', ())
     """
     match = _GRAMMAR.fullmatch(without_spaces(text))
     if match is None:
@@ -284,12 +276,7 @@ def read_call(what: str, text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def split_at_commas(text: str) -> list[str]:
-    """Return the parts of a text between its commas; those in brackets separate nothing.
-
-    Examples:
-        >>> split_at_commas("ranknet,my:Net(hidden=(64,32),rate=0.1)")
-        ['ranknet', 'my:Net(hidden=(64,32),rate=0.1)']
-    """
+    """Return the parts of a text between its commas; those in brackets separate nothing."""
     parts, depth = [""], 0
     for letter in text:
         if letter == "," and depth == 0:

@@ -88,10 +88,6 @@ def as_tensors(scores: Values, **others: Values | None) -> tuple[Any, ...]:
     Raises:
         TypeError: an input that holds anything but real numbers or booleans.
         ValueError: rows of different lengths.
-
-    Examples:
-        >>> as_tensors([3, 1], labels=np.array([1, 0]), mask=None)
-        (tensor([3., 1.], dtype=torch.float64), tensor([1, 0]), None)
     """
     device = scores.device if isinstance(scores, Tensor) else None
     named = {"scores": scores, **others}
@@ -330,8 +326,6 @@ def split_weights(weight: Tensor, number: Tensor, labels: Tensor) -> tuple[Tenso
         >>> number, labels = torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 1, 0])
         >>> split_weights(torch.tensor([2.0, 2.0, 6.0, 3.0]), number, labels)
         (tensor([2., 3.]), tensor([1., 1., 2., 1.]))
-        >>> split_weights(torch.tensor([2.0, 2.0, 5.0, 5.0]), number, labels)
-        (tensor([2., 5.]), None)
     """
     lists = int(number.max()) + 1 if len(number) else 0
     labels = labels.to(weight.dtype).masked_fill(weight == 0, math.inf)

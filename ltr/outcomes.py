@@ -165,12 +165,7 @@ class Times:
         return int(below.sum()), int(equal.sum())
 
     def c_index(self, scores: ArrayLike, *, half: bool = True) -> float:
-        """Return Harrell's C, in which a pair of equal scores counts half, or nothing.
-
-        Examples:
-            >>> Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).c_index([2, 2, 1, 9])
-            0.75
-        """
+        """Return Harrell's C, in which a pair of equal scores counts half, or nothing."""
         won, equal = self.ordered(scores)
         return (2 * won + half * equal) / (2 * self.pairs)
 
@@ -202,12 +197,7 @@ class KaplanMeier:
     greenwood: FloatArray
 
     def at(self, times: ArrayLike) -> FloatArray:
-        """Return the share without an event up to and including each time, of the shape of `times`.
-
-        Examples:
-            >>> kaplan_meier([1, 2, 2, 3], [1, 1, 0, 0]).at([0.5, 1, 9]).tolist()
-            [1.0, 0.75, 0.5]
-        """
+        """Return the share without an event up to and including each time, of the shape of `times`."""
         at = np.searchsorted(self.time, np.asarray(times), "right")
         return np.concatenate([[1.0], self.share])[at]
 

@@ -470,12 +470,7 @@ class RankStatistic:
             )
 
     def is_constant(self, n: int) -> bool:
-        """Return whether every order of a list of n has the same value: the top N of its hits are the whole list.
-
-        Examples:
-            >>> RankStatistic.parse("hits@50").is_constant(50), RankStatistic.parse("hits@50").is_constant(51)
-            (True, False)
-        """
+        """Return whether every order of a list of n has the same value: the top N of its hits are the whole list."""
         return self.kind.counts_hits and self.kind.linear and self.cutoff is not None and self.cutoff >= n
 
     def weights(self, n: int, *, cut: bool = True) -> FloatArray:

@@ -434,12 +434,7 @@ def yes_of(values: Iterable[str]) -> str | None:
 
 
 def spellings(values: Iterable[str]) -> str:
-    """Return the texts that differ only in capital letters, as a message lists them; empty where there are none.
-
-    Examples:
-        >>> spellings(["yes", "NO", "Yes", "no"]), spellings(["yes", "no"])
-        ("'Yes' and 'yes', 'NO' and 'no'", '')
-    """
+    """Return the texts that differ only in capital letters, as a message lists them; empty where there are none."""
     alike: dict[str, list[str]] = {}
     for text in values:
         alike.setdefault(text.casefold(), []).append(text)

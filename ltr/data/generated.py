@@ -35,11 +35,6 @@ def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
 
     Raises:
         ValueError: n outside its range.
-
-    Examples:
-        >>> data = gaussians(seed=0)
-        >>> data.name, data.n, data.d
-        ('gaussians', 1250, 2)
     """
     clumps = (
         (3000, 1, (0.0, 1.0), math.sqrt(0.5)),
@@ -62,11 +57,6 @@ def theorem1(seed: int = 0) -> Dataset:
     There are 10 negatives near 3, 3000 positives near 1, 3000 negatives near 0 and 80 positives near -10, each with
     standard deviation 0.05. Ranking by x wins AUC, partial AUC@100, DCG and MRR; ranking by -x wins DCG@100
     and partial AUC@10.
-
-    Examples:
-        >>> data = theorem1()
-        >>> data.n, data.d, data.n_pos
-        (6090, 1, 3080)
     """
     clumps = ((10, 0, (3.0,), 0.05), (3000, 1, (1.0,), 0.05), (3000, 0, (0.0,), 0.05), (80, 1, (-10.0,), 0.05))
     return Dataset("theorem1", *_draw(np.random.default_rng(seed), clumps))
@@ -92,11 +82,6 @@ def roc_standin(seed: int = 0) -> Dataset:
 
     Args:
         seed: of everything.
-
-    Examples:
-        >>> data = roc_standin()
-        >>> data.name, data.n, data.d, data.n_pos
-        ('roc_standin', 500, 5, 250)
     """
     clumps = (
         (190, 1, (1.0, 0.0, 0.0, 0.0, 0.0), 0.8),

@@ -100,8 +100,6 @@ def kind_of(
     Examples:
         >>> kind_of(Column("mode", ["bus", "car", "bus", "car", "walk", "walk"])).name
         'category'
-        >>> kind_of(Column("plate", ["K-1", "K-2", "B-7"])).reason
-        'all 3 texts differ'
         >>> kind_of(Column("paid", ["$5", "$7.50", "-", "($1)"])).note
         "column 'paid' is read as numbers in $, '-' as missing"
     """

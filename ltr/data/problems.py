@@ -59,11 +59,6 @@ class TableError(DataError):
 
     Examples:
         >>> note = Problem("column 'note': 90 different texts", (Remedy("leaves it out", "drop", ["note"]),))
-        >>> print(TableError("t.csv", [note]))
-        t.csv: column 'note': 90 different texts; data.drop = ["note"] leaves it out
-        lines for the config:
-          [data]
-          drop = ["note"]
         >>> print(TableError("t.csv", [note, note], given={"drop": ["id"]}))
         t.csv: 2 problems
           column 'note': 90 different texts; data.drop = ["id", "note"] leaves it out
@@ -88,14 +83,7 @@ class TableError(DataError):
         return in_one_message(self.where, [problem.line(self.given) for problem in self.problems], "problems")
 
     def for_command(self) -> str:
-        """Return the message for a command without a config, with arguments in place of the lines.
-
-        Examples:
-            >>> note = Problem("column 'note': 90 different texts", (Remedy("leaves it out", "drop", ["my note"]),))
-            >>> print(TableError("t.csv", [note]).for_command())
-            t.csv: column 'note': 90 different texts; data.drop = ["my note"] leaves it out
-            arguments for the command: 'data.drop=["my note"]'
-        """
+        """Return the message for a command without a config, with arguments in place of the lines."""
         text = self.problems_text
         keys = [shlex.quote("data." + line.replace(" = ", "=", 1)) for line in self.lines()]
         return f"{text}\narguments for the command: {' '.join(keys)}" if keys else text

@@ -36,12 +36,7 @@ BATCH = 2**20
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and its confidence interval.
-
-    Examples:
-        >>> print(Interval(0.25, low=0.125, high=0.5, confidence=0.95))
-        0.25 [0.125, 0.5]
-    """
+    """An estimate and its confidence interval."""
 
     value: float
     low: float
