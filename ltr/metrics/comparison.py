@@ -14,19 +14,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ltr.checks import check_whole, one_of
+from ltr.checks import check_whole
 from ltr.lists import as_lists
 from ltr.metrics.measures import Measure, parse_measure
 from ltr.metrics.ranked import Ties
 
-BootstrapMethod = Literal["bca", "percentile"]
 DIGITS = 40
 """Number of binary digits of the largest value that count; smaller ones are rounding errors."""
 _FEWEST = 10  # resamples; fewer do not determine the ends of an interval
@@ -51,16 +49,14 @@ def mean_interval(
     values: Tensor | ArrayLike,
     *,
     confidence: float = 0.95,
-    method: BootstrapMethod = "bca",
     resamples: int = 9999,
     seed: int = 0,
 ) -> Interval:
-    """Bootstrap confidence interval of the mean over lists.
+    """Bootstrap confidence interval of the mean over lists (bias-corrected and accelerated).
 
     Args:
         values: one value per list, NaN where undefined.
         confidence: confidence level of the interval, between 0 and 1.
-        method: ``"bca"`` (bias-corrected and accelerated) or ``"percentile"``, which is quicker for many lists.
         resamples: number of times that the lists are resampled.
         seed: seed of the resampling.
 
@@ -73,10 +69,10 @@ def mean_interval(
         >>> print(mean_interval([0.5, 0.75, 1.0, 0.25, 0.5, 0.75, float("nan")]))
         0.625 [0.4167, 0.8333]
     """
-    check_options(confidence, resamples, method)
+    check_options(confidence, resamples)
     flat = values_of_lists("values", values)
     defined = enough(flat[~np.isnan(flat)])
-    return bootstrap(rounded(defined, resolution(defined)), confidence, method, resamples, seed)
+    return bootstrap(rounded(defined, resolution(defined)), confidence, resamples, seed)
 
 
 @dataclass(frozen=True)
@@ -87,34 +83,25 @@ class Comparison:
         mean_a: mean of the first ranker's values.
         mean_b: mean of the second ranker's values.
         difference: ``mean_a - mean_b`` with its bootstrap interval.
-        p_permutation: p value of the paired randomisation test: how often the difference is at least as
-            far from 0 when a coin decides, for each list, which value belongs to which ranker. It assumes nothing else,
-            so quote this one.
-        p_t: p value of the paired t-test, which assumes normal differences, or many lists.
-        p_wilcoxon: p value of the signed-rank test, which assumes symmetric differences and uses their ranks.
+        p: p value of the paired randomisation test: how often the difference is at least as far from 0 when a coin
+            decides, for each list, which value belongs to which ranker. It assumes nothing else.
         wins: lists on which the first ranker's value is the larger one.
         ties: lists on which the values are equal.
         losses: lists on which the second ranker's value is the larger one.
-        effect_size: mean of the differences over their standard deviation (Cohen's d of pairs); 0 without a difference,
-            infinite when all differences are equal.
     """
 
     mean_a: float
     mean_b: float
     difference: Interval
-    p_permutation: float
-    p_t: float
-    p_wilcoxon: float
+    p: float
     wins: int
     ties: int
     losses: int
-    effect_size: float
 
     def __str__(self) -> str:
         return (
             f"{self.mean_a:.4g} against {self.mean_b:.4g}: difference {self.difference}, "
-            f"p = {self.p_permutation:.2g} (permutation), "
-            f"{self.wins} wins, {self.ties} ties, {self.losses} losses, effect size {self.effect_size:.2g}"
+            f"p = {self.p:.2g}, {self.wins} wins, {self.ties} ties, {self.losses} losses"
         )
 
 
@@ -123,7 +110,6 @@ def compare(
     b: Tensor | ArrayLike,
     *,
     confidence: float = 0.95,
-    method: BootstrapMethod = "bca",
     resamples: int = 9999,
     seed: int = 0,
 ) -> Comparison:
@@ -134,7 +120,7 @@ def compare(
 
     Args:
         a, b: the values of the two rankers, one per list, in the same order, NaN where undefined.
-        confidence, method, resamples, seed: as for `mean_interval`, of bootstrap and randomisation test.
+        confidence, resamples, seed: as for `mean_interval`, of bootstrap and randomisation test.
 
     Raises:
         ValueError: values of different shapes, fewer than 2 lists on which both are defined, an infinite value, or an
@@ -146,11 +132,9 @@ def compare(
     Examples:
         >>> first, second = [0.9, 0.8, 0.7, 0.9, 0.6, 0.5], [0.7, 0.7, 0.75, 0.6, 0.5, 0.5]
         >>> print(compare(first, second))
-        0.7333 against 0.625: difference 0.1083 [0.025, 0.2167], p = 0.12 (permutation), 4 wins, 1 ties, 1 losses, ...
+        0.7333 against 0.625: difference 0.1083 [0.025, 0.2167], p = 0.12, 4 wins, 1 ties, 1 losses
     """
-    from scipy import stats
-
-    check_options(confidence, resamples, method)
+    check_options(confidence, resamples)
     first, second = values_of_lists("a", a), values_of_lists("b", b)
     if first.shape != second.shape:
         raise ValueError(f"a and b must hold values of the same lists, got {first.size} and {second.size}")
@@ -159,22 +143,14 @@ def compare(
     unit = resolution(first, second)
     difference = rounded(first - second, unit)
     moved = difference[difference != 0]
-    mean = float(difference.mean())
-    if constant(difference):
-        p_t, effect_size = (0.0, math.copysign(math.inf, mean)) if mean else (1.0, 0.0)
-    else:
-        p_t, effect_size = float(stats.ttest_1samp(difference, 0.0).pvalue), mean / float(difference.std(ddof=1))
     return Comparison(
         mean_a=float(first.mean()),
         mean_b=float(second.mean()),
-        difference=bootstrap(difference, confidence, method, resamples, seed),
-        p_permutation=_permutation_p(moved, unit, resamples, seed),
-        p_t=p_t,
-        p_wilcoxon=float(stats.wilcoxon(moved).pvalue) if moved.size else 1.0,
+        difference=bootstrap(difference, confidence, resamples, seed),
+        p=_permutation_p(moved, unit, resamples, seed),
         wins=int((moved > 0).sum()),
         ties=difference.size - moved.size,
         losses=int((moved < 0).sum()),
-        effect_size=effect_size,
     )
 
 
@@ -301,7 +277,7 @@ def compare_on_list(
     )
 
 
-def bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int, seed: int) -> Interval:
+def bootstrap(values: np.ndarray, confidence: float, resamples: int, seed: int) -> Interval:
     """Return the mean of rounded values and its interval, which is a point when all are equal."""
     from scipy import stats
 
@@ -315,7 +291,7 @@ def bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int
         batch=batch_of(values.size),
         n_resamples=resamples,
         confidence_level=confidence,
-        method=method,
+        method="BCa",
         rng=np.random.default_rng(seed),
     ).confidence_interval
     return Interval(mean, float(found.low), float(found.high), confidence)
@@ -353,12 +329,11 @@ def rounded(values: np.ndarray, unit: float) -> np.ndarray:
     return np.rint(values / unit) * unit
 
 
-def check_options(confidence: float, resamples: int = _FEWEST, method: str = "percentile") -> None:
+def check_options(confidence: float, resamples: int) -> None:
     """Raise ValueError if an option of a comparison is outside its range."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     check_whole("resamples", resamples, _FEWEST)
-    one_of("method", method, get_args(BootstrapMethod))
 
 
 def batch_of(size: int) -> int:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from ltr.metrics.comparison import compare
 from ltr.rankers.choice import BAR, HIGH_BAR
 from scripts.payoff import further
 from scripts.payoff.cells import (
@@ -195,16 +195,15 @@ def _pooled(cells: Sequence[Json], where: str, *, short: bool = False) -> str:
         test = f" ({p_equals(found.p)})" if len(found.values) >= FEWEST_SPLITS else ""
         return f"On {where} the mean is {percent(found.mean)}{test}."
     verb = "is better than its base" if found.gains else "is worse than its base" if found.loses else ""
-    test = compare(100 + found.values, np.full(len(found.values), 100.0), resamples=99)
     means = np.array([gains(own).mean for own in _grouped(cells).values()])
     over = ""
     if len(means) >= _FEWEST_DATA:
-        p = compare(100 + means, np.full(len(means), 100.0), resamples=99).p_wilcoxon
+        p = float(stats.wilcoxon(means).pvalue)
         over = f"; with one value per data set, {p_equals(p)} in the signed-rank test"
     said = f"The chosen ranker {verb or 'is not shown to differ from its base'}"
     return (
         f"{said} on {where}: {percent(found.mean)} on average over {len(found.values)} pairs of data set and split "
-        f"(paired t-test, {p_equals(test.p_t)}{over}). It reranks in {_reranking(cells)} of them."
+        f"(paired t-test, {p_equals(found.p)}{over}). It reranks in {_reranking(cells)} of them."
     )
 
 
