@@ -143,15 +143,15 @@ class Encoding:
         if column.nested:
             return Problem(column.nested)
         if self.number is not None and column.numbers is None:
-            row, cell = column.not_a_number
+            row, cell = column.first_other()
             what = f"{self.number.describe()}, as in the training rows" if not self.number.plain else "numbers"
             return Problem(f"{where} must hold {what}, got {cell!r} in row {row}")
         if self.number is not None and column.numbers is not None and np.isinf(column.numbers).any():
             row = int(np.argmax(np.isinf(column.numbers))) + 1
             return Problem(f"{where} must hold finite numbers, got {column.numbers[row - 1]:g} in row {row}")
         if self.date is not None and column.dates(self.date) is None:
-            row, text = column.not_a_date(self.date)
-            return Problem(f"{where} must hold dates ({' or '.join(self.date.formats)}), got {text!r} in row {row}")
+            row, cell = column.first_other(self.date)
+            return Problem(f"{where} must hold dates ({' or '.join(self.date.formats)}), got {cell!r} in row {row}")
         new, rows = self._unseen(column)
         of = int((~column.missing).sum())
         by_chance = of * self.single + 4 * math.sqrt(of * self.single * (1 - self.single) + 1)

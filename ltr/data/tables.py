@@ -202,7 +202,7 @@ def _column(where: str, name: str, values: Any, form: NumberForm | None) -> NDAr
         rule = f"must hold numbers that can be read in one way, got {column.ambiguous!r}"
         raise DataError(f"{where}: column {name!r} {rule}: write it without a mark for thousands")
     if column.numbers is None:
-        row, cell = column.not_a_number
+        row, cell = column.first_other()
         raise DataError(f"{where}: column {name!r} must hold numbers, got {cell!r} in row {row}")
     return column.numbers
 
