@@ -1,4 +1,4 @@
-"""Data sets of your own: data frames, tables (CSV, TSV, parquet, Excel) and sparse text.
+"""Data sets of your own: tables (CSV, TSV, parquet, Excel) and sparse text.
 
 Tables have one observation per row. Sparse text (`ltr.data.svmlight`) is told from them by suffix and content.
 
@@ -26,7 +26,7 @@ matrix that the data set keeps.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import Column, matrix_of
-from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_names, checked_queries
+from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_queries
 from ltr.data.forms import NumberForm
 from ltr.data.kinds import Kind
 from ltr.data.problems import TableError, unknown
@@ -54,50 +54,6 @@ from ltr.files import has_text
 FloatArray = NDArray[np.float64]
 FormatName = Literal["auto", "table", "svmlight"]
 """Formats of data files; with auto, suffix and content of the file decide."""
-
-
-def from_frame(
-    frame: Any,  # noqa: ANN401 - of any library
-    *,
-    label: Hashable,
-    positive: object = None,
-    query: Hashable | None = None,
-    drop: Sequence[Hashable] = (),
-    features: Sequence[Hashable] | None = None,
-    name: str = "frame",
-) -> Dataset:
-    """Return the data set in a frame: pandas, polars, or a dict of columns.
-
-    Args:
-        frame: a mapping of columns, or an object with ``columns`` whose names can be used as ``frame[name]``.
-        label, positive, query, drop, features: as for `read_table`; without a query all rows are one list.
-        name: name of the data set, for messages and reports.
-
-    Raises:
-        TypeError: an object without columns.
-        DataError: as for `ltr.data.read_table`.
-
-    Examples:
-        >>> import pandas as pd
-        >>> frame = pd.DataFrame({"shop": ["a", "a", "b"], "price": [3.0, 2.5, 9.0], "bought": [0, 2, 1]})
-        >>> data = from_frame(frame, label="bought", query="shop")
-        >>> data.feature_names, data.y.tolist(), data.qid.tolist()
-        (('price',), [0, 2, 1], [0, 0, 1])
-    """
-    if not isinstance(frame, Mapping) and not hasattr(frame, "columns"):
-        raise TypeError(f"frame must be a data frame or a mapping of columns, got {type(frame).__name__}")
-    names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
-    texts = checked_names([str(column) for column in names], name)
-    columns = {text: frame[column] for text, column in zip(texts, names, strict=True)}
-    lengths = {column: len(values) for column, values in columns.items()}
-    if len(set(lengths.values())) > 1 or 0 in lengths.values() or not lengths:
-        raise DataError(f"{name}: columns must be equally long, with at least one row, got lengths {lengths}")
-
-    def as_texts(given: Any) -> Any:  # noqa: ANN401 - names, or a single one, which is an error
-        return given if given is None or isinstance(given, str) else list(map(str, given))
-
-    roles = Roles(str(label), positive, None if query is None else str(query), as_texts(drop), as_texts(features))
-    return dataset_of(columns, name, name, roles)
 
 
 def read_table(
@@ -142,24 +98,11 @@ def read_table(
     roles = Roles(label, positive, query, drop, features)
     name = Path(path).stem if isinstance(path, str | os.PathLike) else files_of(path)[0].stem
     file, beside = read_roles(path, roles, Reading(separator))
-    return dataset_of(file.columns, str(path), name, roles, queries=beside)
-
-
-def dataset_of(
-    columns: Columns,
-    where: str,
-    name: str,
-    roles: Roles,
-    *,
-    queries: NDArray[Any] | None = None,
-) -> Dataset:
-    """Return the data set in some columns; `queries` has the query of each row if no column does."""
-    numbers = dict.fromkeys(columns, Kind("number"))
-    table = table_of(columns, where, roles, queries=queries, kinds=numbers)
+    numbers = dict.fromkeys(file.columns, Kind("number"))
+    table = table_of(file.columns, str(path), roles, queries=beside, kinds=numbers)
     table.check()
-    features = list(table.columns)
-    X = features_of(table.columns, where, features)
-    return Dataset(name, X, table.y, features, table.queries, copy=False)
+    X = features_of(table.columns, str(path), list(table.columns))
+    return Dataset(name, X, table.y, list(table.columns), table.queries, copy=False)
 
 
 def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
