@@ -267,8 +267,8 @@ def test_encodings_of_files(tmp_path, encoding):
 
 
 def test_row_numbers_without_a_name_are_left_out(tmp_path):
-    pd.DataFrame({"a": [3.0, 4.0], "y": [0, 1]}).to_csv(tmp_path / "t.csv")
-    assert read_table(tmp_path / "t.csv", label="y").feature_names == ("a",)
+    pd.DataFrame({"row": [3.0, 4.0], "y": [0, 1]}).to_csv(tmp_path / "t.csv")
+    assert read_table(tmp_path / "t.csv", label="y").feature_names == ("row",)
 
 
 # --- damaged tables: every problem in one message, with what solves it ---------------------------------------------

@@ -48,7 +48,6 @@ star98         share of pupils above the median   12: all but the two counts tha
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -60,6 +59,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.checks import nearest
 from ltr.data.dataset import DataError, Dataset
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.svmlight import read_svmlight
@@ -125,7 +125,7 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
         (1250, 2)
         >>> load("pimma")
         Traceback (most recent call last):
-        ltr.data.dataset.DataError: unknown data set 'pimma'; did you mean 'pima'? Known are gaussians, ...
+        ltr.data.dataset.DataError: unknown data set 'pimma' (did you mean 'pima'?); known are gaussians, ...
     """
     if name in _GENERATED:
         return _GENERATED[name](seed)
@@ -134,9 +134,8 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     if name in LISTS_BY_QUERY:
         return _load_lists(name, LISTS_BY_QUERY[name].train, data_dir)
     if name not in FILES:
-        close = difflib.get_close_matches(str(name).lower(), dataset_names(), n=1)
-        hint = f"did you mean {close[0]!r}? " if close else "files of your own are read by read_table. "
-        raise DataError(f"unknown data set {name!r}; {hint}Known are {', '.join(dataset_names())}")
+        known = dataset_names()
+        raise DataError(f"unknown data set {name!r}{nearest(str(name).lower(), known)}; known are {', '.join(known)}")
     spec = FILES[name]
     path = _find(name, spec.path, spec.sha256, spec.source, data_dir, spec.installed)
     options = {"sep": spec.separator, "quotechar": spec.quote, "skipinitialspace": True}

@@ -75,8 +75,8 @@ def read_text(
     )
     with file.open(encoding=encoding, newline="") as stream:
         above, separator, header = _head(stream, file, reading.separator)
-        # the first column may have no name: that of row numbers
-        names, begin = [header[0], *checked_names([header[0] or "row", *header[1:]], str(file))[1:]], stream.tell()
+        checked_names([header[0] or "\0", *header[1:]], str(file))  # the first may have no name, that of row numbers
+        names, begin = header, stream.tell()
         options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
         options |= {"skipinitialspace": True, "low_memory": False}
         options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
