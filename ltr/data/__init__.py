@@ -1,10 +1,10 @@
-"""Data: the paper's data sets by name, your own files and frames, and the split of the experiments.
+"""Data: the paper's data sets by name, your own files, and the split of the experiments.
 
-`load` gives a named data set (``gaussians`` needs no files), `read_data` a file of your own (a table or sparse
-text); `read_rows` reads rows to predict on. `TablePreparation` turns tables with texts,
-dates and missing values into features. `read_columns` reads such a table, `read_raw_table` also says what its columns
-are, and `read_texts` gives the fields of a text table as text. `read_run` and `read_qrels` read the files of trec_eval.
-Bad input raises a `DataError` that names the file, column and row.
+`load` gives a named data set (``gaussians`` needs no files), `read_data` a file of your own (a table or sparse text);
+`read_rows` reads rows to predict on. `TablePreparation` turns tables with texts, dates and missing values into
+features. `read_columns` reads such a table, `read_raw_table` also says what its columns are, and `read_texts` gives the
+fields of a text table as text. `read_run` and `read_qrels` read the files of trec_eval. Bad input raises a `DataError`
+that names the file, column and row.
 """
 
 from __future__ import annotations
