@@ -1,6 +1,7 @@
 """Checks of arguments: numbers, arrays, sequences and words, each with one clear error, and several errors in one.
 
-Also the one place where a name such as ``mymodule:MyLoss`` is imported, and whether it may be: see `trusting`.
+Also the one place where names such as ``p_norm_push(p=2)`` and ``mymodule:MyLoss(width=2)`` are read, and where the
+latter are imported, if they may be: see `trusting`.
 """
 
 from __future__ import annotations
@@ -25,17 +26,14 @@ _Text = TypeVar("_Text", bound=str)
 
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
 _PUNCTUATION = re.compile(r"([(),=@])")
+_GRAMMAR = re.compile(r"(?P<name>[\w.]+(?::[\w.]+)?)(?:\((?P<options>.*)\))?")
+_OPEN, _CLOSE = "([{", ")]}"
 PIECE = 1 << 12
 """Largest number of rows that are checked, converted or scored at a time: a table may take most of the memory."""
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer of Python or NumPy; True and False are not.
-
-    Examples:
-        >>> is_whole(3), is_whole(np.int64(3)), is_whole(3.0), is_whole(True)
-        (True, True, False, False)
-    """
+    """Return whether a value is an integer of Python or NumPy; True and False are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -67,12 +65,7 @@ def check_cutoff(name: str, cutoff: object) -> None:
 
 
 def as_float(value: object) -> float:
-    """Return a number as float64, and NaN, which fails every rule, for anything else: texts, None, arrays.
-
-    Examples:
-        >>> as_float(np.float32(0.5)), as_float("0.5"), as_float(10**400)
-        (0.5, nan, inf)
-    """
+    """Return a number as float64, and NaN, which fails every rule, for anything else: texts, None, arrays."""
     if isinstance(value, str | bytes):
         return math.nan
     try:
@@ -124,12 +117,7 @@ def check_matrix(name: str, values: NDArray[Any], rows: int = 1) -> None:
 
 
 def pieces(rows: int) -> Iterator[slice]:
-    """Yield slices that divide so many rows into pieces of `PIECE` rows, the last of which may be shorter.
-
-    Examples:
-        >>> [(piece.start, piece.stop) for piece in pieces(10_000)]
-        [(0, 4096), (4096, 8192), (8192, 10000)]
-    """
+    """Yield slices that divide so many rows into pieces of `PIECE` rows, the last of which may be shorter."""
     for begin in range(0, rows, PIECE):
         yield slice(begin, min(begin + PIECE, rows))
 
@@ -142,12 +130,7 @@ def doubles(values: NDArray[Any]) -> NDArray[np.float64]:
 def by_piece(
     function: Callable[[NDArray[np.float64]], NDArray[np.float64]], features: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return a function's numbers for each row, (n,), which is called with pieces of the features as float64.
-
-    Examples:
-        >>> by_piece(lambda rows: rows.sum(axis=1), np.ones((3, 2), dtype=np.float32)).tolist()
-        [2.0, 2.0, 2.0]
-    """
+    """Return a function's numbers for each row, (n,), which is called with pieces of the features as float64."""
 
     def of(piece: slice) -> NDArray[np.float64]:
         # torch has no tensors on memory that may not be written
@@ -239,8 +222,6 @@ def nearest(word: str, known: Iterable[str], elsewhere: Mapping[str, str] | None
         elsewhere: words of other libraries, in lower case without underscores, and what they are called here.
 
     Examples:
-        >>> nearest("topk", ["top_k", "margin"])
-        " (did you mean 'top_k'?)"
         >>> nearest("Rank_SVM", ["ranknet", "hinge"], {"ranksvm": "hinge"})
         " (did you mean 'hinge'?)"
     """
@@ -260,13 +241,6 @@ def as_number(text: str) -> float:
 
     Raises:
         ValueError: a word that is not a number written with the digits 0 to 9, without separators.
-
-    Examples:
-        >>> as_number("2.50"), as_number("e")
-        (2.5, 2.718281828459045)
-        >>> as_number("1_000")
-        Traceback (most recent call last):
-        ValueError: '1_000' is not a number
     """
     if text == "e":
         return math.e
@@ -279,12 +253,53 @@ def without_spaces(text: str) -> str:
     """Return a name such as ``dcg(base=2)@10`` without the white space around its words and numbers.
 
     White space within a word or a number is kept, so that it is refused: ``@1 0`` does not become ``@10``.
-
-    Examples:
-        >>> without_spaces(" dcg ( base = 2 ) @ 1 0")
-        'dcg(base=2)@1 0'
     """
     return "".join(part.strip() for part in _PUNCTUATION.split(text))
+
+
+def read_call(what: str, text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the name in a text such as ``name(option=value,...)``, and its options as texts.
+
+    White space around words and numbers is ignored.
+
+    Raises:
+        ValueError: another text; the message begins with `what`.
+
+    Examples:
+        >>> read_call("loss", "smooth(statistic = dcg(base=e)@10, temperature=0.1)")
+        ('smooth', ('statistic=dcg(base=e)@10', 'temperature=0.1'))
+    """
+    match = _GRAMMAR.fullmatch(without_spaces(text))
+    if match is None:
+        raise ValueError(f"{what} must read name or name(option=value,...), got {text!r}")
+    return match["name"], () if match["options"] is None else tuple(split_at_commas(match["options"]))
+
+
+def split_at_commas(text: str) -> list[str]:
+    """Return the parts of a text between its commas; those in brackets separate nothing."""
+    parts, depth = [""], 0
+    for letter in text:
+        if letter == "," and depth == 0:
+            parts.append("")
+            continue
+        depth = max(0, depth + (letter in _OPEN) - (letter in _CLOSE))
+        parts[-1] += letter
+    return parts
+
+
+def named_object(what: str, path: str) -> Any:  # noqa: ANN401 (a class or any other object)
+    """Return what an import path such as ``mymodule:MyLoss`` names.
+
+    Raises:
+        ValueError: a module that cannot be imported, or that has no such name; the message begins with `what`.
+    """
+    module, _, name = path.partition(":")
+    found: Any = imported(what, module)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"{what}: module {module!r} has no {name!r}{nearest(part, dir(found))}")
+        found = getattr(found, part)
+    return found
 
 
 def in_one_message(where: str, lines: Sequence[str], what: str) -> str:
@@ -294,12 +309,6 @@ def in_one_message(where: str, lines: Sequence[str], what: str) -> str:
         where: where it is wrong, such as the path of a file; empty for nowhere in particular.
         lines: at least one.
         what: what the lines are, in the plural.
-
-    Examples:
-        >>> print(in_one_message("t.csv", ["no label", "no rows"], "problems"))
-        t.csv: 2 problems
-          no label
-          no rows
     """
     heading = f"{where}: " if where else ""
     return heading + "\n  ".join([f"{len(lines)} {what}", *lines] if len(lines) > 1 else lines)

@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr.calls import named_object, read_call
-from ltr.checks import nearest, without_spaces
+from ltr.checks import named_object, nearest, read_call, without_spaces
 
 __all__ = ["EstimatorName"]
 

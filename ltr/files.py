@@ -121,27 +121,20 @@ class SizeError(ValueError):
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an .npz file by name, that of an .npy file as X, without running code from them.
+    """Return the arrays of an .npz file by name, without running code from it.
 
     Raises:
         ValueError: another file, a damaged one, or a SizeError for arrays that would take more than `LARGEST` as
             float64; the message has no path.
     """
     try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                total = 0.0
-                for member in archive.namelist():
-                    with archive.open(member) as file:
-                        total += _bytes_of(file)
-                check_size(total)
-        else:
-            with path.open("rb") as file:
-                check_size(_bytes_of(file))
-        content = np.load(path, allow_pickle=False)
-        if isinstance(content, np.ndarray):
-            return {"X": content}
-        with content:
+        with zipfile.ZipFile(path) as archive:
+            total = 0.0
+            for member in archive.namelist():
+                with archive.open(member) as file:
+                    total += _bytes_of(file)
+            check_size(total)
+        with np.load(path, allow_pickle=False) as content:
             return {key: content[key] for key in content.files}
     except (SizeError, FileNotFoundError, PermissionError):
         raise

@@ -36,8 +36,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.calls import split_at_commas
-from ltr.checks import as_number
+from ltr.checks import as_number, split_at_commas
 from ltr.data.columns import Column, yes_of
 from ltr.data.columns import columns_of as columns_of_table
 from ltr.demands import quoted

@@ -26,9 +26,8 @@ compares labels or takes their differences (`ltr.losses.RankingLoss.signed`): th
 batch of lists of one item is refused as well, unless a mask or qid shows that it is meant: the output of a model, of
 shape ``(*batch, list, 1)``, needs ``squeeze(-1)``.
 
-Losses take torch tensors. Metrics also take NumPy arrays, lists and whatever else `numpy.asarray` reads as numbers,
-such as columns of a data frame (`as_tensors`). Their values are torch tensors in every case, which ``float(value)`` and
-``numpy.asarray(value)`` read.
+Losses take torch tensors. Metrics also take whatever `numpy.asarray` reads as numbers (`as_tensors`); their values are
+torch tensors in every case.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ from torch import Tensor
 
 from ltr.checks import as_array
 from ltr.native import Groups
+from ltr.torch_hooks import is_transformed, is_under_vmap
 
 Values = Tensor | ArrayLike
 """What metrics take: tensors, and what `as_tensors` makes tensors of."""
@@ -88,10 +88,6 @@ def as_tensors(scores: Values, **others: Values | None) -> tuple[Any, ...]:
     Raises:
         TypeError: an input that holds anything but real numbers or booleans.
         ValueError: rows of different lengths.
-
-    Examples:
-        >>> as_tensors([3, 1], labels=np.array([1, 0]), mask=None)
-        (tensor([3., 1.], dtype=torch.float64), tensor([1, 0]), None)
     """
     device = scores.device if isinstance(scores, Tensor) else None
     named = {"scores": scores, **others}
@@ -155,14 +151,7 @@ def as_lists(
 def as_flat_lists(
     scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
 ) -> FlatLists:
-    """Check the inputs of a metric as `as_lists` does, and drop the padding.
-
-    Examples:
-        >>> scores, mask = torch.tensor([[3.0, 1.0], [2.0, 0.0]]), torch.tensor([[True, True], [True, False]])
-        >>> lists = as_flat_lists(scores, torch.tensor([[1, 0], [0, 0]]), mask=mask)
-        >>> lists.scores.tolist(), lists.number.tolist(), lists.n.tolist()
-        ([3.0, 1.0, 2.0], [0, 0, 1], [2, 1])
-    """
+    """Check the inputs of a metric as `as_lists` does, and drop the padding."""
     check_inputs(scores, labels, mask=mask)
     check_qid(scores, qid)
     batch, length = scores.shape[:-1], scores.shape[-1]
@@ -236,8 +225,10 @@ def check_inputs(scores: Tensor, labels: Tensor, mask: Tensor | None = None, wei
             raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating point, got {scores.dtype}")
-    if torch._C._functorch.is_batchedtensor(scores):
-        raise TypeError("scores must be a plain tensor, got one under torch.func.vmap; use leading axes for a batch")
+    if is_under_vmap(scores, labels, mask, weight):
+        raise TypeError(
+            "scores and labels must be plain tensors, got lanes under torch.func.vmap; use leading axes for a batch"
+        )
     if labels.is_complex():
         raise TypeError(f"labels must be real numbers, got {labels.dtype}")
     if scores.ndim == 0:
@@ -265,7 +256,7 @@ def are_simple(scores: Tensor, labels: Tensor) -> bool:
         and labels.shape == shape
         and len(shape) > 0
         and shape[-1] > 1
-        and torch._C._functorch.peek_interpreter_stack() is None
+        and not is_transformed()
     )
 
 
@@ -295,11 +286,6 @@ def weights_of_lists(list_weight: Tensor, scores: Tensor, qid: Tensor | None) ->
     Raises:
         TypeError: weights that are not a tensor.
         ValueError: another shape, weights that are not finite and nonnegative, or that differ within a list.
-
-    Examples:
-        >>> qid = torch.tensor([7, 5, 7])
-        >>> weights_of_lists(torch.tensor([2.0, 1.0, 2.0]), torch.zeros(3), qid).tolist()
-        [2.0, 1.0]
     """
     if not isinstance(list_weight, Tensor):
         raise TypeError(f"list_weight must be a torch tensor, got {type(list_weight).__name__}")
@@ -340,8 +326,6 @@ def split_weights(weight: Tensor, number: Tensor, labels: Tensor) -> tuple[Tenso
         >>> number, labels = torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 1, 0])
         >>> split_weights(torch.tensor([2.0, 2.0, 6.0, 3.0]), number, labels)
         (tensor([2., 3.]), tensor([1., 1., 2., 1.]))
-        >>> split_weights(torch.tensor([2.0, 2.0, 5.0, 5.0]), number, labels)
-        (tensor([2., 5.]), None)
     """
     lists = int(number.max()) + 1 if len(number) else 0
     labels = labels.to(weight.dtype).masked_fill(weight == 0, math.inf)
@@ -359,13 +343,7 @@ def split_weights(weight: Tensor, number: Tensor, labels: Tensor) -> tuple[Tenso
 def weights_by_row(
     weights: NDArray[np.float64], lists: NDArray[Any], labels: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Return for each row the weight of its list, and its weight relative to that: `split_weights` of arrays, (rows,).
-
-    Examples:
-        >>> lists, labels = np.array([7, 7, 9, 9]), np.array([1, 0, 1, 0])
-        >>> [found.tolist() for found in weights_by_row(np.array([2.0, 2.0, 6.0, 3.0]), lists, labels)]
-        [[2.0, 2.0, 3.0, 3.0], [1.0, 1.0, 2.0, 1.0]]
-    """
+    """Return for each row the weight of its list, and its own relative to that: `split_weights` of arrays, (rows,)."""
     number = np.unique(lists, return_inverse=True)[1]
     of_lists, relative = split_weights(*map(torch.from_numpy, (weights, number, labels)))
     return of_lists.numpy()[number], None if relative is None else relative.numpy()
@@ -381,13 +359,8 @@ def _first_bad(values: Tensor) -> float:
 
 
 def numbered(qid: Tensor) -> Tensor:
-    """Return the number of each item's list; lists are numbered in the order in which their ids first appear.
-
-    Examples:
-        >>> numbered(torch.tensor([7, 5, 7, 9])).tolist()
-        [0, 1, 0, 2]
-    """
-    if qid.device.type == "cpu" and torch._C._functorch.peek_interpreter_stack() is None:
+    """Return the number of each item's list; lists are numbered in the order in which their ids first appear."""
+    if qid.device.type == "cpu" and not is_transformed():
         number = torch.empty(len(qid), dtype=torch.int64)
         Groups(qid.detach().long().contiguous().numpy()).write_number(number.numpy())
         return number
@@ -402,13 +375,8 @@ def numbered(qid: Tensor) -> Tensor:
 
 
 def unique(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the distinct values in ascending order, and the place of each value among them.
-
-    Examples:
-        >>> [found.tolist() for found in unique(torch.tensor([7, 5, 7]))]
-        [[5, 7], [1, 0, 1]]
-    """
-    if values.device.type != "cpu" or torch._C._functorch.is_functorch_wrapped_tensor(values):
+    """Return the distinct values in ascending order, and the place of each value among them."""
+    if values.device.type != "cpu" or is_transformed():
         return torch.unique(values, return_inverse=True)
     # several times faster than torch on a CPU
     found, place = np.unique(values.detach().numpy(), return_inverse=True)

@@ -42,12 +42,7 @@ _SURVIVAL = np.dtype([("event", np.bool_), ("time", np.float64)])
 
 
 def label_kind(y: Any) -> LabelKind:  # noqa: ANN401 (labels of any kind)
-    """Return what labels are: a structured array with the fields of `uplift_labels`, another one, or plain labels.
-
-    Examples:
-        >>> label_kind([0, 1]), label_kind(survival_labels([3.0, 5.0], [1, 0])), label_kind(uplift_labels([1], [0]))
-        ('labels', 'times', 'treatments')
-    """
+    """Return what labels are: a structured array with the fields of `uplift_labels`, another one, or plain labels."""
     names = getattr(getattr(y, "dtype", None), "names", None)
     if names is None:
         return "labels"
@@ -158,45 +153,24 @@ class Times:
         return int(self.later.sum())
 
     def later_below(self, scores: ArrayLike) -> tuple[IntArray, IntArray]:
-        """Count, for each row, the rows that it is comparable with of a smaller score, and of the same; O(n log n).
-
-        Examples:
-            >>> below, equal = Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).later_below([2, 2, 1, 9])
-            >>> below.tolist(), equal.tolist()
-            ([0, 1, 0, 0], [0, 1, 0, 0])
-        """
+        """Count, for each row, the rows that it is comparable with of a smaller score, and of the same; O(n log n)."""
         different, level = np.unique(np.asarray(scores), return_inverse=True)
         below, equal = np.empty((2, len(self.order)), dtype=np.int64)
         count_later(self.order, level.reshape(-1).astype(np.int64), self.event, len(different), below, equal)
         return below, equal
 
     def ordered(self, scores: ArrayLike) -> tuple[int, int]:
-        """Count the comparable pairs in which the first row has the larger score, and those with equal scores.
-
-        Examples:
-            >>> Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).ordered([2, 2, 1, 9])
-            (1, 1)
-        """
+        """Count the comparable pairs in which the first row has the larger score, and those with equal scores."""
         below, equal = self.later_below(scores)
         return int(below.sum()), int(equal.sum())
 
     def c_index(self, scores: ArrayLike, *, half: bool = True) -> float:
-        """Return Harrell's C, in which a pair of equal scores counts half, or nothing.
-
-        Examples:
-            >>> Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).c_index([2, 2, 1, 9])
-            0.75
-        """
+        """Return Harrell's C, in which a pair of equal scores counts half, or nothing."""
         won, equal = self.ordered(scores)
         return (2 * won + half * equal) / (2 * self.pairs)
 
     def comparable_pairs(self) -> IntArray:
-        """Return the comparable pairs (first, later), row numbers of shape (pairs, 2).
-
-        Examples:
-            >>> Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0])).comparable_pairs().tolist()
-            [[1, 2], [1, 0]]
-        """
+        """Return the comparable pairs (first, later), row numbers of shape (pairs, 2)."""
         order, first = np.argsort(self.order, kind="stable"), np.flatnonzero(self.event)
         counts = self.later[first]
         ends = np.repeat(np.cumsum(counts), counts)
@@ -223,12 +197,7 @@ class KaplanMeier:
     greenwood: FloatArray
 
     def at(self, times: ArrayLike) -> FloatArray:
-        """Return the share without an event up to and including each time, of the shape of `times`.
-
-        Examples:
-            >>> kaplan_meier([1, 2, 2, 3], [1, 1, 0, 0]).at([0.5, 1, 9]).tolist()
-            [1.0, 0.75, 0.5]
-        """
+        """Return the share without an event up to and including each time, of the shape of `times`."""
         at = np.searchsorted(self.time, np.asarray(times), "right")
         return np.concatenate([[1.0], self.share])[at]
 
@@ -243,8 +212,7 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> K
     Source: Kalbfleisch & Prentice, *The Statistical Analysis of Failure Time Data* (1980).
 
     Args:
-        time: when the event happened, or when the row was last seen, finite and >= 0, (n,).
-        event: whether the event happened: 0 and 1, or booleans, (n,).
+        time, event: as for `survival_labels`.
         level: probability of the intervals, between 0 and 1.
 
     Raises:
@@ -369,12 +337,7 @@ def checked_scores(scores: ArrayLike, y: Times | Treatments) -> FloatArray:
 
 
 def chance_of(scores: ArrayLike) -> NDArray[np.float64]:
-    """Return the logistic function ``1 / (1 + exp(-s))`` of scores, of the same shape.
-
-    Examples:
-        >>> chance_of([0.0, -800.0, 800.0]).tolist()
-        [0.5, 0.0, 1.0]
-    """
+    """Return the logistic function ``1 / (1 + exp(-s))`` of scores, of the same shape."""
     given = np.asarray(scores, dtype=np.float64)
     small = np.exp(-np.abs(given))
     found: NDArray[np.float64] = np.where(given < 0, small, 1.0) / (1.0 + small)

@@ -8,8 +8,7 @@ with rank 1 at the bottom of the list and n at the top; position = n - rank coun
 losses, exact problems and bounds all take a `RankStatistic`, and everything that differs from one statistic to another
 is in one function here. `register_statistic` adds a statistic of your own, which then works wherever these do.
 
-One name, ``ap``, is no such sum: average precision can be computed and reported like the others, but nothing maximises
-it. Everything that would raises the same ValueError.
+One name, ``ap``, is no such sum: average precision can be reported like the others, but nothing maximises it.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.2.
 """
@@ -103,17 +102,15 @@ class StatisticKind:
         cutoff_hint: advice for the error message if the statistic takes no cutoff.
         shows_defaults: whether `str` spells out options that have their default.
         takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
-        share_of: what the value is a share of, if anything. A share is a normalised value already: nothing divides it
-            by its best value. A share of ``"pairs"`` is that of the positive-negative pairs in order; it takes the
-            labels 0 and 1 only, and has no sum over several lists.
+        share_of: what the value is a share of, if anything. Nothing divides a share by its best value; one of
+            ``"pairs"`` takes the labels 0 and 1 only, and has no sum over several lists.
         counts_hits: whether every label above 0 counts as 1, whatever its gain.
         linear: whether the statistic is a sum of weights of ranks. One that is not can be computed, but not maximised;
             its function returns the terms of the positives from their positions, top of the list first.
         adds_up: whether the statistic of a list is that of its top plus a number that does not depend on the order of
             the top.
         checked: whether the weights are checked whenever they are computed, as those of a user's function are.
-        labels: what it is a statistic of: plain labels, times until an event, or outcomes of a treatment
-            (`ltr.outcomes`).
+        labels: what it is a statistic of, see `ltr.outcomes`.
     """
 
     name: str
@@ -191,11 +188,8 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     The first argument of the function is called ``position`` (0 at the top) or ``rank`` (1 at the bottom) and is a
     float64 array; the function returns one weight for each. Where the weights depend on the length of the list, it is
     called ``n``, and the function returns a_1..a_n, bottom of the list first. The other arguments are options with
-    numbers as defaults; the function raises ValueError for one outside its range.
-
-    From then on the name works in `RankStatistic.parse`, in metrics, smooth losses, exact problems and certificates. In
-    a config, or wherever another process reads the name, write the module that registers it in front, as in
-    ``"mymodule:name(option=2)@10"``: it is imported first.
+    numbers as defaults; the function raises ValueError for one outside its range. In a config, or wherever another
+    process reads the name, write the module that registers it in front, as in ``"mymodule:name(option=2)@10"``.
 
     Args:
         name: a lower-case word that no other statistic has. The module that registered a name may do so again.
@@ -476,12 +470,7 @@ class RankStatistic:
             )
 
     def is_constant(self, n: int) -> bool:
-        """Return whether every order of a list of n has the same value: the top N of its hits are the whole list.
-
-        Examples:
-            >>> RankStatistic.parse("hits@50").is_constant(50), RankStatistic.parse("hits@50").is_constant(51)
-            (True, False)
-        """
+        """Return whether every order of a list of n has the same value: the top N of its hits are the whole list."""
         return self.kind.counts_hits and self.kind.linear and self.cutoff is not None and self.cutoff >= n
 
     def weights(self, n: int, *, cut: bool = True) -> FloatArray:

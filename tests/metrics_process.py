@@ -22,14 +22,6 @@ def lists():
     return [(torch.tensor(rng.normal(size=n)), torch.tensor(rng.integers(0, 2, n))) for n in sizes]
 
 
-def pieces(process, world):
-    """Items of the flattened lists with their ids that a process has: dealt out in turn, none to the last process."""
-    scores, labels = (torch.cat(column) for column in zip(*lists(), strict=True))
-    qid = torch.cat([torch.full((len(s),), 2**40 * k - 3) for k, (s, _) in enumerate(lists())])
-    mine = torch.arange(len(scores)) % max(world - 1, 1) == process
-    return scores[mine], labels[mine], qid[mine]
-
-
 def record(metrics):
     values = {name: values.tolist() for name, values in metrics.values().items()}
     return {"means": metrics.compute(), "again": metrics.compute(), "counts": metrics.counts(), "values": values}
@@ -49,35 +41,5 @@ def main(rank, world, folder):
     pair = dist.new_group([0, 1])
     if rank < 2:
         found["pair"] = whole.gathered(pair).counts(sync=False)
-
-    scores, labels, qid = pieces(rank, world)
-    for name, ids in (("joined", qid), ("one list", None)):
-        metrics = RankingMetrics(MEASURES, joined=True)
-        if len(scores):
-            metrics.update(scores, labels, qid=ids)
-        found[name] = record(metrics)
-    found["torchmetrics"] = with_torchmetrics(rank, world)
     Path(folder, str(rank)).write_text(json.dumps(found))
     dist.destroy_process_group()
-
-
-def with_torchmetrics(rank, world):
-    try:
-        from ltr.metrics.torchmetrics import RankingMetric
-    except ImportError:
-        return None
-    found = {}
-    metrics = {"whole": RankingMetric("ndcg@3")}
-    for (scores, labels), owner in zip(lists(), OWNERS[world], strict=True):
-        if owner == rank:
-            metrics["whole"].update(scores, labels)
-    scores, labels, qid = pieces(rank, world)
-    for name, ids in (("joined", qid), ("one list", None)):
-        metrics[name] = RankingMetric("ndcg@3", joined=True)
-        if len(scores):
-            metrics[name].update(scores, labels, qid=ids)
-    for name, metric in metrics.items():
-        first = metric.compute().item()
-        metric._computed = None  # the value is cached
-        found[name] = [first, metric.compute().item()]
-    return found

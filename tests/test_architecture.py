@@ -18,7 +18,6 @@ MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
 # each layer may import itself and what stands before it
 LAYERS = [
     ["ltr.checks"],
-    ["ltr.calls"],
     [
         "ltr.clicks",
         "ltr.estimator_names",
@@ -29,6 +28,7 @@ LAYERS = [
         "ltr.lists",
         "ltr.outcomes",
         "ltr.threads",
+        "ltr.torch_hooks",
         "ltr.training",
         "ltr.verify",
     ],
@@ -67,7 +67,6 @@ ONLY = {
         "ltr.rankers",
     ),
     "pydantic": "trainers",
-    "torchmetrics": "ltr.metrics.torchmetrics",
     "onnx": "ltr.onnx_graph",
 }
 

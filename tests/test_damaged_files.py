@@ -2,7 +2,6 @@
 
 import json
 import os
-import struct
 import zipfile
 from pathlib import Path
 
@@ -42,18 +41,14 @@ def claim(path, shape, kind="<f8"):
         np.lib.format.write_array_header_2_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
 
 
-def test_arrays_are_not_read_where_they_would_take_all_memory(workplace, capsys):
+def test_arrays_are_not_read_where_they_would_take_all_memory(workplace):
     claim("bomb.npz", (10**9, 20))
-    assert "its content would take 160.0 GB, the limit is 4 GB" in refused(capsys, "check", "bomb.npz", "--label", "x0")
+    with pytest.raises(SizeError, match=r"its content would take 160\.0 GB, the limit is 4 GB"):
+        read_arrays(Path("bomb.npz"))
     claim("bytes.npz", (10**9,), "|b1")  # eight bytes each, as float64
     with pytest.raises(SizeError, match=r"would take 8\.0 GB"):
         read_arrays(Path("bytes.npz"))
-    deep = ("{'descr':'<f8','fortran_order':False,'shape':" + "(" * 2000 + "}").ljust(2100) + "\n"
-    Path("deep.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(deep)) + deep.encode() + bytes(80))
-    assert "deep.npy: not an array file: " in refused(capsys, "check", "deep.npy", "--label", "x0")
-    np.save("three.npy", np.arange(6.0).reshape(3, 2))
     np.savez("three.npz", a=[1, 2])
-    assert read_arrays(Path("three.npy"))["X"].shape == (3, 2)
     assert read_arrays(Path("three.npz"))["a"].tolist() == [1, 2]
 
 

@@ -5,6 +5,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from trainers.cli import main
@@ -47,10 +48,10 @@ def run(tmp_path_factory):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 3))
     y = (X @ [1.0, 0.5, 0.0] + rng.normal(size=300) > 1).astype(int)
-    np.savez(folder / "table.npz", X=X, y=y)
+    pd.DataFrame(X, columns=["x0", "x1", "x2"]).assign(y=y).to_csv(folder / "table.csv", index=False)
     config = folder / "config.toml"
     config.write_text(
-        f'name = "first"\nruns_dir = "{folder}"\n[data]\npath = "{folder}/table.npz"\nlabel = "y"\n'
+        f'name = "first"\nruns_dir = "{folder}"\n[data]\npath = "{folder}/table.csv"\nlabel = "y"\n'
         '[surrogate]\nlosses = ["hinge"]\n[baselines]\nmethods = ["logistic_regression", "rankboost"]\n'
         "[exact]\ntop_k = 31\ntime_limit = 0.5\nchoose = false\n"
         "[tracking]\nloggers = []\nfigures = false\n"
@@ -62,9 +63,9 @@ def run(tmp_path_factory):
 def test_a_run_counts_them_for_every_method_in_its_files_and_its_table(run, capsys):
     results = json.loads((run / "results.json").read_text())
     lines = {line["method"]: line for line in csv.DictReader((run / "results.csv").open())}
-    data = np.load(run.parent / "table.npz")
+    data = pd.read_csv(run.parent / "table.csv")
     order = np.random.default_rng(0).permutation(300)
-    labels = {"train": data["y"][order[:150]], "test": data["y"][order[150:]]}
+    labels = {"train": data["y"].to_numpy()[order[:150]], "test": data["y"].to_numpy()[order[150:]]}
     for row in results["rows"]:
         scores = np.load(run / row["method"] / "scores.npz")
         for part, y in labels.items():

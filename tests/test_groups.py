@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from ltr.data import DataError, similar_rows
-from ltr.data.shares import cuts_between_queries
 from ltr.exact import Limits
 from ltr.fitting import held_out
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
@@ -42,17 +41,6 @@ def test_parts_and_rows_to_validate_by_take_whole_groups_with_equal_shares_of_la
     patients = queries // 5
     assert not _divided(parts_of(y, queries, patients, 0), patients)
     assert not _divided(held_out(y, queries, patients, 0.3, 0), patients)
-
-
-def test_processes_share_rows_at_the_nearest_changes_of_the_query():
-    for seed in range(20):
-        sizes = np.random.default_rng(seed).integers(1, 9, 8)
-        qid, changes = np.repeat(np.arange(8), sizes), np.append(0, sizes.cumsum())
-        for count in (1, 2, 3, 5):
-            wanted = len(qid) * np.arange(count + 1) / count
-            cuts = cuts_between_queries(qid, len(qid), count)
-            assert set(cuts) <= set(changes.tolist())
-            assert np.abs(cuts - wanted).tolist() == np.abs(changes[:, None] - wanted).min(axis=0).tolist()
 
 
 @pytest.mark.parametrize("given", [True, False])

@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr.metrics import RankingMetrics, evaluate
-from tests.metrics_process import MEASURES, OWNERS, lists, main, pieces
+from tests.metrics_process import MEASURES, OWNERS, lists, main
 from tests.tiers import slow_but
-
-ITEMS = sum(len(scores) for scores, _ in lists())
 
 
 def expected(measures=MEASURES, **options):
@@ -73,34 +71,8 @@ def test_batches_padding_flat_lists_and_merging_change_nothing(order, cuts, data
     assert_same(parts[0].values(), {name: value[seen[0] + seen[1]] for name, value in values.items()})
 
 
-@given(order=st.permutations(range(ITEMS)), batch=st.integers(1, ITEMS))
-@settings(max_examples=30, deadline=None)
-def test_joined_items_are_one_data_set_in_any_order(order, batch):
-    scores, labels, qid = (column[list(order)] for column in pieces(0, 1))
-    by_id, alone = RankingMetrics(MEASURES, joined=True), RankingMetrics(MEASURES, joined=True)
-    for start in range(0, len(scores), batch):
-        part = slice(start, start + batch)
-        by_id.update(scores[part], labels[part], qid=qid[part])
-        alone.update(scores[part], labels[part])
-    first = [(int(k) + 3) // 2**40 for k in dict.fromkeys(qid.tolist())]
-    assert_same(by_id.values(), {name: value[first] for name, value in expected().items()})
-    whole = evaluate(scores, labels, MEASURES)
-    assert alone.compute() == pytest.approx({name: value.item() for name, value in whole.items()}, abs=1e-14)
-    assert set(alone.counts().values()) == {1}
-
-
-def test_joined_batches_leave_padding_out():
-    metrics = RankingMetrics(["auc"], joined=True)
-    mask = torch.tensor([[True, True, False], [True, False, True]])
-    metrics.update(
-        torch.tensor([[3.0, 2.0, math.nan], [1.0, 9.0, 4.0]]), torch.tensor([[1, 0, 7], [0, 7, 1]]), mask=mask
-    )
-    assert metrics.compute() == {"auc": 1.0}  # 3 and 4 above 2 and 1
-
-
-@pytest.mark.parametrize("joined", [False, True])
-def test_nothing_seen_is_undefined(joined):
-    metrics = RankingMetrics(["auc"], joined=joined)
+def test_nothing_seen_is_undefined():
+    metrics = RankingMetrics(["auc"])
     assert math.isnan(metrics.compute()["auc"])
     assert metrics.counts() == {"auc": 0}
     updated(metrics)
@@ -109,21 +81,19 @@ def test_nothing_seen_is_undefined(joined):
     assert metrics.values()["auc"].shape == (0,)
 
 
-@pytest.mark.parametrize("joined", [False, True])
-def test_the_state_survives_pickling_and_saving(joined, tmp_path):
-    metrics = updated(RankingMetrics(MEASURES, joined=joined), range(6))
+def test_the_state_survives_pickling_and_saving(tmp_path):
+    metrics = updated(RankingMetrics(MEASURES), range(6))
     torch.save(metrics.state_dict(), tmp_path / "state.pt")
-    loaded = RankingMetrics(MEASURES, joined=joined)
+    loaded = RankingMetrics(MEASURES)
     loaded.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     for copy in (loaded, pickle.loads(pickle.dumps(metrics))):
-        assert_same(updated(copy, range(6, 12)).values(), updated(RankingMetrics(MEASURES, joined=joined)).values())
-    assert_same(metrics.values(), updated(RankingMetrics(MEASURES, joined=joined), range(6)).values())
+        assert_same(updated(copy, range(6, 12)).values(), updated(RankingMetrics(MEASURES)).values())
+    assert_same(metrics.values(), updated(RankingMetrics(MEASURES), range(6)).values())
 
 
-@pytest.mark.parametrize("joined", [False, True])
-def test_no_gradient_and_no_input_is_kept(joined):
+def test_no_gradient_and_no_input_is_kept():
     scores, labels = torch.tensor([2.0, 1.0, 0.0], requires_grad=True), torch.tensor([0.0, 1.0, 0.0])
-    metrics = RankingMetrics(["mrr"], joined=joined)
+    metrics = RankingMetrics(["mrr"])
     metrics.update(scores, labels)
     labels[:] = torch.tensor([1.0, 0.0, 0.0])
     with torch.no_grad():
@@ -142,9 +112,8 @@ def test_no_gradient_and_no_input_is_kept(joined):
         ([1.0, 2.0], [0, 1], {"qid": torch.tensor([1])}, "qid must have the shape of scores"),
     ],
 )
-@pytest.mark.parametrize("joined", [False, True])
-def test_a_bad_batch_leaves_the_state_as_it_was(joined, scores, labels, options, message):
-    metrics = updated(RankingMetrics(["mrr", "auc"], joined=joined))
+def test_a_bad_batch_leaves_the_state_as_it_was(scores, labels, options, message):
+    metrics = updated(RankingMetrics(["mrr", "auc"]))
     before = metrics.values()
     with pytest.raises(ValueError, match=message):
         metrics.update(torch.tensor(scores), torch.tensor(labels), **options)
@@ -156,7 +125,7 @@ def processes(request, tmp_path_factory):
     """What each of 2 or 3 processes computes."""
     world, folder = request.param, tmp_path_factory.mktemp("processes")
     context = multiprocessing.get_context("forkserver")  # torch is imported once, not by each process
-    context.set_forkserver_preload(["tests.metrics_process", "torchmetrics"])
+    context.set_forkserver_preload(["tests.metrics_process"])
     running = [context.Process(target=main, args=(rank, world, str(folder))) for rank in range(world)]
     for process in running:
         process.start()
@@ -168,22 +137,18 @@ def processes(request, tmp_path_factory):
 
 def test_processes_agree_with_one_process(processes):
     values = expected()
-    one_list = evaluate(*pieces(0, 1)[:2], MEASURES)
-    for found in processes:
-        for way, means in (("whole", values), ("joined", values), ("one list", one_list)):
-            for name in MEASURES:
-                numbers = means[name].reshape(-1)
-                assert found[way]["means"][name] == pytest.approx(numbers.nanmean().item(), abs=1e-15)
-                assert found[way]["counts"][name] == numbers.isfinite().sum()
-                sorted_values = torch.tensor(found[way]["values"][name], dtype=torch.float64).sort().values
-                torch.testing.assert_close(sorted_values, numbers.sort().values, rtol=1e-14, atol=0, equal_nan=True)
+    for found in (of_process["whole"] for of_process in processes):
+        for name in MEASURES:
+            numbers = values[name].reshape(-1)
+            assert found["means"][name] == pytest.approx(numbers.nanmean().item(), abs=1e-15)
+            assert found["counts"][name] == numbers.isfinite().sum()
+            sorted_values = torch.tensor(found["values"][name], dtype=torch.float64).sort().values
+            torch.testing.assert_close(sorted_values, numbers.sort().values, rtol=1e-14, atol=0, equal_nan=True)
 
 
 def test_every_process_gets_the_same_values_as_often_as_it_asks(processes):
-    for way in ("whole", "joined", "one list"):
-        texts = {json.dumps(found[way]) for found in processes}
-        assert len(texts) == 1
-        assert processes[0][way]["means"] == processes[0][way]["again"]
+    assert len({json.dumps(found["whole"]) for found in processes}) == 1
+    assert processes[0]["whole"]["means"] == processes[0]["whole"]["again"]
 
 
 def test_a_process_keeps_its_own_lists_and_a_group_its_own(processes):
@@ -196,27 +161,19 @@ def test_a_process_keeps_its_own_lists_and_a_group_its_own(processes):
     assert [found["pair"] for found in processes[:2]] == [pair, pair]
 
 
-def test_torchmetrics_agrees_over_processes(processes):
-    pytest.importorskip("torchmetrics")
-    for found in processes:
-        for way, (first, again) in found["torchmetrics"].items():
-            assert first == again == pytest.approx(found[way]["means"]["ndcg@3"], abs=1e-15)
-
-
-@pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("ties", ["resolved", "average", "subrank", "optimistic"])
-def test_a_weight_of_2_counts_as_the_list_twice_and_0_as_no_list(joined, ties):
+def test_a_weight_of_2_counts_as_the_list_twice_and_0_as_no_list(ties):
     counts = torch.arange(12) % 4
-    weighted, repeated = (RankingMetrics(MEASURES, ties=ties, joined=joined) for _ in range(2))
+    weighted, repeated = (RankingMetrics(MEASURES, ties=ties) for _ in range(2))
     copies = itertools.count(100)
     for number, (scores, labels) in enumerate(lists()):
         at = torch.full((len(scores),), number)
         weighted.update(scores, labels, qid=at, list_weight=counts[at])
         for _ in range(counts[number]):
             repeated.update(scores, labels, qid=torch.full((len(scores),), next(copies)))
-    again = RankingMetrics(MEASURES, ties=ties, joined=joined)
+    again = RankingMetrics(MEASURES, ties=ties)
     again.load_state_dict(weighted.state_dict())
-    again.merge(RankingMetrics(MEASURES, ties=ties, joined=joined))
+    again.merge(RankingMetrics(MEASURES, ties=ties))
     for metrics in (weighted, again):
         assert metrics.compute() == pytest.approx(repeated.compute(), rel=1e-12)
         assert metrics.weights().tolist() == counts.tolist()
@@ -224,11 +181,9 @@ def test_a_weight_of_2_counts_as_the_list_twice_and_0_as_no_list(joined, ties):
     assert weighted.counts() == defined
 
 
-def test_weights_of_lists_come_in_every_call_or_in_none_and_with_ids_where_lists_are_joined():
+def test_weights_of_lists_come_in_every_call_or_in_none():
     scores, labels = torch.tensor([[1.0, 2.0]]), torch.tensor([[0, 1]])
     metrics = RankingMetrics(["mrr"])
     metrics.update(scores, labels, list_weight=torch.tensor([2.0]))
     with pytest.raises(ValueError, match="list_weight must be given in every call or in none"):
         metrics.update(scores, labels)
-    with pytest.raises(ValueError, match="list_weight goes with qid where lists are joined"):
-        RankingMetrics(["mrr"], joined=True).update(scores, labels, list_weight=torch.tensor([2.0]))

@@ -39,7 +39,6 @@ METRICS = {
     "ndcg(gain=linear)@2": (metrics.ndcg, {"gain": "linear", "k": 2}),
     "normalized(pauc@2,gain=linear)": (metrics.normalized_rank_statistic, {"statistic": "pauc@2", "gain": "linear"}),
     "normalized(mrr)": (metrics.normalized_rank_statistic, {"statistic": "mrr"}),
-    "pairwise_misranking_error": (metrics.pairwise_misranking_error, {}),
     "mrr": (metrics.mrr, {}),
     "mrr@2": (metrics.mrr, {"k": 2}),
     "ap": (metrics.average_precision, {}),
@@ -49,7 +48,6 @@ METRICS = {
     "normalized(precision@2)": (metrics.normalized_rank_statistic, {"statistic": "precision@2", "gain": "linear"}),
     "precision@2": (metrics.precision, {"k": 2}),
     "recall@2": (metrics.recall, {"k": 2}),
-    "lift@2": (metrics.lift, {"k": 2}),
 }
 
 

@@ -1,10 +1,10 @@
-"""Tables and frames with a query column; data sets and labels by query."""
+"""Tables with a query column; data sets and labels by query."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.data import DataError, from_frame, read_data, read_rows, read_table
+from ltr.data import DataError, read_data, read_rows, read_table
 from ltr.data.dataset import checked_labels
 
 CSV = "shop,price,sold\nb,3,0\na,2.5,4\nb,9,1\n"
@@ -38,78 +38,37 @@ def test_sizes_beside_a_table_tell_the_queries(tmp_path):
     assert read_rows(tmp_path / "table.csv", ["price"])[1].tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "npy", "npz"])
-def test_other_tables(tmp_path, suffix):
+def test_parquet_tables(tmp_path):
     columns = {"q": np.array([2**62, 5, 2**62]), "a": np.array([1.0, 2.0, 3.0]), "y": np.array([3, 0, 1])}
-    path = tmp_path / f"table.{suffix}"
-    if suffix == "parquet":
-        pytest.importorskip("pyarrow")
-        pd.DataFrame(columns).to_parquet(path)
-    elif suffix == "npy":
-        np.save(path, pd.DataFrame(columns).to_records(index=False))
-    else:
-        np.savez(path, **columns)
+    path = tmp_path / "table.parquet"
+    pd.DataFrame(columns).to_parquet(path)
     data = read_data(path, label="y", query="q")
     assert (data.query_ids.tolist(), data.qid.tolist()) == ([2**62, 5], [0, 1, 0])
 
 
-class Polars:
-    """As much of a polars frame as is used: ``columns``, ``frame[name]``, and columns that NumPy converts."""
-
-    class Series:
-        def __init__(self, values):
-            self.values = values
-
-        def __len__(self):
-            return len(self.values)
-
-        def __array__(self, dtype=None, copy=None):
-            return np.array(self.values, dtype=dtype)
-
-    def __init__(self, columns):
-        self.columns = list(columns)
-        self._columns = columns
-
-    def __getitem__(self, name):
-        return self.Series(self._columns[name])
+def saved(columns, folder):
+    path = folder / "t.parquet"
+    pd.DataFrame(columns).to_parquet(path)
+    return path
 
 
-FRAMES = {"pandas": pd.DataFrame, "dict": dict, "polars, as far as used": Polars}
-try:
-    import polars
-
-    FRAMES["polars"] = polars.DataFrame
-except ImportError:
-    pass
-
-
-@pytest.mark.parametrize("kind", FRAMES)
-@pytest.mark.parametrize("ids", [["b", "a", "b"], [2**40, 1, 2**40]])
-def test_frames(kind, ids):
-    frame = FRAMES[kind]({"q": ids, "a": [1.0, 2.0, 3.0], "flag": [True, False, True], "y": [0, 1, 2]})
-    data = from_frame(frame, label="y", query="q")
-    assert data.X.tolist() == [[1.0, 1.0], [2.0, 0.0], [3.0, 1.0]]
-    assert (data.feature_names, data.y.tolist()) == (("a", "flag"), [0, 1, 2])
-    assert (data.qid.tolist(), data.query_ids.tolist()) == ([0, 1, 0], ids[:2])
-    assert from_frame(frame, label="flag", drop=["q"], name="t").qid is None
-
-
-def test_pandas_types_of_its_own():
+def test_pandas_types_of_its_own(tmp_path):
     ids = {
         "Int64": pd.array([5, 7, 5], dtype="Int64"),
         "string": pd.array(["x", "y", "x"], dtype="string"),
         "category": pd.Categorical(["x", "y", "x"]),
     }
     for name, values in ids.items():
-        data = from_frame(pd.DataFrame({"q": values, "a": [1.0, 2, 3], "y": [0, 1, 2]}), label="y", query="q")
+        path = saved({"q": values, "a": [1.0, 2, 3], "y": [0, 1, 2]}, tmp_path)
+        data = read_table(path, label="y", query="q")
         assert data.qid.tolist() == [0, 1, 0], name
 
 
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        ({"q": [1, 1, 2]}, {"query": "w"}, "t: no query column 'w'; the file has"),
-        ({"q": [1, None, 2]}, {}, "t: column 'q': query ids must not be missing, got none in row 2"),
+        ({"q": [1, 1, 2]}, {"query": "w"}, "t.parquet: no query column 'w'; the file has"),
+        ({"q": [1, None, 2]}, {}, "column 'q': query ids must not be missing, got none in row 2"),
         ({"q": pd.array([1, 1, None], dtype="Int64")}, {}, "query ids must not be missing, got none in row 3"),
         ({"q": [1.5, 1.5, 2.0]}, {}, "query ids must be integers of 64 bits or texts, got an array of float64"),
         (
@@ -128,16 +87,11 @@ def test_pandas_types_of_its_own():
         ({"q": [1, 1, 2]}, {"features": ["q"]}, "feature column 'q' is also the query"),
     ],
 )
-def test_bad_frames_are_named(columns, options, message):
+def test_bad_columns_are_named(columns, options, message, tmp_path):
     frame = {"a": [1.0, 2.0, 3.0], "y": [0, 1, 2], **columns}
     with pytest.raises(DataError) as error:
-        from_frame(frame, **{"label": "y", "query": "q", "name": "t", **options})
+        read_table(saved(frame, tmp_path), **{"label": "y", "query": "q", **options})
     assert message in str(error.value)
-
-
-def test_what_is_no_frame_is_refused():
-    with pytest.raises(TypeError, match="frame must be a data frame or a mapping of columns, got list"):
-        from_frame([[1.0, 0]], label="y")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from ltr import losses
+from ltr import losses, metrics, torch_hooks
 from ltr.lists import Lists
 from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE, HingePower
 from ltr.losses.pairs import two_classes
@@ -241,33 +241,34 @@ def test_function_transforms_and_compilers(name, form, monkeypatch):
     close(torch.autograd.grad(compiled, given)[0], slope)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("name", NAMES)
-def test_lanes_of_vmap_are_calls_of_their_own(name, reduction):
-    vmap, grad, random = torch.func.vmap, torch.func.grad, generator(3)
-    loss = losses.parse_loss(name)
-    loss.reduction = reduction
-    scores = torch.randn(3, 2, 6, dtype=torch.float64, generator=random)
-    labels = torch.randint(0, 2, (3, 2, 6), generator=random)
-    mask = torch.rand(3, 2, 6, generator=random) < 0.8
-    given = {"mask": mask, "list_weight": torch.tensor([[1.0, 2.0], [0.5, 0.0], [3.0, 1.0]], dtype=torch.float64)}
+def test_vmap_is_refused():
+    scores, labels = torch.randn(2, 4), torch.tensor([1, 0, 0, 1])
+    for function in (losses.parse_loss("ranknet"), metrics.ndcg):
+        with pytest.raises(TypeError, match=r"must be plain tensors, got lanes under torch\.func\.vmap; use leading"):
+            torch.func.vmap(function, in_dims=(0, None))(scores, labels)
+        with pytest.raises(TypeError, match=r"must be plain tensors, got lanes under torch\.func\.vmap; use leading"):
+            torch.func.vmap(lambda y, function=function: function(scores[0], y))(labels.expand(2, 4))
 
-    def call(s, y, more):
-        return loss(s, y, **more)
 
-    def total(s, y, more):
-        return (call(s, y, more) * (1.0 + s.detach()[..., 0])).sum()
+def test_a_torch_without_the_private_names_gives_the_same_losses(monkeypatch):
+    random = generator(4)
+    scores = torch.randn(40, dtype=torch.float64, generator=random, requires_grad=True)
+    labels, qid = torch.randint(0, 3, (2, 40), generator=random)
+    loss = losses.parse_loss("ranknet")
 
-    for more in ({}, given):
-        lanes = [(scores[at], labels[at], {name: x[at] for name, x in more.items()}) for at in range(3)]
-        close(vmap(call)(scores, labels, more), torch.stack([call(*lane) for lane in lanes]))
-        slopes = torch.stack([grad(total)(*lane) for lane in lanes])
-        close(vmap(grad(total))(scores, labels, more), slopes)
-        close(grad(lambda s, more=more: vmap(total)(s, labels, more).sum())(scores), slopes)
-        own = scores.clone().requires_grad_()
-        close(torch.autograd.grad(vmap(total)(own, labels, more).sum(), own)[0], slopes)
-    shared = vmap(vmap(grad(total), in_dims=(0, None, None)), in_dims=(0, None, None))(scores, labels[0, 0], {})
-    close(shared, torch.stack([torch.stack([grad(total)(s, labels[0, 0], {}) for s in rows]) for rows in scores]))
+    def found():
+        value = loss(scores, labels, qid=qid)
+        return value, *torch.autograd.grad(value, scores)
+
+    expected = found()
+    assert torch_hooks._private("peek_interpreter_stack", lambda: "unknown")() is None
+    monkeypatch.delattr(torch._C, "_functorch")
+    names = {"_innermost": "peek_interpreter_stack", "is_batch_of_gradients": "is_legacy_batchedtensor"}
+    for own, name in names.items():
+        monkeypatch.setattr(torch_hooks, own, torch_hooks._private(name, lambda *_: True))
+    assert torch_hooks.is_transformed()
+    for value, wanted in zip(found(), expected, strict=True):
+        close(value, wanted)
 
 
 COMPILED = [(case, reduction) for case in [*(case.name for case in CASES), *NAMES] for reduction in ("mean", "none")]

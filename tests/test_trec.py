@@ -10,7 +10,7 @@ import torch
 
 from ltr.data import DataError
 from ltr.data.trec import judged_lists, read_qrels, read_run, write_qrels, write_run
-from ltr.metrics import bpref, err, evaluate, ndcg, parse_measure, recall
+from ltr.metrics import evaluate, ndcg, parse_measure, recall
 from trainers.cli import main
 from trainers.evaluation import evaluate_run
 from trainers.files import RunError
@@ -263,6 +263,7 @@ def test_scores_are_compared_in_double_precision(tmp_path):
 
 def test_items_outside_a_list_count_where_relevant_items_are_counted():
     scores, labels = torch.tensor([3.0, 2.0, 9.0, 9.0]), torch.tensor([0, 1, 2, 0])
+    bpref, err = map(parse_measure, ("bpref", "err"))
     outside = torch.tensor([False, False, True, True])
     assert recall(scores, labels, k=9, outside=outside).item() == 0.5
     expected = (1 / np.log2(3)) / (3 + 1 / np.log2(3))

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from torch.utils.tensorboard.summary import hparams
 from torch.utils.tensorboard.writer import SummaryWriter
 
-from ltr.calls import named_object
+from ltr.checks import named_object
 from trainers.config.errors import ConfigError, Finding
 
 Parameters = Mapping[str, bool | int | float | str]

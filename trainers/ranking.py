@@ -160,7 +160,7 @@ def problems_of_answer(table: Table, config: Config, frame: pd.DataFrame | None 
             elif name == today:
                 yield Problem(f"column {name!r} has today's scores, so it must be neither dropped nor the label")
     if today in table.columns and table.kinds[today].name != "number":
-        texts = table.columns[today].texts_beside_numbers()
+        texts = table.columns[today].others()
         yield Problem(f"column {today!r}: today's scores must be numbers, got {listed(texts) or 'none'}")
 
 

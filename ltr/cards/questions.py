@@ -95,7 +95,7 @@ class Question:
         if self.operator == "=":
             return ~column.missing & (column.texts == text_of(self.value))
         if column.numbers is None:
-            row, cell = column.not_a_number
+            row, cell = column.first_other()
             what = "numbers" if form.plain else form.describe()
             raise ValueError(f"column {self.column!r} must hold {what} or missing values, got {cell!r} in row {row}")
         with np.errstate(invalid="ignore"):

@@ -1,10 +1,10 @@
-"""Data: the paper's data sets by name, your own files and frames, and the split of the experiments.
+"""Data: the paper's data sets by name, your own files, and the split of the experiments.
 
-`load` gives a named data set (``gaussians`` needs no files), `read_data` a file of your own (a table or sparse
-text), `from_frame` a frame in memory; `read_rows` reads rows to predict on. `TablePreparation` turns tables with texts,
-dates and missing values into features. `read_columns` reads such a table, `read_raw_table` also says what its columns
-are, and `read_texts` gives the fields of a text table as text. `read_run` and `read_qrels` read the files of trec_eval.
-Bad input raises a `DataError` that names the file, column and row.
+`load` gives a named data set (``gaussians`` needs no files), `read_data` a file of your own (a table or sparse text);
+`read_rows` reads rows to predict on. `TablePreparation` turns tables with texts, dates and missing values into
+features. `read_columns` reads such a table, `read_raw_table` also says what its columns are, and `read_texts` gives the
+fields of a text table as text. `read_run` and `read_qrels` read the files of trec_eval. Bad input raises a `DataError`
+that names the file, column and row.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.named import dataset_names, load, load_test
 from ltr.data.problems import TableError
 from ltr.data.raw_table import Roles, Table, read_raw_table
-from ltr.data.shares import QueryShards
 from ltr.data.svmlight import read_svmlight
 from ltr.data.table_files import read_columns, read_texts
 from ltr.data.table_text import Reading
-from ltr.data.tables import FormatName, format_of, from_frame, read_data, read_rows, read_table
+from ltr.data.tables import FormatName, format_of, read_data, read_rows, read_table
 from ltr.data.trec import JudgedLists, judged_lists, read_qrels, read_run, write_qrels, write_run
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ __all__ = [
     "Dataset",
     "FormatName",
     "JudgedLists",
-    "QueryShards",
     "Reading",
     "Roles",
     "Table",
@@ -41,7 +39,6 @@ __all__ = [
     "TablePreparation",
     "dataset_names",
     "format_of",
-    "from_frame",
     "gaussians",
     "grouped",
     "half_split",

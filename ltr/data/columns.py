@@ -51,11 +51,9 @@ class Column:
         DataError: complex numbers.
 
     Examples:
-        >>> column = Column("age", ["31", None, " 7.0"])
-        >>> column.missing.tolist(), column.numbers.tolist(), column.texts.tolist()
-        ([False, True, False], [31.0, nan, 7.0], ['31', '', '7'])
-        >>> Column("paid", ["1.234,50", "-"]).numbers.tolist(), Column("share", ["5 %"]).form.unit
-        ([1234.5, nan], '%')
+        >>> column = Column("paid", ["1.234,50 $", None, "7 $"])
+        >>> column.missing.tolist(), column.numbers.tolist(), column.form.unit
+        ([False, True, False], [1234.5, nan, 7.0], '$')
     """
 
     def __init__(
@@ -183,22 +181,6 @@ class Column:
         return any(map(is_code, texts)) and all(text.isdigit() or amount_of(text) is None for text in texts)
 
     @property
-    def not_a_number(self) -> tuple[int, Any]:
-        """The first row, counted from 1, whose cell is not a number, and the cell."""
-        row = int(np.argmax(np.append(self._not_numbers, False)[self._codes]))
-        return row + 1, self._cells[self._codes[row]]
-
-    @property
-    def share_of_numbers(self) -> float:
-        """Share of the rows, without those that are missing, whose cell is a number; NaN where all are missing."""
-        known = self._codes[~self.missing]
-        return float(np.mean(~self._not_numbers[known])) if len(known) else np.nan
-
-    def texts_beside_numbers(self) -> list[str]:
-        """Return the different cells that are no numbers, as they stand in the table."""
-        return [str(cell).strip() for cell, no in zip(self._cells, self._not_numbers, strict=True) if no]
-
-    @property
     def dashes(self) -> list[str]:
         """The different cells that are dashes."""
         cells = [] if self._numeric else self._cells
@@ -220,6 +202,25 @@ class Column:
     def _not_numbers(self) -> BoolArray:
         found = zip(np.isnan(self._numbers), self._cells, strict=True)
         return np.array([no and not (isinstance(cell, str) and is_dash(cell)) for no, cell in found], dtype=bool)
+
+    # cells of another kind
+
+    def share(self, date: DateForm | None = None) -> float:
+        """Return the share of the rows, without missing ones, that are numbers, or dates of a form; NaN without any."""
+        known = self._codes[~self.missing]
+        return float(np.mean(~self._others(date)[known])) if len(known) else np.nan
+
+    def first_other(self, date: DateForm | None = None) -> tuple[int, Any]:
+        """Return the first row, counted from 1, whose cell is no number, or no date of a form, and the cell."""
+        row = int(np.argmax(np.append(self._others(date), False)[self._codes]))
+        return row + 1, self._cells[self._codes[row]]
+
+    def others(self, date: DateForm | None = None) -> list[str]:
+        """Return the different cells that are no numbers, or no dates of a form, as they stand in the table."""
+        return [str(cell).strip() for cell, no in zip(self._cells, self._others(date), strict=True) if no]
+
+    def _others(self, date: DateForm | None) -> BoolArray:
+        return self._not_numbers if date is None else self._days(date)[1]
 
     # texts
 
@@ -274,20 +275,6 @@ class Column:
         """Return the days since 1970-01-01, NaN where missing; None where a cell is no date of this form."""
         days, unread = self._days(form)
         return None if unread.any() else np.append(days, np.nan)[self._codes]
-
-    def share_of_dates(self, form: DateForm) -> float:
-        """Return the share of the rows, without those that are missing, whose cell is a date of a form."""
-        days = self._days(form)[0][self._codes[~self.missing]]
-        return float(np.mean(~np.isnan(days))) if len(days) else np.nan
-
-    def not_a_date(self, form: DateForm) -> tuple[int, str]:
-        """Return the first row, counted from 1, whose cell is no date of a form, and the cell."""
-        row = int(np.argmax(np.append(self._days(form)[1], False)[self._codes]))
-        return row + 1, str(self._cells[self._codes[row]])
-
-    def texts_beside_dates(self, form: DateForm) -> list[str]:
-        """Return the different cells that are no dates of a form, as they stand in the table."""
-        return [str(cell).strip() for cell, no in zip(self._cells, self._days(form)[1], strict=True) if no]
 
     def _days(self, form: DateForm) -> tuple[FloatArray, BoolArray]:
         """Return the different cells in days since 1970-01-01, and which of them are no dates."""
@@ -380,11 +367,6 @@ def matrix_of(columns: Sequence[Sequence[Any] | NDArray[Any]]) -> Features:
     """Return columns of numbers as a matrix in C order, (n, d): float32 where that is their common type, else float64.
 
     Where the columns are those of such a matrix already, in its order, the matrix is returned, and nothing is copied.
-
-    Examples:
-        >>> matrix = np.array([[1.0, 2.0], [3.0, 4.0]], dtype=np.float32)
-        >>> bool(np.shares_memory(matrix_of(matrix.T), matrix)), matrix_of([[1, 2], [0.5, 1.5]]).tolist()
-        (True, [[1.0, 0.5], [2.0, 1.5]])
     """
     arrays = [np.asarray(column) for column in columns]
     kind = np.float32 if np.result_type(*arrays) == np.float32 else np.float64
@@ -441,12 +423,7 @@ def yes_of(values: Iterable[str]) -> str | None:
 
 
 def spellings(values: Iterable[str]) -> str:
-    """Return the texts that differ only in capital letters, as a message lists them; empty where there are none.
-
-    Examples:
-        >>> spellings(["yes", "NO", "Yes", "no"]), spellings(["yes", "no"])
-        ("'Yes' and 'yes', 'NO' and 'no'", '')
-    """
+    """Return the texts that differ only in capital letters, as a message lists them; empty where there are none."""
     alike: dict[str, list[str]] = {}
     for text in values:
         alike.setdefault(text.casefold(), []).append(text)

@@ -47,12 +47,9 @@ class Dataset:
         qid: the query of each row, integers or texts, (n,); None is one list.
         copy: whether the data set keeps a copy of X, so that later changes of the array do not reach it; False keeps
             the array itself if it is float64 or float32 in C order.
-        rows: the rows of a larger table that X and y are, one of several processes' shares, of which `qid` then has the
-            query of every row. A share may have no rows, or labels that are all alike.
 
     Attributes:
-        qid: number of each row's query, int64 of shape (n,), in the order in which queries first appear; or None. In a
-            share the numbers are those of the table, so that no two shares have a query of one number.
+        qid: number of each row's query, int64 of shape (n,), in the order in which queries first appear; or None.
         query_ids: the ids as given, indexed by that number; or None.
 
     Raises:
@@ -83,26 +80,22 @@ class Dataset:
         qid: ArrayLike | None = None,
         *,
         copy: bool = True,
-        rows: slice | None = None,
     ) -> None:
-        where = f"data set {name}" + ("" if rows is None else f" (rows {rows.start + 1} to {rows.stop})")
+        where = f"data set {name}"
         given = as_array(f"{where}: X", X)
         names = None
         if feature_names is not None:
             names = checked_names(as_sequence(f"{where}: feature_names", feature_names, "names"), where)
-        features = checked_features(given, names, where, least=1 if rows is None else 0)
+        features = checked_features(given, names, where)
         if copy and np.may_share_memory(features, given):
             features = features.copy()
-        if len(features):
-            check_ranges(features, names, where)
+        check_ranges(features, names, where)
         queries, ids = None, None
         if qid is not None:
             known = as_array(f"{where}: qid", qid, object if isinstance(qid, list | tuple) else None)
-            queries, ids = checked_queries(known, len(features) if rows is None else len(known), where)
-        labels = checked_labels(y, len(features), where, graded=queries is not None, whole=rows is None)
-        if rows is not None:
-            queries = None if queries is None else queries[rows].copy()
-        elif queries is not None and labels_agree(labels, queries):
+            queries, ids = checked_queries(known, len(features), where)
+        labels = checked_labels(y, len(features), where, graded=queries is not None)
+        if queries is not None and labels_agree(labels, queries):
             raise DataError(f"{where}: at least one query must have two different labels, got none")
         names = names or tuple(f"x{j}" for j in range(features.shape[1]))
         self.__dict__.update(name=name, X=features, y=labels, feature_names=names, qid=queries, query_ids=ids)
@@ -116,8 +109,8 @@ class Dataset:
         facts = {
             "rows": self.n,
             "features": f"{self.d}: {shown}",
-            "positives": f"{self.n_pos} ({self.n_pos / max(self.n, 1):.1%})",
-            "labels": f"0 to {self.y.max()}" if self.y.max(initial=0) > 1 else None,
+            "positives": f"{self.n_pos} ({self.n_pos / self.n:.1%})",
+            "labels": f"0 to {self.y.max()}" if self.y.max() > 1 else None,
             "queries": None if self.query_ids is None else self.n_queries,
         }
         return fact_table(f"Dataset {self.name}", facts)
@@ -148,14 +141,13 @@ class Dataset:
         return 1 if self.qid is None else len(np.unique(self.qid))
 
 
-def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X", *, least: int = 1) -> Features:
+def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X") -> Features:
     """Return the features in C order, of shape (n, d): float32 as it is, anything else as float64.
 
     Args:
         X: numbers or booleans, (n, d).
         names: the columns' names for messages; by default their numbers.
         where: beginning of messages, such as the path of a file.
-        least: smallest number of rows, 0 for the share of a process.
 
     Raises:
         DataError: not a 2-D array of numbers with a row and a column, not as many columns as names, or a value that is
@@ -164,7 +156,7 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
     values = as_array(where, X)
     if values.dtype.kind not in "biuf":
         raise DataError(f"{where}: features must be numbers, got an array of {values.dtype}")
-    if values.ndim != 2 or values.shape[0] < least or values.shape[1] < 1:
+    if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 1:
         raise DataError(f"{where}: features must be 2-D with at least one row and column, got shape {values.shape}")
     if names is not None and len(names) != values.shape[1]:
         raise DataError(f"{where}: {len(names)} feature names for {values.shape[1]} columns")
@@ -199,10 +191,8 @@ def _first_beyond(features: Features, limit: float) -> IntArray:
     return first
 
 
-def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = False, whole: bool = True) -> IntArray:
+def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = False) -> IntArray:
     """Return the labels as int64 of shape (n,): 0 and 1, both present, or two different whole numbers if `graded`.
-
-    Labels that are not the `whole` of a data set may be all alike.
 
     Raises:
         DataError: another shape, something that is not such a label (with its row, counted from 1), or a single class.
@@ -221,7 +211,7 @@ def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = Fal
         row = int(np.argmin(good))
         raise DataError(f"{where}: labels must be {rule}, got {values[row]:g} in row {row + 1}")
     checked = labels.astype(np.int64)
-    if whole and checked.min() == checked.max():
+    if checked.min() == checked.max():
         needed = "two different values" if graded else "both classes"
         raise DataError(f"{where}: labels must hold {needed}, got only {int(checked[0])}")
     return checked
@@ -288,12 +278,7 @@ def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, wher
 
 
 def change_in_list(values: NDArray[Any], lists: IntArray | None) -> tuple[int, Any] | None:
-    """Return the first row whose value is not that of its list's first row, and that value; None without one.
-
-    Examples:
-        >>> change_in_list(np.array(["a", "b", "b", "a"]), np.array([0, 1, 1, 1]))[0]
-        3
-    """
+    """Return the first row whose value is not that of its list's first row, and that value; None without one."""
     if lists is None:
         return None
     _, first, number = np.unique(lists, return_index=True, return_inverse=True)
@@ -331,12 +316,7 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def differ_in_lists(values: NDArray[np.float64], lists: IntArray | None) -> bool:
-    """Return whether values of rows are not the same for all rows of a list; None means that all are one list.
-
-    Examples:
-        >>> differ_in_lists(np.array([2.0, 2.0, 1.0]), np.array([5, 5, 7])), differ_in_lists(np.array([2.0, 1.0]), None)
-        (False, True)
-    """
+    """Return whether values of rows are not the same for all rows of a list; None means that all are one list."""
     if lists is None:
         return bool((values != values[:1]).any())
     # neighbours first: where they differ already, nothing of the size of the data is made
@@ -346,12 +326,7 @@ def differ_in_lists(values: NDArray[np.float64], lists: IntArray | None) -> bool
 
 
 def labels_agree(labels: NDArray[Any], groups: IntArray | None) -> bool:
-    """Return whether all labels of each list are equal, so that there is nothing to learn.
-
-    Examples:
-        >>> labels_agree(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 0]))
-        True
-    """
+    """Return whether all labels of each list are equal, so that there is nothing to learn."""
     return not differ_in_lists(labels, groups)
 
 
@@ -374,9 +349,8 @@ def _column(names: Sequence[str] | None, at: int) -> str:
 def half_split(n: int, seed: int) -> tuple[IntArray, IntArray]:
     """Return the rows of the training set and those of the test set, about half of the rows each.
 
-    The first n // 2 entries of ``numpy.random.default_rng(seed).permutation(n)`` train, the others test; an odd
-    row goes to the test set. The split depends on n and seed alone, so that equally long data sets share it.
-    Run r of an experiment uses seed r, r = 0, 1, ...
+    The first n // 2 entries of ``numpy.random.default_rng(seed).permutation(n)`` train, the others test. Run r of an
+    experiment uses seed r, r = 0, 1, ...
 
     Args:
         n: number of rows, at least 2.

@@ -1,18 +1,15 @@
 """Numbers from one column of a table: how its values become features, fitted on training rows.
 
 A number stays a number, and a date becomes a number of days. Their missing values become the training median. Texts
-of few values become 0 and 1: one feature for each frequent value, but none for the most frequent one, the *reference*,
-and one for all others, ``mode = other``. A feature for the reference would say nothing new to a linear score: the
-features of a column would add up to 1 in every row, and a constant changes no ranking. It would cost the exact search a
-dimension, and weights would not be unique. So a weight says how far its value stands above the reference. Texts of many
-values become one number: the mean label of the training rows with the same value, drawn towards the mean of all rows
-where there are few. A training row gets the mean of rows in other parts of the training set, or it would tell its own
-label. Where training rows miss the value, ``age is missing`` is a feature, too.
+of few values become 0 and 1: one feature for each frequent value but the most frequent one, the *reference*, and one
+for all others, ``mode = other``. (With a feature for the reference, those of a column would add up to 1, and weights
+would not be unique.) Texts of many values become the mean label of the training rows with the same value, drawn towards
+the mean of all rows where there are few; a training row gets the mean of rows in other parts of the training set, or it
+would tell its own label. Where training rows miss the value, ``age is missing`` is a feature, too.
 
-A value that no training row has counts as ``other``. If training rows have no rare values, there is no such feature,
-and the row counts as one with the reference. In the same way, a missing value counts as the median or the reference
-alone, if (nearly) no training row misses it. Where most rows of a file have new values, they are probably written in
-another way, and the file is refused.
+A value that no training row has counts as ``other``, or as the reference if there is no such feature; a missing value
+as the median or the reference, if (nearly) no training row misses it. Where most rows of a file have new values, they
+are probably written in another way, and the file is refused.
 """
 
 from __future__ import annotations
@@ -146,15 +143,15 @@ class Encoding:
         if column.nested:
             return Problem(column.nested)
         if self.number is not None and column.numbers is None:
-            row, cell = column.not_a_number
+            row, cell = column.first_other()
             what = f"{self.number.describe()}, as in the training rows" if not self.number.plain else "numbers"
             return Problem(f"{where} must hold {what}, got {cell!r} in row {row}")
         if self.number is not None and column.numbers is not None and np.isinf(column.numbers).any():
             row = int(np.argmax(np.isinf(column.numbers))) + 1
             return Problem(f"{where} must hold finite numbers, got {column.numbers[row - 1]:g} in row {row}")
         if self.date is not None and column.dates(self.date) is None:
-            row, text = column.not_a_date(self.date)
-            return Problem(f"{where} must hold dates ({' or '.join(self.date.formats)}), got {text!r} in row {row}")
+            row, cell = column.first_other(self.date)
+            return Problem(f"{where} must hold dates ({' or '.join(self.date.formats)}), got {cell!r} in row {row}")
         new, rows = self._unseen(column)
         of = int((~column.missing).sum())
         by_chance = of * self.single + 4 * math.sqrt(of * self.single * (1 - self.single) + 1)

@@ -29,19 +29,12 @@ def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
     200     1      (0, -3)   0.05
     ======  =====  ========  =======================
 
-    The number of positives therefore varies with the seed, about 644 of 1250.
-
     Args:
         seed: seed of the population and of the sample.
         n: number of points to keep, 2 to 6210.
 
     Raises:
         ValueError: n outside its range.
-
-    Examples:
-        >>> data = gaussians(seed=0)
-        >>> data.name, data.n, data.d
-        ('gaussians', 1250, 2)
     """
     clumps = (
         (3000, 1, (0.0, 1.0), math.sqrt(0.5)),
@@ -64,11 +57,6 @@ def theorem1(seed: int = 0) -> Dataset:
     There are 10 negatives near 3, 3000 positives near 1, 3000 negatives near 0 and 80 positives near -10, each with
     standard deviation 0.05. Ranking by x wins AUC, partial AUC@100, DCG and MRR; ranking by -x wins DCG@100
     and partial AUC@10.
-
-    Examples:
-        >>> data = theorem1()
-        >>> data.n, data.d, data.n_pos
-        (6090, 1, 3080)
     """
     clumps = ((10, 0, (3.0,), 0.05), (3000, 1, (1.0,), 0.05), (3000, 0, (0.0,), 0.05), (80, 1, (-10.0,), 0.05))
     return Dataset("theorem1", *_draw(np.random.default_rng(seed), clumps))
@@ -94,11 +82,6 @@ def roc_standin(seed: int = 0) -> Dataset:
 
     Args:
         seed: of everything.
-
-    Examples:
-        >>> data = roc_standin()
-        >>> data.name, data.n, data.d, data.n_pos
-        ('roc_standin', 500, 5, 250)
     """
     clumps = (
         (190, 1, (1.0, 0.0, 0.0, 0.0, 0.0), 0.8),
@@ -116,8 +99,8 @@ def grouped(seed: int = 0, *, queries: int = 60, d: int = 5) -> Dataset:
     """Return queries of 5 to 25 items with labels 0 to 4 that follow a linear score, most closely at the top.
 
     Item i of query q has the features x_i + m_q, where m_q, the level of the query, says nothing about labels. Labels
-    are the grades of ``w·x_i + noise``: the lower 50 percent of all items have 0, the next 25, 15, 7 and 3 percent 1 to
-    4. The noise is three times as large where ``w·x_i`` is below 0: the top of a list can be ordered, the rest hardly.
+    are the grades of ``w·x_i + noise`` (shares of 50, 25, 15, 7 and 3 percent); the noise is three times as large where
+    ``w·x_i`` is below 0.
 
     Args:
         seed: of everything.

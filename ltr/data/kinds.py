@@ -100,8 +100,6 @@ def kind_of(
     Examples:
         >>> kind_of(Column("mode", ["bus", "car", "bus", "car", "walk", "walk"])).name
         'category'
-        >>> kind_of(Column("plate", ["K-1", "K-2", "B-7"])).reason
-        'all 3 texts differ'
         >>> kind_of(Column("paid", ["$5", "$7.50", "-", "($1)"])).note
         "column 'paid' is read as numbers in $, '-' as missing"
     """
@@ -134,9 +132,9 @@ def kind_of(
         column = column.read_as(replace(column.form, bare=True))
     if column.numbers is not None:
         return _number(column, wanted=wanted or asked is not None)
-    if asked == "number" or column.share_of_numbers >= _MOSTLY:
+    if asked == "number" or column.share() >= _MOSTLY:
         return _texts_among_numbers(column)
-    if (form := column.likely_form(first_year)) and column.share_of_dates(form) >= _MOSTLY:
+    if (form := column.likely_form(first_year)) and column.share(form) >= _MOSTLY:
         return _as_date(column, form)
     return _texts(column, wanted=wanted)
 
@@ -146,15 +144,14 @@ def kind_of_times(column: Column, *, date_format: str | None = None, first_year:
 
     Args:
         column: the column.
-        date_format: as for `kind_of`.
-        first_year: as for `kind_of`.
+        date_format, first_year: as for `kind_of`.
     """
     if forms := _date_forms(column, date_format, first_year):
         return _dated(column, forms)
     likely = None if column.numbers is not None else column.likely_form(first_year)
-    if likely is not None and column.share_of_dates(likely) >= _MOSTLY:
+    if likely is not None and column.share(likely) >= _MOSTLY:
         return _as_date(column, likely)
-    if column.durations or column.share_of_numbers < _MOSTLY:
+    if column.durations or column.share() < _MOSTLY:
         rule = f"column {column.name!r} must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers"
         return _unclear(f"{rule}, got {column.texts[0]!r} in row 1")
     return kind_of(column, "number")
@@ -176,8 +173,7 @@ def kinds_of(
     Args:
         columns: the columns by name.
         asked: kinds that the user asks for, by column, as for `kind_of`.
-        date_format: as for `kind_of`, for all columns.
-        first_year: as for `kind_of`, for all columns.
+        date_format, first_year: as for `kind_of`, for all columns.
         wanted: columns that the user named as features.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
@@ -255,11 +251,11 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
 
 
 def _texts_among_numbers(column: Column) -> Kind:
-    row, cell = column.not_a_number
+    row, cell = column.first_other()
     form = column.form or NumberForm(".")
     wanted = form.describe() if form.unit or form.decimal == "," else "numbers"
     rule = f"column {column.name!r} must hold {wanted}, got {cell!r} in row {row}"
-    return _with_strays(column, rule, list(dict.fromkeys(column.texts_beside_numbers())))
+    return _with_strays(column, rule, list(dict.fromkeys(column.others())))
 
 
 def _date_forms(column: Column, date_format: str | None, first_year: int | None) -> list[DateForm]:
@@ -296,10 +292,10 @@ def _as_date(column: Column, form: DateForm) -> Kind:
         return _dated(column, [form])
     if column.dates(form) is not None:
         return Kind("date", date=form)
-    row, cell = column.not_a_date(form)
+    row, cell = column.first_other(form)
     shape = "such as 2024-05-31" if form.formats == (ISO,) else f"of the form {' or '.join(form.formats)}"
     rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
-    return _with_strays(column, rule, column.texts_beside_dates(form))
+    return _with_strays(column, rule, column.others(form))
 
 
 def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:

@@ -1,8 +1,7 @@
 """Data sets by name: the paper's, which are generated or read from published files, and tables of installed packages.
 
-The files are not part of this project. They are read from the directory `LTR_DATA` (an environment variable) or
-`data_dir`, one folder per data set, and accepted only with the SHA-256 given here: the numbers of two people agree only
-if their files do. `read_table` reads any other version of them. Nothing is downloaded.
+The files are read from the directory `LTR_DATA` (an environment variable) or `data_dir`, one folder per data set, and
+accepted only with the SHA-256 given here. `read_table` reads any other version of them. Nothing is downloaded.
 
 ===================  ==========================  ====================================================================
 name                 label (positive)            features
@@ -23,8 +22,7 @@ grouped              generated, graded 0 to 4    5; 60 queries
 lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for training, 50 as a test part
 ===================  ==========================  ====================================================================
 
-The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
-three are our choice. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
+The paper does not say which rows and columns of NHANES, Polypharm and GLOW500 it took: those are our choice.
 
 These tables come with scikit-learn, or with statsmodels (the extra ``rankproof[data]``), and need no `LTR_DATA`. On
 them one can check what was tuned on the paper's data.
@@ -50,7 +48,6 @@ star98         share of pupils above the median   12: all but the two counts tha
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -62,6 +59,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.checks import nearest
 from ltr.data.dataset import DataError, Dataset
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.svmlight import read_svmlight
@@ -115,8 +113,8 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
 
     Args:
         name: one of `dataset_names()`.
-        data_dir: directory of the files; the environment variable `LTR_DATA` by default. Generated data needs none.
-            Nor do tables of scikit-learn. `travel` and tables of statsmodels are also found inside that package.
+        data_dir: directory of the files; the environment variable `LTR_DATA` by default. Generated data and tables of
+            scikit-learn need none; `travel` and tables of statsmodels are also found inside that package.
         seed: seed of generated data; files do not depend on it.
 
     Raises:
@@ -127,7 +125,7 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
         (1250, 2)
         >>> load("pimma")
         Traceback (most recent call last):
-        ltr.data.dataset.DataError: unknown data set 'pimma'; did you mean 'pima'? Known are gaussians, ...
+        ltr.data.dataset.DataError: unknown data set 'pimma' (did you mean 'pima'?); known are gaussians, ...
     """
     if name in _GENERATED:
         return _GENERATED[name](seed)
@@ -136,9 +134,8 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     if name in LISTS_BY_QUERY:
         return _load_lists(name, LISTS_BY_QUERY[name].train, data_dir)
     if name not in FILES:
-        close = difflib.get_close_matches(str(name).lower(), dataset_names(), n=1)
-        hint = f"did you mean {close[0]!r}? " if close else "files of your own are read by read_table. "
-        raise DataError(f"unknown data set {name!r}; {hint}Known are {', '.join(dataset_names())}")
+        known = dataset_names()
+        raise DataError(f"unknown data set {name!r}{nearest(str(name).lower(), known)}; known are {', '.join(known)}")
     spec = FILES[name]
     path = _find(name, spec.path, spec.sha256, spec.source, data_dir, spec.installed)
     options = {"sep": spec.separator, "quotechar": spec.quote, "skipinitialspace": True}
@@ -161,10 +158,6 @@ def load_test(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> D
 
     Raises:
         DataError: as `load`.
-
-    Examples:
-        >>> load_test("gaussians") is None
-        True
     """
     if name not in LISTS_BY_QUERY:
         return None
@@ -182,12 +175,7 @@ def _load_lists(
 
 
 def dataset_names() -> tuple[str, ...]:
-    """Return the names that `load` knows, generated data first.
-
-    Examples:
-        >>> dataset_names()[:5]
-        ('gaussians', 'theorem1', 'roc_standin', 'grouped', 'abalone19')
-    """
+    """Return the names that `load` knows, generated data first."""
     return (*_GENERATED, *FILES, *_SKLEARN, *LISTS_BY_QUERY)
 
 

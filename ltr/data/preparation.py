@@ -23,9 +23,8 @@ from ltr.data.problems import Problem, TableError, unknown
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, texts, dates and missing values into numeric features.
 
-    `ltr.data.kinds` says which columns become features, `ltr.data.encoding` what becomes of them. Everything is learned
-    from the training rows. New rows may have their columns in any order, further columns, missing values, and texts
-    that no training row has. Features of columns that are numbers without missing values are these numbers, unchanged.
+    `ltr.data.kinds` says which columns become features, `ltr.data.encoding` what becomes of them. New rows may have
+    their columns in any order, further columns, missing values, and texts that no training row has.
 
     Args:
         kinds: ``"number"``, ``"category"``, or the format of a date (as for ``strftime``), by column; the others are

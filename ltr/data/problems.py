@@ -59,11 +59,6 @@ class TableError(DataError):
 
     Examples:
         >>> note = Problem("column 'note': 90 different texts", (Remedy("leaves it out", "drop", ["note"]),))
-        >>> print(TableError("t.csv", [note]))
-        t.csv: column 'note': 90 different texts; data.drop = ["note"] leaves it out
-        lines for the config:
-          [data]
-          drop = ["note"]
         >>> print(TableError("t.csv", [note, note], given={"drop": ["id"]}))
         t.csv: 2 problems
           column 'note': 90 different texts; data.drop = ["id", "note"] leaves it out
@@ -88,14 +83,7 @@ class TableError(DataError):
         return in_one_message(self.where, [problem.line(self.given) for problem in self.problems], "problems")
 
     def for_command(self) -> str:
-        """Return the message for a command without a config, with arguments in place of the lines.
-
-        Examples:
-            >>> note = Problem("column 'note': 90 different texts", (Remedy("leaves it out", "drop", ["my note"]),))
-            >>> print(TableError("t.csv", [note]).for_command())
-            t.csv: column 'note': 90 different texts; data.drop = ["my note"] leaves it out
-            arguments for the command: 'data.drop=["my note"]'
-        """
+        """Return the message for a command without a config, with arguments in place of the lines."""
         text = self.problems_text
         keys = [shlex.quote("data." + line.replace(" = ", "=", 1)) for line in self.lines()]
         return f"{text}\narguments for the command: {' '.join(keys)}" if keys else text
@@ -136,12 +124,7 @@ def listed(values: Iterable[object], most: int = 5) -> str:
 
 
 def in_row(rows: Sequence[int] | NDArray[np.intp], got: object = "none") -> str:
-    """Return what a message says was found in the first of some rows, numbered from 0, and in how many more.
-
-    Examples:
-        >>> in_row([2]), in_row([2, 5, 6], -1)
-        ('none in row 3', '-1 in row 3 (and 2 more)')
-    """
+    """Return what a message says was found in the first of some rows, numbered from 0, and in how many more."""
     return f"{got} in row {rows[0] + 1}" + (f" (and {len(rows) - 1} more)" if len(rows) > 1 else "")
 
 

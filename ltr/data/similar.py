@@ -87,12 +87,7 @@ def similar_rows(features: Features) -> IntArray | None:
 
 
 def first_equals(features: Features, lists: IntArray | None = None) -> IntArray:
-    """Return for each row the first one with the same features, and of the same list where there are lists, (n,).
-
-    Examples:
-        >>> first_equals(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
-        [0, 1, 0]
-    """
+    """Return for each row the first one with the same features, and of the same list where there are lists, (n,)."""
     # equal rows have equal sums; different ones seldom do
     factors = np.random.default_rng(0).normal(size=features.shape[1] + (lists is not None))
     sums = np.zeros(len(features))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ltr.checks import pieces
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, checked_names
-from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text, title_problem
+from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text
 from ltr.files import PARQUET, SizeError, check_size, missing_file, parquet_files
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ def read_file(
     texts: Collection[str] = (),
     numbers: Collection[str] | None = None,
     is_feature: Callable[[str], bool] | None = None,
-    rows: slice | None = None,
 ) -> TableFile:
     """Read a table file.
 
@@ -56,7 +55,6 @@ def read_file(
             default those of which the file leaves no doubt.
         is_feature: whether a column of a parquet file becomes a feature; any may by default. Where all features are
             floating point numbers, `ltr.data.columns.matrix_of` then has nothing to copy.
-        rows: the rows of parquet files to read, perhaps none; all by default.
 
     Raises:
         DataError: a missing, empty or unreadable file, a column name twice, or rows of the wrong length.
@@ -70,7 +68,7 @@ def read_file(
     if suffix in TEXT_SUFFIXES:
         found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers)
     elif suffix in PARQUET:
-        found = TableFile(_read_parquet(files, is_feature, rows))
+        found = TableFile(_read_parquet(files, is_feature))
         sys.modules["pyarrow"].default_memory_pool().release_unused()  # in which it decoded pages
     elif suffix == ".xlsx":
         found = TableFile(_read_excel(file))
@@ -83,7 +81,7 @@ def read_file(
         found = replace(
             found, columns={name: _without(column, reading.missing) for name, column in found.columns.items()}
         )
-    if (rows is None and any(len(column) == 0 for column in found.columns.values())) or not found.columns:
+    if not found.columns or any(len(column) == 0 for column in found.columns.values()):
         raise DataError(f"{path}: the table has no rows")
     return found
 
@@ -239,28 +237,8 @@ def _parquet(files: Sequence[Path]) -> Iterator[list[Any]]:
         raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
 
 
-def parquet_column(path: TablePath, column: str | None) -> tuple[int, NDArray[Any] | None]:
-    """Return the number of rows of parquet files, and the cells of a column if they have it.
-
-    Raises:
-        DataError: files that are no parquet files or cannot be read.
-    """
-    files = files_of(path)
-    if files[0].suffix.lower() not in PARQUET:
-        raise DataError(f"{path}: a part of a table is read from parquet files alone; write the table as parquet")
-    with _parquet(files) as sources:
-        import pyarrow as pa
-
-        found = None
-        if column is not None and column in sources[0].schema_arrow.names:
-            found = pa.concat_tables([source.read(columns=[column]) for source in sources])[column].to_numpy()
-        return sum(source.metadata.num_rows for source in sources), found
-
-
-def _read_parquet(
-    files: Sequence[Path], is_feature: Callable[[str], bool] | None, wanted: slice | None = None
-) -> dict[str, Any]:
-    """Return the columns of parquet files with the same columns, whose rows follow each other, or some of the rows.
+def _read_parquet(files: Sequence[Path], is_feature: Callable[[str], bool] | None) -> dict[str, Any]:
+    """Return the columns of parquet files with the same columns, whose rows follow each other.
 
     Features that are floating point numbers are the columns of one matrix, of float32 where all of them are, into which
     the files are read piece by piece.
@@ -276,34 +254,25 @@ def _read_parquet(
         others = [name for name in schema.names if name not in set(floats)]
         kind = np.float32 if all(types[name] == pa.float32() for name in floats) else np.float64
         total = sum(source.metadata.num_rows for source in sources)
-        first, after = (0, total) if wanted is None else (wanted.start, wanted.stop)
-        check_size(float(after - first) * (np.dtype(kind).itemsize * len(floats) + 8 * len(others)))
-        stored = sum(_stored(source.metadata, set(floats)) for source in sources)
-        check_size(stored * (after - first) / max(total, 1))
-        matrix, begin = np.empty((after - first, len(floats)), dtype=kind), 0
+        check_size(float(total) * (np.dtype(kind).itemsize * len(floats) + 8 * len(others)))
+        check_size(sum(_stored(source.metadata, set(floats)) for source in sources))
+        matrix, begin = np.empty((total, len(floats)), dtype=kind), 0
         rest, size = [], 0
         for source in sources:
             for group in range(source.num_row_groups):  # pyarrow's batches of many columns keep what they read
                 rows = source.metadata.row_group(group).num_rows
-                own = slice(max(first - begin, 0), min(after - begin, rows))
-                here, begin = begin + own.start - first, begin + rows
-                if own.start >= own.stop:
-                    continue
                 for at in range(0, len(floats), _COLUMNS):
                     some = floats[at : at + _COLUMNS]
                     found = source.read_row_group(group, columns=some)
-                    values = [found.column(name).to_numpy()[own] for name in some]
-                    for piece in pieces(own.stop - own.start):
-                        to = slice(here + piece.start, here + piece.stop)
+                    values = [found.column(name).to_numpy() for name in some]
+                    for piece in pieces(rows):
+                        to = slice(begin + piece.start, begin + piece.stop)
                         matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
-                before = 0
+                begin += rows
                 for batch in source.iter_batches(_BATCH, row_groups=[group], columns=others) if others else ():
-                    begins, ends = max(own.start - before, 0), min(own.stop - before, len(batch))
-                    before += len(batch)
-                    if begins < ends:
-                        rest.append(batch.select(others).slice(begins, ends - begins))
-                        size += rest[-1].nbytes  # a text is stored once for many rows
-                        check_size(size)
+                    rest.append(batch.select(others))
+                    size += batch.nbytes  # a text is stored once for many rows
+                    check_size(size)
         frame = pa.Table.from_batches(rest, pa.schema(map(schema.field, others), schema.metadata)).to_pandas()
     apart = {str(name): frame.iloc[:, j] for j, name in enumerate(frame.columns)}
     columns: dict[str, Any] = apart | dict(zip(floats, matrix.T, strict=True))
@@ -338,13 +307,11 @@ def _read_excel(file: Path) -> dict[str, Any]:
     sheet = sheet.dropna(how="all").dropna(how="all", axis=1)
     if len(sheet) == 0:
         raise DataError(f"{file}: the first sheet is empty")
-    first = [["" if pd.isna(cell) else str(cell).strip() for cell in row] for row in sheet.head(3).to_numpy()]
-    if problem := title_problem([list(filter(None, first[0])), *first[1:]]):
-        raise DataError(f"{file}: {problem}")
-    numbered = first[0][0] == "" and sheet.iloc[1:, 0].tolist() in (
+    first = ["" if pd.isna(cell) else str(cell).strip() for cell in sheet.iloc[0]]
+    numbered = first[0] == "" and sheet.iloc[1:, 0].tolist() in (
         list(range(len(sheet) - 1)),
         list(range(1, len(sheet))),
     )
     sheet = sheet.iloc[:, 1:] if numbered else sheet  # the index that pandas writes
-    names = checked_names(first[0][1:] if numbered else first[0], str(file))
+    names = checked_names(first[1:] if numbered else first, str(file))
     return {name: sheet.iloc[1:, j].infer_objects() for j, name in enumerate(names)}

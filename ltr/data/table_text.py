@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from ltr.data.dataset import DataError
-from ltr.data.forms import amount_of, have_three_decimals, is_settled
-from ltr.data.problems import Problem, Remedy, TableError
+from ltr.data.dataset import DataError, checked_names
+from ltr.data.forms import have_three_decimals, is_settled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +75,8 @@ def read_text(
     )
     with file.open(encoding=encoding, newline="") as stream:
         above, separator, header = _head(stream, file, reading.separator)
-        names, begin = _names(header, file), stream.tell()
+        checked_names([header[0] or "\0", *header[1:]], str(file))  # the first may have no name, that of row numbers
+        names, begin = header, stream.tell()
         options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
         options |= {"skipinitialspace": True, "low_memory": False}
         options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
@@ -98,7 +98,7 @@ def read_text(
         cells[ids] = pd.Series(np.array([*different, None], dtype=object)[number], dtype=object)
     row_numbers = _row_numbers(cells, names)
     if "" in names and not row_numbers:
-        raise TableError(str(file), [_unnamed(1)])
+        raise DataError(f"{file}: every column needs a name, got '' for column 1")
     columns = {name: cells[name] for name in names if name or as_text}
     if separator == "," and guessed:
         columns = {
@@ -115,14 +115,7 @@ def _head(stream: TextIO, file: Path, separator: str | None) -> tuple[int, str, 
     above, header = _header(stream)
     if not header:
         raise DataError(f"{file}: the file is empty")
-    begin = stream.tell()
-    following = [line for line in (stream.readline() for _ in range(8)) if line.strip()][:3]
-    stream.seek(begin)
     separator = separator or TEXT_SUFFIXES[file.suffix.lower()]
-    few = max(len(_fields(header, mark)) for mark in _SEPARATORS) <= 2  # separators in it
-    for mark in [separator] if separator else _SEPARATORS if few else ():
-        if problem := title_problem([_fields(line, mark) for line in (header, *following)]):
-            raise DataError(f"{file}: {problem}")
     separator = separator or max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
     return above, separator, _fields(header, separator)
 
@@ -197,25 +190,6 @@ def _header(stream: TextIO) -> tuple[int, str]:
     return 0, ""
 
 
-def title_problem(rows: Sequence[Sequence[str]]) -> str:
-    """Return what is wrong with the first rows of a table where a title stands above the names of the columns.
-
-    Examples:
-        >>> title_problem([["Churn in May"], ["id", "age"], ["7", "31"]])
-        "the first line must name the columns, got the title 'Churn in May': delete what is above the line 'id, age'"
-        >>> title_problem([["id", "age"], ["7", "31"]])
-        ''
-    """
-    title, *rest = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)] or [[]]
-    given = sum(map(bool, title))
-    if len(rest) < 2 or given > 2 or len(rest[0]) <= given or not all(rest[0]) or len(rest[1]) != len(rest[0]):
-        return ""
-    if len({*rest[0]}) < len(rest[0]) or any(map(amount_of, rest[0])):
-        return ""
-    rule = f"the first line must name the columns, got the title {' '.join(filter(None, title))!r:.60}"
-    return f"{rule}: delete what is above the line {', '.join(rest[0])!r:.60}"
-
-
 def _reader(lines: Iterable[str], separator: str) -> Any:  # noqa: ANN401 (csv's own)
     """Return a reader of fields of any length: csv alone takes no more than 128 kB, less than some headers have."""
     csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
@@ -227,26 +201,6 @@ def _fields(line: str, separator: str) -> list[str]:
     return [" ".join(field.split()) if "\n" in field else field.strip() for field in found]
 
 
-def _names(fields: Sequence[str], file: Path) -> list[str]:
-    """Return the names of the columns; raise TableError for a header that gives one twice, or none but to the first."""
-    problems: list[Problem] = []
-    seen: dict[str, int] = {}
-    for at, name in enumerate(fields, start=1):
-        if name and name in seen:
-            rule = f"column names must differ, got {name!r} for columns {seen[name]} and {at}"
-            problems.append(Problem(rule, (Remedy("rename one of them in the first line"),)))
-        elif not name and at > 1:
-            problems.append(_unnamed(at))
-        seen.setdefault(name, at)
-    if problems:
-        raise TableError(str(file), problems)
-    return list(fields)
-
-
-def _unnamed(at: int) -> Problem:
-    return Problem(f"every column needs a name, got '' for column {at}", (Remedy("name it in the first line"),))
-
-
 def _row_numbers(columns: Mapping[str, Any], names: Sequence[str]) -> bool:
     """Return whether the first column has no name and numbers the rows from 0 or 1, as pandas writes its index."""
     if names[0] != "" or len(names) == 1:
@@ -256,7 +210,7 @@ def _row_numbers(columns: Mapping[str, Any], names: Sequence[str]) -> bool:
 
 
 def _check_lengths(file: Path, encoding: str, separator: str, names: Sequence[str], above: int) -> None:
-    """Raise TableError, which names the first lines, if rows have too many or too few fields."""
+    """Raise DataError, which names the first lines, if rows have too many or too few fields."""
     wrong = []
     with file.open(encoding=encoding, newline="") as stream:
         _header(stream)
@@ -269,5 +223,5 @@ def _check_lengths(file: Path, encoding: str, separator: str, names: Sequence[st
     if not wrong:
         return
     more = f" (and {len(wrong) - _SHOWN} more lines)" if len(wrong) > _SHOWN else ""
-    advice = Remedy("mend these lines: a field with a separator in it needs quotes around it")
-    raise TableError(str(file), [Problem(f"{', '.join(wrong[:_SHOWN])}{more}, the header {len(names)}", (advice,))])
+    advice = "mend these lines: a field with a separator in it needs quotes around it"
+    raise DataError(f"{file}: {', '.join(wrong[:_SHOWN])}{more}, the header {len(names)}; {advice}")

@@ -1,4 +1,4 @@
-"""Data sets of your own: data frames, tables (CSV, TSV, parquet, Excel) and sparse text.
+"""Data sets of your own: tables (CSV, TSV, parquet, Excel) and sparse text.
 
 Tables have one observation per row. Sparse text (`ltr.data.svmlight`) is told from them by suffix and content.
 
@@ -26,7 +26,7 @@ matrix that the data set keeps.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -34,19 +34,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import Column, matrix_of
-from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_names, checked_queries
+from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_queries
 from ltr.data.forms import NumberForm
 from ltr.data.kinds import Kind
 from ltr.data.problems import TableError, unknown
-from ltr.data.raw_table import Roles, feature_names, features_of_roles, read_roles, table_of
-from ltr.data.shares import check_part, rows_of_part
+from ltr.data.raw_table import Roles, feature_names, read_roles, table_of
 from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
 from ltr.data.table_files import (
     BINARY_SUFFIXES,
     Columns,
     TablePath,
     files_of,
-    parquet_column,
     queries_beside,
     read_file,
 )
@@ -58,54 +56,6 @@ FormatName = Literal["auto", "table", "svmlight"]
 """Formats of data files; with auto, suffix and content of the file decide."""
 
 
-def from_frame(
-    frame: Any,  # noqa: ANN401 - of any library
-    *,
-    label: Hashable,
-    positive: object = None,
-    query: Hashable | None = None,
-    drop: Sequence[Hashable] = (),
-    features: Sequence[Hashable] | None = None,
-    name: str = "frame",
-) -> Dataset:
-    """Return the data set in a frame: pandas, polars, or a dict of columns.
-
-    Args:
-        frame: a mapping of columns, or an object with ``columns`` whose names can be used as ``frame[name]``.
-        label: the column of the labels: 0 and 1, yes and no, or grades if there are queries.
-        positive: the label of positives, of any two or more; None for the labels above.
-        query: the column of the query of each row; None is one list.
-        drop: columns to leave out.
-        features: the columns to take, in this order; all but label, query and drop by default.
-        name: name of the data set, for messages and reports.
-
-    Raises:
-        TypeError: an object without columns.
-        DataError: as for `ltr.data.read_table`.
-
-    Examples:
-        >>> import pandas as pd
-        >>> frame = pd.DataFrame({"shop": ["a", "a", "b"], "price": [3.0, 2.5, 9.0], "bought": [0, 2, 1]})
-        >>> data = from_frame(frame, label="bought", query="shop")
-        >>> data.feature_names, data.y.tolist(), data.qid.tolist()
-        (('price',), [0, 2, 1], [0, 0, 1])
-    """
-    if not isinstance(frame, Mapping) and not hasattr(frame, "columns"):
-        raise TypeError(f"frame must be a data frame or a mapping of columns, got {type(frame).__name__}")
-    names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
-    texts = checked_names([str(column) for column in names], name)
-    columns = {text: frame[column] for text, column in zip(texts, names, strict=True)}
-    lengths = {column: len(values) for column, values in columns.items()}
-    if len(set(lengths.values())) > 1 or 0 in lengths.values() or not lengths:
-        raise DataError(f"{name}: columns must be equally long, with at least one row, got lengths {lengths}")
-
-    def as_texts(given: Any) -> Any:  # noqa: ANN401 - names, or a single one, which is an error
-        return given if given is None or isinstance(given, str) else list(map(str, given))
-
-    roles = Roles(str(label), positive, None if query is None else str(query), as_texts(drop), as_texts(features))
-    return dataset_of(columns, name, name, roles)
-
-
 def read_table(
     path: TablePath,
     *,
@@ -115,7 +65,6 @@ def read_table(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     separator: str | None = None,
-    part: tuple[int, int] | None = None,
 ) -> Dataset:
     r"""Return the data set in a table file; the module docstring describes the files and their columns.
 
@@ -128,9 +77,6 @@ def read_table(
         drop: columns to leave out.
         features: the columns to take, in this order; all but label, query and drop, in the file's order, by default.
         separator: one character between the fields of a text file.
-        part: rank of a process and number of processes, to read that share of the rows of parquet files alone: whole
-            queries, about as many rows for each. Rows of a query must follow each other, and labels be whole numbers.
-            None reads all rows.
 
     Returns:
         The `Dataset`, named after the file.
@@ -151,51 +97,12 @@ def read_table(
     """
     roles = Roles(label, positive, query, drop, features)
     name = Path(path).stem if isinstance(path, str | os.PathLike) else files_of(path)[0].stem
-    if part is not None:
-        return _share(path, name, roles, check_part(part))
     file, beside = read_roles(path, roles, Reading(separator))
-    return dataset_of(file.columns, str(path), name, roles, queries=beside)
-
-
-def _share(path: TablePath, name: str, roles: Roles, part: tuple[int, int]) -> Dataset:
-    """Return the rows of one of several processes; `part` is its rank and the number of processes."""
-    if roles.positive is not None:
-        raise DataError(f"{path}: positive is for whole tables, the labels of a part must be numbers")
-    count, ids = parquet_column(path, roles.query)
-    ids = queries_beside(path, count) if roles.query is None else ids
-    rows = slice(*rows_of_part(ids, count, part, str(path)))
-    columns = read_file(path, is_feature=roles.may_be_feature, rows=rows).columns
-    features, problems = features_of_roles(columns, roles)
-    if problems:
-        raise TableError(str(path), problems, given={"drop": roles.drop})
-    y, *found = (_column(str(path), one, columns[one], None) for one in (str(roles.label), *features))
-    return Dataset(name, matrix_of(found), y, features, ids, copy=False, rows=rows)
-
-
-def read_table_rows(
-    path: str | os.PathLike[str], features: Sequence[str], *, query: str | None, separator: str | None
-) -> tuple[Features, NDArray[Any] | None]:
-    """Return features (n, len(features)) and query ids of a table, None without queries."""
-    columns = read_file(path, Reading(separator), ids=query, is_feature=set(features).__contains__).columns
-    X = features_of(columns, str(path), features)
-    return X, queries_beside(path, len(X)) if query is None else ids_of(columns, str(path), query)
-
-
-def dataset_of(
-    columns: Columns,
-    where: str,
-    name: str,
-    roles: Roles,
-    *,
-    queries: NDArray[Any] | None = None,
-) -> Dataset:
-    """Return the data set in some columns; `queries` has the query of each row if no column does."""
-    numbers = dict.fromkeys(columns, Kind("number"))
-    table = table_of(columns, where, roles, queries=queries, kinds=numbers)
+    numbers = dict.fromkeys(file.columns, Kind("number"))
+    table = table_of(file.columns, str(path), roles, queries=beside, kinds=numbers)
     table.check()
-    features = list(table.columns)
-    X = features_of(table.columns, where, features)
-    return Dataset(name, X, table.y, features, table.queries, copy=False)
+    X = features_of(table.columns, str(path), list(table.columns))
+    return Dataset(name, X, table.y, list(table.columns), table.queries, copy=False)
 
 
 def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
@@ -238,7 +145,7 @@ def _column(where: str, name: str, values: Any, form: NumberForm | None) -> NDAr
         rule = f"must hold numbers that can be read in one way, got {column.ambiguous!r}"
         raise DataError(f"{where}: column {name!r} {rule}: write it without a mark for thousands")
     if column.numbers is None:
-        row, cell = column.not_a_number
+        row, cell = column.first_other()
         raise DataError(f"{where}: column {name!r} must hold numbers, got {cell!r} in row {row}")
     return column.numbers
 
@@ -260,19 +167,15 @@ def read_data(
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     dtype: DtypeName = "auto",
-    part: tuple[int, int] | None = None,
 ) -> Dataset:
     """Return the labelled observations of a file, in one list or by query.
 
     Args:
         path: the file.
         format: ``"table"`` (`read_table`), ``"svmlight"`` (`read_svmlight`), or ``"auto"`` to find out.
-        label: the label column; required for tables, and for them only.
-        query: the query column, for tables only.
-        drop: columns to leave out, for tables only.
+        label, query, drop: as for `read_table`, for tables only, which need a label.
         features: the features to take; all by default.
         dtype: type of the features of a sparse file, as for `read_svmlight`; those of a table are as it has them.
-        part: rank of a process and number of processes, to read its share of parquet files alone, see `read_table`.
 
     Raises:
         DataError: a file or an option that breaks the rules of its reader.
@@ -280,8 +183,8 @@ def read_data(
     if is_table(path, format):
         if label is None:
             raise DataError(f"{path}: a table needs the name of its label column, got none")
-        return read_table(path, label=label, query=query, drop=drop, features=features, part=part)
-    for name, given in (("label", label), ("query", query), ("drop", list(drop)), ("part", part)):
+        return read_table(path, label=label, query=query, drop=drop, features=features)
+    for name, given in (("label", label), ("query", query), ("drop", list(drop))):
         if given:
             raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {given!r}")
     return read_svmlight(path, features=features, dtype=dtype)
@@ -302,16 +205,17 @@ def read_rows(
         path: the file.
         features: the features to take, in this order; a table must have them all, in a sparse file missing ones are
             0. Others are ignored.
-        format: as for `read_data`.
         query: the query column of a table; a sparse file has its own query ids.
         separator: one character between the fields of a text table.
-        dtype: as for `read_data`.
+        format, dtype: as for `read_data`.
 
     Raises:
         DataError: as `read_data`.
     """
     if is_table(path, format):
-        return read_table_rows(path, features, query=query, separator=separator)
+        columns = read_file(path, Reading(separator), ids=query, is_feature=set(features).__contains__).columns
+        X = features_of(columns, str(path), features)
+        return X, queries_beside(path, len(X)) if query is None else ids_of(columns, str(path), query)
     if separator is not None:
         raise DataError(f"{path}: separator is for tables only, got {separator!r}")
     return read_svmlight_rows(path, features, dtype=dtype)

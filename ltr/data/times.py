@@ -57,12 +57,7 @@ class Times:
         return Times(self.moments, self.numbers[rows])
 
     def name(self, moment: int) -> str:
-        """Return a moment, by its number, as text.
-
-        Examples:
-            >>> Times.of(np.array(["2024-05-31"], dtype="datetime64[D]")).name(0), Times.of(np.array([7.0])).name(0)
-            ('2024-05-31', '7')
-        """
+        """Return a moment, by its number, as text."""
         value = self.moments[moment]
         return f"{value:.15g}" if isinstance(value, np.floating) else str(value).replace("T", " ")
 
@@ -109,14 +104,11 @@ def times_of(
     Args:
         column: the column.
         lists: number of each row's query; None for one list.
-        date_format: format of dates, as Python's ``strftime`` writes it, where it is not found out.
-        first_year: first of the hundred years that years of two digits stand for.
+        date_format, first_year: as for `ltr.data.kinds.kind_of`.
 
     Examples:
         >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None)[0].texts
         ['2024-W10', '2024-W09']
-        >>> times_of(Column("day", ["31.05.2024", "29.02.2024"]), None)[0].texts
-        ['2024-05-31', '2024-02-29']
         >>> print(times_of(Column("week", [3, None, 4]), None)[1][0].text)
         column 'week': times must not be missing, got none in row 2
     """

@@ -12,12 +12,7 @@ _CELL = "text-align:left;padding:.15em .8em .15em 0;border:0"
 
 
 def number(value: float) -> str:
-    """Return the text of a number, with six digits at most.
-
-    Examples:
-        >>> number(12.52883), number(7), number(1e-9)
-        ('12.5288', '7', '1e-09')
-    """
+    """Return the text of a number, with six digits at most."""
     return f"{value:.6g}"
 
 
@@ -34,10 +29,6 @@ def fact_table(
         facts: values by name; those that are None or empty are left out.
         weights: name, number to show, and size of its bar, which has the sign of the number.
         heading: what the numbers of the weights are.
-
-    Examples:
-        >>> "<b>Dataset &lt;1&gt;</b>" in fact_table("Dataset <1>", {"rows": 5, "queries": None})
-        True
     """
     rows = [
         f'<tr><td style="{_CELL};opacity:.7">{escape(name)}</td><td style="{_CELL}">{escape(_text(value))}</td></tr>'

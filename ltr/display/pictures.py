@@ -49,12 +49,7 @@ def fonts() -> Iterator[None]:
 
 
 def letters(text: str) -> int:
-    """Return how many letters wide a text is; Chinese, Japanese and Korean letters are two wide.
-
-    Examples:
-        >>> letters("bmi"), letters("年齢")
-        (3, 4)
-    """
+    """Return how many letters wide a text is; Chinese, Japanese and Korean letters are two wide."""
     return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
 
 
@@ -78,12 +73,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def wrapped(text: str, most: int, lines: int = 2) -> str:
-    """Return a text in a few lines of at most this many letters, broken between words or shortened where it is longer.
-
-    Examples:
-        >>> wrapped("systolic_blood_pressure_at_admission", 20).splitlines()
-        ['systolic_blood_', 'pressure_a…admission']
-    """
+    """Return a text in a few lines of at most this many letters, broken between words, or shortened if it is longer."""
     found: list[str] = []
     while len(found) < lines - 1 and letters(text) > most:
         end = len(text)

@@ -13,10 +13,9 @@
 * ``reduction="none"`` returns the values of the lists, ``"sum"`` their sum, and ``"mean"`` the mean over *all* lists,
   including those of value 0: the contribution of a list does not depend on the rest of its batch. Without lists the
   loss is 0.
-* `list_weight` gives each list a weight V, as weights of classes do in torch: ``"none"`` returns ``V L`` for each list
-  of value L, ``"sum"`` the sum of ``V L``, and ``"mean"`` that sum over the sum of V. A list of weight 2 counts as the
-  list twice, one of weight 0 as no list. It has one weight per list, ``(*batch,)``; beside `qid` each item has that of
-  its list, as in a table with a column of weights. `ltr.lists` says how weights of rows become both kinds of weights.
+* `list_weight` gives each list a weight V: ``"none"`` returns ``V L`` for each list of value L, ``"sum"`` the sum of
+  ``V L``, and ``"mean"`` that sum over the sum of V. Its shape is ``(*batch,)``; beside `qid` each item has the weight
+  of its list. `ltr.lists` says how weights of rows become both kinds of weights.
 * Padding, the order of the items and the other lists of a batch never change the value of a list.
 * Half precision is raised to float32 and autocast is off inside.
 * Scores must be finite; others raise an error, except for float16, which a network overflows easily: for scores of
@@ -40,7 +39,7 @@ from ltr.checks import one_of
 from ltr.lists import Lists, are_simple, as_lists, buckets, check_inputs, check_qid, numbered, weights_of_lists
 from ltr.losses import transforms
 from ltr.losses.arithmetic import may_overflow, weighted_lists, without_overflow
-from ltr.losses.operators import Given, Pass, groups_of, is_native, list_loss, list_weight_operator, mapped, under_vmap
+from ltr.losses.operators import Given, Pass, groups_of, is_native, list_loss, list_weight_operator
 from ltr.native import Groups, ListLoss
 
 Reduction = Literal["mean", "sum", "none"]
@@ -212,11 +211,7 @@ class RankingLoss(nn.Module, abc.ABC):
         Args:
             scores: floating point, ``(*batch, list)``.
             labels: relevance, same shape; may be negative where the loss is `signed`.
-            mask: boolean, same shape, True where an item is real.
-            weight: nonnegative weight of each item, same shape.
-            list_weight: nonnegative weight of each list, ``(*batch,)``; with qid the weight of its list for each item,
-                ``(items,)``.
-            qid: integers, ``(items,)``, the list of each item of flat input.
+            mask, weight, list_weight, qid: see the contract at the top of this module.
 
         Returns:
             0-D, or ``(*batch,)`` with ``reduction="none"`` (with qid: lists in order of first appearance).
@@ -224,8 +219,6 @@ class RankingLoss(nn.Module, abc.ABC):
         Raises:
             TypeError, ValueError: inputs that `ltr.lists.as_lists` or `ltr.lists.weights_of_lists` rejects.
         """
-        if under_vmap():
-            return mapped(self, scores, labels, mask, weight, list_weight, qid)
         overflow: Tensor | None = None
         if may_overflow(scores):
             scores, overflow = without_overflow(scores, mask)

@@ -194,12 +194,7 @@ class SquaredHinge(HingePower):
 
 @dataclass(frozen=True)
 class SmoothedHinge(PairFunction):
-    """``width log(1 + exp((1 - z) / width))``, above the hinge by at most ``width log 2``.
-
-    Examples:
-        >>> SmoothedHinge(0.001)(torch.tensor([0.0, 0.5])).tolist()
-        [1.0, 0.5]
-    """
+    """``width log(1 + exp((1 - z) / width))``, above the hinge by at most ``width log 2``."""
 
     width: float
     steepest: ClassVar[float] = 1.0

@@ -5,22 +5,20 @@
 
 from __future__ import annotations
 
-import copy
 import functools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ltr.lists import weights_of_lists
 from ltr.losses import transforms
-from ltr.losses.arithmetic import weighted_lists
 from ltr.native import Groups, ListLoss
 from ltr.statistics import RankStatistic
+from ltr.torch_hooks import is_batch_of_gradients, is_transformed
 
 TIMES = 16
 """How many times as long lists may be for the core to visit all pairs as for torch, which takes that much longer."""
@@ -80,8 +78,8 @@ def is_native(*tensors: Tensor | None) -> bool:
             return False
     return (
         "cpu" in transforms.COMPILED_FOR
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and torch.autograd.forward_ad._current_level < 0
+        and not is_transformed()
+        and all(x is None or torch.autograd.forward_ad.unpack_dual(x).tangent is None for x in tensors)
     )
 
 
@@ -147,7 +145,7 @@ class _OnePass(torch.autograd.Function):
         if torch.is_grad_enabled():
             pull_back = torch.func.vjp(lambda s: what.formula(s, *what.given, reduction=what.reduction), scores)[1]
             return pull_back(grad)[0], None
-        single = not grad.ndim and not torch._C._functorch.is_legacy_batchedtensor(grad)
+        single = not grad.ndim and not is_batch_of_gradients(grad)
         slopes: Tensor | None = vars(ctx).pop("slopes", None) if single else vars(ctx).get("slopes")
         if slopes is None:  # it was handed on before
             slopes = what.value_and_slopes(scores)[1]
@@ -228,7 +226,7 @@ def chained(grad: Tensor, slopes: Tensor, number: Tensor | None) -> Tensor:
     return grad * slopes
 
 
-# --- torch.compile and torch.func.vmap ---------------------------------------------------------------------------
+# --- torch.compile -----------------------------------------------------------------------------------------------
 
 
 @torch.library.custom_op(
@@ -244,105 +242,3 @@ def _(list_weight: Tensor, scores: Tensor, qid: Tensor | None) -> Tensor:
     dtype = list_weight.dtype if list_weight.is_floating_point() else scores.dtype
     shape: Any = scores.shape[:-1] if qid is None else (torch.library.get_ctx().new_dynamic_size(),)
     return list_weight.new_empty(shape, dtype=dtype)
-
-
-# `torch.func.vmap` hides the numbers that the checks of inputs look at, and lists from the core. So its lanes become
-# leading axes of one ordinary loss.
-
-
-def under_vmap() -> bool:
-    """Return whether a call is made within `torch.func.vmap`."""
-    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is None:
-        return False
-    known = torch._C._functorch.get_interpreter_stack() or ()
-    return any(level.key() == torch._C._functorch.TransformType.Vmap for level in known)
-
-
-def mapped(
-    loss: nn.Module,
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    list_weight: Tensor | None,
-    qid: Tensor | None,
-) -> Tensor:
-    """Return a loss within `torch.func.vmap`; it has first derivatives."""
-    if qid is not None:
-        raise TypeError("qid must be None under torch.func.vmap: give padded lists and a mask")
-    if any(parameter.requires_grad for parameter in loss.parameters()):
-        raise TypeError("a loss with parameters to train has no gradient for them under torch.func.vmap")
-    value: Tensor = _Mapped.apply(scores, labels, mask, weight, list_weight, loss, 0)
-    return value
-
-
-def _lanes_in_front(function: Any, info: Any, in_dims: Sequence[int | None], *inputs: Any) -> tuple[Tensor, int]:  # noqa: ANN401
-    """Return a function of tensors, the loss and the number of lane axes for one more lane axis."""
-    *tensors, loss, lanes = inputs
-    size = info.batch_size
-    moved = [
-        x if x is None else x.movedim(at, 0) if at is not None else x.expand(size, *x.shape)
-        for x, at in zip(tensors, in_dims, strict=False)
-    ]
-    return function.apply(*moved, loss, lanes + 1), 0
-
-
-class _Mapped(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None,
-        weight: Tensor | None,
-        list_weight: Tensor | None,
-        loss: nn.Module,
-        lanes: int,
-    ) -> Tensor:
-        each, reduction = copy.copy(loss), str(loss.reduction)
-        vars(each)["reduction"] = "none"
-        values: Tensor = each(scores, labels, mask=mask, weight=weight)
-        if list_weight is None and reduction == "none":
-            return values
-        shape = scores.shape[:lanes]
-        rows = values.reshape(math.prod(shape), -1)
-        if list_weight is not None:
-            weights = weights_of_lists(list_weight, scores, None).reshape(rows.shape)
-            found = [weighted_lists(*of_lane, reduction) for of_lane in zip(rows, weights, strict=True)]
-            return torch.stack(found).reshape(values.shape if reduction == "none" else shape)
-        return (rows.sum(-1) / (max(rows.shape[-1], 1) if reduction == "mean" else 1)).reshape(shape)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401
-        ctx.save_for_backward(*inputs[:-2])
-        ctx.what = inputs[-2:]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        slopes: Tensor = _Slopes.apply(*ctx.saved_tensors, *ctx.what)
-        return grad.reshape(*grad.shape, *[1] * (slopes.ndim - grad.ndim)) * slopes, *[None] * 6
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Sequence[int | None], *inputs: Any) -> tuple[Tensor, int]:  # noqa: ANN401
-        return _lanes_in_front(_Mapped, info, in_dims, *inputs)
-
-
-class _Slopes(torch.autograd.Function):
-    """The gradient of `_Mapped` in the scores, of each lane."""
-
-    @staticmethod
-    def forward(scores: Tensor, *others: Any) -> Tensor:  # noqa: ANN401
-        with torch.enable_grad():
-            own = scores.detach().requires_grad_()
-            return torch.autograd.grad(_Mapped.forward(own, *others).sum(), own)[0]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> NoReturn:  # noqa: ANN401
-        raise RuntimeError("losses have no second derivatives under torch.func.vmap: use leading axes for a batch")
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Sequence[int | None], *inputs: Any) -> tuple[Tensor, int]:  # noqa: ANN401
-        return _lanes_in_front(_Slopes, info, in_dims, *inputs)

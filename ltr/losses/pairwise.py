@@ -309,9 +309,8 @@ class PairwiseExponentialLoss(PairwiseLoss):
 class MarginMSELoss(PairwiseLoss):
     """Squared error of score differences, ``((s_i - s_k) - (y_i - y_k))^2``, with the options of `PairwiseLoss`.
 
-    The labels y are the scores of a teacher, of whose differences the loss learns the size and not only the sign; those
-    of a floating point type may be negative. Pairs are those of two items that the teacher tells apart. Of long lists,
-    too, all pairs are looked at.
+    The labels y are the scores of a teacher; those of a floating point type may be negative. Pairs are those of two
+    items that the teacher tells apart. Of long lists, too, all pairs are looked at.
 
     Source: Hofstätter, Althammer, Schröder, Sertkan & Hanbury, *Improving Efficient Neural Ranking Models with
     Cross-Architecture Knowledge Distillation* (2020).
@@ -348,9 +347,7 @@ class PNormPushLoss(PairLoss):
     * ``pairs="mean"``:  the mean over all k with ``P_k`` not empty, weighted by ``weight_k``, of
       ``(mean over i in P_k, weighted by weight_i, of l(s_i - s_k))^p``.
 
-    With labels 0 and 1 and p = 1 the mean is that of the pairwise losses. With graded labels each k has the same weight
-    here, while each pair has the same weight there. Sums are taken in the log domain: the value is finite whenever it
-    is representable.
+    Sums are taken in the log domain: the value is finite whenever it is representable.
 
     Source: Rudin, *The P-Norm Push: A Simple Convex Ranking Algorithm that Concentrates at the Top of the List* (2009).
 
@@ -369,8 +366,6 @@ class PNormPushLoss(PairLoss):
         >>> scores, labels = torch.tensor([1.0, 2.0, 0.0]), torch.tensor([1, 1, 0])
         >>> round(loss(scores, labels).item(), 4)  # (exp(-1) + exp(-2))^2
         0.2532
-        >>> str(PNormPushLoss(p=4, inner="logistic"))
-        'p_norm_push(p=4,inner=logistic)'
     """
 
     key = "p_norm_push"

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ltr.calls import named_object, read_call
-from ltr.checks import nearest
+from ltr.checks import named_object, nearest, read_call
 from ltr.lists import check_inputs, check_qid
 from ltr.losses.contract import RankingLoss
 from ltr.losses.likelihoods import KLLoss, ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
@@ -74,8 +73,6 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     Examples:
         >>> str(parse_loss("p_norm_push(inner = logistic, p = 4.0)"))
         'p_norm_push(p=4,inner=logistic)'
-        >>> str(parse_loss("ltr.losses:RankNetLoss"))
-        'ranknet'
     """
     if isinstance(text, RankingLoss):
         return text

@@ -5,8 +5,8 @@ torch tensors, or numbers as arrays, lists or columns of a data frame. Values ar
 under strictly increasing maps of the scores. Lists for which a metric is undefined get the value `empty` (NaN by
 default).
 
-`RankingMetrics` collects such values over batches and processes (`ltr.metrics.torchmetrics` does the same for the
-torchmetrics library). `compare` and the functions beside it test whether two rankers differ.
+`RankingMetrics` collects such values over batches and processes. `compare` and the functions beside it test whether two
+rankers differ.
 """
 
 from ltr.metrics.collection import RankingMetrics
@@ -15,9 +15,7 @@ from ltr.metrics.comparison import (
     Interval,
     ListComparison,
     compare,
-    compare_all,
     compare_on_list,
-    delong,
     holm,
     mean_interval,
 )
@@ -26,23 +24,16 @@ from ltr.metrics.measures import (
     Measure,
     auc,
     average_precision,
-    bpref,
     dcg,
-    err,
     evaluate,
     hits,
-    lift,
     mrr,
     ndcg,
     normalized_rank_statistic,
-    pairwise_misranking_error,
     parse_measure,
     precision,
-    r_precision,
     rank_statistic,
-    rbp,
     recall,
-    success,
 )
 from ltr.metrics.ranked import RankedLists, Ties, rank_lists
 
@@ -57,28 +48,19 @@ __all__ = [
     "Ties",
     "auc",
     "average_precision",
-    "bpref",
     "compare",
-    "compare_all",
     "compare_on_list",
     "dcg",
-    "delong",
-    "err",
     "evaluate",
     "hits",
     "holm",
-    "lift",
     "mean_interval",
     "mrr",
     "ndcg",
     "normalized_rank_statistic",
-    "pairwise_misranking_error",
     "parse_measure",
     "precision",
-    "r_precision",
     "rank_lists",
     "rank_statistic",
-    "rbp",
     "recall",
-    "success",
 ]

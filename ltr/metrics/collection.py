@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from ltr.lists import Values, as_flat_lists, as_tensors, check_qid, weights_of_lists
+from ltr.lists import Values, as_tensors, weights_of_lists
 from ltr.metrics.measures import Measure, evaluate, parse_measures
 from ltr.metrics.ranked import Ties, check_ties
 
@@ -20,19 +20,13 @@ _WEIGHT = "list_weight"
 class RankingMetrics:
     """Means of measures over the lists of many batches and many processes.
 
-    Each batch is sorted once for all measures. The value of each list is kept on the CPU, without gradient, whatever
-    the device of the batch. A list on which a measure is undefined has the value `empty`; NaN is left out of the mean.
-    With weights of lists the mean is ``sum of V_q value_q / sum of V_q``: 2 counts as the list twice, 0 leaves it out.
-
-    With ``joined=True`` a list may arrive in parts, over several calls and processes: items of equal `qid` form one
-    list, and without qid all items are one list, as for the AUC of a classifier over a data set. Then all
-    items are kept, and sorted when a value is requested.
+    The value of each list is kept on the CPU. A list on which a measure is undefined has the value `empty`; NaN is left
+    out of the mean. With weights V of lists the mean is ``sum of V_q value_q / sum of V_q``.
 
     Args:
         measures: names or measures, such as ``"ndcg@10"``; see `ltr.metrics.parse_measure`.
         ties: how tied scores are treated; see `ListOptions`.
         empty: the value of a list for which a measure is undefined; NaN leaves the list out.
-        joined: whether the items of one list may come in several calls.
 
     Raises:
         TypeError: measures that are neither names nor measures.
@@ -47,16 +41,8 @@ class RankingMetrics:
         >>> metrics.counts()
         {'mrr': 2, 'precision@1': 3}
 
-        A data set that is one list:
-
-        >>> auc = RankingMetrics(["auc"], joined=True)
-        >>> for scores, labels in [([0.9, 0.2], [1, 0]), ([0.4, 0.7], [1, 0])]:
-        ...     auc.update(torch.tensor(scores), torch.tensor(labels))
-        >>> auc.compute()
-        {'auc': 0.75}
-
         In a Lightning module, call `update` in ``validation_step``, and ``self.log_dict(self.metrics.compute())`` and
-        `reset` in ``on_validation_epoch_end``; with `ltr.metrics.torchmetrics` these calls are not needed.
+        `reset` in ``on_validation_epoch_end``.
     """
 
     def __init__(
@@ -65,14 +51,12 @@ class RankingMetrics:
         *,
         ties: Ties = "resolved",
         empty: float = math.nan,
-        joined: bool = False,
     ) -> None:
         self.measures = parse_measures(measures)
         if not self.measures:
             raise ValueError("measures must hold at least one, got none")
         self.ties = check_ties(ties)
         self.empty = float(empty)
-        self.joined = joined
         self._chunks: list[dict[str, Tensor]] = []
 
     def update(
@@ -84,27 +68,24 @@ class RankingMetrics:
         qid: Values | None = None,
         list_weight: Values | None = None,
     ) -> None:
-        """Add a batch of lists, or of parts of lists with ``joined``.
+        """Add a batch of whole lists.
 
         Args:
             scores: floating point, ``(*batch, list)``.
             labels: nonnegative, same shape.
             mask: boolean, True where an item is real.
-            qid: the list of each item of flat input, in every call or in none. Without ``joined``, equal ids in two
-                calls are two lists.
+            qid: the list of each item of flat input; equal ids in two calls are two lists.
             list_weight: nonnegative weight of each list, ``(*batch,)``; with qid the weight of its list for each item,
-                ``(items,)``. In every call or in none; with ``joined`` only beside qid.
+                ``(items,)``. In every call or in none.
 
         Raises:
             TypeError, ValueError: inputs that a measure rejects; the state is then unchanged.
         """
-        given = as_tensors(scores, labels=labels, mask=mask, qid=qid, list_weight=list_weight)
-        s, y, real, ids, weights = given
-        # joined items are evaluated too, so that bad input is rejected now, not at the end
+        s, y, real, ids, weights = as_tensors(scores, labels=labels, mask=mask, qid=qid, list_weight=list_weight)
         values = evaluate(s, y, self.measures, mask=real, qid=ids, ties=self.ties, empty=self.empty)
         if weights is not None:
             values[_WEIGHT] = weights_of_lists(weights, s, ids).double()
-        self._append(items_of(*given) if self.joined else values)
+        self._append(values)
 
     def compute(self, *, sync: bool = True) -> dict[str, float]:
         """Return the mean of each measure over the lists on which it is defined, NaN without any.
@@ -139,17 +120,9 @@ class RankingMetrics:
         """Return the values of each list, and its weight."""
         if sync:
             return self.gathered()._lists(False)
-        state = self.state_dict()
-        if not state:
-            nothing = torch.zeros(0, dtype=torch.float64)
-            return {str(measure): nothing for measure in self.measures}, nothing
-        weights = state.pop(_WEIGHT, None)
-        values = state
-        if self.joined:
-            items, qid = (state["scores"], state["labels"]), state.get("qid")
-            values = evaluate(*items, self.measures, qid=qid, ties=self.ties, empty=self.empty)
-            values = {name: value.reshape(-1) for name, value in values.items()}
-            weights = None if weights is None else weights_of_lists(weights, state["scores"], qid)
+        nothing = torch.zeros(0, dtype=torch.float64)
+        values = self.state_dict() or {str(measure): nothing for measure in self.measures}
+        weights = values.pop(_WEIGHT, None)
         return values, torch.ones_like(next(iter(values.values()))) if weights is None else weights
 
     def gathered(self, group: dist.ProcessGroup | None = None) -> RankingMetrics:
@@ -161,7 +134,7 @@ class RankingMetrics:
         if dist.is_available() and dist.is_initialized():
             own, states = states[0], [{}] * dist.get_world_size(group)
             dist.all_gather_object(states, own, group=group)
-        gathered = RankingMetrics(self.measures, ties=self.ties, empty=self.empty, joined=self.joined)
+        gathered = RankingMetrics(self.measures, ties=self.ties, empty=self.empty)
         for state in states:
             gathered._append(state)
         return gathered
@@ -183,8 +156,7 @@ class RankingMetrics:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Replace the state by a `state_dict`; raise ValueError if it is one of other metrics."""
-        known = [{"scores", "labels"}, {"scores", "labels", "qid"}] if self.joined else [set(map(str, self.measures))]
-        if state and set(state) - {_WEIGHT} not in known:
+        if state and set(state) - {_WEIGHT} != set(map(str, self.measures)):
             raise ValueError(f"state must be one of {self!r}, got one with {', '.join(state)}")
         self.reset()
         self._append(dict(state))
@@ -193,41 +165,19 @@ class RankingMetrics:
         if not chunk:
             return
         if self._chunks and set(chunk) != set(self._chunks[0]):
-            name = "list_weight" if _WEIGHT in set(chunk) ^ set(self._chunks[0]) else "qid"
-            raise ValueError(f"{name} must be given in every call or in none")
+            raise ValueError("list_weight must be given in every call or in none")
         self._chunks.append({name: values.detach().reshape(-1).cpu() for name, values in chunk.items()})
 
     def __repr__(self) -> str:
         names = [str(measure) for measure in self.measures]
-        return f"RankingMetrics({names}, ties={self.ties!r}, empty={self.empty}, joined={self.joined})"
+        return f"RankingMetrics({names}, ties={self.ties!r}, empty={self.empty})"
 
 
 def weighted_mean(values: Tensor, weights: Tensor) -> float:
-    """Return the mean over lists on which a measure is defined, those that are not NaN; NaN without any.
-
-    Examples:
-        >>> weighted_mean(torch.tensor([1.0, 4.0, torch.nan]), torch.tensor([2.0, 1.0, 1.0]))
-        2.0
-    """
+    """Return the mean over lists on which a measure is defined, those that are not NaN; NaN without any."""
     known = ~values.isnan() & (weights > 0)
     values, weights = values[known], weights[known]
     if bool((weights == 1).all()):
         return float(values.mean())
     shares = weights / weights.max()  # sums of large weights leave the floating point range
     return float((values * shares).sum() / shares.sum())
-
-
-def items_of(
-    scores: Tensor, labels: Tensor, mask: Tensor | None, qid: Tensor | None, list_weight: Tensor | None
-) -> dict[str, Tensor]:
-    """Return the real items of a batch, flat; float64 represents all scores and labels exactly."""
-    check_qid(scores, qid)
-    lists = as_flat_lists(scores, labels, mask=mask)
-    items = {"scores": lists.scores.double(), "labels": lists.labels.double()}
-    if qid is not None:
-        items["qid"] = (qid if mask is None else qid[mask]).long()
-    if list_weight is not None:
-        if qid is None:
-            raise ValueError("list_weight goes with qid where lists are joined, because without it there is one list")
-        items[_WEIGHT] = (list_weight if mask is None else list_weight[mask]).double()
-    return items

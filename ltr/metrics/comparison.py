@@ -5,31 +5,26 @@ one value per list; a list on which the measure is undefined (NaN) for one ranke
 Values are rounded to 12 digits of the largest one, so that 0.6 - 0.4 ties with 0.4 - 0.2. Every function is
 deterministic: random draws depend on `seed` alone.
 
-With a single list there are no lists to resample, so its items are the sample (`compare_on_list`, `delong`). Relevant
-and irrelevant items are resampled separately, which keeps the number of positives and with it the meaning of the
-statistic.
+With a single list there are no lists to resample, so its items are the sample (`compare_on_list`). Relevant and
+irrelevant items are resampled separately, which keeps the number of positives and with it the meaning of the statistic.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ltr.checks import check_whole, one_of
+from ltr.checks import check_whole
 from ltr.lists import as_lists
 from ltr.metrics.measures import Measure, parse_measure
 from ltr.metrics.ranked import Ties
 
-BootstrapMethod = Literal["bca", "percentile"]
 DIGITS = 40
 """Number of binary digits of the largest value that count; smaller ones are rounding errors."""
 _FEWEST = 10  # resamples; fewer do not determine the ends of an interval
@@ -39,12 +34,7 @@ BATCH = 2**20
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and its confidence interval.
-
-    Examples:
-        >>> print(Interval(0.25, low=0.125, high=0.5, confidence=0.95))
-        0.25 [0.125, 0.5]
-    """
+    """An estimate and its confidence interval."""
 
     value: float
     low: float
@@ -59,17 +49,14 @@ def mean_interval(
     values: Tensor | ArrayLike,
     *,
     confidence: float = 0.95,
-    method: BootstrapMethod = "bca",
     resamples: int = 9999,
     seed: int = 0,
 ) -> Interval:
-    """Bootstrap confidence interval of the mean over lists.
+    """Bootstrap confidence interval of the mean over lists (bias-corrected and accelerated).
 
     Args:
         values: one value per list, NaN where undefined.
         confidence: confidence level of the interval, between 0 and 1.
-        method: ``"bca"`` (bias-corrected and accelerated) or ``"percentile"``; they agree for many lists, and for
-            many thousands of lists the latter is quicker.
         resamples: number of times that the lists are resampled.
         seed: seed of the resampling.
 
@@ -82,10 +69,10 @@ def mean_interval(
         >>> print(mean_interval([0.5, 0.75, 1.0, 0.25, 0.5, 0.75, float("nan")]))
         0.625 [0.4167, 0.8333]
     """
-    check_options(confidence, resamples, method)
+    check_options(confidence, resamples)
     flat = values_of_lists("values", values)
     defined = enough(flat[~np.isnan(flat)])
-    return bootstrap(rounded(defined, resolution(defined)), confidence, method, resamples, seed)
+    return bootstrap(rounded(defined, resolution(defined)), confidence, resamples, seed)
 
 
 @dataclass(frozen=True)
@@ -96,37 +83,25 @@ class Comparison:
         mean_a: mean of the first ranker's values.
         mean_b: mean of the second ranker's values.
         difference: ``mean_a - mean_b`` with its bootstrap interval.
-        p_permutation: p value of the paired randomisation test: how often the difference is at least as
-            far from 0 when a coin decides, for each list, which value belongs to which ranker. It assumes nothing else,
-            so quote this one.
-        p_t: p value of the paired t-test, which assumes normal differences, or many lists.
-        p_wilcoxon: p value of the signed-rank test, which assumes symmetric differences and uses their ranks.
+        p: p value of the paired randomisation test: how often the difference is at least as far from 0 when a coin
+            decides, for each list, which value belongs to which ranker. It assumes nothing else.
         wins: lists on which the first ranker's value is the larger one.
         ties: lists on which the values are equal.
         losses: lists on which the second ranker's value is the larger one.
-        effect_size: mean of the differences over their standard deviation (Cohen's d of pairs); 0 without a difference,
-            infinite when all differences are equal.
-        pairs: number of pairs of rankers for which Holm's procedure has adjusted the p values; 1 without adjustment.
     """
 
     mean_a: float
     mean_b: float
     difference: Interval
-    p_permutation: float
-    p_t: float
-    p_wilcoxon: float
+    p: float
     wins: int
     ties: int
     losses: int
-    effect_size: float
-    pairs: int = 1
 
     def __str__(self) -> str:
-        holm = "" if self.pairs == 1 else f", Holm over {self.pairs} pairs"
         return (
             f"{self.mean_a:.4g} against {self.mean_b:.4g}: difference {self.difference}, "
-            f"p = {self.p_permutation:.2g} (permutation{holm}), "
-            f"{self.wins} wins, {self.ties} ties, {self.losses} losses, effect size {self.effect_size:.2g}"
+            f"p = {self.p:.2g}, {self.wins} wins, {self.ties} ties, {self.losses} losses"
         )
 
 
@@ -135,7 +110,6 @@ def compare(
     b: Tensor | ArrayLike,
     *,
     confidence: float = 0.95,
-    method: BootstrapMethod = "bca",
     resamples: int = 9999,
     seed: int = 0,
 ) -> Comparison:
@@ -145,12 +119,8 @@ def compare(
     tries all combinations, and its p value is exact. When no list differs, every p value is 1.
 
     Args:
-        a: the first ranker's values, one per list, NaN where undefined.
-        b: the second ranker's values for the same lists in the same order.
-        confidence: confidence level of the interval of the difference.
-        method: method of the bootstrap, as in `mean_interval`.
-        resamples: number of resamples of the bootstrap and of the randomisation test.
-        seed: seed of both.
+        a, b: the values of the two rankers, one per list, in the same order, NaN where undefined.
+        confidence, resamples, seed: as for `mean_interval`, of bootstrap and randomisation test.
 
     Raises:
         ValueError: values of different shapes, fewer than 2 lists on which both are defined, an infinite value, or an
@@ -162,11 +132,9 @@ def compare(
     Examples:
         >>> first, second = [0.9, 0.8, 0.7, 0.9, 0.6, 0.5], [0.7, 0.7, 0.75, 0.6, 0.5, 0.5]
         >>> print(compare(first, second))
-        0.7333 against 0.625: difference 0.1083 [0.025, 0.2167], p = 0.12 (permutation), 4 wins, 1 ties, 1 losses, ...
+        0.7333 against 0.625: difference 0.1083 [0.025, 0.2167], p = 0.12, 4 wins, 1 ties, 1 losses
     """
-    from scipy import stats
-
-    check_options(confidence, resamples, method)
+    check_options(confidence, resamples)
     first, second = values_of_lists("a", a), values_of_lists("b", b)
     if first.shape != second.shape:
         raise ValueError(f"a and b must hold values of the same lists, got {first.size} and {second.size}")
@@ -175,66 +143,15 @@ def compare(
     unit = resolution(first, second)
     difference = rounded(first - second, unit)
     moved = difference[difference != 0]
-    mean = float(difference.mean())
-    if constant(difference):
-        p_t, effect_size = (0.0, math.copysign(math.inf, mean)) if mean else (1.0, 0.0)
-    else:
-        p_t, effect_size = float(stats.ttest_1samp(difference, 0.0).pvalue), mean / float(difference.std(ddof=1))
     return Comparison(
         mean_a=float(first.mean()),
         mean_b=float(second.mean()),
-        difference=bootstrap(difference, confidence, method, resamples, seed),
-        p_permutation=_permutation_p(moved, unit, resamples, seed),
-        p_t=p_t,
-        p_wilcoxon=float(stats.wilcoxon(moved).pvalue) if moved.size else 1.0,
+        difference=bootstrap(difference, confidence, resamples, seed),
+        p=_permutation_p(moved, unit, resamples, seed),
         wins=int((moved > 0).sum()),
         ties=difference.size - moved.size,
         losses=int((moved < 0).sum()),
-        effect_size=effect_size,
     )
-
-
-def compare_all(
-    values: Mapping[str, Tensor | ArrayLike],
-    *,
-    confidence: float = 0.95,
-    method: BootstrapMethod = "bca",
-    resamples: int = 9999,
-    seed: int = 0,
-) -> dict[tuple[str, str], Comparison]:
-    """Compare all pairs of several rankers; `holm` adjusts the p values of each test for the number of pairs.
-
-    The intervals are not adjusted.
-
-    Args:
-        values: the values of each ranker on the same lists.
-        confidence: confidence level of the intervals.
-        method: method of the bootstrap.
-        resamples: number of resamples of the bootstrap and of the randomisation test.
-        seed: seed of both.
-
-    Returns:
-        The comparison of each pair of names, in the order of `values`.
-
-    Raises:
-        ValueError: fewer than 2 rankers, or arguments that `compare` rejects.
-
-    Examples:
-        >>> rankers = {"a": [0.9, 0.8, 0.7, 0.9], "b": [0.7, 0.6, 0.75, 0.6], "c": [0.1, 0.3, 0.2, 0.1]}
-        >>> {pair: round(result.p_t, 3) for pair, result in compare_all(rankers).items()}
-        {('a', 'b'): 0.118, ('a', 'c'): 0.015, ('b', 'c'): 0.015}
-    """
-    if len(values) < 2:
-        raise ValueError(f"values must hold at least 2 rankers, got {len(values)}")
-    options: dict[str, Any] = {"confidence": confidence, "method": method, "resamples": resamples, "seed": seed}
-    pairs = list(itertools.combinations(values, 2))
-    results = [compare(values[a], values[b], **options) for a, b in pairs]
-    tests = ("p_permutation", "p_t", "p_wilcoxon")
-    adjusted = zip(*(holm([getattr(result, test) for result in results]) for test in tests), strict=True)
-    return {
-        pair: dataclasses.replace(result, pairs=len(pairs), **dict(zip(tests, p_values, strict=True)))
-        for pair, result, p_values in zip(pairs, results, adjusted, strict=True)
-    }
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -271,7 +188,6 @@ class ListComparison:
         value_b: the second ranker's value.
         difference: ``value_a - value_b`` with its interval.
         p: two-sided p value of the difference.
-        method: origin of interval and p value, ``"bootstrap"`` or ``"DeLong"``.
     """
 
     measure: str
@@ -279,12 +195,11 @@ class ListComparison:
     value_b: float
     difference: Interval
     p: float
-    method: str
 
     def __str__(self) -> str:
         return (
             f"{self.measure}: {self.value_a:.4g} against {self.value_b:.4g}, "
-            f"difference {self.difference}, p = {self.p:.2g} ({self.method})"
+            f"difference {self.difference}, p = {self.p:.2g}"
         )
 
 
@@ -301,19 +216,16 @@ def compare_on_list(
 ) -> ListComparison:
     """Compare two rankers on one list by a bootstrap over its items.
 
-    Relevant items (label > 0) and the others are resampled separately, and both rankers are measured on the same
-    resamples. The interval is that of the percentiles of their differences, and the p value is the smallest error at
-    which such an interval excludes 0. Both describe the two scorers as they are, not how they were trained.
+    Relevant items (label > 0) and the others are resampled separately. The interval is that of the percentiles of the
+    differences, and the p value is the smallest error at which such an interval excludes 0. Both describe the two
+    scorers as they are, not how they were trained.
 
     Args:
-        scores_a: the first ranker's scores of the items, floating point, ``(items,)``.
-        scores_b: the second ranker's scores of the same items.
+        scores_a, scores_b: the scores of the items by the two rankers, floating point, ``(items,)``.
         labels: nonnegative, same shape.
         measure: a measure or its name, such as ``"dcg@10"``.
         ties: how tied scores are treated; not ``"subrank"``, for which an item drawn twice ties with itself.
-        confidence: confidence level of the interval.
-        resamples: number of resamples.
-        seed: seed of the resampling.
+        confidence, resamples, seed: as for `mean_interval`.
 
     Raises:
         ValueError: inputs that are not a single list, a measure that is undefined on it, or an option out of range.
@@ -324,7 +236,7 @@ def compare_on_list(
         >>> labels = torch.tensor([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
         >>> good, poor = torch.arange(10.0).flip(0), torch.tensor([3.0, 1, 9, 2, 8, 4, 7, 0, 6, 5])
         >>> print(compare_on_list(good, poor, labels, "auc"))
-        auc: 1 against 0.375, difference 0.625 [0.2083, 1], p = 0.01 (bootstrap)
+        auc: 1 against 0.375, difference 0.625 [0.2083, 1], p = 0.01
     """
     check_options(confidence, resamples)
     measure = parse_measure(measure)
@@ -362,64 +274,10 @@ def compare_on_list(
         value_b=float(values[1]),
         difference=Interval(float(values[0] - values[1]), float(low), float(high), confidence),
         p=min(1.0, 2 * (1 + int(beyond)) / (1 + resamples)),
-        method="bootstrap",
     )
 
 
-def delong(scores_a: Tensor, scores_b: Tensor, labels: Tensor, *, confidence: float = 0.95) -> ListComparison:
-    """DeLong's test of two AUCs on the same items.
-
-    With V_i the share of negatives that positive i beats (a tie counts 1/2), V_k the share of positives that beat
-    negative k, and D their differences between the rankers, the difference of the AUCs has the variance
-    ``var(D_i) / n_pos + var(D_k) / n_neg`` and is taken to be normal.
-
-    Args:
-        scores_a: the first ranker's scores of the items, ``(items,)``.
-        scores_b: the second ranker's scores of the same items.
-        labels: 0 and 1, same shape, at least two of each.
-        confidence: confidence level of the interval.
-
-    Raises:
-        ValueError: inputs that are not a single list, other labels, or a confidence outside 0 to 1.
-
-    Source: DeLong, DeLong & Clarke-Pearson, *Comparing the Areas under Two or More Correlated Receiver Operating
-    Characteristic Curves* (Biometrics 1988).
-
-    Examples:
-        >>> labels = torch.tensor([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
-        >>> good, poor = torch.arange(10.0).flip(0), torch.tensor([3.0, 1, 9, 2, 8, 4, 7, 0, 6, 5])
-        >>> print(delong(good, poor, labels))
-        auc: 1 against 0.375, difference 0.625 [0.1488, 1.101], p = 0.01 (DeLong)
-    """
-    from scipy import stats
-
-    check_options(confidence)
-    for scores in (scores_a, scores_b):
-        _check_one_list(scores, labels)
-    target = labels.detach().double().cpu().numpy()
-    positive = target == 1
-    n_pos, n_neg = int(positive.sum()), int((target == 0).sum())
-    if n_pos + n_neg < len(target) or min(n_pos, n_neg) < 2:
-        raise ValueError(f"labels must be 0 and 1, at least two of each, got {n_neg} and {n_pos} of {len(target)}")
-    halves = [_won(scores.detach().double().cpu().numpy(), positive) for scores in (scores_a, scores_b)]
-    of_positives, of_negatives = (a - b for a, b in zip(*halves, strict=True))  # whole numbers: no rounding
-    value_a, value_b = (float(won.sum() / (2 * n_pos * n_neg)) for won, _ in halves)
-    difference = float(of_positives.sum() / (2 * n_pos * n_neg))
-    variance = of_positives.var(ddof=1) / (2 * n_neg) ** 2 / n_pos + of_negatives.var(ddof=1) / (2 * n_pos) ** 2 / n_neg
-    error = math.sqrt(variance)
-    reach = float(stats.norm.ppf((1 + confidence) / 2)) * error
-    far = abs(difference) / error if error else math.inf if difference else 0.0
-    return ListComparison(
-        measure="auc",
-        value_a=value_a,
-        value_b=value_b,
-        difference=Interval(difference, difference - reach, difference + reach, confidence),
-        p=float(2 * stats.norm.sf(far)),
-        method="DeLong",
-    )
-
-
-def bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int, seed: int) -> Interval:
+def bootstrap(values: np.ndarray, confidence: float, resamples: int, seed: int) -> Interval:
     """Return the mean of rounded values and its interval, which is a point when all are equal."""
     from scipy import stats
 
@@ -433,7 +291,7 @@ def bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int
         batch=batch_of(values.size),
         n_resamples=resamples,
         confidence_level=confidence,
-        method=method,
+        method="BCa",
         rng=np.random.default_rng(seed),
     ).confidence_interval
     return Interval(mean, float(found.low), float(found.high), confidence)
@@ -471,12 +329,11 @@ def rounded(values: np.ndarray, unit: float) -> np.ndarray:
     return np.rint(values / unit) * unit
 
 
-def check_options(confidence: float, resamples: int = _FEWEST, method: str = "percentile") -> None:
+def check_options(confidence: float, resamples: int) -> None:
     """Raise ValueError if an option of a comparison is outside its range."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     check_whole("resamples", resamples, _FEWEST)
-    one_of("method", method, get_args(BootstrapMethod))
 
 
 def batch_of(size: int) -> int:
@@ -503,16 +360,6 @@ def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) ->
             kept = rng.integers(0, 2, size=(rows, moved.size), dtype=np.int8)
         far += int((np.abs(2.0 * (kept @ moved) - total) >= reached).sum())
     return far / (count if exact else count + 1)
-
-
-def _won(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the half points that each positive wins against all negatives, and all positives against each negative."""
-    above, below = np.sort(scores[positive]), np.sort(scores[~positive])
-
-    def beaten(by: np.ndarray, others: np.ndarray) -> np.ndarray:
-        return np.searchsorted(others, by, side="left") + np.searchsorted(others, by, side="right")
-
-    return beaten(scores[positive], below), 2 * len(above) - beaten(scores[~positive], above)
 
 
 def _check_one_list(scores: Tensor, labels: Tensor) -> None:

@@ -1,6 +1,6 @@
-"""Metrics by name and as functions: ``ndcg(gain=linear)@10`` is ``ndcg(scores, labels, gain="linear", k=10)``.
+"""Metrics by name, the most usual ones also as functions: ``ndcg(gain=linear)@10`` is ``ndcg(gain="linear", k=10)``.
 
-``parse_measure(str(measure))`` is the measure again, and `evaluate` computes many from one sort of the lists.
+``parse_measure(name)`` is a function of scores and labels, too. `evaluate` computes many from one sort of the lists.
 
 =============================  ====================================================================================
 name                           value of a list
@@ -31,6 +31,10 @@ name                           value of a list
 ``hits``, ``precision``, ``recall`` and ``ap`` are rank statistics, too (`ltr.statistics.RankStatistic`). ``@10`` may be
 left out everywhere except after ``hits``, ``precision``, ``recall`` and ``pauc``. Names are also read as `ir_measures`
 and trec_eval spell them (``nDCG@10``, ``P@5``, ``ndcg_cut_10``): see `ltr.metrics.names`.
+
+*Sources.* bpref: Buckley & Voorhees, *Retrieval Evaluation with Incomplete Information* (2004); rbp: Moffat & Zobel,
+*Rank-Biased Precision* (2008); err: Chapelle, Metzler, Zhang & Grinspan, *Expected Reciprocal Rank for Graded
+Relevance* (2009), with the stops ``(2^label - 1) / 2^max``.
 
 *Gain.* A graded label has the gain 2^label - 1 everywhere in this package, as in LightGBM, XGBoost and the papers on
 web search; a name says ``gain=linear`` where it is the label itself, as in trec_eval and scikit-learn. For labels 0 and
@@ -326,8 +330,8 @@ def rank_statistic(
 ) -> Tensor:
     """Return the rank statistic of each list: ``sum over i of gain_i * a[rank_i]``.
 
-    Binary labels have gain 0 and 1: the sum runs over the positives. A list without a positive has the value 0,
-    except for ``auc``, which takes the labels 0 and 1 only and is undefined without a positive and a negative.
+    A list without a positive has the value 0, except for ``auc``, which takes the labels 0 and 1 only and is undefined
+    without a positive and a negative.
 
     Args:
         scores: real numbers, ``(*batch, list)``.
@@ -345,8 +349,6 @@ def rank_statistic(
         >>> scores, labels = torch.tensor([0.9, 0.5, 0.5, 0.1]), torch.tensor([1, 1, 0, 0])
         >>> rank_statistic(scores, labels, "wrs").item()  # ranks 4 and, below its tie, 2
         6.0
-        >>> rank_statistic(scores, labels, "wrs", ties="average").item()  # ranks 4 and 2.5
-        6.5
     """
     return StatisticMeasure(RankStatistic.parse(statistic), gain)(scores, labels, **options)
 
@@ -406,25 +408,14 @@ def ndcg(
 def auc(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
     """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
 
-    A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With
-    ``subrank`` two tied positives cost a pair as well, because neither counts as scoring below the other; the value
-    may then be below 0.
+    A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With ``subrank``
+    two tied positives cost a pair as well, and the value may be below 0.
 
     Examples:
         >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
         0.5
     """
     return StatisticMeasure(RankStatistic("auc"))(scores, labels, **options)
-
-
-def pairwise_misranking_error(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
-    """Share of positive-negative pairs in which the positive is scored at or below the negative: 1 - AUC.
-
-    Examples:
-        >>> pairwise_misranking_error(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
-        0.5
-    """
-    return BinaryMeasure("pairwise_misranking_error")(scores, labels, **options)
 
 
 def hits(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
@@ -457,25 +448,10 @@ def recall(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOpti
     return StatisticMeasure(RankStatistic("recall", cutoff=k))(scores, labels, **options)
 
 
-def lift(scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
-    """Share of relevant items among the top k positions over their share of the whole list; undefined without one.
-
-    It says how many times as many relevant items the top k have as k items drawn by chance. A list shorter than k is
-    its own top, with lift 1.
-
-    Examples:
-        >>> lift(torch.tensor([3.0, 2.0, 1.0, 0.0]), torch.tensor([1, 0, 1, 0]), k=1).item()
-        2.0
-    """
-    return BinaryMeasure("lift", k)(scores, labels, **options)
-
-
 def mrr(scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
     """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 if it is below the top k.
 
-    The mean over lists is the field's mean reciprocal rank. The paper's statistic of that name sums the reciprocals
-    over all positives: it is ``rank_statistic(scores, labels, "mrr")``, and equal to this one on lists with one
-    relevant item.
+    The paper's statistic of that name, ``rank_statistic(scores, labels, "mrr")``, sums them over all relevant items.
 
     Examples:
         >>> mrr(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 1])).item()
@@ -497,85 +473,6 @@ def average_precision(
         0.833333
     """
     return StatisticMeasure(RankStatistic("ap", cutoff=k))(scores, labels, **options)
-
-
-def r_precision(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
-    """R-precision: share of relevant items among the top R positions, where R is the number of relevant items.
-
-    Examples:
-        >>> r_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
-        0.5
-    """
-    return BinaryMeasure("rprec")(scores, labels, **options)
-
-
-def success(scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
-    """Whether a relevant item is among the top k positions: 1 or 0.
-
-    Examples:
-        >>> success(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 0]), k=1).item()
-        0.0
-    """
-    return BinaryMeasure("success", k)(scores, labels, **options)
-
-
-def bpref(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
-    """Binary preference: how many of the judged irrelevant items stand below the relevant ones.
-
-    ``1/R sum over relevant items of  1 - min(above, R) / min(N, R)``, where `above` of the N judged irrelevant items
-    stand above the relevant one. Items that nobody has judged (`judged`) do not count, which makes the measure stable
-    where judgements are incomplete.
-
-    Source: Buckley & Voorhees, *Retrieval Evaluation with Incomplete Information* (2004), as in trec_eval.
-
-    Examples:
-        >>> bpref(torch.tensor([4.0, 3.0, 2.0, 1.0]), torch.tensor([1, 0, 1, 0])).item()  # (1 + (1 - 1/2)) / 2
-        0.75
-    """
-    return BinaryMeasure("bpref")(scores, labels, **options)
-
-
-def rbp(
-    scores: Values, labels: Values, *, p: float = 0.8, k: int | None = None, **options: Unpack[ListOptions]
-) -> Tensor:
-    """Rank-biased precision: ``(1 - p) sum over relevant items of p^position``, positions from 0.
-
-    Source: Moffat & Zobel, *Rank-Biased Precision for Measurement of Retrieval Effectiveness* (2008).
-
-    Examples:
-        >>> round(rbp(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), p=0.5).item(), 6)  # 0.5 (1 + 0.25)
-        0.625
-    """
-    return BinaryMeasure("rbp", k, p)(scores, labels, **options)
-
-
-def err(
-    scores: Values, labels: Values, *, k: int | None = None, highest: float = 4.0, **options: Unpack[ListOptions]
-) -> Tensor:
-    """Expected reciprocal rank of the item at which a reader stops who goes down the list.
-
-    ``sum over items of  R_i / (position_i + 1)  product over items above i of (1 - R)``, ``R = (2^label - 1) /
-    2^highest``.
-
-    Source: Chapelle, Metzler, Zhang & Grinspan, *Expected Reciprocal Rank for Graded Relevance* (2009); with
-    ``highest=4``, gdeval.
-
-    Args:
-        scores: real numbers, ``(*batch, list)``.
-        labels: grades, same shape.
-        k: positions from here on do not count.
-        highest: the largest grade that labels can have.
-        options: see `ListOptions`.
-
-    Raises:
-        ValueError: a label above `highest`.
-
-    Examples:
-        >>> labels = torch.tensor([1, 0, 2])
-        >>> round(err(torch.tensor([3.0, 2.0, 1.0]), labels, highest=2).item(), 6)  # 1/4 + 3/4 (1 - 1/4) / 3
-        0.4375
-    """
-    return BinaryMeasure("err", k, highest)(scores, labels, **options)
 
 
 def _parts(text: str) -> tuple[str, str, str]:

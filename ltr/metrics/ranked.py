@@ -443,12 +443,7 @@ def offsets(lengths: Tensor) -> Tensor:
 
 
 def positions_within(lengths: Tensor) -> Tensor:
-    """Return 0, 1, ... within each segment.
-
-    Examples:
-        >>> positions_within(torch.tensor([2, 0, 3])).tolist()
-        [0, 1, 0, 1, 2]
-    """
+    """Return 0, 1, ... within each segment."""
     everywhere = torch.arange(int(lengths.sum()), device=lengths.device)
     return everywhere - offsets(lengths).repeat_interleave(lengths)
 
@@ -459,10 +454,6 @@ def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
     Integers are exact. Floats are summed in blocks and blocks of blocks, counted from the segment's beginning: the
     error stays near one rounding for any length, and the result is the same to the last bit whatever other segments
     there are.
-
-    Examples:
-        >>> segment_sum(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([2, 0, 1])).tolist()
-        [3.0, 0.0, 4.0]
     """
     if not values.is_floating_point():
         total = torch.cat((values.new_zeros(1), values.cumsum(0)))
@@ -478,12 +469,7 @@ def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
 
 
 def running_product(factors: Tensor, lengths: Tensor) -> Tensor:
-    """Return the product of each segment's factors up to and including each place.
-
-    Examples:
-        >>> running_product(torch.tensor([2.0, 3.0, 5.0, 7.0]), torch.tensor([3, 1])).tolist()
-        [2.0, 6.0, 30.0, 7.0]
-    """
+    """Return the product of each segment's factors up to and including each place."""
     place = positions_within(lengths)
     step, longest = 1, int(lengths.max()) if lengths.numel() else 0
     while step < longest:

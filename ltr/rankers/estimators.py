@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.calls import named_object, read_call
-from ltr.checks import doubles
+from ltr.checks import doubles, named_object, read_call
 from ltr.data.dataset import Features
 from ltr.demands import Demanding, Demands, RankerKind
 from ltr.estimator_names import EstimatorName

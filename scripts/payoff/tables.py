@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from ltr.metrics.comparison import compare
 from scripts.payoff import noise
 from scripts.payoff.cells import BASE, CHOSEN, FULL, INSTALLED, PAPER, QUERIES, TIMED
 from trainers.files import Json
@@ -138,7 +138,7 @@ def _base_row(cells: Sequence[Json]) -> list[str]:
     chosen, means = gains(cells), np.array([gains(own).mean for own in _by_data(cells).values()])
     over = float("nan")
     if len(means) >= _FEWEST_DATA:
-        over = compare(100 + means, np.full(len(means), 100.0), resamples=99).p_wilcoxon
+        over = float(stats.wilcoxon(means).pvalue)
     oracle = percent(gains(cells, "oracle").mean)
     return [str(chosen), _p(chosen.p), _p(over), _reranks(cells), str(gains(cells, FULL)), oracle]
 

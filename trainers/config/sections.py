@@ -28,8 +28,16 @@ from pydantic import (
     model_validator,
 )
 
-from ltr.calls import read_call, split_at_commas
-from ltr.checks import as_float, in_one_message, is_trusting, is_whole, nearest, without_spaces
+from ltr.checks import (
+    as_float,
+    in_one_message,
+    is_trusting,
+    is_whole,
+    nearest,
+    read_call,
+    split_at_commas,
+    without_spaces,
+)
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
 from ltr.data.raw_table import COLUMN_ROLES

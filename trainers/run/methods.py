@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ltr.calls import named_object
 from ltr.cards import Card, CardRanker
+from ltr.checks import named_object
 from ltr.estimator_names import EstimatorName
 from ltr.exact.solution import TracePoint
 from ltr.files import read_arrays

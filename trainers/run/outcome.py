@@ -307,7 +307,7 @@ def labels_that_came(columns: Mapping[str, Any], name: str | None, positive: str
         return np.where(column.missing, np.nan, (column.texts == text_of(positive)).astype(np.float64))
     values = np.full(len(column), -1.0) if column.numbers is None else column.numbers
     if (wrong_rows := ~column.missing & ~((values >= 0) & (values == np.floor(values)))).any():
-        got = column.not_a_number[1] if column.numbers is None else f"{values[np.argmax(wrong_rows)]:g}"
+        got = column.first_other()[1] if column.numbers is None else f"{values[np.argmax(wrong_rows)]:g}"
         rule = "labels as the run's: 0 and 1, or with queries whole numbers"
         raise DataError(f"{where}: column {name!r} must hold {rule}, got {got!r}")
     return values
