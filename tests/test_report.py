@@ -99,14 +99,13 @@ def test_markdown_by_hand():
 def test_the_tables_of_the_report_are_rectangular(plain, tmp_path):
     text = write_report(small(), tmp_path / "out").markdown.read_text()
     blocks = [part.splitlines() for part in text.split("\n\n") if part.startswith("|")]
-    assert len(blocks) == 6  # gains, values, losses, exact stage, times, data
+    assert len(blocks) == 5  # gains, values, exact stage, times, data
     for lines in blocks:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
         assert re.fullmatch(r"\|( ---:? \|)+", lines[1])
     titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
     assert titles == [
         "methods",
-        "Loss and statistic",
         "The exact stage",
         "Exceptions and checks",
         "Times",
@@ -152,7 +151,7 @@ def test_the_page_needs_nothing_else(plain, tmp_path):
     page = Elements(text)
     tags = [tag for tag, _ in page.found]
     assert not {"script", "link", "iframe", "object", "embed", "base"} & set(tags)
-    assert (tags.count("table"), tags.count("img"), tags.count("details")) == (6, 1, 6)
+    assert (tags.count("table"), tags.count("img"), tags.count("details")) == (5, 1, 5)
     assert all("open" not in attributes for tag, attributes in page.found if tag == "details")
     ids = {attributes["id"] for _, attributes in page.found if "id" in attributes}
     for tag, attributes in page.found:

@@ -228,12 +228,6 @@ def test_a_sweep_without_the_exact_stage_has_no_section_on_it():
     assert not sections(results, "The exact stage")
 
 
-def test_the_loss_stands_beside_the_statistic():
-    [table] = tables(*sections(small(), "Loss and"))
-    assert list(table.header) == ["data set", "method", "loss on train", "`dcg` on train", "on test"]
-    assert [row[:3] for row in table.rows[:2]] == [["pumps", "ranknet", "0.5"], ["pumps", "hinge", "0.5"]]
-
-
 def test_times_are_medians():
     [table] = tables(*sections(small(), "Times"))
     assert list(table.header) == ["data set", "ranknet", "hinge", "exponential", "exact, K = 10", "exact, K = 15"]
