@@ -9,7 +9,7 @@ import pytest
 from ltr.data import Dataset
 from ltr.rankers import AutoRanker
 from scripts.answer import __main__ as answer
-from scripts.answer import rankers, report, tables
+from scripts.answer import rankers, report
 
 MARKERS = "".join(f"<!-- begin {name} -->\n<!-- end {name} -->\n" for name in report.texts([]))
 
@@ -62,13 +62,6 @@ def test_the_summary_says_what_the_records_show():
     assert row_of(text, "CatBoost")[2].startswith("+3.00")
 
 
-def test_promises_are_counted():
-    text = report.texts(made_up())["answer-promises"]
-    # 4 hits came: within 3 to 5 in half of the splits, above 3 to 3 in the others
-    assert row_of(text, "5%")[1:4] == ["8", "3.50", "4.00"]
-    assert row_of(text, "5%")[5].startswith("50.0%")
-
-
 def test_the_corrected_test_finds_less():
     values = np.array([1.0, 2.0, 3.0, 1.5, 2.5, 0.5])  # mean 1.75, deviation 0.935: t = 4.6 plain, 1.73 corrected
     assert report.shown(values, 1, corrected=False)
@@ -76,31 +69,6 @@ def test_the_corrected_test_finds_less():
     assert report.shown(-values, -1, corrected=False)
     assert not report.shown(values, -1, corrected=False)
     assert not report.shown(values[:1], 1, corrected=False)
-
-
-def test_tables_are_whole_and_cut():
-    data = tables.BY_NAME["fair"].data()
-    assert (data.n, tables.BY_NAME["fair"].read().n) == (tables.MOST, 6366)
-    assert np.array_equal(data.X, tables.BY_NAME["fair"].data().X)
-    train, test = tables.BY_NAME["grouped"].halves(3)
-    assert (train.n_queries, test.n_queries, train.n + test.n) == (30, 30, 901)
-    assert len({table.name for table in (*tables.TABLES, *tables.LISTS)}) == len(tables.BY_NAME)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("peers", ["PEERS", "PEERS_OF_LISTS"])
-def test_every_peer_ranks(peers):
-    """With two trees or steps each, on a table that is easy."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 3))
-    y = (X[:, 0] > 0).astype(float)
-    data = Dataset("t", X, y, qid=np.arange(120) // 6 if peers == "PEERS_OF_LISTS" else None)
-    for name, peer in getattr(rankers, peers).items():
-        if peer.installed:
-            few = {key: 2 for key in ("n_estimators", "max_iter") if key in peer.fixed}
-            options = {key: values[-1] for key, values in peer.grid.items()} | few
-            scores = rankers.scores_of(peer.fit(options, data, 0), data.X)
-            assert rankers._quality(scores, data) > 0.8, name
 
 
 def test_results_are_measured_once_and_make_tables(tmp_path, monkeypatch, capsys):
@@ -136,17 +104,3 @@ def test_results_are_measured_once_and_make_tables(tmp_path, monkeypatch, capsys
     assert row_of(page, rankers.AUTO)[1] == "1"
     assert not re.search(r"\bnan\b|None|[{}]", page)
     capsys.readouterr()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--splits", "first"], "numbers >= 0, got 'first'"),
-        (["--splits", "5-3"], "numbers >= 0, got '5-3'"),
-        (["--tables", "pimma"], "unknown table 'pimma'"),
-    ],
-)
-def test_bad_options_are_told(arguments, told, capsys):
-    with pytest.raises(SystemExit):
-        answer.main(arguments)
-    assert told in capsys.readouterr().err

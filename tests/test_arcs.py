@@ -187,25 +187,3 @@ def test_problems_in_which_more_than_the_direction_matters_are_left_to_boxes(opt
     free = RerankProblem(np.eye(4)[:, :2], [0, 1, 1, 0], max_nonzeros=1, free=[0])
     assert apply_to(free, SolveState(free, Limits()), 1)
     assert not apply_to(free, SolveState(free, Limits(memory_limit=1e-6)), 1)
-
-
-WRONG = {
-    "offsets of other items": lambda a: {"offset": a["offset"][1:]},
-    "gains in another order": lambda a: {"gain": a["gain"][::-1]},
-    "an empty list": lambda a: {"start": np.array([0, 0, len(a["row"])]), "weight_at": np.zeros(2, dtype=int)},
-    "lists that end too early": lambda a: {"start": a["start"] - 1},
-    "too few weights": lambda a: {"weight": a["weight"][1:]},
-    "a negative row": lambda a: {"row": a["row"] - 1},
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_items_that_do_not_fit_together_are_refused(wrong):
-    items = RerankProblem(np.eye(4)[:, :2], [0, 1, 2, 0]).ranked_items()
-    names = ("row", "gain", "start", "weight", "weight_at", "shift")
-    arrays = {name: getattr(items, name) for name in names} | {"offset": np.zeros(4), "threads": 1}
-    arcs = Arcs(**arrays)
-    with pytest.raises(ValueError, match="one score per row"):
-        arcs.bound(np.zeros(3), np.zeros(3), np.zeros(1), np.ones(1), 0.0)
-    with pytest.raises(ValueError, match="internal error in a call of a compiled kernel"):
-        Arcs(**arrays | WRONG[wrong](arrays))

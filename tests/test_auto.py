@@ -4,15 +4,12 @@ import cvxpy as cp
 import numpy as np
 import onnxruntime
 import pytest
-from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import BaseEstimator
 
-from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker, check_demands
+from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker
 from ltr.rankers.auto import BLEND, TODAY, _learnt_weights, _weights
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.inputs import LabelledRows
-from tests.tiers import thinned
 
 FEW = ["logistic", "ranknet"]
 pytestmark = pytest.mark.usefixtures("few_fits")
@@ -192,40 +189,6 @@ def test_todays_scores_are_a_method_that_learns_nothing():
     assert ranker.comparison_.weights[TODAY] > 0
 
 
-@pytest.mark.parametrize(
-    "demands",
-    thinned(
-        2,
-        [
-            {"signs": {0: "-", 2: "+"}},
-            {"max_nonzeros": 2},
-            {"max_nonzeros": 2, "signs": {0: "+"}},
-            {"forbidden": [0]},
-            {"required": [3], "forbidden": [1]},
-            {"constraints": ["x0 >= 2*x2"]},
-        ],
-    ),
-)
-def test_what_is_deployed_satisfies_the_demands(demands):
-    X, y = _data(140)
-    ranker = AutoRanker(**demands, simplicity=-np.inf).fit(X, y)
-    assert all(check.holds for check in check_demands(ranker))
-    scores = ranker.predict(X)
-    used = [j for j in range(4) if not np.array_equal(_moved(ranker, X, j, 5.0), scores)]
-    assert len(used) <= demands.get("max_nonzeros", 4)
-    assert not set(used) & set(demands.get("forbidden", ()))
-    assert set(demands.get("required", ())) <= set(used)
-    for j, sign in demands.get("signs", {}).items():
-        change = _moved(ranker, X, j, 1.0) - scores
-        assert (change >= 0).all() if sign == "+" else (change <= 0).all()
-
-
-def _moved(ranker, X, j, by):
-    Z = X.copy()
-    Z[:, j] += by
-    return ranker.predict(Z)
-
-
 def test_two_stages_learn_from_the_scores_that_auto_has_kept():
     X, y = _data()
     base = AutoRanker(FEW).fit(X, y)
@@ -235,44 +198,6 @@ def test_two_stages_learn_from_the_scores_that_auto_has_kept():
     assert ranker.choice_ is not None
     if not ranker.choice_.reranks:
         assert np.array_equal(ranker.training_scores(X), known)
-
-
-def test_progress_counts_every_fit_from_the_first_on():
-    seen = []
-    AutoRanker(FEW).fit(*_data(), on_progress=lambda done, total, what: seen.append((done, total, what)))
-    assert [done for done, _, _ in seen] == list(range(1, len(seen) + 1))
-    assert {total for _, total, _ in seen} == {2 * 6} == {len(seen)}
-    assert {what for _, _, what in seen} == set(FEW)
-
-
-def test_two_methods_of_one_name_are_told_apart():
-    X, y = _data()
-    ranker = AutoRanker([LogisticRegression(C=0.1), LogisticRegression(), ExtraTreesClassifier(20)]).fit(X, y)
-    assert list(ranker.rankers_) == ["LogisticRegression", "LogisticRegression 2", "ExtraTreesClassifier"]
-    assert clone(ranker).methods[0].C == 0.1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"methods": "best"}, 'methods must be "auto" or a list'),
-        ({"methods": []}, "at least one method"),
-        ({"methods": ["logistik"]}, "logistik"),
-        ({"methods": [LogisticRegression]}, "names or estimators"),
-        ({"simplicity": "much"}, "simplicity must be a number"),
-        ({"methods": ["forest"], "signs": {0: "+"}}, "forest cannot promise signs"),
-        ({"today": 9}, "index from 0 to 3"),
-        ({"signs": {0: "+"}, "forbidden": [9]}, "forbidden"),
-    ],
-)
-def test_wrong_arguments_are_refused_before_anything_is_fitted(options, message):
-    with pytest.raises(ValueError, match=message):
-        AutoRanker(**options).fit(*_data())
-
-
-def test_too_few_rows_are_refused():
-    with pytest.raises(ValueError, match="needs at least two rows of each label"):
-        AutoRanker(FEW).fit([[0.0], [1.0], [2.0]], [0, 0, 1])
 
 
 def test_weights_of_hits_in_training_leave_chances_alone():

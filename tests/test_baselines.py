@@ -11,10 +11,9 @@ import torch
 from scipy.optimize import minimize
 
 from ltr.data import half_split, load
-from ltr.losses import pairwise_exponential_loss
 from ltr.metrics import rank_statistic
-from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, Ranker
-from ltr.rankers.baselines import candidate_cuts, pair_weights
+from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers.baselines import pair_weights
 from scripts.paper.published import read_reference
 
 
@@ -104,14 +103,6 @@ def test_first_weak_ranker_on_tiny_data_by_hand():
     assert ranker.losses_.tolist() == pytest.approx([1, math.exp(-0.5 * math.log(8))])
 
 
-def test_falling_features_get_negative_alphas():
-    X, y = -np.arange(6.0)[:, None], np.array([0, 0, 1, 0, 1, 1])
-    ranker = RankBoostRanker(rounds=5).fit(X, y)
-    assert ranker.alphas_[0] < 0
-    mirrored = RankBoostRanker(rounds=5).fit(-X, y)
-    np.testing.assert_allclose(ranker.losses_, mirrored.losses_)
-
-
 def test_stops_when_nothing_improves():
     # every threshold has as many positives above it as negatives, weighted: r = 0
     X = np.array([[0.0], [0.0], [1.0], [1.0]])
@@ -135,20 +126,6 @@ def test_separable_data_stays_finite():
     assert scores[5:].min() > scores[:5].max()
 
 
-def test_stages_and_callback_tell_the_same_story():
-    X, y = problem(5)
-    told = []
-    ranker = RankBoostRanker(rounds=12, on_round=lambda *round_and_loss: told.append(round_and_loss)).fit(X, y)
-    assert [r for r, _ in told] == list(range(1, len(ranker.losses_)))
-    assert [loss for _, loss in told] == ranker.losses_[1:].tolist()
-    stages = list(ranker.staged_decision_function(X))
-    losses = [pairwise_exponential_loss(torch.from_numpy(scores), torch.from_numpy(y)).item() for scores in stages]
-    np.testing.assert_allclose(losses, ranker.losses_[1:], rtol=1e-12)
-    np.testing.assert_array_equal(stages[-1], ranker.decision_function(X))
-    shorter = RankBoostRanker(rounds=4).fit(X, y)
-    np.testing.assert_array_equal(stages[3], shorter.decision_function(X))
-
-
 def test_only_the_order_of_feature_values_matters():
     X, y = problem(8)
     first = RankBoostRanker(rounds=30, thresholds=None).fit(X, y)
@@ -157,67 +134,11 @@ def test_only_the_order_of_feature_values_matters():
     np.testing.assert_array_equal(first.decision_function(X), second.decision_function(np.exp(X)))
 
 
-@pytest.mark.parametrize(
-    ("column", "limit", "expected"),
-    [
-        ([3.0, 1.0, 2.0, 2.0], None, [1.5, 2.5]),
-        ([1.0, 1.0], None, []),
-        ([0.0, 1.0, 2.0, 3.0], 1, [1.5]),
-        ([0.0, 1.0, 2.0, 3.0], 3, [0.5, 1.5, 2.5]),
-        ([0.0, 0.0, 0.0, 0.0, 1.0, 2.0], 1, [0.5]),  # the cut with 4 of 6 rows below is the nearest to 3
-        ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 3, [1.5, 3.5, 5.5]),
-        ([1.0, np.nextafter(1.0, 2.0)], None, [1.0]),
-        ([-1e308, 1.5e308], None, [2.5e307]),  # the difference of the two overflows
-        ([0.0, 5e-324], None, [0.0]),
-    ],
-)
-def test_candidate_cuts(column, limit, expected):
-    cuts = candidate_cuts(np.array(column), limit)
-    assert cuts.tolist() == expected
-    values = np.unique(column)
-    for cut in cuts:
-        assert (values > cut).any()
-        assert (values <= cut).any()
-
-
-def test_capped_cuts_are_a_subset_and_their_number_a_cap():
-    rng = np.random.default_rng(0)
-    for limit in (1, 2, 7, 50):
-        column = rng.integers(0, 60, size=200).astype(float)
-        capped, everything = candidate_cuts(column, limit), candidate_cuts(column, None)
-        assert len(capped) <= limit
-        assert set(capped) <= set(everything)
-        assert (np.diff(capped) > 0).all()
-
-
 def test_pair_weights_factorise():
     X, y = problem(1)
     scores = X[:, 0] * 0.3
     weights = pair_weights(scores, y == 1, np.ones(len(y)))
     np.testing.assert_allclose(np.outer(weights[y == 1], weights[y == 0]), pair_matrix(scores, y))
-
-
-def test_the_larger_of_two_labels_is_positive():
-    X, y = problem(4)
-    expected = RankBoostRanker(rounds=5).fit(X, y).decision_function(X)
-    np.testing.assert_array_equal(RankBoostRanker(rounds=5).fit(X, 2 * y + 1).decision_function(X), expected)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
-        ({"rounds": 2.5}, "rounds must be an integer >= 1, got 2.5"),
-        ({"rounds": True}, "rounds must be"),
-        ({"rounds": None}, "rounds must be"),
-        ({"thresholds": 0}, "thresholds must be an integer >= 1, got 0"),
-        ({"step": "newton"}, "step must be one of 'bound', 'exact', got 'newton'"),
-        ({"on_round": 3}, "on_round must be callable, got 3"),
-    ],
-)
-def test_bad_parameters(fields, message):
-    with pytest.raises(ValueError, match=message):
-        RankBoostRanker(**fields).fit(*problem(0))
 
 
 def problem_of_logistic(seed=0, n=120, d=4):
@@ -253,64 +174,11 @@ def test_units_of_the_features_do_not_matter_when_standardised():
     np.testing.assert_allclose(scaled.decision_function(X * units + 3), plain.decision_function(X), atol=1e-6)
 
 
-def test_equal_rows_get_equal_scores_wherever_they_stand():
-    rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(501, 13)), rng.integers(0, 2, 501)
-    X[7:400:13] = X[3]
-    ranker = LogisticRegressionRanker().fit(X, y)
-    scores = ranker.decision_function(X)
-    assert len(set(scores[7:400:13]) | {scores[3]}) == 1
-    np.testing.assert_array_equal(ranker.decision_function(np.asfortranarray(X)), scores)
-    np.testing.assert_array_equal(ranker.decision_function(X[::-1]), scores[::-1])
-    np.testing.assert_array_equal([ranker.decision_function(row[None])[0] for row in X], scores)
-
-
-def test_constant_columns_get_no_weight():
-    X, y = problem_of_logistic(d=2)
-    # 0.1 has no exact mean in float64, so its standard deviation is not exactly 0
-    ranker = LogisticRegressionRanker().fit(np.column_stack([X, np.full(len(X), 0.1)]), y)
-    assert ranker.linear_weights[2] == 0
-    np.testing.assert_allclose(ranker.linear_weights[:2], LogisticRegressionRanker().fit(X, y).linear_weights)
-
-
 def test_separable_data_is_ranked_perfectly():
     X, y = np.arange(10.0)[:, None], np.arange(10) >= 6
     scores = LogisticRegressionRanker().fit(X, y).decision_function(X)
     assert np.isfinite(scores).all()
     assert scores[y].min() > scores[~y].max()
-
-
-def test_state_round_trip(tmp_path):
-    X, y = problem_of_logistic()
-    ranker = LogisticRegressionRanker(C=np.float64(2.0), standardize=False).fit(X, y)
-    state = ranker.to_state()
-    ranker.save(tmp_path / "ranker.pt")
-    for copy in (LogisticRegressionRanker.from_state(state), Ranker.load(tmp_path / "ranker.pt")):
-        assert copy.get_params() == ranker.get_params()
-        np.testing.assert_array_equal(copy.decision_function(X), ranker.decision_function(X))
-    for wrong in ({**state, "fitted": {}}, {**state, "ranker": "Nobody"}, {"parameters": {}}, [1], {"ranker": 1}):
-        with pytest.raises(ValueError, match="state must be what to_state of a ranker returned"):
-            LogisticRegressionRanker.from_state(wrong)
-    with pytest.raises(ValueError, match="state must be of a LogisticRegressionRanker, got one of a RankBoostRanker"):
-        LogisticRegressionRanker.from_state({**state, "ranker": "RankBoostRanker", "parameters": {}})
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"C": 0}, "C must be a finite number > 0, got 0"),
-        ({"C": -1.0}, "C must be"),
-        ({"C": float("inf")}, "C must be"),
-        ({"C": float("nan")}, "C must be"),
-        ({"C": "1"}, "C must be a finite number > 0, got '1'"),
-        ({"standardize": 1}, "standardize must be true or false, got 1"),
-        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
-        ({"max_iter": 1.5}, "max_iter must be an integer >= 1, got 1.5"),
-    ],
-)
-def test_bad_parameters_of_logistic(fields, message):
-    with pytest.raises(ValueError, match=message):
-        LogisticRegressionRanker(**fields).fit(*problem_of_logistic())
 
 
 PUBLISHED = Path(__file__).parents[1] / "configs" / "paper" / "published.csv"

@@ -1,7 +1,6 @@
 """Constraints on columns bind what is deployed: every way in, every constraint, checked from the predictions too."""
 
 import json
-import tomllib
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import ltr
-from ltr.answer import as_html, as_text
 from ltr.demands import read_demands
 from ltr.exact import Limits
 from ltr.rankers import (
@@ -24,12 +22,11 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.demand_checks import check_demands, promises
+from ltr.rankers.demand_checks import check_demands
 from ltr.rankers.estimators import make_ranker
 from tests.tiers import slow_but, thinned
 from trainers.cli import main
 from trainers.config.errors import ConfigError
-from trainers.files import RunError
 from trainers.ranking import Ranking
 
 NAMES = ["age", "bmi", "income", "sex"]
@@ -83,7 +80,7 @@ def assert_predictions_satisfy(ranker, demands, X, qid=None):
 
 @pytest.mark.parametrize(
     ("base", "name", "base_score", "by_query"),
-    thinned(4, ["logistic", "ranknet", "squared_hinge", BOOSTED], [*DEMANDS], [False, True], [False, True]),
+    thinned(7, ["logistic", "ranknet", "squared_hinge", BOOSTED], [*DEMANDS], [False, True], [False, True]),
 )
 def test_both_stages_are_bound(base, name, base_score, by_query, tmp_path):
     (X, y, qid), given = frame(), DEMANDS[name]
@@ -100,7 +97,7 @@ def test_both_stages_are_bound(base, name, base_score, by_query, tmp_path):
     assert list(map(str, check_demands(loaded))) == list(map(str, check_demands(ranker)))
 
 
-@pytest.mark.parametrize("name", slow_but(DEMANDS, quick=["required and forbidden", "rows"]))
+@pytest.mark.parametrize("name", slow_but(DEMANDS, quick=["rows"]))
 def test_the_choice_deploys_only_what_satisfies(name):
     X, y, _ = frame(100)
     ranker = TwoStageRanker("logistic", ExactRanker(**DEMANDS[name], limits=SHORT), 30).fit(X, y)
@@ -157,20 +154,6 @@ def test_a_base_is_taken_where_it_verifiably_satisfies():
         TwoStageRanker(fitted[0], ExactRanker(signs={"age": "-"}), 40).fit(X, y, base_is_fitted=True)
 
 
-def test_full_lists_need_no_base_that_satisfies():
-    X, y, _ = frame()
-    ranker = TwoStageRanker("rankboost", ExactRanker(max_nonzeros=1), None, choose=False).fit(X, y)
-    assert_deployed_satisfies(ranker, {"max_nonzeros": 1}, X)
-
-
-def test_a_base_with_constraints_of_its_own_keeps_them():
-    X, y, _ = frame()
-    base = LogisticRegressionRanker(forbidden=["age", "sex"])
-    ranker = TwoStageRanker(base, ExactRanker(max_nonzeros=2), 40, choose=False).fit(X, y)
-    assert np.flatnonzero(ranker.base_.coef_).tolist() == [1, 2]
-    assert_deployed_satisfies(ranker, {"max_nonzeros": 2, "forbidden": ["age", "sex"]}, X)
-
-
 def test_points_bind_rows_of_the_base_in_the_same_units():
     X, y, _ = frame()
     given = {"constraints": ["age >= 2*bmi"], "signs": {"sex": "-"}}
@@ -180,25 +163,6 @@ def test_points_bind_rows_of_the_base_in_the_same_units():
     for weights in (ranker.base_.coef_, ranker.coef_):
         points = weights * ranker.exact_.units_
         assert points[0] >= 2 * points[1] - 1e-9
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"required": ["age"], "constraints": ["age = 0*bmi"]},
-        {"required": ["age", "bmi", "sex"], "max_nonzeros": 2},
-        {"required": ["age"], "forbidden": ["age"]},
-        {"signs": {"ages": "+"}},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("base", ["logistic", "ranknet"])
-def test_contradictions_are_one_error(base, given):
-    X, y, qid = frame()
-    for lists in (None, qid):
-        with pytest.raises(ValueError, match=r"^(required|forbidden|signs): ") as error:
-            TwoStageRanker(base, ExactRanker(**given), 10, choose=False).fit(X, y, lists)
-        assert "\n" not in str(error.value)
 
 
 def ranked_by_command(X, y, given, folder):
@@ -229,7 +193,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(("way", "name"), thinned(2, [*WAYS], [*DEMANDS]))
+@pytest.mark.parametrize(("way", "name"), thinned(5, [*WAYS], [*DEMANDS]))
 def test_what_auto_deploys_satisfies_however_it_is_asked_for(way, name, tmp_path, capsys):
     X, y, _ = frame(140)
     if way == "auto of a card" and (refused := {"required", "constraints"} & set(DEMANDS[name])):
@@ -237,28 +201,6 @@ def test_what_auto_deploys_satisfies_however_it_is_asked_for(way, name, tmp_path
             WAYS[way](X, y, DEMANDS[name], tmp_path)
         return
     assert_deployed_satisfies(WAYS[way](X, y, DEMANDS[name], tmp_path), DEMANDS[name], X)
-
-
-IMPOSSIBLE = [
-    ({"signs": {"agee": "+"}}, "signs: there is no column 'agee'; nearest is 'age'"),
-    ({"required": ["age"], "constraints": ["age = 0*bmi"]}, "required: the other constraints leave no weights"),
-    ({"required": ["age", "bmi"], "max_nonzeros": 1}, "required: at most max_nonzeros = 1 columns may be used"),
-    ({"forbidden": ["age"], "required": ["age"]}, "forbidden: age is required"),
-]
-
-
-@pytest.mark.parametrize(("way", "wrong"), thinned(3, [*WAYS], IMPOSSIBLE))
-def test_what_cannot_be_had_is_one_error(way, wrong, tmp_path, capsys):
-    (X, y, _), (given, message) = frame(100), wrong
-    if way == "auto of a card" and given.get("required"):
-        message = f"{message}|methods: card cannot promise required"
-    if way == "ltr rank":
-        with pytest.raises(AssertionError):
-            ranked_by_command(X, y, given, tmp_path)
-        assert message in " ".join(capsys.readouterr().err.split())
-        return
-    with pytest.raises((ValueError, RunError), match=message):
-        WAYS[way](X, y, given, tmp_path)
 
 
 def test_a_card_of_features_ranks_as_the_card_does_wherever_it_is_read(tmp_path):
@@ -287,34 +229,6 @@ def test_a_column_of_scores_counts_as_the_column_it_is(given, choose):
         most = given.get("max_nonzeros", 4)
         assert (ranker.coef_ is None) == (most == 1) == ("leaves the exact stage no column" in ranker.note_)
         assert most == 1 or 0 < np.count_nonzero(ranker.coef_) <= most - 1
-
-
-def test_a_required_column_of_scores_is_used_by_a_correction_alone():
-    X, y, _ = frame()
-    given = {"required": ["age"]}
-    with pytest.raises(ValueError, match=r"^required: the exact stage.*cannot use its column.*base_score=True"):
-        TwoStageRanker(ScoreColumn("age"), ExactRanker(**given), 60, choose=False).fit(X, y)
-    ranker = TwoStageRanker(ScoreColumn("age"), ExactRanker(**given), 60, choose=False, base_score=True).fit(X, y)
-    assert_deployed_satisfies(ranker, given, X)
-
-
-@pytest.mark.parametrize(
-    ("today", "given", "among"),
-    [
-        ("age", {"max_nonzeros": 2}, True),
-        ("income", {"max_nonzeros": 2}, False),  # two other columns are better
-        ("income", {"max_nonzeros": 3, "signs": {"income": "+"}}, False),
-        ("age", {"signs": {"age": "+"}}, True),
-        ("bmi", {"signs": {"bmi": "-"}}, False),
-        ("age", {"required": ["bmi"]}, False),
-    ],
-    ids=str,
-)
-def test_todays_scores_are_a_method_where_their_column_satisfies(today, given, among):
-    X, y, _ = frame()
-    ranker = AutoRanker(["logistic"], today=today, **given, simplicity=-np.inf).fit(X, y)
-    assert ("today" in ranker.rankers_) == among
-    assert_deployed_satisfies(ranker, given, X)
 
 
 class Unfitted:
@@ -360,33 +274,6 @@ def test_trees_are_checked_node_by_node():
     assert [check.holds for check in check_demands(bound)] == [True, True, True]
     assert not any(check.holds for check in check_demands(free, signs={"age": "+", "bmi": "-"}, forbidden=["income"]))
     assert_deployed_satisfies(bound, {"signs": {"age": "+", "bmi": "-"}, "forbidden": ["income"]}, X)
-
-
-def test_thresholds_are_checked_by_column():
-    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 1, 0, 1]
-    up = RankBoostRanker(rounds=1).fit(X, [0, 0, 1, 1])
-    both = RankBoostRanker(rounds=20, step="exact").fit(X, y)
-    assert [check_demands(ranker, signs={0: "+"})[0].holds for ranker in (up, both)] == [
-        True,
-        bool((both.alphas_ >= 0).all()),
-    ]
-    assert not check_demands(up, signs={0: "-"})[0].holds
-
-
-def test_a_network_shows_nothing():
-    X, y, _ = frame(60)
-    ranker = SurrogateRanker(scorer="mlp", max_steps=1, validation=0.0).fit(X, y)
-    checks = check_demands(ranker, signs={"age": "+"}, max_nonzeros=4)
-    assert [check.holds for check in checks] == [False, False]
-    assert "nothing is known" in checks[0].how
-
-
-def test_what_kinds_promise():
-    demands = read_demands(4, NAMES, **{**DEMANDS["all"], **DEMANDS["rows"]})
-    assert promises("linear", demands) == ()
-    assert promises("trees", demands) == ("required", "constraints")
-    assert promises("other", demands) == ("signs", "required", "forbidden", "constraints", "max_nonzeros")
-    assert promises("other", read_demands(4)) == ()
 
 
 # --- runs --------------------------------------------------------------------------------------------------------
@@ -445,43 +332,6 @@ def test_runs_deploy_only_what_satisfies(name, way, by_query, tmp_path, monkeypa
     assert "violated" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", slow_but(DEMANDS, quick=["signs", "all"]))
-def test_experiments_in_python_deploy_only_what_satisfies(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    X, y, _ = frame(240)
-    exact = {"choose": False, "top_k": 40, **DEMANDS[name]}
-    methods = {"methods": ["auto" if name == "signs" else "logistic_regression"]}
-    results = ltr.experiment(data=X.assign(y=y), label="y", exact=exact, baselines=methods)
-    assert_deployed_satisfies(results.rankers["exact"], DEMANDS[name], X)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["exact.base=rankboost", 'exact.constraints=["age >= bmi"]'], "exact.base: does not satisfy the constraints"),
-        (["exact.base=ranknet", "surrogate.scorer=mlp", "exact.max_nonzeros=2"], "exact.base: cannot be fitted under"),
-        (["exact.base_score=income", "exact.forbidden=income"], "exact.base_score: does not satisfy the constraints"),
-        (
-            ["baselines.methods=auto", "exact.base=auto", "baselines.auto.methods=forest", "exact.max_nonzeros=2"],
-            "exact.base: has the method forest, which cannot promise max_nonzeros",
-        ),
-        (
-            ["exact.base=ranknet", "exact.required=age", 'exact.constraints=["age = 0*bmi"]'],
-            "exact.required: the other constraints leave no weights with which age can be used",
-        ),
-        (["exact.enabled=false", "exact.max_nonzeros=2"], "exact.max_nonzeros: goes with enabled = true only"),
-        (['exact.signs=["+age", "-age"]'], "exact.signs: must give a column one sign"),
-    ],
-)
-def test_runs_refuse_before_they_fit_anything(overrides, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    text, _, _ = table(tmp_path, by_query=False)
-    (tmp_path / "small.toml").write_text(text)
-    assert main(["run", "small.toml", *overrides]) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
-    assert not (tmp_path / "runs").exists()
-
-
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
@@ -521,22 +371,3 @@ def test_a_sign_binds_the_number_of_a_column_and_a_text_asks_for_its_features():
 
 def ranking_reference(ranking):
     return next(one.reference for one in ranking.ranker.preparation_.encodings_ if one.column == "mode")
-
-
-def test_the_page_says_that_constraints_hold_and_what_they_cost(tmp_path, capsys):
-    table, new = patients(), patients(100, seed=5).drop(columns="ill")
-    given = {"label": "ill", "visits": 20, "new": new, "methods": FEW}
-    free, bound = ltr.rank(table, **given), ltr.rank(table, **given, max_nonzeros=1)
-    assert bound.answer.unconstrained == free.answer.expected
-    assert free.answer.unconstrained is None
-    assert "at most 1 column (1 used: " in bound.answer.learned.constraints[0]
-    for page in (as_text(bound.answer, 200), as_html(bound.answer)):
-        assert "The fitted ranking was checked and satisfies the constraints" in " ".join(page.split())
-        assert "With at most 1 column expect" in page
-        assert "; without constraints" in page
-    assert bound.rank(new[:50]).answer.unconstrained == free.rank(new[:50]).answer.expected
-    assert ltr.rank(table, **given, max_nonzeros=1, price=False).answer.unconstrained is None
-    assert "constraints" not in as_text(free.answer)
-    folder = bound.save(tmp_path / "page")
-    assert ltr.answer.Answer.from_dict(json.loads((folder / "page.json").read_text())) == bound.answer
-    assert tomllib.loads((folder / "config.toml").read_text())["exact"] == {"max_nonzeros": 1}

@@ -1,7 +1,5 @@
 """Bounds of the search against optima, or planted weights, that share nothing with it; operating points are forced on.
 
-    python -m tests.test_bounds COUNT [FIRST]    # so many instances from a seed on, and what was met
-
 Every instance has weights of a known value, evaluated in rational arithmetic: all of them where there are few whole
 numbers, the best of all cells where there are up to three features, else weights that its features are built around.
 No valid bound is below that value, whatever limit ended the search.
@@ -11,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -186,18 +183,3 @@ def force(change):
 def test_no_bound_is_below_what_weights_reach():
     ended = Counter(check(seed) for seed in range(examples(40, slow=2000)))
     assert ended["optimal"] > 5
-
-
-if __name__ == "__main__":
-    count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    force(setattr)
-    met: Counter[str] = Counter()
-    for at in range(first, first + count):
-        try:
-            met[f"{KINDS[at % len(KINDS)]}: {check(at)}"] += 1
-        except Exception as error:
-            met["wrong"] += 1
-            sys.stdout.write(f"{at}: {type(error).__name__}: {error}\n")
-        if (at + 1 - first) % 1000 == 0 or at + 1 == first + count:
-            sys.stdout.write(f"{at + 1 - first} instances: {dict(sorted(met.items()))}\n")
-            sys.stdout.flush()

@@ -2,30 +2,24 @@
 
 import copy
 import json
-import math
 import pickle
 from typing import ClassVar
 
 import numpy as np
 import onnxruntime
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import _SigmoidCalibration
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from ltr.cards import CardRanker
-from ltr.data import TablePreparation
 from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, Ranker, ScoreColumn, SurrogateRanker, TwoStageRanker
 from ltr.rankers.calibration import ISOTONIC_FROM, Calibration, fit_calibration, predictive_interval
-from ltr.rankers.foreign import TreesRanker
 from tests.travelling import FITTED, STAGE, calibrated, one_list
 
 KINDS = ("isotonic", "sigmoid")
@@ -117,39 +111,6 @@ def test_the_base_rate_where_scores_say_nothing_or_the_reverse(kind):
         assert chances[0] == pytest.approx(0.25, abs=0.01)
 
 
-def test_what_is_refused():
-    scores, labels = drawn(50)
-    for wrong, message in [
-        (
-            lambda: fit_calibration(scores, np.ones(50)),
-            "labels must hold hits and misses, got 50 rows that are all hits",
-        ),
-        (lambda: fit_calibration(scores, np.zeros(50)), "that are all misses"),
-        (lambda: fit_calibration(scores, labels[:9]), "scores and labels must be two vectors of one length"),
-        (lambda: fit_calibration(scores * np.inf, labels), "scores must be finite"),
-        (lambda: fit_calibration(scores, labels, np.zeros(50)), "weights must not all be 0"),
-        (lambda: fit_calibration(scores, labels, kind="other"), "kind must be"),
-        (lambda: fit_calibration(scores, labels)([math.nan]), "scores must be finite, got nan"),
-        (lambda: predictive_interval([1.5], 10), r"probabilities must be a vector of numbers in \[0, 1\]"),
-        (lambda: predictive_interval([0.5], 0), "rows_behind must be a finite number > 0"),
-        (lambda: predictive_interval([0.5], 1, level=1), "level must be below 1"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            wrong()
-    good = fit_calibration(scores, labels).to_dict()
-    for change in (
-        {"chances": [0.9, 0.1]},
-        {"knots": [0.0, -1.0]},
-        {"chances": [0.0, 0.5]},
-        {"kind": "x"},
-        {"support": []},
-    ):
-        with pytest.raises(ValueError, match="calibration must"):
-            Calibration.from_dict(good | change)
-    with pytest.raises(ValueError, match="calibration must be what to_dict of one returned"):
-        Calibration.from_dict({})
-
-
 # the number of hits
 
 
@@ -184,14 +145,6 @@ def test_intervals_of_calibrated_tops_hold_the_number_of_hits(n):
     assert np.mean(widths) < 16
 
 
-def test_bounds_and_no_rows():
-    assert predictive_interval([], 10) == (0.0, 0, 0)
-    expected, low, high = predictive_interval([0.0] * 5, 1000)
-    assert (expected, low) == (0.0, 0)
-    assert high <= 1
-    assert predictive_interval([1.0] * 5, 1000)[2] == 5
-
-
 def test_reliability_of_rows():
     calibration = fit_calibration(*drawn(40_000))
     scores, labels = drawn(4000, seed=1)
@@ -201,8 +154,6 @@ def test_reliability_of_rows():
     inside = (table["low"] <= table["predicted"]) & (table["predicted"] <= table["high"])
     assert inside.mean() >= 0.75
     assert len(calibration.reliability(np.zeros(9), np.arange(9) % 2)) == 1  # one chance, one bin
-    axes = calibration.plot_reliability(scores, labels, title="other rows").axes[0]
-    assert axes.get_xlabel() == "where the predicted chance of a hit is ..."
 
 
 # rankers
@@ -257,22 +208,6 @@ def test_models_have_both_kinds_of_maps(kind, distinct, tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     found = session.run(["probability"], {"features": rows})[0]
     np.testing.assert_allclose(found, ranker.predict_proba(rows)[:, 1], rtol=0, atol=1e-12)
-
-
-def test_a_ranker_without_a_calibration_says_what_to_call():
-    X, y = one_list(60)
-    ranker = LogisticRegressionRanker()
-    for _ in range(2):
-        assert not hasattr(ranker, "predict_proba")
-        for method in ("predict_proba", "plot_reliability"):
-            with pytest.raises(NotFittedError, match=rf"{method} needs a calibrated ranker.* call calibrate\(X, y\)"):
-                getattr(ranker, method)
-        ranker.fit(X, y).calibrate(X, y).fit(X, y)  # another fit makes other scores
-    assert "chance" not in ranker.rank(X)
-    ranker.calibrate(X, y)
-    assert ranker.plot_reliability(X, y, bins=3, title="rows").axes[0].get_ylabel() == "... so large a share are hits"
-    with pytest.raises(NotFittedError):
-        LogisticRegressionRanker().calibrate(X, y)
 
 
 def test_a_ranker_that_knows_its_rows_by_heart_gets_the_base_rate_on_noise():
@@ -336,31 +271,6 @@ def test_weights_leave_rows_out_and_must_be_taken():
             ranker.calibrate(X, y, **wrong)
     with pytest.raises(ValueError, match="calibrate needs at least two queries to hold rows out"):
         SurrogateRanker().fit(X, y).calibrate(X, y, np.zeros(300, dtype=int))
-
-
-def test_given_scores_are_taken_as_out_of_fold():
-    X, y = one_list(400)
-    trees = TreesRanker.of(HistGradientBoostingClassifier(max_iter=5).fit(X[:200], y[:200]))
-    own = fit_calibration(trees.predict(X[200:]), y[200:])
-    np.testing.assert_array_equal(trees.calibrate(X[200:], y[200:]).predict_proba(X)[:, 1], own(trees.predict(X)))
-    two = TwoStageRanker(trees, STAGE, 30, choose=False).fit(X[200:], y[200:], base_is_fitted=True)
-    assert two.calibrate(X[200:], y[200:]).predict_proba(X).shape == (400, 2)
-
-
-def test_frames_prepared_tables_and_cards_with_texts():
-    rng = np.random.default_rng(0)
-    age, town = rng.normal(50, 9, 300), rng.choice(["Ulm", "Bonn"], 300)
-    y = (age + 9 * (town == "Ulm") + rng.normal(0, 9, 300) > 60).astype(int)
-    table = pd.DataFrame({"age": age, "town": town}, index=[f"row {i}" for i in range(300)])
-    preparation = TablePreparation().fit(table)
-    ranker = LogisticRegressionRanker().fit(preparation.transform(table), y)
-    ranker.name_features(preparation.get_feature_names_out().tolist()).prepare_with(preparation)
-    chances = ranker.calibrate(table, y).predict_proba(table)[:, 1]
-    assert chances[y == 1].mean() > chances[y == 0].mean() + 0.2
-    assert ranker.rank(table)["chance"].is_monotonic_decreasing
-    card = CardRanker(max_questions=2).fit(table, y)
-    assert card.calibrate(table, y, folds=3).predict_proba(table)[:, 1].mean() == pytest.approx(y.mean(), abs=0.02)
-    assert "chance" in card.explain(table).list
 
 
 def test_two_stages_choose_as_they_did_and_recentring_drops_the_chances():

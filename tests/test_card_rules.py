@@ -156,27 +156,6 @@ def test_changes_of_rules_are_found(path, value):
         verify.check(verify.parse(json.dumps(content)))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([],), "at_least must be at most 0 of 0 columns"),
-        (([0, 0],), "columns must hold different column numbers"),
-        (([0], 2), "at_least must be at most 1 of 1 columns, got 2"),
-        (([0, 1], 2, 1), "at_least must be at most 1 of 2 columns, got 2"),
-        (([0], 7), "at_least must be a whole number from 0 to 6, got 7"),
-        (([0], 0, -1), "at_most must be a whole number from 0 to 6, got -1"),
-        (([0], 0, None, [1.5]), "when must hold different column numbers"),
-    ],
-)
-def test_wrong_rules_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        CardRule(*arguments)
-    with pytest.raises(ValueError, match=r"rules\[0\] must be a CardRule of columns from 0 to 1"):
-        CardProblem([[0, 1], [1, 0]], [0, 1], rules=[CardRule([2], at_least=1)])
-    with pytest.raises(ValueError, match="directions go with yes/no columns"):
-        CardProblem([[0.5, 1], [1, 0]], [0, 1], directions=[0, 0])
-
-
 def people(n=300):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(

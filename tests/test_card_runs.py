@@ -1,30 +1,23 @@
 """Cards in runs and sweeps: the section [card], the files of a run, its table, its events, and the report."""
 
 import io
-import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from ltr import verify
 from ltr.answer import RowRanges
 from ltr.cards import Card, CardRanker
 from ltr.exact import rank_ranges
-from tests.sweeping import run_here
 from trainers.cli import main
-from trainers.config import load_config, parse_config, resolved_toml
+from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 from trainers.plan import plan_of_run
-from trainers.records import read_sweep
-from trainers.report.page import Picture
-from trainers.report.report import build_page, write_report
+from trainers.report.report import write_report
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
-from trainers.run.results import read_results
 
 CARD_ALONE = {"surrogate": {"losses": []}, "baselines": {"methods": []}, "exact": {"enabled": False}}
 
@@ -162,37 +155,6 @@ def test_a_card_under_a_demand(folder, capsys):
         run_experiment(wrong)
 
 
-def test_the_events_have_the_picture_and_the_text(finished):
-    events = EventAccumulator(str(finished[0].folder / "card"), size_guidance={"images": 0, "tensors": 0})
-    events.Reload()
-    assert events.Tags()["images"] == ["card"]
-    (text,) = (event.tensor_proto.string_val[0].decode() for event in events.Tensors("card/text_summary"))
-    assert text == Card.load(finished[0].folder / "card" / "card.json").to_markdown()
-
-
-def test_a_finished_card_is_not_computed_again(finished):
-    config, results = finished
-    again = run_experiment(load_config(config.folder / "config.toml"))
-    assert again.card == results.card
-    assert read_results(RunFolder(config.folder)).card == results.card
-
-
-@pytest.mark.parametrize("name", ["gaussians", "test_path"])
-def test_cards_of_other_data(folder, name, capsys):
-    if name == "gaussians":
-        data = {"name": "gaussians"}
-    else:
-        table(60, 1).to_csv(folder / "other.csv", index=False)
-        data = {"path": str(folder / "pumps.csv"), "test_path": str(folder / "other.csv"), "label": "failed"}
-        data |= {"features": ["age", "hours"]}
-    tree = {"name": f"of_{name}", "runs_dir": str(folder / "runs"), "data": data, **CARD_ALONE}
-    results = run_experiment(parse_config(tree | {"card": {"max_questions": 1}}))
-    (row,) = results.rows
-    assert row.test["auc"] == pytest.approx(results.card.counts[1].value)
-    ranked = pd.read_csv(folder / "runs" / f"of_{name}" / "card" / "ranked.csv")
-    assert len(ranked) == sum(sum(counts.rows) for counts in results.card.counts)
-
-
 def test_the_section_turns_the_card_on_and_changes_no_other_result(folder):
     without, beside = config_of(folder, "x"), config_of(folder, "x", card={})
     assert (without.card.enabled, beside.card.enabled, beside.methods[-1]) == (False, True, "card")
@@ -202,36 +164,6 @@ def test_the_section_turns_the_card_on_and_changes_no_other_result(folder):
     assert len(ids[1] - ids[0]) == 1
 
 
-def test_a_config_with_tables_by_column_comes_back_as_it_was(tmp_path):
-    card = {"cuts": {"age (years)": [40, 60.5], "a.b": 3, 'quo"ted': 2}, "signs": {"mode = fast": "-"}}
-    config = parse_config({"name": "x", "data": {"name": "pima"}, "card": card})
-    (tmp_path / "config.toml").write_text(resolved_toml(config))
-    assert load_config(tmp_path / "config.toml") == config
-
-
-@pytest.mark.parametrize(
-    ("card", "message"),
-    [
-        ({"questions": 3}, "card.questions: unknown key"),
-        ({"max_questions": 7}, "card.max_questions: must be <= 6 for a rank statistic, got 7"),
-        ({"max_questions": 6, "points": 10}, "card.max_questions: must be at most 5 for points = 10"),
-        ({"cuts": {"age": []}}, "card.cuts: must be an integer >= 1, or a table with an integer or a list of numbers"),
-        ({"signs": {"age": "up"}}, "card.signs.age: must be '+' or '-'"),
-        ({"statistic": "weights(0, 1)"}, "card.statistic: cannot be weights"),
-        ({"ties": "won"}, "card.ties: must be 'average' or 'lost'"),
-    ],
-)
-def test_mistakes_in_the_section_get_one_clear_error(card, message):
-    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
-        parse_config({"name": "x", "data": {"name": "pima"}, "card": card})
-    assert len(caught.value.findings) == 1
-
-
-def test_nothing_but_a_card_needs_no_exact_stage(folder):
-    with pytest.raises(ConfigError, match=r"before the exact stage; exact\.enabled = false leaves the card alone"):
-        config_of(folder, "x", card={}, surrogate={"losses": []}, baselines={"methods": []})
-
-
 def test_a_card_does_not_go_with_queries(folder):
     rows = table().assign(site=np.arange(160) // 20)
     rows.to_csv(folder / "sites.csv", index=False)
@@ -239,30 +171,3 @@ def test_a_card_does_not_go_with_queries(folder):
     tree = {"name": "sites", "runs_dir": str(folder / "runs"), "data": data, "card": {}}
     with pytest.raises(ConfigError, match=r"card\.enabled: goes with one list only"):
         run_experiment(parse_config(tree))
-
-
-def test_a_sweep_reports_its_cards(folder):
-    Path(folder / "pumps.toml").write_text(
-        f'[data]\npath = "{folder}/pumps.csv"\nlabel = "failed"\ndrop = ["pump"]\n[surrogate]\nlosses = []\n'
-        '[baselines]\nmethods = ["logistic_regression"]\n[exact]\nenabled = false\n[card]\nmax_questions = 2\n'
-    )
-    (folder / "sweep.toml").write_text(
-        f'runs_dir = "{folder}/runs"\n[[grid]]\nexperiments = ["pumps.toml"]\nsplits = 2\n'
-        "[grid.vary]\ncard.max_questions = [1, 2]\n[grid.set]\ncard.cuts = {age = [10, 20]}\n"
-    )
-    outcome = run_here(folder / "sweep.toml")
-    assert (outcome.cells, outcome.failures) == (6, [])
-    results = read_sweep(folder / "runs" / "sweep")
-    page = build_page(results)
-    titles = {section.title: section.blocks for section in page.sections}
-    (shown,) = titles["Cards"]
-    cards = [record for record in results.records if record["method"] == "card"]
-    for number, row in enumerate(shown.rows, start=1):
-        own = [record for record in cards if record["options"]["max_questions"] == number]
-        assert row[:4] == ["pumps", f"card, max_questions = {number}", "`auc`", "2/2"]
-        assert float(row[5]) == pytest.approx(np.mean([record["train"]["auc"] for record in own]), abs=5e-5)
-        assert float(row[6]) == pytest.approx(np.mean([record["test"]["auc"] for record in own]), abs=5e-5)
-    pictures = [block for block in titles["Cards of the first split"] if isinstance(block, Picture)]
-    assert [picture.caption.partition(":")[0] for picture in pictures] == [
-        f"pumps, card, max_questions = {number}, split 0" for number in (1, 2)
-    ]

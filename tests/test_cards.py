@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import csv
 import dataclasses
 import io
 import itertools
@@ -10,8 +9,6 @@ import json
 import math
 import pickle
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -24,16 +21,15 @@ from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ltr.cards import Card, CardRanker, Counts, Question, Questions
-from ltr.exact import Limits, Status
-from ltr.exact.cards import CardProblem
+from ltr.exact import Limits, Status, rank_ranges
 from ltr.metrics import rank_statistic
 from ltr.outcomes import wilson
 from ltr.rankers import Ranker
-from ltr.rankers.states import KINDS
+from tests.test_card_demands import asked
+from tests.test_card_search import TRIALS, all_cards, instance, larger_problem, problem_of
 from tests.tiers import examples, slow_but
 from trainers.cli import main
 
@@ -159,17 +155,11 @@ TWO = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
         ({}, {"when": ["2020-01-01", "2021-01-01"]}, "column 'when' .* not dates, got 2020-01-01"),
         ({}, {"x": [1.0, math.inf]}, "column 'x' must hold finite numbers"),
         ({}, {"x": [1, 1]}, "must have a column that varies"),
-        ({}, {"x": [1]}, "at least 2 rows"),
-        ({}, {"x": [1, 2], "y": [1, 2, 3]}, "columns of one length"),
         ({}, {"a": ["b = c", "d", "e"] * 9, "a = b": ["c", "d", "e"] * 9}, "'a = b = c' twice: rename a column"),
         ({"cuts": 0}, TWO, "cuts must be an integer >= 1"),
-        ({"cuts": {"c": 3}}, TWO, "cuts must name columns of X, got 'c'"),
         ({"cuts": {"a": "40"}}, TWO, r"cuts\['a'\] must be a sequence of numbers"),
-        ({"cuts": {"a": [math.nan]}}, TWO, r"cuts\['a'\] must be an integer >= 1 or finite numbers"),
         ({"cuts": {"b": [1]}}, TWO, "column 'b' must hold numbers or missing values, got 'x' in row 1"),
         ({"forbidden": ["c"]}, TWO, "forbidden must name columns or questions, got 'c'"),
-        ({"rare": -1}, TWO, "rare must be a finite number >= 0"),
-        ({"most_values": 0}, TWO, "most_values must be an integer >= 1"),
     ],
 )
 def test_mistakes_in_a_fit_get_one_clear_error(options, table, message):
@@ -183,13 +173,6 @@ def test_missing_columns_are_named_together():
         questions.transform(SMALL[["sex", "code"]])
     with pytest.raises(ValueError, match="column 'age' must hold numbers or missing values, got 'old' in row 2"):
         questions.transform(SMALL.assign(age=[1, "old", 3, 4, 5, 6]))
-
-
-def test_questions_serve_in_pipelines():
-    table, y = messy()
-    model = make_pipeline(Questions(), LogisticRegression()).fit(table[:60], y[:60])
-    assert model.predict(table[60:]).shape == (20,)
-    assert list(Questions().set_output(transform="pandas").fit_transform(table).columns[:1]) == ["age >= 30"]
 
 
 # cards
@@ -259,22 +242,6 @@ def test_intervals_are_those_of_scipy(positives, rows):
     assert wilson(positives, rows) == pytest.approx((interval.low, interval.high), abs=1e-9)
 
 
-def apply(content, row):
-    """The total of a row of texts, as someone would program it who has read the note in the file alone."""
-    total = 0
-    for rule in content["questions"]:
-        cell = row[rule["column"]]
-        yes = {
-            ">=": lambda cell, value: float(cell) >= value,
-            "=": lambda cell, value: cell == value,
-            "not in": lambda cell, value: cell not in value,
-            "missing": lambda cell, value: False,
-        }[rule["operator"]]
-        if rule["operator"] == "missing" if cell == "" else yes(cell, rule["value"]):
-            total += rule["points"]
-    return total
-
-
 @pytest.mark.parametrize("name", ["card.json", "card.csv"])
 @pytest.mark.parametrize("card", [hand_made(), HOSTILE, Card((), ())], ids=["plain", "hostile", "empty"])
 def test_a_file_holds_the_whole_card(name, card, tmp_path):
@@ -282,16 +249,6 @@ def test_a_file_holds_the_whole_card(name, card, tmp_path):
     read = Card.load(tmp_path / name)
     assert (read.questions, read.points) == (card.questions, card.points)
     assert name == "card.csv" or read == card
-
-
-def test_another_program_can_apply_the_file(tmp_path):
-    table, _ = messy()
-    CARD.save(tmp_path / "card.json")
-    text = io.StringIO(table.replace({True: "true", False: "false"}).to_csv(index=False))
-    content = json.loads((tmp_path / "card.json").read_text())
-    assert [apply(content, row) for row in csv.DictReader(text)] == CARD.totals(table).tolist()
-    for rule in content["questions"]:
-        assert set(rule) == {"question", "points", "column", "operator", "value"}
 
 
 def changed(**changes):
@@ -306,7 +263,6 @@ COUNTS = {"name": "a", "totals": [1], "rows": [2], "positives": [1], "value": No
     ("content", "message"),
     [
         ("", "Expecting value"),
-        ("{}", "not a card"),
         ("[1]", "not a card"),
         ("[" * 100_000, ""),
         (changed()[:-200], ""),
@@ -315,13 +271,9 @@ COUNTS = {"name": "a", "totals": [1], "rows": [2], "positives": [1], "value": No
         (changed(questions=[{**RULE, "value": "old"}]), "value must be a finite number"),
         (changed(questions=[{**RULE, "operator": "<"}]), "operator must be one of"),
         (changed(questions=[{**RULE, "points": 1.5}]), "points must be whole numbers"),
-        (changed(questions=[RULE, RULE]), "questions must differ"),
-        (changed(questions=[{}]), "KeyError 'value'"),
         (changed(counts=[{**COUNTS, "rows": [2, 3]}]), "lists of one length"),
         (changed(counts=[{**COUNTS, "positives": [3]}]), "more positives than rows"),
-        (changed(value="high"), "value must be a finite number"),
         (changed(label=3), "label must be a str"),
-        (changed(searched={"questions": 3}), "damaged"),
     ],
 )
 def test_files_that_hold_no_card_are_refused(content, message, tmp_path):
@@ -329,22 +281,6 @@ def test_files_that_hold_no_card_are_refused(content, message, tmp_path):
     path.write_text(content)
     with pytest.raises(ValueError, match=f"{re.escape(str(path))}: .*{message}.*Card.save and `ltr card` write cards"):
         Card.load(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"\xff\xfe", "utf-8"),
-        (b"a,b\n1,2\n", "its first line must be question,points,column,operator,value"),
-        (b"question,points,column,operator,value\nage >= x,1,age,>=,x\n", "line 2 is"),
-        (b"question,points,column,operator,value\nage >= 1,two,age,>=,1\n", "line 2 is"),
-        (b"question,points,column,operator,value\nage >= 1,2\n", "line 2 is"),
-    ],
-)
-def test_lines_that_are_no_card_are_refused(content, message, tmp_path):
-    (tmp_path / "card.csv").write_bytes(content)
-    with pytest.raises(ValueError, match=message):
-        Card.load(tmp_path / "card.csv")
 
 
 class Seen(HTMLParser):
@@ -382,29 +318,6 @@ def test_names_of_all_kinds_are_shown_as_they_are():
     rest = re.sub(r"\\(text\w+|[&%$#_{}])|\$[-+]?\d+\$", "", HOSTILE.to_latex())
     body = [line for line in rest.splitlines() if " & " in line and "multicolumn" not in line]
     assert not any(set("$%#_^~") & set(line) for line in body)
-
-
-def test_text_fits_80_columns_and_says_what_the_table_says():
-    three = hand_made().with_totals("third", [9, -2], [1, 0])
-    for card in (three, HOSTILE):
-        assert max(map(len, card.to_text().splitlines())) <= 80
-    assert NAMES[0] in three.to_text() + HOSTILE.to_text()
-    assert str(three) == three.to_text()
-    assert three._repr_html_() in three.to_html()
-    for counts in three.counts:
-        assert f"{counts.value:.4g} on {counts.name} rows" in joined(three.to_text())
-
-
-@pytest.mark.parametrize("card", [hand_made(), HOSTILE, CARD, Card((), ())], ids=["plain", "hostile", "bare", "empty"])
-def test_the_picture_shows_questions_and_bars(card):
-    figure = card.plot()
-    figure.savefig(io.BytesIO())
-    texts = [text.get_text().replace("\n", " ") for text in figure.axes[0].texts]
-    assert sum(f"{p:+d}" in texts for p in card.points) == len(card.points)
-    bars = figure.axes[1].patches if card.counts else []
-    assert len(bars) == sum(len(counts.totals) for counts in card.counts)
-    shares = [p / n for counts in card.counts for n, p in zip(counts.rows, counts.positives, strict=True)]
-    assert sorted(bar.get_height() for bar in bars) == pytest.approx(sorted(shares))
 
 
 # the ranker
@@ -511,25 +424,6 @@ def test_of_all_good_cards_the_one_nearest_to_logistic_regression_is_taken(withi
     assert str(round(card.value, 6)) in certificate.verify()
 
 
-def test_other_statistics_and_searches_that_take_too_long_keep_the_best_card(monkeypatch):
-    table, y = messy(120, 3)
-    assert CardRanker("dcg", 2).fit(table, y).card_.below == 0
-    problem = CardRanker(max_questions=3).fit(table, y).problem_
-    rng = np.random.default_rng(0)
-    long = CardProblem(rng.integers(0, 2, (400, 60)), rng.integers(0, 2, 400), "auc", max_nonzeros=5)  # seconds
-    with pytest.raises(TimeoutError, match=r"not all cards of at least 0\.6 are found within 0\.01"):
-        long.good_cards(0.6, 10**6, time_limit=0.01)
-    assert CardRanker(max_questions=2, within=0.05).fit(table, y).card_.below > 0
-
-    def late(*_):
-        raise TimeoutError
-
-    monkeypatch.setattr(type(problem), "good_cards", late)
-    assert CardRanker(max_questions=2, within=0.05).fit(table, y).card_.below == 0
-    with pytest.raises(ValueError, match="within must be"):
-        CardRanker(within=-1).fit(table, y)
-
-
 def test_required_and_forbidden_questions():
     table, y = messy()
     free = CardRanker(max_questions=2).fit(table, y).card_
@@ -623,12 +517,7 @@ def test_copies_and_files_of_a_ranker_score_alike(tmp_path):
         ({"signs": ["age"]}, "signs must be a mapping"),
         ({"required": ["age"]}, r"required must name questions, got 'age' \(no such question\)"),
         ({"max_questions": 7}, "max_nonzeros must be an integer from 1 to 6, got 7"),
-        ({"points": 0}, "points must be an integer from 1 to 100, got 0"),
-        ({"ties": "won"}, "ties must be one of 'average', 'lost'"),
-        ({"statistic": "aux"}, "aux"),
         ({"statistic": "ap"}, "statistic ap: average precision is no sum .* nearest are 'dcg' .* 'hits@50'"),
-        ({"limits": 3}, "limits must be a Limits"),
-        ({"one_per_feature": "yes"}, "one_per_feature must be true or false"),
     ],
 )
 def test_mistakes_in_a_ranker_get_one_clear_error(options, message):
@@ -693,28 +582,17 @@ def test_a_card_is_found_written_and_applied(folder):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("card gone.csv --label ill", "argument TABLE: gone.csv: no such file"),
         ("card table.csv", "arguments are required: --label"),
         ("card table.csv --label sick", "table.csv: no label column 'sick'; the file has id, age"),
-        ("card table.csv --label ill --drop x", "table.csv: no column to drop 'x'"),
-        ("card table.csv --label mode", "column 'mode': labels must not be missing"),
         ("card table.csv --label ill data.decimals=,", "data.decimals: unknown key (did you mean 'decimal'?)"),
         ("card table.csv --label ill card.points=0", "card.points: must be >= 1, got 0"),
         ("card table.csv --label ill --positive si", "table.csv: column 'ill' has no label 'si'; it has 'no', 'yes'"),
         ("card table.csv --label age", "column 'age': labels must not be missing, got none in row "),
-        ("card table.csv --label risk --test 1", "argument --test: must be a number >= 0 and < 1, got '1'"),
         ("card table.csv --label risk --questions 7", "card.max_questions: must be <= 6 for a rank statistic, got 7"),
-        ("card table.csv --label risk --statistic aux", "card.statistic: statistic: unknown name 'aux'"),
-        (
-            "card table.csv --label risk --statistic ap",
-            "card.statistic: statistic ap: average precision is no sum",
-        ),
-        ("card table.csv --label risk --time-limit 0", "argument --time-limit: must be a number > 0"),
         ("card dated.csv --label risk", "dated.csv: no column that a card may ask about: 'when' (date)"),
         ("card table.csv --label risk --drop ill -o table.csv", "--output: cannot write table.csv"),
         ("score table.csv table.csv", "table.csv: not a card"),
         ("score card.csv dated.csv", "dated.csv: X must have the columns 'age', 'mode', 'smoker'; it has when, risk"),
-        ("score card.csv empty.csv", "empty.csv: the file is empty"),
     ],
 )
 def test_mistakes_in_a_command_get_one_clear_error(folder, command, message):
@@ -725,13 +603,6 @@ def test_mistakes_in_a_command_get_one_clear_error(folder, command, message):
     assert code == 2
     assert message in printed
     assert "Traceback" not in printed
-
-
-def test_any_ranker_file_is_read_without_importing_cards(tmp_path, monkeypatch):
-    CardRanker(max_questions=1).fit(*messy()).save(tmp_path / "card.pt")
-    monkeypatch.delitem(KINDS, "CardRanker")  # as where nothing has imported it yet
-    monkeypatch.delitem(sys.modules, "ltr.cards.ranker")
-    assert str(Ranker.load(tmp_path / "card.pt").card_).startswith("Card for ")
 
 
 def test_the_card_states_logistic_regression_on_all_questions_beside_its_own_value():
@@ -746,22 +617,6 @@ def test_the_card_states_logistic_regression_on_all_questions_beside_its_own_val
     assert f"logistic regression on all {len(questions.questions_)} questions: AUC" in card.to_text()
     assert Card.from_dict(card.to_dict()) == card
     assert card.counts[:1] == ranker.card_.counts
-
-
-def test_cards_are_applied_without_torch(tmp_path):
-    CARD.save(tmp_path / "card.json")
-    program = (
-        "import sys; from ltr.cards import Card; card = Card.load(sys.argv[1]); card.to_html(), str(card); "
-        "card.totals({'age': [60], 'mode': ['bus'], 'smoker': [True]}); print('torch' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "card.json")],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    )
-    assert done.stdout.strip() == "False"
 
 
 def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch):
@@ -780,11 +635,6 @@ def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch):
             assert "".join(lines[: -int(rest[0])] if first == "tail" else lines[: len(output.splitlines())]) == output
 
 
-def test_counts_of_a_total_that_does_not_occur():
-    counts = Counts("training", (2, 0), (5, 4), (1, 0))
-    assert (counts.rows_of(1), counts.estimate(1)) == (0, None)
-
-
 def test_chances_are_those_of_isotonic_regression():
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -801,3 +651,63 @@ def test_chances_are_those_of_isotonic_regression():
         assert card.chance([totals[0] + 5, totals[-1] - 5]).tolist() == [chances[0], chances[-1]]
     with pytest.raises(ValueError, match="tells no chances"):
         Card((), ()).chance([1])
+
+
+# --- places over all good cards -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_places_are_those_of_brute_force(part):
+    for seed in range(part * TRIALS // 5, (part + 1) * TRIALS // 5):
+        if seed % 2:
+            problem, cards, values, met = asked(seed)
+        else:
+            arguments = instance(seed)
+            problem, (cards, values) = problem_of(*arguments), all_cards(*arguments)
+            met = np.ones(len(cards), dtype=bool)
+        if not met.any():
+            with pytest.raises(ValueError, match="problem must have a card: no card meets the rules and demands"):
+                rank_ranges(problem)
+            continue
+        within, best = [0.0, 0.01, 0.05, 0.3][seed // 2 % 4], values[met].max()
+        least, size = best - within * abs(best), max(1.0, abs(problem.trivial_bound))
+        good = cards[met & (values >= least - 1e-12 * size)]
+        totals = good @ problem.X.T
+        top = 1 + (totals[:, None, :] > totals[:, :, None]).sum(axis=2)
+        bottom = (totals[:, None, :] >= totals[:, :, None]).sum(axis=2)
+        found = rank_ranges(problem, within, threads=1 + seed % 2)
+        assert found.best.tolist() == top.min(axis=0).tolist(), seed
+        assert found.worst.tolist() == bottom.max(axis=0).tolist(), seed
+        assert found.least == pytest.approx(least, abs=1e-11 * size)
+        assert 1 <= found.cards <= len(good)
+        for i in range(problem.n):
+            totals = problem.X @ np.rint(found.best_weights[i] * problem.points)
+            assert 1 + np.count_nonzero(totals > totals[i]) == found.best[i], (seed, i)
+            totals = problem.X @ np.rint(found.worst_weights[i] * problem.points)
+            assert np.count_nonzero(totals >= totals[i]) == found.worst[i], (seed, i)
+            for points in (found.best_weights[i], found.worst_weights[i]):
+                assert problem.feasible(points)
+                assert problem.evaluate(points) >= least - 1e-11 * size
+        # of the cards with that place, one with the fewest questions
+        for i, end, places in ((0, found.best_weights, top), (problem.n - 1, found.worst_weights, -bottom)):
+            questions = np.count_nonzero(good[places[:, i] == places[:, i].min()], axis=1)
+            assert np.count_nonzero(end[i]) == questions.min(), (seed, i)
+
+
+def test_there_are_as_many_cards_as_good_cards():
+    problem = larger_problem("dcg", n=80, d=10, k=3, C=0.01)
+    found = rank_ranges(problem, 0.05)
+    assert found.cards == len(problem.good_cards(found.least, most=100_000)) > 20
+
+
+def test_a_time_limit_leaves_the_places_of_a_card_and_the_whole_list():
+    problem = larger_problem("dcg", n=3000, d=100, k=5)
+    found = rank_ranges(problem, 0.5, time_limit=0.2)
+    assert found.cards is None
+    assert set(found.best) == {1}
+    assert set(found.worst) == {3000}
+    card = found.best_weights[0]
+    assert problem.feasible(card)
+    totals = np.rint(problem.X @ card * problem.points)
+    assert found.reached_best.tolist() == [1 + int((totals > total).sum()) for total in totals]
+    assert found.reached_worst.tolist() == [int((totals >= total).sum()) for total in totals]

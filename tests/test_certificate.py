@@ -21,7 +21,6 @@ from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
-from ltr.native import Partition
 from tests.reference import (
     cell_optimum,
     cell_optimum_demanded,
@@ -507,36 +506,6 @@ def test_the_solvers_bound_is_tried_and_quoted():
     assert below.claimed_bound == below.value
 
 
-def test_the_checker_makes_as_many_checks_as_were_counted(monkeypatch):
-    made = 0
-    part, ordered = verify.Box.part, verify.Box.ordered
-
-    def counted(box, j, low, high, *rest, **options):
-        nonlocal made
-        made += len(box.open) * ((low != box.low[j]) + (high != box.high[j]))
-        return part(box, j, low, high, *rest, **options)
-
-    def counted_order(box, i, k):
-        nonlocal made
-        made += len(box.open)
-        return ordered(box, i, k)
-
-    monkeypatch.setattr(verify.Box, "part", counted)
-    monkeypatch.setattr(verify.Box, "ordered", counted_order)
-    demanding = larger_problem(2, demands=[Demand("hits@5", 4, np.arange(20) % 2)], margin=0.01)
-    for p in (larger_problem(2), larger_problem(2, C=0.02), larger_graded(1), demanding):
-        w = feasible_solution(p).weights if p.demands else local_search(p, restarts=30, time_limit=60.0).weights
-        made = 0
-        whole = checked(p, w)
-        needed = made
-        assert checked(p, w, max_checks=int(1.1 * needed)).content == whole.content
-        for checks in (needed // 2, needed // 4):
-            made = 0
-            less = checked(p, w, max_checks=checks)
-            assert less.bound > whole.bound
-            assert made <= 1.1 * checks
-
-
 def test_stopping_leaves_what_is_proven():
     p = larger_problem(4)
     w = local_search(p, restarts=5).weights
@@ -566,88 +535,6 @@ def test_long_searches_are_done_in_pieces(monkeypatch):
     whole = checked(p, w)
     monkeypatch.setattr(_recorder, "_WORK", 1)  # a piece a box
     assert checked(p, w).content == whole.content
-
-
-# --- arrays of the compiled recorder ---
-
-
-def arrays_of(problem):
-    """The arguments of `Partition` for a problem."""
-    taken = {}
-    exact = verify.Problem(certify(problem, solution(problem, np.ones(problem.d)), max_boxes=0).content["problem"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_recorder, "Partition", lambda **arguments: taken.update(arguments))
-        _recorder.Recorder(problem, exact)
-    return taken
-
-
-WRONG = {
-    "an observation beyond the last": lambda a: {"pairs": a["pairs"] + [1000, 0, 0]},
-    "a negative observation": lambda a: {"pairs": a["pairs"] - [0, 1000, 0]},
-    "a counter beyond the last": lambda a: {"pairs": a["pairs"] + [0, 0, 1000]},
-    "pairs of two numbers": lambda a: {"pairs": a["pairs"][:, :2]},
-    "fewer counters": lambda a: {"counters": a["counters"] - 1},
-    "a weight per observation": lambda a: {"weight": np.ones(40, dtype=np.int64)},
-    "no limit of the last pair": lambda a: {"required": a["required"][1:]},
-    "no size of the last pair": lambda a: {"size": a["size"][1:]},
-    "no line of the last pair": lambda a: {"line": a["line"][1:]},
-    "no order of the last pair": lambda a: {"ascends": a["ascends"][1:]},
-    "a line below -1": lambda a: {"line": a["line"] - 2},
-    "more lines than pairs": lambda a: {"line": a["line"] + 100_000},
-    "pairs that count more than the list is long": lambda a: {"weight": 100 * a["weight"]},
-    "a table that ends too early": lambda a: {"contribution": a["contribution"][:-1]},
-    "a table before the first": lambda a: {"table": a["table"] - 1},
-    "more members than observations": lambda a: {"members": a["members"] + 1000},
-    "a shorter list": lambda a: {"lists": a["lists"] - [0, 0, 0, 1, 0]},
-    "more layers": lambda a: {"lists": a["lists"] + [0, 0, 1, 0, 0]},
-    "other layers": lambda a: {"lists": a["lists"] + [0, 0, 0, 0, 1]},
-    "a list without its layers": lambda a: {"lists": a["lists"][:, :4]},
-    "an objective without its lists": lambda a: {"objectives": a["objectives"] - [1, 0]},
-    "an objective with more lists": lambda a: {"objectives": a["objectives"] + [1, 0]},
-    "an objective with fewer counters": lambda a: {"objectives": a["objectives"] - [0, 1]},
-    "an objective too many": lambda a: {"objectives": np.concatenate([a["objectives"]] * 2)},
-    "no objective": lambda a: {"objectives": a["objectives"][:0]},
-    "objectives of one number": lambda a: {"objectives": a["objectives"][:, :1]},
-    "side constraints of other weights": lambda a: {"A": np.zeros((1, 2)), "b": np.zeros(1)},
-    "no zeros": lambda a: {"zeros": a["zeros"][1:]},
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.parametrize("make", [larger_problem, larger_graded])
-def test_arrays_that_do_not_fit_together_are_refused(make, wrong):
-    arrays = arrays_of(make(1))
-    Partition(**arrays)
-    with pytest.raises(ValueError, match="internal error in a call of a compiled kernel"):
-        Partition(**arrays | WRONG[wrong](arrays))
-
-
-def test_arrays_may_have_strides_and_other_types():
-    arrays = arrays_of(larger_graded(1))
-    wide = {
-        name: np.repeat(values.astype(np.float64 if values.dtype.kind == "f" else np.int32), 2, axis=0)[::2]
-        for name, values in arrays.items()
-        if isinstance(values, np.ndarray) and name != "contribution"
-    }
-    d = len(arrays["columns"])
-    limits = np.full((1, d + 1), arrays["contribution"].max())
-    words = []
-    for given in (arrays, arrays | wide):
-        partition = Partition(**given)
-        with pytest.raises(ValueError, match="a root to begin with"):
-            partition.advance(1)
-        partition.begin(-np.ones(d), np.ones(d), limits, 200, 10**6)
-        while partition.advance(100) == 1:
-            pass
-        words.append(partition.words())
-    assert len(words[0]) > 10
-    assert words[0] == words[1]
-    for wrong in (np.ones(d - 1), np.ones(d + 1)):
-        with pytest.raises(ValueError, match="one interval per feature"):
-            partition.begin(-wrong, np.ones(d), limits, 10, 10)
-    for wrong in (limits[:, 1:], limits[1:]):
-        with pytest.raises(ValueError, match="one limit per objective and number of weights"):
-            partition.begin(-np.ones(d), np.ones(d), wrong, 10, 10)
 
 
 # --- real lists ------------------------------------------------------------------------------------------------

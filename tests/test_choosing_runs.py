@@ -11,13 +11,9 @@ import pytest
 import ltr.rankers.choice
 from ltr.rankers import Choice
 from tests.board_events import curves
-from tests.sweep_results import exact, record, sweep
 from trainers.cli import main
-from trainers.config import load_config, parse_config
-from trainers.config.errors import ConfigError
+from trainers.config import load_config
 from trainers.display import Display
-from trainers.plan import plan_of_run
-from trainers.report.report import build_page
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
@@ -153,67 +149,3 @@ def test_a_column_of_scores_is_corrected(folder, tmp_path, capsys):
     assert main(["predict", str(config.folder), str(tmp_path / "new.csv")]) == 0
     assert "reranked" in {row["stage"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     assert main(["verify", str(config.folder / "exact" / "certificate.json"), "--require-proof"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["exact.base_score=model_scor"], "exact.base_score: is no column of features (did you mean 'model_score'?)"),
-        (["exact.base_score=model_score", "data.features=model_score"], "exact.base_score: is the only feature"),
-        (["exact.base_score=model_score", "data.features=a,b"], "exact.base_score: must be among the columns"),
-        (["exact.base_score=model_score", "exact.base=ranknet"], "exact.base: must be left out"),
-        (["exact.max_nonzeros=3", "exact.base_score=model_score"], "exact.max_nonzeros: must be at most 2"),
-    ],
-)
-def test_columns_and_counts_that_do_not_exist_are_named(folder, overrides, message):
-    with pytest.raises(ConfigError) as error:
-        run_experiment(config_in(folder, "name=never", *overrides))
-    assert str(error.value.findings[0]).startswith(message)
-
-
-def test_base_scores_must_not_be_missing(tmp_path):
-    rows = table().splitlines()
-    header, third = rows[0].split(","), rows[3].split(",")
-    third[header.index("model_score")] = ""
-    rows[3] = ",".join(third)
-    (tmp_path / "table.csv").write_text("\n".join(rows) + "\n")
-    (tmp_path / "small.toml").write_text(CONFIG)
-    with pytest.raises(ConfigError, match=r"1 row of .*table\.csv misses it, such as row 3") as error:
-        run_experiment(config_in(tmp_path, "name=never", "exact.base_score=model_score"))
-    assert str(error.value.findings[0]).startswith("exact.base_score: must have no missing values")
-
-
-def test_a_choice_is_another_result():
-    tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["hinge"]}}
-    ids = [list(plan_of_run(parse_config(tree | {"exact": {"choose": c}}), "0").cells) for c in (True, False)]
-    assert ids[0][:-1] == ids[1][:-1]
-    assert ids[0][-1] != ids[1][-1]
-
-
-def made(chosen, expected, half):
-    """A choice among the base and two corrections."""
-    gains = {"base": 0.0, "spread 0.2": expected / 2, "spread 0.45": expected}
-    promised = (expected, expected - half, expected + half)
-    return Choice(tuple(gains), chosen, gains, dict.fromkeys(gains, half), *promised, 1.5, "dcg", chosen).to_dict()
-
-
-def test_a_report_says_what_the_choices_expected_and_shows_what_came_of_them():
-    bases = [record("pumps", split, "ranknet", 30.0, 20.0) for split in range(4)]
-    found = {"value": 12.0, "bound": 12.5, "base": 10.5, "reached": 11.0, "gap": 0.0, "n": 10, "n_pos": 5, "starts": {}}
-    exacts = [
-        exact("pumps", split, 31.0, 20.0 + came, choice=choice) | {"list": found}
-        for split, (came, choice) in enumerate(
-            [(0.5, made("spread 0.45", 0.4, 0.3)), (1.1, made("spread 0.45", 0.6, 0.3)), (0.0, made("base", 0.0, 0.0)),
-             (0.2, made("spread 0.2", 0.2, 0.2))]
-        )
-    ]  # fmt: skip
-    page = build_page(sweep([*bases, *exacts]))
-    assert page.summary[1].text == (
-        "In 3 of 4 results of the exact stage the choice on the training set was to rerank, with +0.40 `dcg` to be "
-        "expected on new lists and +0.60 on the test sets; in the others it kept the base order."
-    )
-    (section,) = [one for one in page.sections if one.title == "The choice, and what came of it"]
-    (promised,) = section.blocks
-    assert promised.rows == [
-        ["pumps", "exact, K = 10", "3 of 4", "+0.30", "+0.10 to +0.50", "+0.45", "2 of 3", "+1.50", "+2.00"]
-    ]

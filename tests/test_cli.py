@@ -6,13 +6,11 @@ import importlib
 import io
 import json
 import os
-import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +21,9 @@ import ltr
 from ltr.exact import RerankProblem, certify, solve
 from ltr.rankers import TwoStageRanker
 from tests.sweeping import no_processes
-from tests.tiers import slow_but
 from trainers.cli import main
-from trainers.config import load_config
 from trainers.files import RunError
 from trainers.run.folder import find_run
-from trainers.run.predict import predict_csv
-from trainers.stopping import exit_code, folded, leave_at_once
 
 ROOT = Path(__file__).parents[1]
 
@@ -121,42 +115,11 @@ def test_verify_names_the_certificates_of_a_folder(tmp_path, capsys):
     assert capsys.readouterr().err == f"ltr: error: {tmp_path}: is a folder; give a certificate in it:{found}\n"
 
 
-def test_wrong_results_and_cards_are_refused_before_slow_imports(tmp_path):
-    (tmp_path / "card.json").write_text("{}")
-    (tmp_path / "rows.csv").write_text("age\n1\n")
-    (tmp_path / "empty").mkdir()
-    commands = {
-        "report empty": "no run or sweep at empty or runs/empty",
-        "report card.json": "card.json: cannot be read or is damaged",
-        "board empty": "empty: holds neither runs nor a sweep",
-        "board none": "no run or sweep at none or runs/none",
-        "score card.json rows.csv": "card.json: ",
-    }
-    code = (
-        f"import sys\nfrom trainers.cli import main\ncodes = [main(line.split()) for line in {list(commands)}]\n"
-        "print(codes, {'torch', 'matplotlib', 'tensorboard', 'pyscipopt'} & {*sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
-    assert done.stdout == "[2, 2, 2, 2, 2] set()\n"
-    lines = done.stderr.splitlines()
-    assert len(lines) == len(commands)
-    for line, message in zip(lines, commands.values(), strict=True):
-        assert line.startswith(f"ltr: error: {message}")
-
-
 def test_quiet_prints_only_the_table(workplace, capsys):
     assert main(["run", "quick.toml", "-q", "exact.enabled=false"]) == 0
     out, err = capsys.readouterr()
     assert "run quick" in out
     assert err == ""
-
-
-def test_overrides_may_stand_behind_options(workplace):
-    assert main(["run", "quick.toml", "surrogate.max_steps=3", "--quiet", "name=other", "exact.enabled=false"]) == 0
-    config = load_config(workplace / "runs" / "other" / "config.toml")
-    assert config.surrogate.max_steps == 3
-    assert not config.exact.enabled
 
 
 def replace(old, new):
@@ -174,12 +137,10 @@ USER_ERRORS = [
     (["run", "quick.toml"], edit("quick.toml", "[data"), "quick.toml: is not valid TOML:"),
     (["run", "quick.toml", "exact.topk=3"], None, "exact.topk: unknown key (did you mean 'top_k'?), got 3"),
     (["run", "quick.toml", "exact.C=-1"], None, "exact.C: must be >= 0, got -1 on the command line"),
-    (["run", "quick.toml", "exact"], None, "an override must read section.key=value"),
     (["run", "quick.toml"], lambda folder: (folder / "table.csv").unlink(), "table.csv: no such file"),
     (["run", "quick.toml"], replace("hours", "hour"), None),
     (["run", "quick.toml", "data.features=age,hour"], None, "no feature column 'hour'"),
     (["run", "quick.toml", "data.label=fail"], None, "no label column 'fail'"),
-    (["run", "quick.toml", "data.drop=idd"], None, "no column to drop 'idd'"),
     (
         ["run", "quick.toml"],
         edit("table.csv", "id,age,failed\n1,2,0\n2,inf,1\n"),
@@ -195,19 +156,12 @@ USER_ERRORS = [
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training set holds only label"),
     (
         ["run", "quick.toml"],
-        edit("table.csv", "id,age,failed\n1,0,0\n2,1e200,1\n"),
-        "got 1e+200 in column 'age', row 2",
-    ),
-    (
-        ["run", "quick.toml"],
         edit("table.csv", "id,age,failed\n1,0,0\n2,1e-200,1\n"),
         "got 0.0 to 1e-200 in column 'age'",
     ),
     (["run", "quick.toml", "surrogate.device=cuda"], None, "surrogate.device must be 'cpu' or 'auto' here"),
-    (["run", "quick.toml", "exact.statistic=weights(0,1)"], None, "exact.statistic: must hold top_k = 20 weights"),
     (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot write table.csv/quick: Not a directory"),
     (["show", "nothing"], None, "no run folder at nothing"),
-    (["predict", "nothing", "table.csv"], None, "no run folder at nothing"),
 ]
 
 
@@ -224,34 +178,6 @@ def test_what_the_user_got_wrong_is_one_message_and_exit_code_2(workplace, capsy
     assert err.startswith("ltr: error: ")
     assert message in err
     assert "Traceback" not in err
-
-
-def test_named_data_without_its_files_says_how_to_get_them(workplace, capsys):
-    (workplace / "pima.toml").write_text('[data]\nname = "pima"\n')
-    assert main(["run", "pima.toml"]) == 2
-    assert "LTR_DATA" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"), [(["--help"], 0), (["run", "--help"], 0), (["--version"], 0), (["fly"], 2), (["run"], 2),
-                            (["show", "x", "y=1"], 2), (["run", "x.toml", "--nope"], 2)],
-)  # fmt: skip
-def test_argparse_ends_the_program(arguments, code, capsys):
-    with pytest.raises(SystemExit) as error:
-        main(arguments)
-    assert error.value.code == code
-    out, err = capsys.readouterr()
-    assert "Traceback" not in err
-    if arguments == ["--help"]:
-        assert "examples:" in out
-        assert "exit codes:" in out
-    if arguments == ["--version"]:
-        assert out == f"ltr {ltr.__version__}\n"
-
-
-def test_no_command_prints_the_help(capsys):
-    assert main([]) == 2
-    assert "examples:" in capsys.readouterr().out
 
 
 def test_options_lists_every_key(capsys):
@@ -305,23 +231,8 @@ def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
     assert all(int(row["ltr_row"]) == int(row["score"]) + 1 for row in ranked)
 
 
-def test_predict_on_arrays_gives_positions_alone(finished, tmp_path):
-    np.savez(tmp_path / "new.npz", age=np.arange(4.0), hours=np.zeros(4))
-    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz"))
-    assert list(ranked[0]) == ["position", "score", "stage", "row"]
-    assert sorted(int(row["row"]) for row in ranked) == [1, 2, 3, 4]
-
-
-def test_predict_carries_the_columns_of_tables_with_blank_lines(finished, tmp_path):
-    (tmp_path / "new.csv").write_text("id,age,hours\n   \n007,1,2\n\n \n008,2,3\n")
-    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.csv"))
-    assert sorted((row["row"], row["id"], row["age"]) for row in ranked) == [("1", "007", "1"), ("2", "008", "2")]
-
-
 DAMAGE = [
-    ("run.json", "", ["show"], None),
     ("run.json", "", ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
-    ("run.json", None, ["predict", "table.csv"], "run.json: is missing"),
     ("run.json", '{"data": 3}', ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
     ("exact/model.json", "garbled", ["predict", "table.csv"], "model.json: cannot be read or is damaged"),
     (
@@ -371,86 +282,6 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
     assert not (workplace / "runs").exists()
 
 
-INTERRUPTED_IMPORT = """
-import importlib.abc, os, runpy, signal, sys
-
-class Interrupt(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name == module:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
-
-module = sys.argv.pop(1)
-sys.meta_path.insert(0, Interrupt())
-signal.signal(signal.SIGINT, signal.default_int_handler)
-runpy.run_module("trainers", run_name="__main__", alter_sys=False)
-"""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
-@pytest.mark.parametrize(
-    "module",
-    slow_but(
-        [
-            "trainers.cli",
-            "ltr",
-            "torch",
-            "numpy.random",
-            "pydantic",
-            "trainers.config",
-            "pandas",
-            "sklearn.linear_model",
-        ],
-        quick=["trainers.cli", "torch", "trainers.config"],
-    ),
-)
-def test_ctrl_c_while_a_module_loads_ends_in_one_line(workplace, module):
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IMPORT, module, "run", "quick.toml"],
-        capture_output=True, text=True, cwd=workplace, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120,
-    )  # fmt: skip
-    told = re.sub(r"ltr: (reading the data|loading libraries) \.\.\.\n", "", done.stderr)  # where that takes long
-    assert (done.returncode, done.stdout, told) == (130, "", "ltr: interrupted\n")
-    assert not (workplace / "runs").exists()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
-def test_what_libraries_make_of_ctrl_c_is_an_interruption(monkeypatch):
-    monkeypatch.setattr(signal, "signal", lambda number, handler: handlers.append(handler))
-    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
-    handlers = []
-
-    def work(loaded):
-        loaded()
-        try:
-            handlers[-1](signal.SIGINT, None)
-        except KeyboardInterrupt:
-            raise ImportError("cannot load module more than once per process") from None
-
-    assert exit_code(work, lambda: 130) == 130
-    assert handlers[0] is leave_at_once
-
-    def wrong(loaded):
-        raise ImportError("no such module")
-
-    with pytest.raises(ImportError, match="no such module"):
-        exit_code(wrong, lambda: 130)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,age\n1,2\n", "no feature column 'hours'"),
-        ("id,age,hours\n1,two,3\n", "column 'age' must hold numbers, got 'two' in row 1"),
-        ("", "the file is empty"),
-    ],
-)
-def test_predict_refuses_tables_it_cannot_use(finished, tmp_path, capsys, text, message):
-    (tmp_path / "new.csv").write_text(text)
-    assert main(["predict", str(finished), str(tmp_path / "new.csv")]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_predict_refuses_methods_it_has_not(finished, tmp_path, capsys):
     arguments = ["predict", str(finished), str(finished.parents[1] / "table.csv")]
     assert main([*arguments, "--method", "svm"]) == 2
@@ -463,43 +294,6 @@ def test_a_run_is_found_by_path_or_by_name(finished):
     assert find_run("quick", finished.parent).path == finished
     with pytest.raises(RunError, match="did you mean 'quick'"):
         find_run("quik", finished.parent)
-
-
-def test_predict_follows_links_and_writes_into_pipes(finished, tmp_path):
-    new = str(finished.parents[1] / "table.csv")
-    (tmp_path / "real.csv").write_text("old")
-    (tmp_path / "link.csv").symlink_to("real.csv")
-    assert main(["predict", str(finished), new, "-o", str(tmp_path / "link.csv")]) == 0
-    assert (tmp_path / "link.csv").is_symlink()
-    expected = (tmp_path / "real.csv").read_text()
-    assert expected.startswith("position,score")
-
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    found = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
-    reader.start()
-    assert main(["predict", str(finished), new, "-o", str(pipe)]) == 0
-    reader.join(10)
-    assert found == [expected]
-    assert pipe.is_fifo()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "pipe", "real.csv"]
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("linked", [False, True])
-def test_predict_never_replaces_a_device(finished, tmp_path, capsys, linked):
-    # a name of its own for the device: a mistake must not cost the machine its /dev/full
-    device = tmp_path / "device"
-    device.symlink_to("/dev/full")
-    if linked:
-        (tmp_path / "link").symlink_to(device)
-        device = tmp_path / "link"
-    assert main(["predict", str(finished), str(finished.parents[1] / "table.csv"), "-o", str(device)]) == 2
-    assert f"--output: cannot write {device}: No space left on device" in capsys.readouterr().err
-    assert device.is_symlink()
-    assert device.resolve().is_char_device()
-    assert {path.name for path in tmp_path.iterdir()} <= {"device", "link"}
 
 
 def shell(command, **options):
@@ -544,15 +338,3 @@ def test_verify_init_and_report_print_one_json_document(tmp_path, monkeypatch, c
     assert main(["report", "runs/s", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert all(Path(said[name]).exists() for name in ("markdown", "html", "figures", "export"))
-
-
-def test_lines_are_folded_between_words_on_a_terminal_alone(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setenv("COLUMNS", "30")
-    text = "ltr: error: a/long-path/of-a-file/that-is/not-broken: no such file\n  [data]\n"
-    assert folded(text, io.StringIO()) == text
-    lines = ["ltr: error:", "  a/long-path/of-a-file/that-is/not-broken:", "  no such file", "  [data]", ""]
-    assert folded(text, Terminal()) == "\n".join(lines)

@@ -71,14 +71,6 @@ def test_the_exact_permutation_p_is_that_of_scipy():
     assert compare(a, b).p_permutation == expected
 
 
-def test_the_drawn_permutation_p_is_close_to_the_exact_one():
-    a, b = drawn(2, lists=14, shift=0.04)
-    exact, random = (compare(a, b, resamples=n).p_permutation for n in (2**14, 2**14 - 1))
-    assert 0.05 < exact < 0.5
-    assert random == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 2**14))
-    assert compare(np.ones(50) * 1.0 + np.arange(50) / 99, np.zeros(50), resamples=99).p_permutation == 0.01  # never 0
-
-
 @given(seed=st.integers(0, 10**6), lists=st.integers(2, 30))
 @settings(max_examples=50, deadline=None)
 def test_swapping_the_rankers_turns_everything_over(seed, lists):
@@ -126,19 +118,6 @@ def test_equal_rankers_do_not_differ(values):
     assert mean_interval(values).low == mean_interval(values).high == pytest.approx(values[0], abs=1e-12)
 
 
-def test_a_constant_difference_is_certain_to_the_t_test_alone():
-    result = compare([0.3, 0.5, 0.4], [0.2, 0.4, 0.3])  # in floating point the differences are not quite equal
-    assert (result.p_t, result.effect_size, result.wins) == (0.0, math.inf, 3)
-    assert result.p_permutation == 2 / 2**3
-    assert result.difference.low == result.difference.high
-    assert compare([0.2, 0.4, 0.3], [0.3, 0.5, 0.4]).effect_size == -math.inf
-
-
-def test_a_single_differing_list_proves_nothing():
-    result = compare([0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0])
-    assert (result.p_permutation, result.p_wilcoxon) == (1.0, 1.0)
-
-
 def test_undefined_lists_are_left_out_in_pairs():
     a, b = drawn(5, lists=20)
     a[3] = b[7] = a[9] = b[9] = math.nan
@@ -183,12 +162,9 @@ def test_all_pairs_are_adjusted_together():
     [
         (lambda: compare([1.0], [2.0]), "at least 2 lists with defined values, got 1"),
         (lambda: compare([1.0, math.nan, 1.0], [2.0, 1.0, math.nan]), "at least 2 lists with defined values, got 1"),
-        (lambda: mean_interval([math.nan] * 5), "at least 2 lists with defined values, got 0"),
         (lambda: compare([1.0, 2.0], [2.0]), "a and b must hold values of the same lists, got 2 and 1"),
         (lambda: compare([1.0, 2.0], [2.0, math.inf]), "b must be finite or NaN, got inf"),
         (lambda: mean_interval([1.0, 2.0], confidence=95), "confidence must lie between 0 and 1, got 95"),
-        (lambda: mean_interval([1.0, 2.0], resamples=0), "resamples must be an integer >= 10, got 0"),
-        (lambda: mean_interval([1.0, 2.0], method="basic"), "method must be one of 'bca', 'percentile', got 'basic'"),
         (lambda: compare_all({"a": [1.0, 2.0]}), "values must hold at least 2 rankers, got 1"),
         (lambda: holm([0.1, 1.1]), "p_values must lie between 0 and 1"),
     ],
@@ -238,14 +214,6 @@ def test_delong_is_its_slow_definition(seed, decimals):
     assert result.value_a == pytest.approx(auc(a, labels, ties="average").item(), abs=1e-12)
 
 
-def test_delong_of_equal_and_of_certain_rankers():
-    a, _, labels = one_list(0)
-    same = delong(a, a.exp(), labels)
-    assert (same.p, same.difference.low, same.difference.high) == (1.0, 0.0, 0.0)
-    certain = delong(labels.double(), -labels.double(), labels)
-    assert (certain.p, certain.difference.low, certain.difference.high) == (0.0, 1.0, 1.0)
-
-
 @pytest.mark.parametrize("measure", ["auc", "dcg@10", "ndcg(gain=linear)"])
 def test_the_bootstrap_draws_relevant_items_among_themselves(measure):
     a, b, labels = one_list(3, n=20)
@@ -281,35 +249,3 @@ def test_intervals_on_one_list_cover_the_true_difference(method):
     truth = normal.cdf(1.5 / 2) - normal.cdf(0.8 / 2)
     intervals = [method(*one_list(seed), confidence=0.9).difference for seed in range(200)]
     assert 0.83 < sum(interval.low <= truth <= interval.high for interval in intervals) / 200 < 0.96
-
-
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
-def test_swapping_the_rankers_on_one_list_turns_everything_over(seed):
-    a, b, labels = one_list(seed, n=12)
-    for method in (delong, lambda *list_: compare_on_list(*list_, "mrr", resamples=50)):
-        one, other = method(a, b, labels), method(b, a, labels)
-        assert one.p == pytest.approx(other.p, abs=1e-12)
-        assert one.difference.low == pytest.approx(-other.difference.high, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("act", "message"),
-    [
-        (lambda a, b, y: compare_on_list(a, b, 0 * y, "auc"), "measure auc is undefined on this list"),
-        (lambda a, b, y: compare_on_list(a, b, y, "auc", ties="subrank"), "ties must not be 'subrank'"),
-        (lambda a, b, y: compare_on_list(a[None], b[None], y[None], "auc"), r"must be one list.* got \(1, 60\)"),
-        (lambda a, b, y: compare_on_list(a, b[1:], y, "auc"), "labels must have the shape of scores"),
-        (lambda a, b, y: compare_on_list(a, b, y, "auc", resamples=0), "resamples must be an integer >= 10"),
-        (
-            lambda a, b, y: compare_on_list(a, b, (y * 0).index_fill(0, y.argmax(), 1), "mrr"),
-            "at least 2 items above 0",
-        ),
-        (lambda a, b, y: delong(a, b, y + 1), "labels must be 0 and 1, at least two of each"),
-        (lambda a, b, y: delong(a[1:4], b[1:4], y[1:4]), "at least two of each, got 1 and 2 of 3"),
-        (lambda a, b, y: delong(a, b, y, confidence=1.0), "confidence must lie between 0 and 1, got 1.0"),
-    ],
-)
-def test_bad_lists_are_named(act, message):
-    with pytest.raises(ValueError, match=message):
-        act(*one_list(0))

@@ -3,10 +3,9 @@
 import dataclasses
 import inspect
 
-import numpy as np
 import pytest
 
-from ltr.data import gaussians, load, roc_standin
+from ltr.data import gaussians
 from ltr.exact import METHODS
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 from tests.two_stages import LIMITS, two_stage
@@ -117,39 +116,3 @@ def test_a_ranker_moved_afterwards_is_the_one_fitted_so(norm):
     assert values[1] >= values[0] - 1e-12
     assert (plain.exact, plain.exact_.recentre, plain.note_) == ("dcg", None, note)
     assert plain.coef_.tolist() == weights.tolist()
-
-
-def test_a_ranker_with_nothing_to_order_stays_where_it_is():
-    X, y = np.arange(20.0)[:, None], (np.arange(20) > 9).astype(int)
-    plain = TwoStageRanker("logistic", top_k=5, choose=False).fit(X, y)
-    moved = plain.recentred()
-    assert moved.coef_ is None
-    assert moved.note_ == plain.note_
-    assert moved.decision_function(X).tolist() == plain.decision_function(X).tolist()
-
-
-def test_what_cannot_be_moved(tmp_path):
-    data = gaussians(n=200)
-    ranker = TwoStageRanker("logistic", top_k=20, choose=False).fit(data.X, data.y)
-    with pytest.raises(ValueError, match="norm must be one of 'l2', 'max', got 'l1'"):
-        ranker.recentred("l1")
-    with pytest.raises(ValueError, match="recentred needs a fitted ranker"):
-        TwoStageRanker(choose=False).recentred()
-    ranker.save(tmp_path / "ranker.pt")
-    with pytest.raises(ValueError, match="files do not contain its problem"):
-        TwoStageRanker.load(tmp_path / "ranker.pt").recentred()
-
-
-def test_the_stand_in_has_ties_and_directions_that_disagree():
-    data = roc_standin()
-    assert (data.name, data.n, data.d, data.n_pos) == ("roc_standin", 500, 5, 250)
-    assert (np.round(data.X) == data.X).all()
-    rows, places = np.unique(data.X, axis=0, return_inverse=True)
-    both = [len(set(data.y[places == row])) == 2 for row in range(len(rows))]
-    assert 250 < len(rows) < 350
-    assert 24 <= sum(both) < 100
-    first, second = (np.argsort(-data.X[:, column], kind="stable") for column in (0, 1))
-    # the bulk follows the first feature, the top the second
-    assert data.y[first][:25].mean() < 0.5 < data.y[second][:25].mean()
-    assert np.corrcoef(data.X[:, 0], data.y)[0, 1] > np.corrcoef(data.X[:, 3], data.y)[0, 1]
-    assert load("roc_standin", seed=4).X.tolist() == roc_standin(4).X.tolist() != data.X.tolist()

@@ -173,18 +173,3 @@ def test_one_error_says_what_cannot_be_had(given, message):
             ranker.fit(X, y)
         assert "\n" not in str(error.value)
         assert not hasattr(ranker, "n_iter_")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"scorer": "mlp"}, "scorer must be 'linear' with constraints on the weights"),
-        ({"optimizer": "adam"}, "optimizer must be 'lbfgs'"),
-        ({"validation": 0.3}, "validation must be None"),
-        ({"loss": "lambda(statistic=dcg)"}, "loss must be convex for constraints on weights"),
-    ],
-)
-def test_only_convex_linear_fits_take_constraints(options, message):
-    X, y, qid = rows(8)
-    with pytest.raises(ValueError, match=message):
-        SurrogateRanker(**{"loss": "ranknet", "signs": {0: "+"}, **options}).fit(X, y, qid)

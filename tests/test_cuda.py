@@ -9,6 +9,8 @@ import torch
 from ltr.losses import RankingLoss, parse_loss, transforms
 from ltr.metrics import parse_measure
 from ltr.rankers import SurrogateRanker
+from ltr.survival import ConcordanceLoss, CoxLoss
+from ltr.uplift import UpliftLoss
 from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
 from tests.test_listwise import NAMES
 
@@ -67,6 +69,26 @@ def test_a_long_list_has_the_value_of_a_cpu(name):
         pytest.skip("takes all pairs")
     scores, labels, _, _ = draw(name, 5_000)
     same_on_both(parse_loss(name), 1e-9, scores, labels)
+
+
+@pytest.mark.parametrize("pair", ["ranknet", "hinge", "squared_hinge", "exponential"])
+@pytest.mark.parametrize("pairs", ["mean", "sum"])
+def test_losses_of_times_and_treatments_have_the_values_of_a_cpu(pair, pairs):
+    rng = torch.Generator().manual_seed(1)
+    scores, (yes, outcome) = torch.randn(400, generator=rng).double(), torch.randint(0, 2, (2, 400), generator=rng)
+    time, weight = torch.randint(1, 60, (400,), generator=rng).double(), torch.rand(400, generator=rng).double()
+    concordance, uplift = ConcordanceLoss(pair, pairs=pairs), UpliftLoss(pair, pairs=pairs)
+    same_on_both(concordance, 1e-10, scores, time, event=yes, weight=weight, qid=torch.arange(400) // 90)
+    same_on_both(uplift, 1e-10, scores, outcome, treatment=yes, weight=weight)
+    same_on_both(uplift, 1e-10, scores, time, treatment=yes)
+
+
+@pytest.mark.parametrize("ties", ["efron", "breslow"])
+def test_cox_likelihood_has_the_value_of_a_cpu(ties):
+    rng = torch.Generator().manual_seed(2)
+    scores, event = torch.randn(400, generator=rng).double(), torch.randint(0, 2, (400,), generator=rng)
+    time = torch.randint(1, 60, (400,), generator=rng).double()
+    same_on_both(CoxLoss(ties), 1e-10, scores, time, event=event, qid=torch.arange(400) // 90)
 
 
 @all_losses

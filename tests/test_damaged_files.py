@@ -10,10 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.cards import Card, Question
-from ltr.data import DataError, read_columns, read_table
-from ltr.data.columns import Column
-from ltr.data.table_files import queries_beside
+from ltr.data import DataError, read_columns
 from ltr.files import SizeError, has_text, read_arrays
 from tests.test_cli import QUICK
 from trainers.cli import main
@@ -45,25 +42,6 @@ def claim(path, shape, kind="<f8"):
         np.lib.format.write_array_header_2_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
 
 
-def test_a_header_may_be_longer_than_the_limit_of_csv(workplace):
-    names = [f"{i:01500}" for i in range(100)]
-    (workplace / "wide.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
-    assert list(read_columns("wide.csv")) == names
-    long = "x" * 200_000
-    (workplace / "long.csv").write_text(f'a;"{long}"\n1;2\n')
-    assert list(read_columns("long.csv")) == ["a", long]
-    (workplace / "twice.csv").write_text("a,b,a,a\n1,2,3,4\n")
-    with pytest.raises(DataError, match="column names must differ, got 'a' for columns 1 and 3"):
-        read_columns("twice.csv")
-
-
-@pytest.mark.parametrize("digits", [17, 5000])
-def test_query_sizes_of_many_digits_are_refused(workplace, digits):
-    (workplace / "table.csv.query").write_text("9" * digits)
-    with pytest.raises(DataError, match=r"query sizes must be whole numbers above 0, got '9{17,40}' in line 1"):
-        queries_beside("table.csv", 3)
-
-
 def test_arrays_are_not_read_where_they_would_take_all_memory(workplace, capsys):
     claim("bomb.npz", (10**9, 20))
     assert "its content would take 160.0 GB, the limit is 4 GB" in refused(capsys, "check", "bomb.npz", "--label", "x0")
@@ -88,26 +66,6 @@ def test_parquet_is_not_read_where_it_would_take_all_memory(workplace, monkeypat
     monkeypatch.setattr("ltr.files.LARGEST", 1e7)
     with pytest.raises(DataError, match=r"notes.parquet: its content would take 0.0 GB, the limit is 0.01 GB"):
         read_columns("notes.parquet")
-
-
-@pytest.mark.parametrize("cells", [[[1, 2], [3], None], [{"x": 1}, {"x": 2}, None]], ids=["lists", "structs"])
-def test_a_column_of_lists_is_named_with_its_value_where_it_is_used(workplace, capsys, cells):
-    pytest.importorskip("pyarrow")
-    pd.DataFrame({"a": cells, "b": [1.0, 2.0, 3.0], "ill": [0, 1, 0]}).to_parquet("nested.parquet")
-    error = refused(capsys, "check", "nested.parquet", "--label", "ill")
-    assert "column 'a' must hold one number, text or date in each cell, got " in error
-    assert 'data.drop = ["a"] leaves it out' in error
-    assert read_table("nested.parquet", label="ill", drop=["a"]).feature_names == ("b",)
-    assert "in row 1" in Column("a", cells).nested
-    assert Column("b", ["x", None]).nested == Column("c", np.arange(3)).nested == ""
-
-
-def test_points_of_a_card_have_a_largest_size(workplace, capsys):
-    card = Card((Question("a", ">=", 2),), (1,)).to_dict()
-    card["questions"][0]["points"] = 10**30
-    Path("card.json").write_text(json.dumps(card))
-    error = refused(capsys, "score", "card.json", "table.csv")
-    assert "points must be whole numbers from -1000000000 to 1000000000, got (1000000000000" in error
 
 
 def test_what_a_config_names_must_be_an_ordinary_file(workplace, capsys):

@@ -1,20 +1,17 @@
 """Explanations: what columns add up to, how rows compare with their neighbours, and `ltr explain`."""
 
 import csv
-import dataclasses
 import functools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import ltr
-from ltr.answer import RowRanges
 from ltr.cards import CardRanker
 from ltr.exact import Limits, RerankProblem, rank_ranges
 from ltr.rankers import (
@@ -29,7 +26,7 @@ from ltr.rankers import (
 )
 from trainers.cli import main
 from trainers.ranking import Ranking
-from trainers.run.explain import explain_rows, table_of
+from trainers.run.explain import explain_rows
 from trainers.run.folder import find_run
 from trainers.run.predict import predict_csv
 
@@ -154,27 +151,6 @@ def test_neighbours_are_of_the_same_query():
         assert {queries[near] for near in explanation.neighbours(row).values()} == {queries[row]}
 
 
-def test_the_picture_has_a_panel_for_each_neighbour_and_bars_for_the_columns():
-    ranker, X = fitted(TWO_STAGES[5])
-    explanation, order = ranker.explain(X), ranker.rank(X).index
-    figure = explanation.plot(order[3])
-    assert [axes.get_title() for axes in figure.axes] == [
-        f"against row {order[2]} (position 3)", f"against row {order[4]} (position 5)"
-    ]  # fmt: skip
-    for axes, near in zip(figure.axes, order[[2, 4]], strict=True):
-        widths = [bar.get_width() for bar in axes.patches]
-        np.testing.assert_allclose(widths, explanation.against(order[3], near)["difference"][:-1])
-    assert len(explanation.plot(order[0]).axes) == 1
-    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 30)))
-    many = SurrogateRanker().fit(wide, np.arange(20) % 2).explain(wide)
-    bars = many.plot(0, 1).axes[0]
-    assert len(bars.patches) == 13
-    assert "18 more columns" in [label.get_text().strip() for label in bars.get_yticklabels()]
-    assert sum(bar.get_width() for bar in bars.patches) == pytest.approx(many.against(0, 1).at["total", "difference"])
-    with pytest.raises(ValueError, match="the only one on its list"):
-        ranker.explain(X.iloc[[0]]).plot("p0")
-
-
 def test_cards_are_explained_in_the_same_form():
     X, y = rows()
     ranker = CardRanker(max_questions=3, limits=Limits(time_limit=5)).fit(X, y)
@@ -258,42 +234,6 @@ def test_rows_of_a_blend_are_explained_by_chances_with_typical_cells(tmp_path, c
     assert "no sum over columns" in printed.err
 
 
-def test_dates_are_known_by_their_column_and_not_by_its_name(tmp_path, capsys):
-    days = 19000 + np.random.default_rng(0).integers(0, 900, 80)
-    table = pd.DataFrame({"seen": pd.to_datetime(days, unit="D").strftime("%Y-%m-%d"), "ill": days % 3 == 0})
-    table["stay (days since 1970)"] = days % 5
-    table.astype({"ill": int}).to_csv(tmp_path / "table.csv", index=False)
-    (tmp_path / "dates.toml").write_text(
-        f'name = "dates"\nruns_dir = "{tmp_path}"\n[data]\npath = "table.csv"\nlabel = "ill"\n'
-        '[surrogate]\nlosses = []\n[baselines]\nmethods = ["logistic_regression"]\n'
-        "[exact]\nenabled = false\n[tracking]\nloggers = []\n"
-    )
-    assert main(["run", str(tmp_path / "dates.toml"), "-q"]) == 0
-    capsys.readouterr()
-    assert main(["explain", str(tmp_path / "dates"), str(tmp_path / "table.csv"), "--row", "1"]) == 0
-    cells = [[cell.strip() for cell in line.split("│")[1:3]] for line in capsys.readouterr().out.splitlines()]
-    assert ["seen", table.seen[0]] in cells
-    assert ["stay (days since 1970)", str(days[0] % 5)] in cells
-
-
-def test_tables_fit_a_terminal_and_show_the_top_by_default(run, capsys):
-    folder, new = run / "explained", run / "new.csv"
-    capsys.readouterr()
-    assert main(["explain", str(folder), str(new)]) == 0
-    shown = capsys.readouterr().out
-    assert [f"position {i}, " in shown for i in range(1, 5)] == [True, True, True, False]
-    explanation = explain_rows(find_run(str(folder)), new)
-    console = Console(width=60)
-    with console.capture() as capture:
-        console.print(table_of(explanation, 3))
-    lines = capture.get().splitlines()
-    assert max(map(len, lines)) <= 60
-    assert "…" not in capture.get()
-    for option, error in ((["--row", "26"], "must be from 1 to 25"), (["--method", "none"], "--method must be one of")):
-        assert main(["explain", str(folder), str(new), *option]) == 2
-        assert error in capsys.readouterr().err
-
-
 def test_rows_of_the_training_list_get_the_range_of_their_places(run, capsys):
     table = run / "table.csv"
     with np.load(run / "explained/exact/problem.npz") as arrays:
@@ -323,25 +263,3 @@ def test_rows_of_the_training_list_get_the_range_of_their_places(run, capsys):
     own.iloc[::-1].to_csv(run / "turned.csv", index=False)
     assert main(["explain", str(run / "explained"), str(run / "turned.csv"), "--row", str(last)]) == 0
     assert "stands at place" not in capsys.readouterr().out
-
-
-def test_ranges_in_words():
-    options = {"what": "the 3 reranked rows of the training set", "kind": "scorers", "statistic": "dcg", "within": 0.01}
-    options |= {"least": 1.0, "proven": True, "among": True, "first": 1, "by_query": False, "cards": None}
-    options |= {"summary": "0 of the first 1 rows are there", "rows": (7, 8, 9), "place": (1, 2, 2), "tied": (0, 1, 1)}
-    ranges = RowRanges(**options, best=(1, 1, 2), worst=(1, 3, 3), exact=(True, True, False), seconds=2.0)
-    over = "over all scorers whose dcg is within 1 % of the best (proven)"
-    of = "of the 3 reranked rows of the training set"
-    assert ranges.of_row(7) == f"Row 7 stands at place 1 {of}; {over}, it is always at 1."
-    assert ranges.of_row(8) == f"Row 8 stands at places 2 to 3, tied, {of}; {over}, it may be anywhere from 1 to 3."
-    bounds = "it is never above 2 or below 3 (the exact range may be narrower)."
-    assert ranges.of_row(9) == f"Row 9 stands at places 2 to 3, tied, {of}; {over}, {bounds}"
-    assert "2 of the 3 rows are exact" in ranges.sentences[1]
-    assert ranges.svg.count("<rect") == 3 + 2  # and two in the legend
-    assert RowRanges.from_dict(json.loads(json.dumps(ranges.to_dict()))) == ranges
-    unlike = dataclasses.replace(ranges, among=False, proven=False)
-    assert unlike.of_row(7).endswith("The ranker itself, made for new lists, is not one of these scorers.")
-    assert "of the best known" in unlike.of_row(7)
-    for wrong in ({}, {**ranges.to_dict(), "best": [1]}, {**ranges.to_dict(), "more": 1}):
-        with pytest.raises(ValueError, match="not the ranges of rows"):
-            RowRanges.from_dict(wrong)

@@ -7,10 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.sweep_results import exact, record, sweep
 from trainers.cli import main
-from trainers.report.evidence import Evidence
-from trainers.report.tables import SECTIONS
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
 from trainers.task.data import Part
@@ -93,27 +90,3 @@ def test_a_run_counts_them_for_every_method_in_its_files_and_its_table(run, caps
     )
     assert expected in results["conclusions"]
     assert expected in (run / "results.md").read_text()
-
-
-def test_a_run_that_reranks_the_full_list_has_no_first_rows(run):
-    config = run.parent / "config.toml"
-    assert main(["run", str(config), "-q", "exact.top_k=full", "name=full"]) == 0
-    results = read_results(RunFolder(run.parent / "full"))
-    assert results.k is None
-    assert not any("first" in line for line in results.conclusions)
-
-
-def test_the_report_has_means_over_the_splits_before_and_after():
-    def held(hits, half):
-        part = {"k": 10, "hits": hits, "precision": hits / 10, "recall": hits / 8, "lift": hits / 4}
-        return {"test": part | {"half": {**part, "k": 5, "hits": half}}, "train": part}
-
-    records = []
-    for split, (before, after) in enumerate([(5.0, 6.0), (6.0, 6.0)]):
-        found = {"first_k": {"base": held(before, before - 3), "exact": held(after, after - 2)}}
-        records += [record("one", split, "ranknet", 1.0, 1.0), exact("one", split, 1.0, 1.0, **found)]
-    make = next(make for make in SECTIONS if make.__name__ == "_first_k_section")
-    evidence = Evidence(sweep(records))
-    (section,) = make(evidence)
-    (line,) = section.blocks[0].rows
-    assert line[2:] == ["2", "10", "2.5 → 4.0", "5.5 → 6.0", "55.0% → 60.0%", "68.8% → 75.0%", "1.38 → 1.50"]

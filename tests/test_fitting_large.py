@@ -55,24 +55,6 @@ def test_blocks_of_lists_hold_every_list_whole(ids, chunk):
 # features that stay where they are
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int16, "tensor", "file"])
-def test_features_off_the_device_may_be_of_any_kind(kind, tmp_path):
-    X, y = problem()
-    X = np.round(4 * X)
-    given = X.astype(kind if isinstance(kind, type) else np.float64)
-    if kind == "tensor":
-        given = torch.from_numpy(given)
-    if kind == "file":
-        np.save(tmp_path / "X.npy", given)
-        given = np.load(tmp_path / "X.npy", mmap_mode="r")
-    before = given.clone() if kind == "tensor" else given.copy()
-    plain, bounded = LinearScorer(4), LinearScorer(4)
-    Fit(plain, RankNetLoss(), X, y, FitOptions(max_steps=6)).run()
-    Fit(bounded, RankNetLoss(), given, y, FitOptions(max_steps=6, chunk_rows=32)).run()
-    torch.testing.assert_close(bounded.weight, plain.weight, rtol=1e-9, atol=1e-12)
-    assert (before == given).all()
-
-
 def test_rows_are_scored_a_chunk_at_a_time_and_bad_ones_are_named():
     X, y = problem(100)
     seen = []
@@ -183,25 +165,6 @@ def test_the_gradient_of_a_batch_of_lists_estimates_that_of_the_mean_over_lists_
     for chosen in (firsts, batches[2::3]):
         mean = sum(gradient(rows) for rows in chosen) / len(chosen)
         torch.testing.assert_close(mean, gradient(np.arange(len(y))), rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("loss", "grouped", "refused"),
-    [
-        ("ranknet(reduction=sum)", True, True),
-        ("ranknet(pairs=sum)", True, False),
-        ("ranknet(pairs=sum)", False, True),
-        ("ranknet", False, False),
-    ],
-)
-def test_a_sum_that_a_batch_does_not_estimate_is_refused(loss, grouped, refused):
-    X, y, qid = queries([20, 20, 30])
-    arguments = LinearScorer(3), parse_loss(loss), X, y, FitOptions("adam", batch_size=2), qid if grouped else None
-    if not refused:
-        Fit(*arguments)
-        return
-    with pytest.raises(ValueError, match="loss must be a mean, of which a mini-batch gives an estimate"):
-        Fit(*arguments)
 
 
 def test_a_scorer_that_looks_at_other_rows_is_refused():

@@ -1,11 +1,8 @@
 """The benchmarks of metrics and losses on tiny lists: they run, resume, write table and plot, refuse other answers."""
 
-import json
-import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -25,27 +22,6 @@ def bench(monkeypatch):
     monkeypatch.setattr(_bench, "_SECONDS", 0.01)
     monkeypatch.setattr(_bench, "apart", lambda _, request, **options: bench_metrics.STUDY.measure(request))
     return bench_metrics
-
-
-@pytest.mark.slow
-def test_it_measures_once_and_writes_table_plot_and_page(bench, monkeypatch, tmp_path, capsys):
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- begin metrics -->\nold\n<!-- end metrics -->\nafter\n")
-    threads = str(torch.get_num_threads())
-    files = ["--out", str(tmp_path), "--docs", str(page), "--image", str(tmp_path / "copy.png")]
-    monkeypatch.setattr(sys, "argv", ["bench_metrics.py", *files, "--threads", threads, "--longest", "100"])
-    bench.STUDY.main()
-    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert [r["status"] for r in records] == ["ok", "left out", "ok", "ok", "ok", "ok"]
-    table = (tmp_path / "metrics.md").read_text()
-    assert "| auc | 3 x 30 |" in table
-    assert page.read_text() == f"before\n<!-- begin metrics -->\n{table.strip()}\n<!-- end metrics -->\nafter\n"
-    assert (tmp_path / "copy.png").read_bytes().startswith(b"\x89PNG")
-    capsys.readouterr()
-    # again: nothing is measured
-    monkeypatch.setattr(sys.modules["_bench"], "apart", None)
-    bench.STUDY.main()
-    assert (tmp_path / "metrics.md").read_text() == table
 
 
 def test_other_answers_are_refused(bench):

@@ -9,11 +9,9 @@ import polars as pl
 import pytest
 
 import ltr
-from ltr.data import DataError
 from ltr.rankers import LogisticRegressionRanker, Ranker
 from trainers.cli import main
 from trainers.config import load_config, parse_config
-from trainers.config.errors import ConfigError
 from trainers.files import RunError
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
@@ -107,17 +105,6 @@ NESTED_ONE = {
 }  # fmt: skip
 
 
-def test_a_file_with_overrides(tmp_path):
-    path = tmp_path / "study.toml"
-    path.write_text('runs_dir = "elsewhere"\n[data]\nname = "pima"\n[exact]\nenabled = true\n')
-    overrides = {"runs_dir": tmp_path, "surrogate": {"max_steps": np.int64(2)}, **{"surrogate.losses": ("hinge",)}}
-    results = ltr.experiment(
-        path, data={"name": "gaussians"}, exact={"enabled": False}, **overrides, **{"baselines.methods": []}
-    )
-    assert results.folder == tmp_path / "study"
-    assert results.table["steps"].to_dict() == {"hinge": 2}
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_frame_of_any_library(frame, library):
     given = (
@@ -146,46 +133,6 @@ def test_a_run_of_a_frame_goes_on_and_sees_other_data(tmp_path, frame):
     assert ltr.experiment(ONE, data=frame, **options) == first
     with pytest.raises(RunError, match="data: changed since"):
         ltr.experiment(ONE, data=frame.assign(age=0.5 + frame["age"]), **options)
-
-
-@pytest.mark.parametrize(
-    ("config", "options", "message"),
-    [
-        (5, {}, "config: must be a path, a dict, or a Config; data frames are given as data=..., got \"int\""),
-        ({"exact.topk": 3, "nmae": 1}, {}, "(?s)2 errors.*topk: unknown key.*top_k.*nmae: unknown"),
-        ({}, {"data": 5}, "data.path: must be a pandas or polars frame, or the path of a file, got \"int\""),
-        ({}, {"data": pd.DataFrame({"a": [1, 2]})}, "data.label: is required"),
-        ({"data.missing": ["?"]}, {"data": pd.DataFrame({"a": [1]}), "label": "a"}, "data.missing: goes with files"),
-        ({}, {"data": "a.csv", "test": pd.DataFrame({"a": [1]}), "label": "a"}, "data.path: must be a data frame, as"),
-        ({"data": "a.csv"}, {}, "data: must be a table of keys, got \"a.csv\""),
-        ("none.toml", {}, "none.toml: no such config file"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_named(config, options, message):
-    with pytest.raises(ConfigError, match=message):
-        ltr.experiment(config, **options)
-
-
-def test_frames_that_cannot_be_used():
-    with pytest.raises(DataError, match=r"data.path: the data frame has no rows or no columns, got shape \(0, 1\)"):
-        ltr.experiment(data=pd.DataFrame({"a": []}), label="a")
-    with pytest.raises(DataError, match="label column"):
-        ltr.experiment(data=pd.DataFrame({"a": [1, 2]}), label="b")
-
-
-def test_short_texts(finished):
-    assert repr(finished).startswith("<Results of 'small'; test dcg: ranknet ")
-    assert list(finished.rankers) == ["ranknet", "logistic_regression", "exact"]
-    html = finished._repr_html_()
-    assert "<th>test dcg</th>" in html
-    assert "<td>logistic_regression</td>" in html
-
-
-def test_results_of_a_file_say_how_to_get_frames(finished):
-    results = read_results(RunFolder(finished.folder))
-    assert results.table.equals(finished.table)
-    with pytest.raises(RunError, match=r"ltr\.experiment with its config and folder"):
-        _ = results.ranked
 
 
 def test_rankers_take_frames_of_the_users_table(frame, tmp_path):

@@ -162,26 +162,6 @@ def test_warm_starts_may_be_infeasible_or_beyond_the_box():
     check_front(problem, found, problem.other("hits@2", GROUP))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"step": 0.0}, "step must be a number > 0 or None, got 0.0"),
-        ({"step": math.inf}, "step must be a number > 0 or None, got inf"),
-        ({"step": "half"}, "step must be a number"),
-        ({"labels": [1, 0]}, r"y must have one label per row of X \(4\)"),
-        ({"labels": [0, 0, 0, 0]}, "y must hold both classes"),
-        ({"statistic": "nope"}, "unknown name 'nope'"),
-        ({"statistic": "ap"}, "ap"),
-        ({"warm_starts": [[1.0]]}, r"w must have shape \(2,\)"),
-        ({"problem": "problem"}, "problem must be a RerankProblem, got str"),
-    ],
-)
-def test_bad_arguments_are_told(options, message):
-    given = {"problem": RerankProblem(X, LABELS), "statistic": "hits@1", **options}
-    with pytest.raises(ValueError, match=message):
-        front(given.pop("problem"), given.pop("statistic"), **given)
-
-
 def test_a_problem_without_feasible_weights_has_no_front():
     asked = [Demand("hits@1", 1, [1, 0, 0, 0]), Demand("hits@1", 1, [0, 1, 1, 1])]
     with pytest.raises(ValueError, match="problem must have feasible weights, got none"):

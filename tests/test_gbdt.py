@@ -132,17 +132,6 @@ class Softened(PairwiseLoss):
         return torch.logaddexp(torch.zeros_like(z), -z)
 
 
-@pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])
-def test_weights_of_rows_are_refused_by_losses_of_positions(name):
-    labels, sizes = np.array([2.0, 1.0, 0.0, 1.0, 0.0]), np.array([3, 2])
-    with pytest.raises(ValueError, match="takes no weights of items, because positions count items"):
-        objective(name)(labels, np.zeros(5), np.array([1.0, 2.0, 1.0, 1.0, 1.0]), sizes)
-    of_lists = objective(name)(labels, np.zeros(5), np.array([2.0, 2.0, 2.0, 1.0, 1.0]), sizes)
-    plain = objective(name)(labels, np.zeros(5), None, sizes)
-    for one, other in zip(of_lists, plain, strict=True):
-        np.testing.assert_allclose(one, other * [2, 2, 2, 1, 1], rtol=1e-6)
-
-
 def test_a_pairwise_loss_of_ones_own_needs_its_formula_alone():
     scores, labels, weight, qid = items("ranknet", n=12, lists=2)
     for pairs in ("mean", "sum"):
@@ -196,16 +185,6 @@ def test_the_pairs_of_the_top_are_counted_one_by_one(name, weighted, top):
         np.testing.assert_allclose(gradient, objective(name)(labels, scores, weight, sizes)[0], rtol=1e-5, atol=1e-7)
 
 
-def test_only_sums_over_pairs_have_pairs_of_the_top():
-    with pytest.raises(ValueError, match=r"top goes with a sum over pairs, .* got 'list_net'"):
-        objective("list_net", top=10)
-    with pytest.raises(ValueError, match="top must be an integer >= 1, or None, got 0"):
-        objective("ranknet", top=0)
-    fobj = pickle.loads(pickle.dumps(objective("ranknet", top=5)))
-    assert repr(fobj) == "objective('ranknet', top=5)"
-    assert fobj.loss.pairs == "mean"
-
-
 def test_weights_of_lists_and_of_rows():
     rng = np.random.default_rng(0)
     labels, scores, sizes = rng.integers(0, 3, 10).astype(float), rng.normal(size=10), np.array([4, 6])
@@ -238,19 +217,6 @@ def test_steps_stay_short_where_all_is_lost():
     gradient, hessian = objective("ranknet")(np.array([1.0, 1.0]), np.array([3.0, 2.0]))  # no pair
     assert (gradient == 0).all()
     assert (hessian > 0).all()
-
-
-def test_mistakes_are_named_together():
-    with pytest.raises(
-        ValueError, match=r"one score per label, got 2 scores of 3 rows; group .* 3 rows, got 4; weights"
-    ):
-        objective("ranknet")(np.ones(3), np.ones(2), np.ones(5), [2, 2])
-    with pytest.raises(ValueError, match="reduction"):
-        objective("ranknet(reduction=none)")
-    with pytest.raises(ValueError, match="labels must be 0 or 1"):
-        objective("logistic")(np.array([2.0, 0.0]), np.zeros(2))
-    with pytest.raises(ValueError, match="scores must be finite"):
-        objective("ranknet")(np.array([1.0, 0.0]), np.array([np.nan, 0.0]))
 
 
 # --- boosters --------------------------------------------------------------------------------------------------------

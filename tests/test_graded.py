@@ -104,15 +104,6 @@ def test_a_hit_is_a_label_above_0_whatever_its_gain(name, gain):
         assert RerankProblem(X, y, name, gain=gain).binary
 
 
-def test_hits_take_a_function_as_their_values_and_shares_of_rows_do_not():
-    X, y = np.arange(4.0)[:, None], [0, 3, 0, 2]
-    p = RerankProblem(X, y, "hits@2", gain=lambda labels: 10.0 * labels)
-    assert (p.evaluate([1.0]), p.evaluate([-1.0])) == (20, 30)
-    for name in ("precision@2", "recall@2"):
-        with pytest.raises(ValueError, match=f"gain must be 'exp2' or 'linear' for {name}, .*: hits takes a function"):
-            RerankProblem(X, y, name, gain=np.copy)
-
-
 @pytest.mark.parametrize("make", [RerankProblem, CardProblem])
 def test_average_precision_is_refused_where_it_would_be_maximised(make):
     with pytest.raises(ValueError, match=r"statistic ap: average precision is no sum .* 'dcg' .* 'hits@50'"):
@@ -249,11 +240,6 @@ def test_normalised_dcg_is_that_of_scikit_learn(rank, cutoff):
     assert p.evaluate(w) == pytest.approx(np.mean(expected))
 
 
-def test_a_statistic_that_is_0_on_every_list_stays_0_when_normalised():
-    p = RerankProblem([[0.0], [1.0]], [0, 1], statistic="weights(0, 0)", normalise=True)
-    assert p.trivial_bound == p.evaluate([1.0]) == 0.0
-
-
 # --- arguments -------------------------------------------------------------------------------------------------
 
 
@@ -261,27 +247,15 @@ def test_a_statistic_that_is_0_on_every_list_stays_0_when_normalised():
     ("options", "message"),
     [
         ({"y": [1.0, -0.5]}, "y must hold finite labels >= 0, got -0.5"),
-        ({"y": [-1, 1], "gain": "linear"}, "y must hold finite labels >= 0, got -1"),
-        ({"y": [1.0, math.inf]}, "y must hold finite labels >= 0, got inf"),
         ({"y": [0, 2000]}, "gains must be finite numbers >= 0, got inf"),
         ({"y": [0, 1000], "normalise": True}, "value of a perfect order must be"),
         ({"gain": "exp"}, "gain must be 'exp2', 'linear' or a function of the labels, got 'exp'"),
         ({"gain": lambda y: y - 1}, "gains must be finite numbers >= 0, got -1.0"),
         ({"gain": lambda y: y[:1]}, r"gain must return one number per label \(2\), got shape \(1,\)"),
         ({"qid": [1]}, r"qid must hold one integer per row of X \(2\), got int64 of shape \(1,\)"),
-        ({"qid": [0.0, 1.0]}, "qid must hold one integer .* got float64"),
         ({"statistic": "weights(0, 1)", "qid": [0, 1]}, "2 weights for a list of 1"),
     ],
 )
 def test_arguments_against_their_rule_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         RerankProblem(**{"X": [[0.0], [1.0]], "y": [0.0, 1.0], **options})
-
-
-def test_the_problem_keeps_copies_of_its_arrays():
-    X, gains, qid = np.eye(3), np.array([0.0, 1.0, 2.0]), np.array([0, 0, 1])
-    p = graded_problem(X, gains, qid)
-    X[:], gains[:], qid[:] = 9, 9, 9
-    assert (p.X.tolist(), p.gains.tolist(), p.qid.tolist()) == (np.eye(3).tolist(), [0.0, 1.0, 2.0], [0, 0, 1])
-    with pytest.raises(ValueError, match="read-only"):
-        p.gains[0] = 1.0

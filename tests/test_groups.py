@@ -55,14 +55,6 @@ def test_processes_share_rows_at_the_nearest_changes_of_the_query():
             assert np.abs(cuts - wanted).tolist() == np.abs(changes[:, None] - wanted).min(axis=0).tolist()
 
 
-def test_groups_that_all_have_the_same_share_of_positives_are_divided_as_they_are():
-    y, group = np.tile([1, 0, 0, 0], 30), np.repeat(np.arange(30), 4)
-    parts = parts_of(y, None, group, 0)
-    assert np.bincount(parts).tolist() == [24] * FOLDS
-    assert not _divided(parts, group)
-    assert parts_of(y, None, np.zeros(120, dtype=int), 0) is None
-
-
 @pytest.mark.parametrize("given", [True, False])
 def test_no_fit_of_the_base_sees_a_part_of_a_group(monkeypatch, given):
     """Groups are given, or the rows are so similar that they are noticed, which the choice then says."""

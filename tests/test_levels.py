@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 
 from ltr.exact.levels import value
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import Problem
 from tests.reference import exact_scores, graded_problem, random_graded, random_instance, random_pairwise
 
 KINDS = {"ranked": random_instance, "graded": random_graded, "pairs": random_pairwise}
@@ -41,39 +39,6 @@ def test_the_levels_have_the_value_of_the_problem(kind):
         problem = dataclasses.replace(KINDS[kind](seed), margin=[1e-4, 0.25, 0.5][seed % 3])
         levels, w = problem.levels(), grid_weights(seed, problem.d)
         assert value(levels, won_at(problem, levels, w)) == pytest.approx(problem.statistic_value(w), abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_arrays_fit_together(kind):
-    for seed in range(102):
-        problem = KINDS[kind](seed)
-        levels = problem.levels()
-        pairs, members, groups = len(levels.above), len(levels.observation), len(levels.table)
-        for name, array in levels._asdict().items():
-            if isinstance(array, np.ndarray):
-                of_pairs = np.int32 if name in ("above", "below", "steps", "positive") else np.int64
-                assert array.dtype == (np.float64 if name == "contribution" else of_pairs)
-                assert array.flags.c_contiguous
-                assert array.flags.writeable  # read-only arrays are another type to compiled code
-        assert len(levels.below) == len(levels.steps) == len(levels.positive) == pairs
-        assert len(levels.level) == members
-        assert levels.start.tolist() == np.searchsorted(levels.level, np.arange(groups + 1)).tolist()
-        assert np.all(np.diff(levels.positive) >= 0)
-        assert np.all(np.diff(levels.level) >= 0)
-        assert np.all(levels.steps >= 1)
-        assert levels.observation[levels.positive].tolist() == levels.above.tolist()
-        most = np.bincount(levels.positive, minlength=members)
-        sizes = np.diff(levels.start)
-        taken = np.zeros(levels.counts_size, dtype=int)
-        for level in range(groups):
-            assert levels.most_lost[level] == most[levels.level == level].max()
-            last = levels.table[level] + sizes[level] - 1 + levels.most_lost[level]
-            assert np.all(np.diff(levels.contribution[levels.table[level] : last + 1]) <= 0)
-            assert last < len(levels.contribution)
-            assert (levels.counts_at[level] < 0) == (sizes[level] == 1)
-            if sizes[level] > 1:
-                taken[levels.counts_at[level] : levels.counts_at[level] + levels.most_lost[level] + 2] += 1
-        assert np.all(taken == 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -115,33 +80,3 @@ def test_levels_of_graded_gains():
     # all won: ranks 4, 3 and 2; all lost: the order 1, 2, {0, 3}
     assert value(levels, np.ones(7, dtype=bool)) == 3 + 2 * 4 + 2 * 3 + 1 * 2
     assert value(levels, np.zeros(7, dtype=bool)) == 3 + 1 * 3 + 2 * 2 + 2 * 1
-
-
-def test_levels_of_preferences_share_the_tables_of_equal_weights():
-    levels = PairwiseProblem([[0.0], [1.0]], [(0, 1), (1, 0), (0, 1)], weights=[2, 5, 2]).levels()
-    assert levels.above.tolist() == [0, 1, 0]
-    assert levels.table.tolist() == [0, 2, 0]
-    assert levels.contribution.tolist() == [2.0, 0.0, 5.0, 0.0]
-    assert value(levels, [True, False, True]) == 4.0
-
-
-def test_lists_of_one_length_share_the_tables_of_equal_gains():
-    p = graded_problem(np.zeros((7, 1)), [1, 0, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 3], statistic="wrs")
-    levels = p.levels()
-    assert levels.table.tolist() == [0, 0, 2]
-    assert levels.contribution.tolist() == [2.0, 1.0, 3.0, 2.0, 1.0]
-
-
-def test_lists_of_one_gain_have_members_without_pairs():
-    p = graded_problem(np.eye(3), [2, 2, 2], statistic="wrs")
-    levels = p.levels()
-    assert len(levels.above) == 0
-    assert value(levels, []) == p.trivial_bound == p.evaluate([1, 0, 0]) == 12.0
-
-
-def test_other_problems_are_refused():
-    class Other(Problem):
-        pass
-
-    with pytest.raises(TypeError, match="RerankProblem or PairwiseProblem, got Other"):
-        Other().levels()

@@ -120,23 +120,6 @@ def test_a_line_is_as_good_as_the_better_of_its_parts(kind):
             assert search.objective(w + cut * v, 1.0) <= whole + 1e-9
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_search_for_least_values_finds_the_same_or_nothing(kind):
-    """Cells of breakpoints that promise too little are passed over; the counts behind them are right all the same."""
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        p = larger_problem(kind, seed)
-        search, low = ascents(p, seed, kind), -3.0
-        w, v = rng.normal(size=4), rng.normal(size=4)
-        f, g = p.X @ w, p.X @ v
-        best, _ = search.line_search(f, g, low, 3.0)
-        for least in (0.5 * best, 0.9 * best, best - 1e-6, best - 1e-10):
-            found, at = search.line_search(f, g, low, 3.0, least)
-            assert found == pytest.approx(best, abs=1e-9)
-            assert search.objective(w + at * v, 1.0) == pytest.approx(best, abs=1e-9)
-        assert search.line_search(f, g, low, 3.0, best + 1e-6) == (-math.inf, low)
-
-
 @pytest.mark.parametrize("rank", ["resolved", "subrank"])
 @pytest.mark.parametrize("statistic", ["dcg", "dcg@3", "dcg@40", "auc", "mrr", "hits@7"])
 def test_lists_are_searched_alike_with_and_without_pairs(statistic, rank):
@@ -162,42 +145,11 @@ def test_lists_are_searched_alike_with_and_without_pairs(statistic, rank):
             assert searches[0].objective(w + found[1][1] * v, 1.0) == pytest.approx(found[1][0], abs=1e-9)
 
 
-def test_steps_along_a_line_of_a_long_list_gain():
-    """12,000 rows without a cutoff have too many breakpoints: steps are tried, from where the line is known."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(12_000, 3))
-    p = RerankProblem(X, X @ [1.0, 0.5, -0.5] + rng.normal(size=len(X)) > 0, "auc")
-    search = new_ascents(p, p.ranked_items(), seed=0, threads=2)
-    w = np.array([1.0, 0.0, 0.0])
-    for axis in np.eye(3)[1:]:
-        start = p.evaluate(w)
-        value, at = search.line_search(X @ w, X @ axis, -1.0, 1.0, start, 0.0)
-        w += at * axis
-        assert value == pytest.approx(p.evaluate(w), abs=1e-6)
-        assert value > start + 0.01
-    assert search.line_search(X @ w, X @ axis, -1.0, 1.0, 1.0, 0.0)[0] == -math.inf
-    assert search.line_search(X @ w, X @ axis, -1.0, 1.0, 0.0)[0] == -math.inf  # a line of which no point is known
-
-
 def test_a_pair_that_is_on_the_margin_all_along_is_won():
     p = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
     search, f, flat = ascents(p), np.array([0.0, 0.5]), np.zeros(2)
     assert search.line_search(f, flat, 0.0, 1.0)[0] == p.trivial_bound
     assert search.line_search(np.nextafter(f, 0.0), flat, 0.0, 1.0)[0] < p.trivial_bound
-
-
-def test_line_search_of_an_empty_segment_finds_nothing():
-    p = random_instance(1)
-    f = np.zeros(p.n)
-    assert ascents(p).line_search(f, f, 1.0, 1.0)[0] == -math.inf
-    assert ascents(p).line_search(f, f, 1.0, 0.0)[0] == -math.inf
-
-
-def test_the_objective_is_the_problems():
-    for seed in range(102):
-        for p in (random_instance(seed), random_pairwise(seed), random_graded(seed)):
-            w = np.random.default_rng(seed).integers(-4, 5, size=p.d) / 4.0
-            assert ascents(p).objective(w, 1.0) == pytest.approx(p.evaluate(w), abs=1e-12)
 
 
 @settings(max_examples=100, deadline=None)
@@ -247,90 +199,6 @@ def arrays_of(problem, kind=""):
         patch.setattr("ltr.exact.local_search.search.Ascents", lambda **arguments: taken.update(arguments))
         ascents(problem, kind=kind)
     return taken
-
-
-WRONG = {
-    "an observation beyond the last": lambda a: {"below": a["below"] + 40},
-    "a negative observation": lambda a: {"above": a["above"] - 40},
-    "pairs not sorted": lambda a: {"positive": a["positive"][::-1]},
-    "a positive beyond the last": lambda a: {"positive": a["positive"] + 1},
-    "limits of other pairs": lambda a: {"limit": a["limit"][1:]},
-    "a table that ends too early": lambda a: {"contribution": a["contribution"][:-1]},
-    "a table before the first": lambda a: {"table": a["table"] - 1},
-    "too little room for counts": lambda a: {"counts_size": a["counts_size"] - 1},
-    "no room for counts": lambda a: {"counts_at": a["counts_at"] - 10**6},
-    "fewer lost pairs than there are": lambda a: {"most_lost": a["most_lost"] - 1},
-    "a level without positives": lambda a: {"start": np.append(a["start"], a["start"][-1])},
-    "another level": lambda a: {"level": a["level"] + 1},
-    "no price": lambda a: {"priced": a["priced"][1:]},
-    "side constraints of other weights": lambda a: {"A": np.zeros((1, 3)), "b": np.zeros(1)},
-    "limits of other side constraints": lambda a: {"b": np.zeros(2)},
-    "a projection of other weights": lambda a: {"project": np.eye(3)},
-    "levels of no demand": lambda a: {"first_level": a["first_level"][:-1]},
-    "no flag": lambda a: {"stop": np.zeros(0, dtype=np.uint8)},
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.parametrize("kind", ["resolved", "graded"])
-def test_arrays_that_do_not_fit_together_are_refused(kind, wrong):
-    arrays = arrays_of(larger_problem(kind, 0))
-    Ascents(**arrays)
-    with pytest.raises(ValueError, match="internal error in a call of a compiled kernel"):
-        Ascents(**arrays | WRONG[wrong](arrays))
-
-
-WRONG_ITEMS = {
-    "a row beyond the last": lambda a: {"row": a["row"] + 40},
-    "gains of other items": lambda a: {"gain": a["gain"][1:]},
-    "lists that begin later": lambda a: {"start": a["start"] + 1},
-    "lists that end too early": lambda a: {"start": np.append(a["start"][:-1], a["start"][-1] - 1)},
-    "lists in another order": lambda a: {
-        "start": np.r_[0, a["start"][-1] + 1, a["start"][1:]],
-        "weight_at": np.zeros(3, int),
-    },
-    "nothing that counts": lambda a: {"counts": 0 * a["counts"]},
-    "too few weights": lambda a: {"weight": a["weight"][1:]},
-    "weights before the first": lambda a: {"weight_at": a["weight_at"] - 1},
-    "no flag": lambda a: {"stop": np.zeros(0, dtype=np.uint8)},
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG_ITEMS)
-def test_items_that_do_not_fit_together_are_refused(wrong):
-    arrays = arrays_of(larger_problem("graded", 0), "items")
-    Ascents(**arrays)
-    with pytest.raises(ValueError, match="internal error in a call of a compiled kernel"):
-        Ascents(**arrays | WRONG_ITEMS[wrong](arrays))
-
-
-def test_arrays_may_have_strides_and_other_types_unless_they_are_written():
-    arrays = arrays_of(larger_problem("graded", 0))
-    w = np.linspace(-1, 1, 4)
-    expected = Ascents(**arrays).ascend(w, 50, resume=False)
-    wide = {
-        name: np.repeat(values.astype(np.float64 if values.dtype.kind == "f" else np.int64), 2, axis=0)[::2]
-        for name, values in arrays.items()
-        if isinstance(values, np.ndarray) and name != "stop"
-    }
-    again = np.linspace(-1, 1, 4)
-    search = Ascents(**arrays | wide)
-    assert search.ascend(again, 50, resume=False) == expected
-    assert again.tolist() == w.tolist()
-    frozen = w.copy()
-    frozen.setflags(write=False)
-    for refused in (frozen, w.astype(np.float32), np.zeros(8)[::2], w.reshape(1, 4), w.tolist()):
-        with pytest.raises(TypeError):
-            search.ascend(refused, 1, resume=False)
-    for wrong in (np.zeros(3), np.zeros(5)):
-        with pytest.raises(ValueError, match="one weight per feature"):
-            search.ascend(wrong, 1, resume=False)
-        with pytest.raises(ValueError, match="one weight per feature"):
-            search.objective(wrong, 1.0)
-    with pytest.raises(ValueError, match="one score per observation"):
-        search.line_search(np.zeros(40), np.zeros(39), 0.0, 1.0)
-    with pytest.raises(TypeError):
-        Ascents(**arrays | {"stop": np.zeros(1)})
 
 
 def test_a_search_that_was_stopped_finds_nothing():

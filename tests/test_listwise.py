@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ltr import losses, metrics
+from ltr import metrics
 from ltr.losses import KLLoss, LambdaLoss, ListMLELoss, ListNetLoss, SmoothStatisticLoss, SoftmaxLoss, parse_loss
 from ltr.losses.derivatives import derivatives
 from ltr.statistics import RankStatistic
@@ -102,30 +102,6 @@ def test_list_net_is_the_cross_entropy_of_torch(seed):
     value = ListNetLoss()(scores, labels).item()
     assert value == pytest.approx(list_net(scores.tolist(), labels.tolist()), rel=1e-13)
     assert value == pytest.approx(F.cross_entropy(scores, labels.double().softmax(-1)).item(), rel=1e-13)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("temperature", [0.25, 0.7, 3.0])
-def test_the_temperature_of_list_net_divides_the_labels(temperature, dtype):
-    scores, labels = draw(4, 9)
-    expected = [list_net(s.tolist(), y.tolist(), temperature) for s, y in zip(scores, labels, strict=True)]
-    loss, scores = ListNetLoss(temperature=temperature, reduction="none"), scores.to(dtype)
-    tolerance = 1e-13 if dtype == torch.float64 else 1e-5
-    torch.testing.assert_close(loss(scores, labels), torch.tensor(expected, dtype=dtype), rtol=tolerance, atol=0)
-    weight, mask = torch.rand(4, 9, dtype=dtype) + 0.1, torch.arange(36).reshape(4, 9) % 5 > 0
-    plain, cooled = ListNetLoss(reduction="none"), labels.to(dtype) / temperature
-    for given in ({}, {"mask": mask}, {"weight": weight}, {"mask": mask, "weight": weight}):
-        torch.testing.assert_close(loss(scores, labels, **given), plain(scores, cooled, **given))
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_list_net_at_an_extreme_temperature_draws_the_top_label_or_any_item(dtype):
-    scores, labels = (x.to(dtype) for x in draw(9, grades=4))
-    top = (labels == labels.max()).to(dtype)
-    for compiled in (ListNetLoss.__call__, lambda loss, *given: loss.in_torch(*given, *[None] * 3, reduction="mean")):
-        cold, hot = (compiled(ListNetLoss(temperature=t), scores, labels) for t in (1e-310, 1e300))
-        torch.testing.assert_close(cold, SoftmaxLoss()(scores, top))
-        torch.testing.assert_close(hot, SoftmaxLoss()(scores, torch.ones_like(top)))
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
@@ -293,56 +269,6 @@ def test_derivatives(name):
     scores.requires_grad_()
     assert torch.autograd.gradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
     assert torch.autograd.gradgradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
-
-
-def test_functions_are_their_modules():
-    scores, labels = draw(3, 8)
-    pairs = [
-        (losses.list_net_loss, {"temperature": 0.5}),
-        (losses.kl_loss, {"temperature": 3}),
-        (losses.softmax_loss, {"pairs": "sum"}),
-        (losses.list_mle_loss, {"pairs": "sum"}),
-        (losses.lambda_loss, {"statistic": "mrr"}),
-        (losses.smooth_statistic_loss, {"statistic": "dcg@3", "temperature": 0.2}),
-    ]
-    modules = (ListNetLoss, KLLoss, SoftmaxLoss, ListMLELoss, LambdaLoss, SmoothStatisticLoss)
-    for (function, options), module in zip(pairs, modules, strict=True):
-        assert torch.equal(function(scores, labels, **options), module(**options)(scores, labels))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *NAMES,
-        "smooth(statistic=dcg(base=e)@10,temperature=0.25)",
-        "lambda(statistic=power(p=4),reduction=none)",
-        "smooth(statistic=weights(0,0.5,1))",
-    ],
-)
-def test_names_read_back(text):
-    assert parse_loss(str(parse_loss(text))).name == parse_loss(text).name
-    assert str(parse_loss("lambda( statistic = dcg )")) == "lambda(statistic=dcg)"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("smooth(temperature=0)", "temperature must be a finite number > 0, got 0.0"),
-        ("smooth(statistic=nope)", "unknown name 'nope'"),
-        ("smooth(statistic=ap)", "ap: average precision is no sum of weights of ranks"),
-        ("lambda(statistic=ap@9)", "nearest are 'dcg@9' and, for the hits among the first rows, 'hits@9'"),
-        ("lambda(gain=log)", "gain must be one of 'linear', 'exp2', got 'log'"),
-        ("list_net(pairs=sum)", r"takes reduction=\.\.\., temperature=\.\.\., each once, got 'pairs=sum'"),
-        ("list_net(temperature=0)", "loss list_net: temperature must be a finite number > 0, got 0.0, in 'list_net"),
-        ("list_net(temperature=-1)", "temperature must be a finite number > 0, got -1.0"),
-        ("list_net(temperature=nan)", "temperature must be a finite number > 0, got nan"),
-        ("kl(pairs=sum)", r"loss kl: takes reduction=\.\.\., temperature=\.\.\., each once"),
-        ("list_net(temperature=low)", "temperature must be a number, got 'low'"),
-    ],
-)
-def test_mistakes_are_named(text, message):
-    with pytest.raises(ValueError, match=message):
-        parse_loss(text)
 
 
 @pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])

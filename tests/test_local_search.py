@@ -8,11 +8,10 @@ import pytest
 from scipy.optimize import linprog
 
 from ltr.exact.linear_program import minimize_linear
-from ltr.exact.local_search import LocalSearch, SearchBeside
+from ltr.exact.local_search import SearchBeside
 from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
-from ltr.exact.solve import solve
 from ltr.exact.state import Limits, SolveState
 from ltr.native import clip_segment
 from tests.reference import (
@@ -94,12 +93,6 @@ def test_reaches_the_optimum_of_nearly_all_tiny_problems_and_never_more(draw, qu
     assert reached >= 0.99 * count
 
 
-def test_a_problem_without_pairs_has_the_value_of_any_ranking():
-    p = graded_problem(np.eye(3), [2, 2, 2], C=0.25)
-    result = local_search(p, restarts=2)
-    assert (result.value, result.weights.tolist()) == (p.trivial_bound, [0.0, 0.0, 0.0])
-
-
 @pytest.mark.parametrize("rank", ["resolved", "subrank"])
 @pytest.mark.parametrize("C", [0.0, 0.1])
 def test_never_worse_than_its_starts(rank, C):
@@ -153,7 +146,7 @@ def test_same_seed_same_result():
 def test_steps_without_pairs_come_close_to_exact_line_searches(monkeypatch, options):
     p = larger_problem(0, **options)
     exact = local_search(p, restarts=20, time_limit=60.0)
-    monkeypatch.setattr("ltr.exact.local_search.search._MOST", 0)
+    monkeypatch.setattr("ltr.exact.tuning.MOST_PAIRS", 0)
     monkeypatch.setattr(RerankProblem, "levels", None)  # no pairs are made
     without = local_search(p, restarts=20, time_limit=60.0)
     assert without.value >= 0.99 * exact.value
@@ -164,37 +157,6 @@ def test_steps_without_pairs_come_close_to_exact_line_searches(monkeypatch, opti
         assert p.feasible(result.weights)
         assert result.value == p.evaluate(result.weights)
         assert result.value >= max(p.evaluate(w) for w in (*np.eye(5), *-np.eye(5)) if p.feasible(w))
-
-
-MANY_LISTS = {
-    "short lists": (400, 10, "dcg@10", {}),
-    "long lists": (8, 800, "dcg@10", {}),
-    "long lists without a cutoff": (4, 8000, "dcg", {}),
-    "one long list": (1, 30_000, "auc", {}),
-    "whole gains": (300, 10, "dcg", {"rank": "subrank", "gain": "linear"}),
-    "signs": (300, 10, "dcg@5", {"constraints": LinearConstraints(np.diag([-1.0, 0, 0, 0, 1]), np.zeros(5))}),
-    "three weights": (300, 10, "dcg@5", {"max_nonzeros": 3}),
-    "whole numbers": (300, 10, "dcg@5", {"integer": 5}),
-}
-
-
-@pytest.mark.parametrize("kind", MANY_LISTS)
-def test_many_and_long_lists_improve_on_their_start_and_on_single_features(monkeypatch, kind):
-    """Within seconds `solve` is above its warm start and every feature alone, and tells so on the way."""
-    lists, size, statistic, options = MANY_LISTS[kind]
-    rng = np.random.default_rng(len(kind))
-    X = rng.normal(size=(lists * size, 5))
-    score = X @ [1.0, 0.7, -0.5, 0.3, -0.2] + rng.normal(size=len(X))
-    y = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95]))
-    p = RerankProblem(X, y, statistic, qid=np.repeat(np.arange(lists), size), normalise=True, **options)
-    start = np.array([1.0, 0.4, 0.0, 0.0, -0.6]) * p.reach
-    known = max(p.evaluate(w) for w in (start, *np.eye(5), *-np.eye(5)) if p.feasible(w))
-    monkeypatch.setattr(RerankProblem, "levels", None)  # no pairs are made
-    seen = []
-    solution = solve(p, LocalSearch(restarts=3), Limits(time_limit=4.0), warm_starts=[start], on_progress=seen.append)
-    assert solution.value == p.evaluate(solution.weights) > known
-    assert p.feasible(solution.weights)
-    assert sum(known < point.incumbent for point in seen[:-1]) >= 1
 
 
 # --- side constraints ------------------------------------------------------------------------------------------
@@ -288,19 +250,6 @@ def test_ctrl_c_returns_the_best_so_far():
     assert result.value == p.evaluate(result.weights) > p.evaluate(np.zeros(5))
 
 
-def test_features_that_promise_nothing_are_not_evaluated_exactly(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 40)), np.arange(60) % 3
-    problem = graded_problem(X, y)
-    start = np.linalg.lstsq(X, y - y.mean(), rcond=None)[0]
-    assert problem.evaluate(start) > max(problem.evaluate(w) for w in (*np.eye(40), *-np.eye(40)))
-    calls = []
-    evaluate = RerankProblem.evaluate
-    monkeypatch.setattr(RerankProblem, "evaluate", lambda self, w: calls.append(w) or evaluate(self, w))
-    local_search(problem, starts=[start], restarts=0)
-    assert len(calls) < 10
-
-
 def test_the_time_limit_ends_the_search():
     p = larger_problem(4)
     began = time.perf_counter()
@@ -308,21 +257,6 @@ def test_the_time_limit_ends_the_search():
     assert not result.interrupted
     assert result.seconds <= time.perf_counter() - began
     assert result.value == p.evaluate(result.weights)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"restarts": -1}, "restarts must be >= 0, got -1"),
-        ({"time_limit": 0}, "time_limit must be > 0, got 0"),
-        ({"time_limit": math.nan}, "time_limit must be > 0, got nan"),
-        ({"starts": [[1.0]]}, r"w must have shape \(5,\), got \(1,\)"),
-        ({"starts": [[math.nan] * 5]}, "w must be finite"),
-    ],
-)
-def test_arguments_against_their_rule_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        local_search(larger_problem(0), **options)
 
 
 # --- linear programs -------------------------------------------------------------------------------------------
@@ -400,21 +334,24 @@ def test_separating_weights_keep_side_constraints():
     assert weights[1] <= 1e-9
 
 
-def test_a_search_beside_a_solve_hands_over_its_weights():
+def test_a_search_beside_a_solve_hands_over_its_weights(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5))
     problem = RerankProblem(X, (X[:, 0] + rng.normal(size=60) > 0).astype(int))
     state, before = SolveState(problem, Limits(time_limit=30.0)), threading.active_count()
     state.offer([0.0, 1.0, 0.0, 0.0, 0.0])
     start = state.value
-    beside = SearchBeside(state)
-    beside.begin(20.0, 5, turn=1)
+    monkeypatch.setattr("ltr.exact.tuning.UNLIMITED_RESTARTS", 5)
+    beside = SearchBeside(state, 0.9)
+    time.sleep(0.2)
+    beside.begin()
     assert beside.busy
     while not beside.take():
         time.sleep(0.01)
     assert not beside.busy
     assert state.value == problem.evaluate(state.weights) > start
-    beside.begin(20.0, 10**6, turn=2)
+    monkeypatch.setattr("ltr.exact.tuning.UNLIMITED_RESTARTS", 10**6)
+    beside.begin()
     beside.close()
     assert state.seconds < 15.0
     assert threading.active_count() == before

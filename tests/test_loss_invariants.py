@@ -133,21 +133,6 @@ def test_a_weight_of_2_counts_as_the_list_twice_and_0_as_no_list(name, data):
                 assert close(whole[torch.tensor(list(dict.fromkeys(lists[order].tolist())))], value)
 
 
-@pytest.mark.parametrize("name", ["ranknet", "softmax", "lambda(statistic=dcg)"])
-def test_extreme_weights_of_lists_keep_values_and_gradients_finite(name):
-    scores = torch.tensor([[-1.0, 1.0], [2.0, 0.0], [-3e5, 3e5]])
-    labels = torch.tensor([[1, 0], [1, 0], [1, 0]])
-    loss = parse_loss(name)
-    for weights in ([1e38, 3e38, 2e38], [1e-38, 3e-38, 2e-38], [0.0, 0.0, 0.0]):
-        value, grad = value_and_grad(loss, scores, labels, list_weight=torch.tensor(weights))
-        expected = loss(scores, labels, list_weight=torch.tensor([1.0, 3.0, 2.0])) if weights[0] else torch.zeros(())
-        assert torch.allclose(value, expected, rtol=1e-3)
-        assert grad.isfinite().all()
-    loss.reduction = "sum"
-    _, grad = value_and_grad(loss, scores, labels, list_weight=torch.tensor([1e38, 3e38, 2e38]))
-    assert grad.isfinite().all()
-
-
 BAD_WEIGHTS = [
     (torch.tensor([1.0, 2.0, 3.0]), None, ValueError, r"list_weight must have one weight for each list, \(2,\), got"),
     ([1.0, 2.0], None, TypeError, "list_weight must be a torch tensor, got list"),
@@ -184,27 +169,6 @@ def test_shifts_never_matter_and_gradients_add_up_to_zero(name, loss, data):
     shifted, its_grad = value_and_grad(loss, scores + data.draw(st.sampled_from([-64.0, 0.5, 16.0])), labels)
     assert close(shifted, value)
     assert gradients_close(name, its_grad, grad)
-
-
-@all_losses
-@many
-@given(data=st.data())
-def test_large_scores_give_no_nan(name, loss, data):
-    scores, labels = data.draw(a_list(name))
-    dtype = data.draw(st.sampled_from([torch.float32, torch.float64]))
-    value, grad = value_and_grad(loss, (data.draw(st.sampled_from([1e2, 1e4, 1e30])) * scores).to(dtype), labels)
-    assert not value.isnan()
-    assert not grad.isnan().any()
-
-
-@all_losses
-def test_the_rounding_of_huge_scores_gives_no_nan(name, loss):
-    scores = 1e30 * torch.tensor([2.0148, 5.3290, 0.0, -7.8110, 2.0148, 0.0073], dtype=torch.float64)
-    labels = torch.tensor([2, 3, 3, 3, 0, 0]).clamp(max=1 if name == "logistic" else 3)
-    for _ in FORMS:
-        value, grad = value_and_grad(loss, scores, labels)
-        assert not value.isnan()
-        assert not grad.isnan().any()
 
 
 @all_losses
@@ -342,23 +306,3 @@ def test_scores_beyond_float16_give_nan_and_others_an_error(name, form):
             assert loss(wrong, labels, **options).isnan().any()
         with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(ValueError, match="scores must be finite"):
             loss(wrong, labels, **options)
-
-
-def test_a_gradient_scaler_skips_a_step_that_overflows_and_goes_on():
-    torch.manual_seed(0)
-    layer = torch.nn.Linear(4, 1)
-    optimizer, scaler = torch.optim.SGD(layer.parameters(), lr=0.1), torch.amp.GradScaler("cpu", init_scale=4.0)
-    x, labels = torch.randn(8, 6, 4), torch.randint(0, 2, (8, 6))
-    loss, moved = parse_loss("ranknet"), []
-    for size in (1.0, 1e6, 1.0):  # the second batch leaves the range of float16
-        before = layer.weight.detach().clone()
-        optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=torch.float16):
-            value = loss(layer(size * x).squeeze(-1), labels)
-        scaler.scale(value).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        moved.append(not torch.equal(layer.weight, before))
-    assert moved == [True, False, True]
-    assert scaler.get_scale() == 2.0
-    assert layer.weight.isfinite().all()

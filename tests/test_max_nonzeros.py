@@ -7,7 +7,7 @@ import pytest
 from ltr.exact.local_search import search_locally
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
-from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ScipSolver, Subrank
+from ltr.exact.scip import Auc, Pairwise, ScipSolver, Subrank
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits, SolveState
@@ -107,13 +107,6 @@ def test_feasible_counts_non_zero_weights(w, most, feasible):
     assert RerankProblem(X, Y, max_nonzeros=most).feasible(w) is feasible
 
 
-def test_feasible_asks_for_both_limit_and_side_constraints():
-    p = RerankProblem(X, Y, constraints=LinearConstraints([[1.0, 0.0, 0.0]], [0.0]), max_nonzeros=1)
-    assert p.feasible([-1, 0, 0])
-    assert not p.feasible([1, 0, 0])
-    assert not p.feasible([-1, 1, 0])
-
-
 # --- exact methods ---------------------------------------------------------------------------------------------
 
 
@@ -136,8 +129,6 @@ def test_hosted_with_side_constraints_by_enumeration_of_supports():
 @pytest.mark.parametrize(
     ("formulation", "statistic", "rank"),
     [
-        (ResolvedPairs, "dcg", "resolved"),
-        (ResolvedPairs, "dcg@3", "resolved"),  # lattice model
         (Subrank, "dcg", "subrank"),
         (Auc, "auc", "resolved"),
     ],
@@ -155,12 +146,11 @@ def test_mip_model_of_preferences_by_enumeration_of_supports():
     for seed in (1, 3, 6, 8):
         drawn = random_instance(seed, d=3)
         pairs = PairwiseProblem(drawn.X, multipartite_pairs(drawn.y))
-        for form in ("faithful", "strengthened"):
-            assert_proves(*limited(pairs, 1), ScipSolver(Pairwise, form, local_search=0))
+        assert_proves(*limited(pairs, 1), ScipSolver(Pairwise, local_search=0))
 
 
 def test_a_model_completes_only_what_the_limit_admits():
-    model = ResolvedPairs.for_problem(RerankProblem(X, Y))(RerankProblem(X, Y, max_nonzeros=2))
+    model = Subrank(RerankProblem(X, Y, rank="subrank", max_nonzeros=2))
     assert len(model.gamma) == 3
     assert model.complete(np.array([1.0, 0.5, 0.0])) is not None
     assert model.complete(np.array([1.0, 0.5, 0.25])) is None
@@ -210,12 +200,3 @@ def test_the_local_search_with_side_constraints_keeps_to_both():
     assert np.count_nonzero(state.weights) <= 2
     assert (state.weights >= 0).all()
     assert math.isfinite(state.value)
-
-
-def test_every_kind_of_problem_has_a_local_search_with_a_limit():
-    for draw in (random_instance, random_pairwise, random_graded):
-        for seed in range(6):
-            p, optimum = limited(draw(seed), 1)
-            state = searched(p, seconds=0.2, restarts=4)
-            assert np.count_nonzero(state.weights) <= 1
-            assert state.value <= optimum + 1e-9

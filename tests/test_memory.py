@@ -17,7 +17,6 @@ import ltr.data.similar
 import ltr.data.svmlight
 import ltr.fitting.observations
 from ltr.data import DataError, Dataset, read_svmlight, read_table
-from ltr.data.columns import matrix_of
 from ltr.data.dataset import checked_features
 from ltr.data.similar import first_equals, similar_rows
 from ltr.data.tables import read_rows
@@ -185,21 +184,6 @@ def test_similar_rows_of_long_tables_are_found_as_in_short_ones(monkeypatch):
 # --- files -------------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.sampled_from(["f4", "f8", "i1", "i4", "i8", "?"]), min_size=1, max_size=5))
-def test_a_matrix_of_columns_holds_their_numbers(kinds):
-    columns = [np.arange(3).astype(kind) for kind in kinds]
-    matrix = matrix_of(columns)
-    assert matrix.tolist() == np.column_stack([column.astype(float) for column in columns]).tolist()
-    assert matrix.dtype == (np.float32 if np.result_type(*columns) == np.float32 else np.float64)
-    whole = matrix_of(matrix.T)
-    assert np.shares_memory(whole, matrix)
-    np.testing.assert_array_equal(whole, matrix)
-    if len(kinds) > 1:
-        assert not np.shares_memory(matrix_of(matrix.T[::-1]), matrix)
-        np.testing.assert_array_equal(matrix_of(matrix.T[::-1]), matrix[:, ::-1])
-        np.testing.assert_array_equal(matrix_of(matrix.T[1:]), matrix[:, 1:])
-
-
 def parquet(path, X, y, query=None, **options):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({f"f{j}": column for j, column in enumerate(X.T)} | {"y": y})
@@ -244,23 +228,6 @@ def test_a_folder_and_a_list_of_parquet_files_are_one_table(tmp_path):
     np.testing.assert_array_equal(read_rows(folder, ["f1"])[0], X[order][:, [1]])
 
 
-def test_parquet_files_that_are_no_table_are_explained(tmp_path):
-    X, y = table()
-    first = parquet(tmp_path / "a.parquet", X, y)
-    other = parquet(tmp_path / "b.parquet", X[:, :2], y)
-    with pytest.raises(DataError, match=r"b.parquet: .*its columns, or their types, are not those of .*a.parquet"):
-        read_table([first, other], label="y")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"empty: is not a file, nor a folder of parquet files"):
-        read_table(tmp_path / "empty", label="y")
-    for paths in ([], [first, tmp_path / "c.csv"]):
-        with pytest.raises(DataError, match="several files of a table must be parquet files, at least one"):
-            read_table(paths, label="y")
-    X[3, 1] = np.nan
-    with pytest.raises(DataError, match=r"got nan in column 'f1', row 4; fill in missing values"):
-        read_table(parquet(tmp_path / "nan.parquet", X, y), label="y")
-
-
 def svmlight(path, X, y):
     lines = [f"{label} qid:{k // 7} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(row, 1) if v)
              for k, (label, row) in enumerate(zip(y.tolist(), X.tolist(), strict=True))]  # fmt: skip
@@ -277,12 +244,12 @@ def test_sparse_text_is_the_same_in_pieces_of_any_size(tmp_path, monkeypatch, bl
     y = rng.integers(0, 3, size=40)
     path = svmlight(tmp_path / "t.txt", X, y)
     monkeypatch.setattr(ltr.data.svmlight, "_BLOCK", block)
-    data = read_svmlight(path, dtype=dtype, cache=False)
+    data = read_svmlight(path, dtype=dtype)
     np.testing.assert_array_equal(data.X, X.astype(np.float32) if dtype == "float32" else X)
     assert data.X.dtype == (np.float32 if dtype == "float32" else np.float64)
     np.testing.assert_array_equal(data.y, y)
     np.testing.assert_array_equal(data.qid, np.arange(40) // 7)
-    chosen = read_svmlight(path, features=["f9", "f3", "f1"], dtype=dtype, cache=False)
+    chosen = read_svmlight(path, features=["f9", "f3", "f1"], dtype=dtype)
     np.testing.assert_array_equal(chosen.X, np.column_stack([0 * X[:, 0], data.X[:, 2], data.X[:, 0]]))
 
 

@@ -151,30 +151,6 @@ def test_a_bad_batch_leaves_the_state_as_it_was(joined, scores, labels, options,
     assert_same(metrics.values(), before)
 
 
-def test_ids_come_in_every_call_or_in_none():
-    metrics = RankingMetrics(["auc"], joined=True)
-    metrics.update(torch.tensor([1.0, 2.0]), torch.tensor([0, 1]))
-    with pytest.raises(ValueError, match="qid must be given in every call or in none"):
-        metrics.update(torch.tensor([1.0, 2.0]), torch.tensor([0, 1]), qid=torch.tensor([1, 1]))
-    assert metrics.compute() == {"auc": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("act", "error", "message"),
-    [
-        (lambda: RankingMetrics("ndcg"), TypeError, r"measures must be several, such as \['ndcg'\]"),
-        (lambda: RankingMetrics([]), ValueError, "measures must hold at least one, got none"),
-        (lambda: RankingMetrics(["ndgc"]), ValueError, "measure: unknown name 'ndgc'"),
-        (lambda: RankingMetrics(["ndcg"], ties="random"), ValueError, "ties must be one of .* got 'random'"),
-        (lambda: RankingMetrics(["auc"]).merge(RankingMetrics(["auc"], joined=True)), ValueError, "must be the same"),
-        (lambda: RankingMetrics(["auc"]).load_state_dict({"mrr": torch.ones(1)}), ValueError, "got one with mrr"),
-    ],
-)
-def test_bad_arguments_are_named(act, error, message):
-    with pytest.raises(error, match=message):
-        act()
-
-
 @pytest.fixture(scope="module", params=slow_but([2, 3], quick=[3]))
 def processes(request, tmp_path_factory):
     """What each of 2 or 3 processes computes."""

@@ -1,7 +1,6 @@
 """Neural rankers: scorers of rows and of lists, scaling, validation and early stopping, the same by config."""
 
 import functools
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -14,10 +13,8 @@ from ltr.losses.parsing import LOSSES
 from ltr.metrics import normalized_rank_statistic
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.scorers import AttentionScorer, MLPScorer, Quantiles
-from ltr.training import defaults_of
 from tests.tiers import slow_but
 from trainers.config import parse_config
-from trainers.config.errors import ConfigError
 from trainers.run.experiment import run_experiment
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -208,22 +205,6 @@ def linear_ndcg(binary):
     return ndcg(SurrogateRanker().fit(X, (y > 0).astype(int) if binary else y, qid), *lists(40, seed=1))
 
 
-@pytest.mark.parametrize("scorer", ["mlp", "attention"])
-def test_fits_in_several_threads_are_those_of_one(scorer):
-    X, y, qid = lists(queries=12)
-
-    def fitted(seed):
-        ranker = SurrogateRanker(scorer=scorer, hidden=(16,), max_steps=4, seed=seed)
-        return ranker.fit(X, y, qid).decision_function(X, qid)
-
-    before = torch.random.get_rng_state()
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(fitted, range(6)))
-    assert torch.equal(torch.random.get_rng_state(), before)
-    for seed, scores in enumerate(together):
-        assert np.array_equal(scores, fitted(seed))
-
-
 def test_a_ranker_of_lists_asks_for_them_also_under_two_stages():
     X, y, qid = lists(20)
     ranker = SurrogateRanker(scorer="attention", max_steps=2).fit(X, y, qid)
@@ -244,25 +225,6 @@ def test_a_ranker_of_lists_asks_for_them_also_under_two_stages():
     np.testing.assert_allclose(two.predict(X[qid == 3], None), two.predict(X, qid)[qid == 3], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"scale": "quantile"}, "scale must be 'standardize' with the linear scorer, got 'quantile'"),
-        ({"dropout": 0.5}, r"dropout is for neural scorers only, got 0\.5 with 'linear'"),
-        ({"scorer": "attention", "heads": 3}, "heads must divide the width of the blocks, 64, got 3"),
-        ({"scorer": "attention", "layer_norm": True}, "layer_norm is for scorer 'mlp' only"),
-        ({"scorer": "mlp", "validation": 1.0}, r"validation must be a share below 1, got 1\.0"),
-        ({"scorer": "mlp", "validation": 0.001}, "validation must leave lists with two different labels"),
-        ({"scorer": "mlp", "optimizer": "lbfgs", "clip": 1.0}, "clip is for optimizer 'adam' only"),
-        ({"scorer": "mlp", "schedule": "step"}, "schedule must be one of 'constant', 'cosine', 'plateau', got 'step'"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(options, message):
-    X, y, _ = lists(10)
-    with pytest.raises(ValueError, match=message):
-        SurrogateRanker(**options).fit(X, y)
-
-
 # by config
 
 
@@ -276,15 +238,6 @@ def config(tmp_path, **surrogate):
         "exact": {"enabled": False, "statistic": "dcg@10"},
         "tracking": {"loggers": []},
     }
-
-
-def test_a_section_has_the_defaults_of_its_scorer():
-    for scorer in ("linear", "mlp", "attention"):
-        section = parse_config({"name": "x", "data": {"name": "pima"}, "surrogate": {"scorer": scorer}}).surrogate
-        assert {name: getattr(section, name) for name in defaults_of(scorer)} == defaults_of(scorer)
-    tree = {"name": "x", "data": {"name": "pima"}, "surrogate": {"losses": ["lambda"], "certify": True}}
-    with pytest.raises(ConfigError, match="certify: goes with convex losses only, which lambda"):
-        parse_config(tree)
 
 
 @pytest.mark.parametrize("scorer", ["mlp", "linear"])

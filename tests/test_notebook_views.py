@@ -1,7 +1,5 @@
 """What notebooks show of problems, solutions, rankers and data sets, and the pictures and bars that go with them."""
 
-import copy
-import io
 from html.parser import HTMLParser
 
 import numpy as np
@@ -10,8 +8,7 @@ import pytest
 
 import ltr
 from ltr.cards import CardRanker
-from ltr.exact import Limits, PairwiseProblem, RerankProblem, solve
-from ltr.html import fact_table
+from ltr.exact import Limits, RerankProblem, solve
 from ltr.rankers import (
     EstimatorRanker,
     ExactRanker,
@@ -20,10 +17,8 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.views import positives_by_position
 
 DATA = ltr.data.gaussians(n=120, seed=0)
-GROUPED = ltr.data.grouped(seed=0)
 NAMES = ["age", "a <b> & c"]
 VOID = ("br", "input", "meta")  # tags that nothing closes
 FRAME = pd.DataFrame(DATA.X, columns=NAMES)
@@ -53,17 +48,6 @@ class Balanced(HTMLParser):
 def reranked():
     ranker = TwoStageRanker("logistic", ExactRanker("dcg", limits=Limits(node_limit=50)), top_k=20, choose=False)
     return ranker.fit(FRAME, DATA.y)
-
-
-def test_problems_are_described_by_their_sizes():
-    problem = RerankProblem(DATA.X, DATA.y, "auc")
-    assert repr(problem) == f"RerankProblem(120 rows, 2 features, {DATA.n_pos} positives, auc statistic)"
-    graded = RerankProblem(GROUPED.X, GROUPED.y, qid=GROUPED.qid, max_nonzeros=2)
-    assert repr(graded).startswith("RerankProblem(901 rows, 5 features, 60 lists, ")
-    assert "largest number of weights2" in Balanced(graded._repr_html_()).text
-    pairs = PairwiseProblem([[0.0], [1.0]], [(1, 0)])
-    assert repr(pairs) == "PairwiseProblem(2 rows, 1 feature, 1 pair)"
-    assert "value of a perfect order1" in Balanced(pairs._repr_html_()).text
 
 
 def test_a_solution_says_what_is_proven_and_draws_its_search():
@@ -114,31 +98,6 @@ def test_weights_are_those_of_standardised_columns_largest_first():
     assert text.rindex(first) < text.rindex(NAMES[1 - NAMES.index(first)])
 
 
-def test_two_stages_show_base_and_proof(reranked):
-    text = Balanced(reranked._repr_html_()).text
-    for part in ("baselogistic", "reranksthe top 20", "statisticdcg", f"value{reranked.solution_.value:.6g}"):
-        assert part in text
-
-
-def test_a_correction_shows_the_weights_of_the_features_alone():
-    ranker = TwoStageRanker("logistic", top_k=20, choose=False, base_score=True).fit(FRAME, DATA.y)
-    assert all(name in Balanced(ranker._repr_html_()).text for name in (*NAMES, "largest weights"))
-
-
-def test_a_data_set_shows_its_sizes():
-    text = Balanced(GROUPED._repr_html_()).text
-    for part in ("rows901", "features5: x0, x1", "queries60", "labels0 to 4"):
-        assert part in text
-
-
-def test_long_lists_of_weights_are_cut_and_say_so():
-    html = fact_table("many", {}, [(f"c{j}", float(j), float(j)) for j in range(15)], "weights")
-    text = Balanced(html).text
-    assert "weights, 4 more not shown" in text  # one of the others is 0
-    assert "c14+14" in text
-    assert "c4+4" not in text
-
-
 def test_the_list_is_drawn_before_and_after_reranking(reranked):
     figure = reranked.plot_list(FRAME, DATA.y, k=10)
     strips, curve = figure.axes
@@ -152,45 +111,3 @@ def test_the_list_is_drawn_before_and_after_reranking(reranked):
     labels = [line.get_label() for line in curve.get_lines()]
     assert labels[0] == f"logistic: {DATA.y[order][:10].sum()} in the first 10"
     assert labels[2:] == ["by chance", "end of the reranked top 20"]
-
-
-def test_long_names_beside_a_list_are_folded_between_words():
-    class GradientBoostingClassifier(LogisticRegressionRanker):
-        pass
-
-    axes = GradientBoostingClassifier().fit(FRAME, DATA.y).plot_list(FRAME, DATA.y).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["Gradient\nBoosting\nClassifier"]
-
-
-def test_many_lists_are_drawn_as_their_mean():
-    ranker = SurrogateRanker(statistic="dcg@5", normalize=True).fit(GROUPED.X, GROUPED.y, GROUPED.qid)
-    figure = ranker.plot_list(GROUPED.X, GROUPED.y, GROUPED.qid, title="training")
-    score = ranker.score(GROUPED.X, GROUPED.y, GROUPED.qid)
-    assert figure.get_suptitle() == f"training\nnormalised dcg@5 {score:.4f}"
-    shares = positives_by_position(
-        np.array([3.0, 2.0, 1.0, 5.0, 5.0]), np.array([0, 1, 1, 2, 0]), np.array([0, 0, 0, 1, 1])
-    )
-    assert shares.tolist() == [0, 1, 1]  # of tied rows the negative stands above
-    with pytest.raises(ValueError, match="k must be an integer >= 1 or None, got 0"):
-        ranker.plot_list(GROUPED.X, GROUPED.y, GROUPED.qid, k=0)
-
-
-def test_the_bar_shows_searches_choices_and_steps():
-    stream = io.StringIO()
-    with ltr.ProgressBar(stream) as bar:
-        solve(RerankProblem(DATA.X, DATA.y), limits=Limits(node_limit=20), on_progress=bar)
-        assert bar.text.startswith("value ")
-        assert 0 <= bar.share <= 1
-        bar(3, 30)
-        assert (bar.share, bar.text) == (0.1, "3 of 30 inner splits")
-        SurrogateRanker(on_step=copy.deepcopy(bar)).fit(DATA.X, DATA.y)
-        assert bar.text.startswith("step ")
-    lines = stream.getvalue().split("\r")
-    assert lines[-1] == f"{bar.text}\n" or lines[-1].rstrip() == bar.text
-    assert any(line.startswith("[##") for line in lines)
-
-
-def test_the_bar_is_silent_where_no_one_looks(capfd):
-    with ltr.ProgressBar() as bar:
-        bar(1, 2)
-    assert capfd.readouterr() == ("", "")

@@ -14,9 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from ltr.cards import CardRanker
 from ltr.data import TablePreparation
-from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, Ranker, SurrogateRanker, TwoStageRanker
+from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.scorers import Quantiles
-from ltr.rankers.states import KINDS
 from tests.travelling import FITTED, OTHER_BASE, STAGE, fitted, one_list
 from trainers.cli import main
 
@@ -228,43 +227,6 @@ def test_raw_tables_with_missing_values_and_unseen_categories(kind, tmp_path):
     np.testing.assert_array_equal(np.argsort(-found, kind="stable"), np.argsort(-expected, kind="stable"))
 
 
-def test_names_of_columns_that_outputs_have(tmp_path):
-    names = ["score", "query", "Mul_1_0"]
-    X, y = one_list()
-    rows = pd.DataFrame(X, columns=names)
-    preparation = TablePreparation().fit(rows)
-    ranker = TwoStageRanker("logistic", STAGE, 4, choose=False).fit(rows, y, qid=np.arange(200) % 10)
-    session = session_of(ranker, tmp_path, preparation=preparation)
-    assert [one.name for one in session.get_inputs()] == [*names, "ltr_query"]
-    assert [one.name for one in session.get_outputs()] == ["ltr_score", "reranked"]
-    feeds = feeds_of(session, rows) | {"ltr_query": np.arange(200) % 3}
-    np.testing.assert_array_equal(session.run(None, feeds)[0], ranker.predict(rows, np.arange(200) % 3))
-
-
-def test_what_a_model_says_of_itself_and_what_is_refused(tmp_path):
-    rows, y = table(200, 0)
-    preparation = TablePreparation().fit(rows)
-    features = pd.DataFrame(preparation.transform(rows), columns=preparation.get_feature_names_out())
-    ranker = LogisticRegressionRanker().fit(features, y)
-    told = session_of(ranker, tmp_path, preparation=preparation).get_modelmeta().custom_metadata_map
-    assert (told["format"], told["ranker"]) == ("ltr onnx", "LogisticRegressionRanker")
-    assert json.loads(told["inputs"])["since"].startswith("days since 1970-01-01")
-    with pytest.raises(ValueError, match="preparation must make the features of the fit"):
-        fitted("logistic")[0].to_onnx(tmp_path / "no.onnx", preparation=preparation)
-    with pytest.raises(ValueError, match="a card reads the columns of the table itself"):
-        fitted("card")[0].to_onnx(tmp_path / "no.onnx", preparation=preparation)
-    with pytest.raises(ValueError, match="not fitted"):
-        LogisticRegressionRanker().to_onnx(tmp_path / "no.onnx")
-
-    class OwnRanker(LogisticRegressionRanker):
-        _scores_in = Ranker._scores_in
-
-    own = OwnRanker().fit(*one_list())
-    del KINDS["OwnRanker"]
-    with pytest.raises(TypeError, match="a OwnRanker has no ONNX form"):
-        own.to_onnx(tmp_path / "no.onnx")
-
-
 # runs
 
 
@@ -323,18 +285,6 @@ def test_a_run_scores_raw_rows_where_this_package_is_not(method, folder, tmp_pat
     np.testing.assert_allclose(scores, ranked["ltr_score"], rtol=0, atol=1e-9 if method == "exact" else 1e-6)
 
 
-def test_mistakes_of_an_export_are_one_message(folder, tmp_path, capsys, monkeypatch):
-    run = str(folder / "run")
-    assert main(["export", run, "-o", str(tmp_path / "no" / "model.onnx")]) == 2
-    assert "--output: cannot write" in capsys.readouterr().err
-    assert main(["export", run, "-o", str(tmp_path / "m.onnx"), "--method", "nothing"]) == 2
-    assert "--method must be one of exact, logistic_regression, ranknet, got 'nothing'" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    assert main(["export", run, "-o", str(tmp_path / "m.onnx")]) == 2
-    assert "export: ONNX needs the package onnx: pip install 'rankproof[onnx]'" in capsys.readouterr().err
-    assert not (tmp_path / "m.onnx").exists()
-
-
 # torch
 
 
@@ -372,12 +322,3 @@ def test_the_top_of_lists_of_any_length_in_an_exported_module():
     for n in (2, 4, 5, 20):
         expected = ranker.predict(lists[:2, :n].reshape(2 * n, 3).numpy(), np.repeat([0, 1], n)).reshape(2, n)
         np.testing.assert_allclose(program(lists[:2, :n]).detach(), expected, rtol=0, atol=1e-11)
-
-
-def test_rankers_without_a_torch_module_are_named():
-    with pytest.raises(TypeError, match="a RankBoostRanker has no torch module: linear rankers, networks"):
-        fitted("rankboost")[0].to_torch()
-    with pytest.raises(TypeError, match="a RankBoostRanker has no torch module"):
-        fitted("full list")[0].to_torch()
-    with pytest.raises(ValueError, match="not fitted"):
-        TwoStageRanker("logistic").to_torch()

@@ -1,15 +1,13 @@
 """Bounds from operating points: never below a value, and exact where the search says so."""
 
 import itertools
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
-from ltr.exact.state import SolveState
-from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
+from ltr.exact import Limits, RerankProblem, Status, solve
+from ltr.exact.weight_space import WeightSpaceSearch, search
 from ltr.exact.weight_space.operating_points import OperatingPointBounds
 from ltr.exact.weight_space.space import BEYOND, space_of
 from ltr.native import OperatingPoints
@@ -155,46 +153,6 @@ def test_nothing_is_left_to_do_after_a_stop():
     assert not bounds.advance(-BEYOND, 1)
 
 
-def test_boxes_that_prove_nothing_leave_all_threads_to_the_counts(monkeypatch):
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(120, 13))
-    problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=120) > 0).astype(int))
-    searchable, taken = space_of(problem), set()
-    monkeypatch.setattr(operating_points, "_TRIAL", 0.2)
-    threads = operating_points.PointsThreads(problem, searchable, 2)
-    try:
-        until = time.monotonic() + 20.0
-        while not {1, 2} <= taken and time.monotonic() < until:
-            threads.poll(-BEYOND, BEYOND)
-            taken.add(threads.taken)
-            time.sleep(0.01)
-        assert {1, 2} <= taken
-        until = time.monotonic() + 20.0
-        while threads.taken and time.monotonic() < until:
-            threads.poll(-BEYOND, -BEYOND)  # boxes prove more now
-            time.sleep(0.01)
-        assert threads.taken == 0
-    finally:
-        threads.close()
-
-
-def test_a_worker_without_anything_to_do_leaves_its_thread_to_the_boxes(monkeypatch):
-    monkeypatch.setattr(operating_points, "_TRIAL", 0.0)
-    problem = RerankProblem(np.random.default_rng(3).normal(size=(20, 6)), np.arange(20) % 2)
-    threads = operating_points.PointsThreads(problem, space_of(problem), 2)
-    taken = []
-    monkeypatch.setattr(threads._points, "advance", lambda cutoff, worker: worker == 0)  # one level is left
-    try:
-        for _ in range(100):
-            threads.poll(-BEYOND, BEYOND)
-            taken.append(threads.taken)
-            time.sleep(0.002)
-    finally:
-        threads._wanted = 0
-        threads.close()
-    assert max(taken[20:]) <= 1
-
-
 def least_loss(problem, above, loss):
     """Return the least loss of some levels over all cells of weights."""
     positives, negatives = problem.positives, problem.negatives
@@ -231,22 +189,6 @@ def test_levels_together_lose_what_enumeration_says(seed):
             assert search.advance(2**62, np.zeros(1, np.uint8))[0] == expected, (seed, required)
 
 
-def test_many_levels_together_prove_more_than_each_alone():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(40, 10))
-    problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=40) > 0).astype(int))
-    searchable = space_of(problem)
-    bounds = OperatingPointBounds(problem, searchable)
-    seen = []
-    while bounds.seconds < 1.0:
-        bounds.advance(-BEYOND)
-        seen.append((bounds.bound, int(bounds.caps.sum())))
-    alone = [bound for bound, caps in seen if caps == seen[-1][1]]
-    assert bounds.bound < alone[0] < bounds.perfect
-    value = solve(problem, "local_search", Limits(time_limit=1.0)).value
-    assert searchable.objective(bounds.bound) >= value
-
-
 @pytest.mark.parametrize("threads", slow_but([1, 2], quick=[2]))
 def test_a_solve_takes_the_better_bound(threads, monkeypatch):
     rng = np.random.default_rng(5)
@@ -257,63 +199,3 @@ def test_a_solve_takes_the_better_bound(threads, monkeypatch):
     boxes = solve(problem, WeightSpaceSearch(threads=threads), Limits(time_limit=1.0))
     assert found.status is Status.TIME_LIMIT
     assert found.value <= found.bound < boxes.bound
-
-
-def test_a_restart_with_sets_of_columns_leaves_the_thread_of_before_alone(monkeypatch):
-    """The search by sets checks the limits before it has bounds from operating points of its own."""
-    made, polled = [], []
-
-    class Points:
-        bound, taken, closed = BEYOND, 0, False
-
-        def __init__(self, problem, searchable, threads):
-            made.append(self)
-
-        def poll(self, cutoff, others, patience):
-            assert not self.closed
-            polled.append(self)
-            return self.bound
-
-        def close(self):
-            self.closed = True
-
-    monkeypatch.setattr(search, "PointsThreads", Points)
-    monkeypatch.setattr(search, "_BATCH", 2)
-    rng = np.random.default_rng(5)
-    problem = RerankProblem(rng.normal(size=(16, 6)), np.arange(16) % 2, rank="subrank", max_nonzeros=2)
-    state = SolveState(problem, Limits(time_limit=60))
-    state.offer(np.eye(6)[0])
-    with search.Proof(state, threads=1) as proof:
-        proof.begin()
-        proof.close(proof.roots)
-        before, boxes = made[-1], proof.boxes
-        assert proof.problem is not problem  # the relaxation comes first
-        assert before in polled
-        polled.clear()
-        proof._start_again()
-        assert proof.boxes > boxes  # it searched by sets
-        assert before.closed
-        assert before not in polled
-
-
-def test_problems_that_they_apply_to():
-    wide, y = np.random.default_rng(0).normal(size=(12, 6)), np.arange(12) % 2
-    applies = operating_points.apply_to
-    assert applies(RerankProblem(wide, y))
-    assert not applies(RerankProblem(wide[:, :3], y))  # boxes are quicker
-    assert not applies(RerankProblem(wide, np.arange(12) % 3))
-    assert not applies(RerankProblem(wide, y, qid=np.arange(12) // 6))
-    assert not applies(RerankProblem(wide, y, rank="subrank"))
-    assert not applies(RerankProblem(wide, np.ones(12), qid=np.zeros(12, int)))  # nothing to stand above a positive
-
-
-@pytest.mark.parametrize(
-    ("options", "method", "status"),
-    [
-        ({"constraints": LinearConstraints([[1] * 5], [-6])}, "auto", Status.INFEASIBLE),
-        ({"required": [0]}, WeightSpaceSearch(local_search=0), Status.OPTIMAL),
-    ],
-)
-def test_a_list_of_one_label_is_solved_without_them(options, method, status):
-    problem = RerankProblem(np.eye(5)[:3], [1, 1, 1], qid=[0, 0, 0], **options)
-    assert solve(problem, method, Limits(time_limit=20)).status is status

@@ -7,15 +7,14 @@ import pandas as pd
 import pytest
 
 import ltr
-from ltr.answer import Answer, Evidence, Interval
+from ltr.answer import Evidence
 from ltr.answer.evidence import place_in_list
 from ltr.answer.page import number
 from ltr.data import DataError
 from tests.tiers import examples
 from trainers.cli import main
-from trainers.files import RunError
 from trainers.ranking_files import read_evidence
-from trainers.run.outcome import _judged, labels_that_came
+from trainers.run.outcome import labels_that_came
 from trainers.task.measures import first_rows
 
 QUICK = {"surrogate.losses": ["ranknet"], "baselines.methods": ["logistic_regression"]}
@@ -72,20 +71,6 @@ def test_hits_are_counted_as_the_list_has_them(results):
     assert results.outcome(NEW, first=10).visits == 10
     assert results.outcome(NEW, method="ranknet").method == "ranknet"
     assert results.outcome(NEW.drop(columns="week")).periods == []
-
-
-def test_files_and_frames_say_the_same(results, tmp_path, capsys):
-    new = tmp_path / "new.csv"
-    NEW.to_csv(new, index=False)
-    assert main(["outcome", str(results.folder), str(new), "--json"]) == 0
-    [found] = json.loads(capsys.readouterr().out)
-    expected = results.outcome(NEW).to_dict()
-    for one in (found, results.outcome(new).to_dict()):
-        assert one["text"] == expected["text"]
-        for part in ("visits", "promise", "hits", "periods", "statistics"):
-            assert json.dumps(one[part]) == json.dumps(expected[part])
-    assert main(["outcome", str(results.folder), "nowhere.csv"]) == 2
-    assert "nowhere.csv" in capsys.readouterr().err
 
 
 def test_all_methods_are_compared(results, tmp_path, capsys):
@@ -152,30 +137,6 @@ def test_the_promise_for_queries_is_kept_nine_times_in_ten():
     assert np.mean(alone) < np.mean(kept) - 0.05
 
 
-def test_the_promise_is_that_of_the_page(results, by_query, tmp_path, capsys):
-    """A page of the same rows says it, that of a run and that of `ltr rank`."""
-    folder = tmp_path / "rank"
-    columns = {"label": "fails", "methods": ["logistic"], "visits": 60}
-    ranking = ltr.rank(_frame(600), time="week", new=NEW, folder=folder, **columns)
-    pages = {results.folder: NEW, by_query.folder: NEW.assign(ward=np.arange(200) // 10), folder: NEW}
-    for path, new in pages.items():
-        new.to_csv(tmp_path / "new.csv", index=False)
-        new.drop(columns="fails").to_csv(tmp_path / "rows.csv", index=False)
-        assert main(["rank", str(path), "--new", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "page"), "-q"]) == 0
-        answer = Answer.from_dict(json.loads((tmp_path / "page" / "page.json").read_text()))
-        capsys.readouterr()
-        assert main(["outcome", str(path), str(tmp_path / "new.csv"), "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)[0]
-        assert found["visits"] == answer.visits
-        assert list(found["promise"].values()) == pytest.approx(list(answer.expected))
-        assert (
-            found["text"]
-            .splitlines()[1]
-            .startswith(f"expected {number(answer.expected.value)} hits in {answer.visits} visits")
-        )
-    assert ranking.answer.expected == answer.expected
-
-
 def test_queries_promise_hits_of_each(by_query):
     new = NEW.assign(ward=np.arange(200) // 10)
     found = by_query.outcome(new)
@@ -219,14 +180,6 @@ def test_the_gain_of_reranking_is_compared(tmp_path):
     assert results.outcome(rows(300), first=30).visits == 30
 
 
-@pytest.mark.parametrize(
-    ("hits", "words"),
-    [(5, "fewer than expected"), (6, "within the interval"), (12, "within the interval"), (13, "more")],
-)
-def test_promises_are_judged_in_words(hits, words):
-    assert _judged(Interval(9.0, 6.0, 12.0), hits).startswith(words)
-
-
 def test_first_rows_of_lists_by_brute_force():
     rng = np.random.default_rng(0)
     for _ in range(100):
@@ -254,39 +207,15 @@ def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected
     np.testing.assert_array_equal(labels_that_came({"y": cells}, "y", positive, "t"), expected)
 
 
-@pytest.mark.parametrize(
-    ("cells", "positive", "message"),
-    [
-        (["Yes", "no"], "yes", "holds 'Yes', which the run's table has as 'yes'"),
-        (["a", "b"], None, "must hold labels as the run's.*got 'a'"),
-        ([0.5, 1], None, "must hold labels as the run's.*got '0.5'"),
-        ([-1, 1], None, "got '-1'"),
-        ([None, None], None, "says of no row what came"),
-    ],
-)
-def test_labels_that_cannot_be_those_of_the_run_are_refused(cells, positive, message):
-    with pytest.raises(DataError, match=message):
-        labels_that_came({"y": cells}, "y", positive, "t")
-    with pytest.raises(DataError, match="no column 'z' that says what came"):
-        labels_that_came({"y": cells}, "z", positive, "t")
-    with pytest.raises(DataError, match="name the column that says what came"):
-        labels_that_came({"y": cells}, None, None, "t")
-
-
-def test_a_card_is_compared_as_well(tmp_path):
-    results = ltr.experiment(
-        {"surrogate.losses": [], "baselines.methods": []}, data=_frame(200).drop(columns="week"), label="fails",
-        exact={"enabled": False, "top_k": 30}, card={"enabled": True, "max_questions": 2, "time_limit": 2.0},
-        folder=tmp_path / "card",
-    )  # fmt: skip
-    found = results.outcome(NEW)
-    assert (found.method, found.visits) == ("card", 30)
-    NEW.to_csv(tmp_path / "new.csv", index=False)
-    assert str(results.outcome(tmp_path / "new.csv")) == str(found)
-
-
-def test_an_unfinished_method_promises_nothing(results):
-    with pytest.raises(RunError, match="has not finished rankboost"):
-        read_evidence(results.folder, "rankboost")
-    with pytest.raises(RunError, match="has not finished rankboost"):
-        results.outcome(NEW, method="rankboost")
+def test_files_and_frames_say_the_same(results, tmp_path, capsys):
+    new = tmp_path / "new.csv"
+    NEW.to_csv(new, index=False)
+    assert main(["outcome", str(results.folder), str(new), "--json"]) == 0
+    [found] = json.loads(capsys.readouterr().out)
+    expected = results.outcome(NEW).to_dict()
+    for one in (found, results.outcome(new).to_dict()):
+        assert one["text"] == expected["text"]
+        for part in ("visits", "promise", "hits", "periods", "statistics"):
+            assert json.dumps(one[part]) == json.dumps(expected[part])
+    assert main(["outcome", str(results.folder), "nowhere.csv"]) == 2
+    assert "nowhere.csv" in capsys.readouterr().err

@@ -11,11 +11,9 @@ import pytest
 
 from ltr import RankStatistic, verify
 from ltr.cards import Card, CardRanker
-from ltr.cards.reference import Reference
-from ltr.data.raw_table import Roles, read_raw_table
 from ltr.exact import Certificate, Demand, PairwiseProblem, RerankProblem, Status, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
-from ltr.outcomes import Times, Treatments, kaplan_meier, label_kind, survival_labels, uplift_labels, wilson
+from ltr.outcomes import Times, Treatments, kaplan_meier, label_kind, survival_labels, uplift_labels
 from tests.tiers import examples
 from trainers.cli import main
 
@@ -236,21 +234,6 @@ def test_statistics_and_labels_of_different_kinds_are_refused():
             RankStatistic.parse(name).value([1], 2)
 
 
-@pytest.mark.parametrize(
-    ("time", "event", "message"),
-    [
-        ([1.0, -2.0], [1, 0], r"time must hold finite numbers >= 0.*got -2\.0 at row 1"),
-        ([1.0, np.nan], [1, 0], "got nan at row 1"),
-        ([1.0, 2.0], [1, 2], "event must hold 0 and 1, or booleans, got 2 at row 1"),
-        ([1.0, 2.0], [1], "must hold one number for each row"),
-        ([], [], "must hold one number for each row"),
-    ],
-)
-def test_bad_times_are_refused(time, event, message):
-    with pytest.raises(ValueError, match=message):
-        survival_labels(time, event)
-
-
 def test_labels_of_other_libraries_are_read_and_others_refused():
     foreign = np.array([(True, 3.0), (False, 5.0)], dtype=[("cens", "?"), ("days", "<f8")])
     assert Times.of(foreign).pairs == 1
@@ -287,21 +270,6 @@ def survival_table(n=200):
     risk = 0.05 * (table["age"] >= 50) + 0.05 * (table["smoker"] == "yes") + 0.01
     time, until = rng.exponential(1 / risk), rng.uniform(0, 60, n)
     return table, np.minimum(time, until).round(2) + 0.01, (time <= until).astype(int)
-
-
-def test_without_censoring_the_share_of_events_is_that_of_rows():
-    table, time, _ = survival_table()
-    ranker = CardRanker("c_index", within=0, horizon=10).fit(table, survival_labels(time, np.ones(len(time))))
-    [counts], totals = ranker.card_.counts, ranker.card_.totals(table)
-    for total in counts.totals:
-        own = time[totals == total]
-        estimate, low, high = counts.estimate(total)
-        assert estimate == pytest.approx((own <= 10).mean())
-        assert low <= estimate <= high
-        assert counts.rows_of(total) == len(own)
-    assert counts.positives == counts.rows
-    assert sum(curve.rows for curve in counts.curves) == len(time)
-    assert wilson(0, 10)[0] == 0.0
 
 
 def test_a_card_of_times_says_what_its_totals_mean_and_is_read_back(tmp_path):
@@ -358,27 +326,6 @@ def test_a_card_of_treatments_tells_the_effect_by_total(numbers):
     assert all(len(line) <= 80 for line in text.splitlines())
     assert ("%" in text.split("effect:")[0].split("interval")[1]) != numbers
     assert Card.from_dict(json.loads(json.dumps(ranker.card_.to_dict()))) == ranker.card_
-
-
-def test_the_regressions_beside_the_card_are_at_their_optimum():
-    table, time, event = survival_table()
-    y = Times.of(survival_labels(time, event))
-    answers = np.column_stack([table["age"] >= 50, table["smoker"] == "yes"]).astype(float)
-    found = Reference.fit(answers, y)
-
-    def penalised(w):
-        """The partial likelihood from its definition, ties by Breslow."""
-        scores = answers @ w
-        terms = [scores[i] - np.log(np.exp(scores[time >= time[i]]).sum()) for i in np.flatnonzero(event)]
-        return sum(terms) - w @ w / 0.2
-
-    best = penalised(np.array(found.coefficients))
-    for step in np.random.default_rng(0).normal(size=(50, 2)) * 0.01:
-        assert penalised(np.array(found.coefficients) + step) < best
-    treatments = Treatments.of(uplift_labels(*uplift_table()[1:]))
-    answers = (uplift_table()[0]["age"].to_numpy()[:, None] >= 50).astype(float)
-    effects = Reference.fit(answers, treatments).scores(np.array([[0.0], [1.0]]))
-    assert effects[1] - effects[0] == pytest.approx(0.4, abs=0.2)
 
 
 def test_demands_about_labels_are_refused_and_those_about_groups_are_met():
@@ -472,34 +419,3 @@ def test_bad_labels_get_one_clear_error(table, change, options, message, request
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
-
-
-def test_one_arm_and_no_event_are_told_and_events_of_all_rows_are_fine(patients, customers, capsys):
-    frame = pd.read_csv(customers).assign(mailed="yes")
-    frame.to_csv(customers, index=False)
-    assert main(["card", str(customers), "--outcome", "bought", "--treatment", "mailed"]) == 2
-    assert "treatments must be of both kinds, got only 'yes'" in capsys.readouterr().err
-    frame = pd.read_csv(patients)
-    frame.assign(died=0).to_csv(patients, index=False)
-    assert main(["card", str(patients), "--event", "died", "--time", "days"]) == 2
-    assert "got only 0" in capsys.readouterr().err
-    frame.assign(died=1).to_csv(patients, index=False)
-    assert main(["card", str(patients), "--event", "died", "--time", "days"]) == 0
-    table = read_raw_table(patients, Roles(label="died", time_to_event="days"))
-    assert table.target["event"].all()
-    assert Times.of(table.target).pairs > 0
-
-
-def test_runs_refuse_labels_of_two_fields(patients, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    config = tmp_path / "run.toml"
-    config.write_text(
-        f'name = "times"\n[data]\npath = "{patients}"\nlabel = "died"\ntime_to_event = "days"\n'
-        '[card]\nstatistic = "c_index"\n[exact]\nenabled = false\n[surrogate]\nlosses = []\n'
-        "[baselines]\nmethods = []\n"
-    )
-    assert main(["run", str(config)]) == 2
-    assert "data.time_to_event: runs take plain labels; ltr card makes a card of these" in capsys.readouterr().err
-    config.write_text(config.read_text().replace("enabled = false", "enabled = true"))
-    assert main(["run", str(config)]) == 2
-    assert "goes with cards alone" in capsys.readouterr().err

@@ -210,17 +210,13 @@ def test_options_are_spelled_out_and_read_back(own):
     ("text", "message"),
     [
         ("nowhere_at_all:Loss", "No module named 'nowhere_at_all'; install it, or put its folder on PYTHONPATH"),
-        ("ltr.nowhere:Loss", "No module named 'ltr.nowhere'; install it"),
-        ("broken_losses:Loss", "importing broken_losses failed: ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("failing_losses:Loss", "importing failing_losses failed: ZeroDivisionError: division by zero"),
         ("plain_losses:Nothing", "module 'plain_losses' has no 'Nothing'"),
         ("plain_losses:function", "must be a subclass of ltr.losses.RankingLoss, got <function function"),
         ("ltr.losses:RankingLoss", "is abstract: define list_values"),
         ("plain_losses:Demanding", "missing 1 required positional argument: 'width'"),
         ("plain_losses:Soft(width=-1)", "width must be > 0, got -1"),
-        ("plain_losses:Soft(width=a)", "width must be a number, got 'a'"),
         ("plain_losses:Soft(height=1)", "takes width=..., reduction=..., pairs=..., each once, got 'height=1'"),
-        ("plain_losses:", "loss must read name or name(option=value,...)"),
         ("plain_losses", "unknown name 'plain_losses'; known are ranknet"),
     ],
 )

@@ -124,14 +124,11 @@ def test_a_certificate_of_lists_of_several_lengths_is_refused(folder):
     ("function", "message"),
     [
         (lambda x: x, "first argument must be rank, position or n, got 'x'"),
-        (lambda rank, p: rank, "p must have a number as its default"),
         (lambda rank, p="x": rank, "p must have a number as its default, got p='x'"),
         (lambda rank, gain=1: rank, "gain cannot name an option"),
         (lambda position: position, "weights must be nondecreasing, got 3.0 at rank 2"),
         (lambda rank: -rank, "weights must be nonnegative, got -1.0 at rank 1"),
-        (lambda rank: rank / 0.0 * np.inf, "weights must be finite, got inf at rank 1"),
         (lambda rank: rank[1:], r"weights must be one number for each of 5 places, got shape \(4,\)"),
-        (lambda rank: ["x"] * len(rank), "weights must hold numbers"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
@@ -140,34 +137,3 @@ def test_a_function_that_is_no_statistic_is_refused(function, message):
         register_statistic("wrong")(function)
     with pytest.raises(ValueError, match="unknown name 'wrong'"):
         RankStatistic.parse("wrong")
-
-
-def test_names_are_words_that_nobody_has(folder):
-    RankStatistic.parse("own_statistics:rbp")
-    for name, message in (
-        ("dcg", "taken by ltr.statistics"),
-        ("rbp", "taken by own_statistics"),
-        ("a b", "lower-case"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            register_statistic(name)(lambda rank: rank)
-    with pytest.raises(ValueError, match="cutoff must be one of 'may', 'must', 'never', got 'no'"):
-        register_statistic("fresh", cutoff="no")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("own_statistics:rbp(p=2)", "statistic rbp: p must lie between 0 and 1, got 2.0"),
-        ("own_statistics:rbp(q=2)", "takes p=..., got 'q=2'"),
-        ("own_statistics:excess@3", "takes no cutoff, got @3"),
-        ("own_statistics:nope", "unknown name 'own_statistics:nope'"),
-        ("no_such_module:rbp", "No module named 'no_such_module'; install it, or put its folder"),
-        ("math:dcg", "unknown name 'math:dcg'"),
-        ("broken_statistics:rbp", "importing broken_statistics failed: NameError: name 'position' is not defined"),
-    ],
-)
-def test_a_bad_name_is_refused(folder, text, message):
-    with pytest.raises(ValueError, match=r"^statistic") as error:
-        RankStatistic.parse(text)
-    assert message in str(error.value)

@@ -1,6 +1,5 @@
 """When Subranks suffice: the paper's condition is not enough, the corrected one is; and its definitions of rank."""
 
-import doctest
 import math
 
 import numpy as np
@@ -9,21 +8,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.paper import __main__ as paper
 from scripts.paper.theorem2 import (
     COUNTEREXAMPLES,
     FAMILIES,
     LABELS,
     PRINTED,
     SCORES,
-    areas_agree,
     instances,
-    lemma_one,
     ranks_of,
     settle,
     tally,
     values_of,
-    wilcoxon,
 )
 from tests.reference import cell_optimum
 
@@ -72,7 +67,6 @@ def test_where_the_corrected_condition_holds_the_optima_agree(family, C):
     found = tally(settle(X, y, C) for X, y in instances(family, 5, seed=1))
     assert found["lists"] == found["proven"] == 5
     assert found["against"] == 0
-    assert found["fails"] <= found["apart"]
     if C == 0:
         assert (found["condition"], found["fails"]) == (5, 0)
     if family == "whole" and C > 0:
@@ -98,23 +92,6 @@ def test_optima_of_random_lists_by_enumeration():
             assert answer.value == pytest.approx(cell_optimum(X[:, :2], y, "dcg", 0.1, rank, faces=True)[0])
 
 
-def test_instances_have_no_duplicates_and_repeat_by_their_seed():
-    for family in FAMILIES.values():
-        first, again = (list(instances(family, 5, seed=2)) for _ in range(2))
-        assert len(first) == 5
-        for (X, y), (other, _) in zip(first, again, strict=True):
-            assert len(np.unique(X, axis=0)) == len(X)
-            assert 2 <= y.sum() < len(y)
-            np.testing.assert_array_equal(X, other)
-
-
-def test_a_tally_counts_what_speaks_against_the_condition():
-    X, y, C = COUNTEREXAMPLES["one feature"]
-    counts = tally([settle(X, y, C)])
-    assert counts.pop("worst") == pytest.approx(0.05)
-    assert counts == {"lists": 1, "proven": 1, "condition": 0, "apart": 1, "fails": 1, "against": 0, "zero": 1}
-
-
 # --- definitions of rank ------------------------------------------------------------------------------------------
 
 
@@ -131,32 +108,9 @@ tied_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), min_size=
 
 
 @given(tied_lists)
-def test_rank_sums_and_auc_with_ties(items):
-    scores, labels = (torch.tensor(values) for values in zip(*items, strict=True))
-    sums = wilcoxon(scores.double(), labels)
-    assert sums["Subrank"] == sums["formula"] - sums["positives"]
-    assert sums["RankCV"] == sums["formula"] + sums["positives"] + sums["mixed"]
-
-
-@given(tied_lists)
 def test_a_constant_score_wins_by_rank_cv_and_by_no_other(items):
     labels = torch.tensor([label for _, label in items])
     perfect = values_of(labels - 1e-3 * torch.arange(len(labels)), labels)
     constant = values_of(torch.zeros(len(labels)), labels)
     assert constant["RankCV"] >= perfect["RankCV"]
     assert max(constant["Subrank"], constant["ResolvedRank"]) < perfect["ResolvedRank"]
-
-
-# --- other statements ---------------------------------------------------------------------------------------------
-
-
-def test_other_statements():
-    lemma = lemma_one(count=5)
-    assert lemma["below"] == lemma["cases"] == 5 * 40
-    assert lemma["equal"] == lemma["free"] > 0
-    assert areas_agree(count=1) == {"lists": 1, "agree": 1}
-
-
-def test_examples_of_the_words():
-    found = doctest.testmod(paper)
-    assert found.failed == 0 < found.attempted

@@ -1,7 +1,6 @@
 """The study of reranking on new data: its page from made-up cells, and a cell of a small table."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import ltr.rankers.choice
 from ltr.data import Dataset
 from scripts.payoff import __main__ as payoff
 from scripts.payoff import cells as study
-from scripts.payoff import further
 from scripts.payoff import page as pages
 from trainers.report.page import to_markdown
 
@@ -85,34 +83,6 @@ def test_the_page_says_what_the_numbers_show(text):
     assert "The oracle gains +1.5%, of which the choice has 17%." in text
 
 
-def test_the_page_says_whether_promises_were_kept(text):
-    # of eight that are reranked: uis misses one of four, haberman keeps all (-0.25 and -0.15 are above -0.3)
-    assert "in 94% of 16 pairs of data set and split" in text
-    assert "in 88% of the 8 that are reranked: within the 80% to 97% that an honest interval may come to here" in text
-    # promised (3 * 0.2 + 0.5 + 4 * 0.1) / 8, came (0.3 - 0.2) / 2
-    assert "+0.188 is promised on average and +0.050 comes" in text
-    assert row_of(text, "base | pairs", "**all**")[2:7] == ["94%", "8", "88%", "12%", "0%"]
-
-
-def test_the_page_says_what_choosing_costs(text):
-    assert "4.0 times the processor time of a fit of one correction (`spread 0.45`) in the median and 4.0 times" in text
-    assert "2.0 times that of the full optimum" in text
-
-
-def test_pages_are_whole(text):
-    few = to_markdown(pages.page_of([cell("uis", 0, 0.0)]), {})
-    query = [cell(study.QUERIES, split, 1.0, base="rankboost", promised=(0.1, 0, 1)) for split in (0, 1, study.OWN)]
-    lists = to_markdown(pages.page_of([*made_up(), *query]), {})
-    assert "Over rankboost the chosen ranker gains +1.00% ± 0.00 and reranks in 100% of 2 splits." in lists
-    assert row_of(lists, "base | splits", "rankboost, own parts")[1:3] == ["1", "+1.00%"]
-    assert "the base order is always kept, so this shows nothing" in few
-    for page in (text, few, lists):
-        assert not re.search(r"\bnan\b|None|[{}]", page)
-        for block in page.split("\n\n"):
-            if block.startswith("|"):
-                assert len({line.count("|") for line in block.splitlines()}) == 1, block
-
-
 @pytest.fixture
 def small(monkeypatch):
     """Each data set by name is a small table, with queries for the one by query."""
@@ -151,51 +121,3 @@ def test_cells_are_computed_once_and_make_a_page(small, tmp_path, monkeypatch, c
     assert payoff.main([*folders(tmp_path), "--page"]) == 0
     assert ((tmp_path / "tables" / "payoff.md").read_text(), path.read_bytes()) == (page, before)
     capsys.readouterr()
-
-
-def test_a_base_that_is_not_linear_must_be_beaten_by_more():
-    made = cell("uis", 0, 1.0)
-    made["test"]["spread 0.45"] = 12.0
-    linear, other = (study.by_rule(made | {"base": base}) for base in ("logistic_regression", "gradient_boosting"))
-    # the largest gain, 0.3, is above a quarter of its deviation of 0.4 and below the whole of it
-    assert (linear["choice"]["chosen"], linear["test"]["chosen"]) == ("spread 0.45", 12.0)
-    assert linear["choice"]["high"] == pytest.approx(0.3 * 0.3**2 / (0.3**2 + 2 * 0.4**2) + 1.645 * 2**0.5 * 0.4)
-    assert (other["choice"]["chosen"], other["test"]["chosen"]) == ("base", 10.0)
-    assert other["choice"]["low"] == other["choice"]["high"] == 0
-
-
-def test_a_failed_cell_leaves_the_others(tmp_path, monkeypatch, capsys):
-    def compute(data, split, base):
-        if data == "pima":
-            raise ValueError("no such rows")
-        return cell(data, split, 0.0, base=base)
-
-    monkeypatch.setattr(payoff, "compute", compute)
-    arguments = [*folders(tmp_path), "--data", "pima", "uis", "--splits", "0", "--bases", "rankboost"]
-    assert payoff.main([*arguments, "--processes", "1"]) == 1
-    assert "pima, 0, rankboost: failed, ValueError: no such rows" in capsys.readouterr().err
-    (only,) = (tmp_path / "payoff" / "cells.jsonl").read_text().splitlines()
-    assert json.loads(only)["data"] == "uis"
-
-
-def test_no_cells_are_an_error(tmp_path, capsys):
-    assert payoff.main([*folders(tmp_path), "--page"]) == 1
-    assert "there are no cells" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        payoff.main(["--splits", "first"])
-    assert "a split is a number >= 0 or own" in capsys.readouterr().err
-
-
-def test_the_page_says_whether_further_candidates_are_better():
-    names = ["base", *(each.name for each in further._EVERY)]
-    records = []
-    for split in range(6):
-        gains = dict.fromkeys(names, 0.0) | {"spread 0.45, top 100": 1.0, "spread 0.45, top 50": 2.0}
-        test = {name: 10.0 + gains[name] + 0.01 * split * (name != "base") for name in names}
-        records.append(
-            {"data": "uis", "split": split, "gains": gains, "deviations": dict.fromkeys(names, 1.0), "test": test}
-        )
-    text = to_markdown(pages.page_of(made_up(), records), {})
-    assert "Shown to be better than the three: with the top 50, with four other lengths of list and with all" in text
-    assert re.search(r"\| with the top 200 \| 6 \| \+10\.2% .* \| 100% \| 0\.00% ", text)
-    assert re.search(r"\| with the top 50 \| 6 \| \+20\.2% .* \| 100% \| \+10\.0% ", text)

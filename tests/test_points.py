@@ -139,10 +139,6 @@ def test_what_is_found_between_two_looks_counts_before_the_bound(monkeypatch):
     assert (found.status, found.value, found.bound) == (right.status, right.value, right.bound)
 
 
-def test_a_search_of_cards_that_has_not_begun_proves_nothing():
-    assert CardProblem([[0, 1], [1, 0], [1, 1]], [0, 1, 1])._search().bound == np.inf
-
-
 # --- whole numbers of a RerankProblem ---------------------------------------------------------------------------
 
 
@@ -259,10 +255,11 @@ def test_cards_of_numbers_agree_with_brute_force_and_are_proven(seed):
     for card, value in list(zip(cards, values, strict=True))[::5]:
         assert float(verify.Cards(content["problem"]).value(card.tolist())) == pytest.approx(value, abs=1e-11)
     assert Certificate(content).problem.content() == problem.content()
-    good = problem.good_cards(values.max() - 0.05, 100_000)
+    least = np.unique(values.round(9))[-4:][0] - 1e-8
+    good = problem.good_cards(least, 100_000)
     assert good[0][0] == pytest.approx(values.max(), abs=1e-12)
     # multiples count once, and (0, 0) among them
-    directions = {tuple((w // max(1, np.gcd.reduce(w))).tolist()) for w in np.array(cards)[values >= good[0][0] - 0.05]}
+    directions = {tuple((w // max(1, np.gcd.reduce(w))).tolist()) for w in np.array(cards)[values >= least]}
     if problem.numeric.all():
         assert {tuple(card.tolist()) for _, card in good} == directions
     lower = values[values < values.max() - 1e-6]
@@ -371,38 +368,3 @@ def test_a_ranker_of_points_counts_ties_by_their_mean():
     assert only.solution_.value == pytest.approx(0.5 + (positive - negative) / 2)
     resolved = ltr.ExactRanker("auc", integer=2, required=["smokes"], max_nonzeros=1).fit(table, y)
     assert resolved.solution_.value == pytest.approx(positive * (1 - negative))
-
-
-def test_a_ranker_of_points_is_saved_and_ranks_as_before(tmp_path):
-    table, y = patients()
-    ranker = ltr.ExactRanker("auc", integer=3, ties="average").fit(table, y)
-    ranker.save(tmp_path / "points.json")
-    again = ltr.rankers.Ranker.load(tmp_path / "points.json")
-    assert again.rule() == ranker.rule()
-    assert again.score(table, y) == ranker.score(table, y) == pytest.approx(ranker.solution_.value, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "ties: 'average' goes with whole numbers of points, .* got integer=None"),
-        ({"integer": 2, "constraints": ["age >= bmi"], "normalize": True}, "got constraints=.*, normalize=True"),
-        ({"integer": 2, "method": "weight_space"}, "got method='weight_space'"),
-    ],
-)
-def test_what_does_not_go_with_average_ties_is_named(options, message):
-    table, y = patients(20)
-    with pytest.raises(ValueError, match=message):
-        ltr.ExactRanker("auc", ties="average", **options).fit(table, y)
-
-
-def test_average_ties_need_a_small_number_of_columns():
-    X = np.random.default_rng(0).integers(0, 2, (30, 7))
-    with pytest.raises(ValueError, match=r"max_nonzeros must be a number from 1 to 6 where ties='average'.* 7 columns"):
-        ltr.ExactRanker("auc", ties="average", integer=2).fit(X, X[:, 0])
-
-
-def test_average_ties_are_for_one_list():
-    table, y = patients(40)
-    with pytest.raises(ValueError, match="ties: 'average' goes with one list"):
-        ltr.ExactRanker("dcg", ties="average", integer=2).fit(table, y, qid=np.arange(40) % 2)

@@ -231,80 +231,45 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
     [
         (lambda: RerankProblem([1.0, 2.0], Y2), r"X must be 2-D .* shape \(2,\)"),
         (lambda: RerankProblem(np.zeros((2, 0)), Y2), r"X must be 2-D .* shape \(2, 0\)"),
-        (lambda: RerankProblem(np.zeros((0, 2)), []), r"X must be 2-D .* shape \(0, 2\)"),
         (lambda: RerankProblem([[0.0, np.nan], [1.0, 0.0]], Y2), "X must be finite, got nan at row 0, column 1"),
-        (lambda: RerankProblem([[0.0, 1.0], [np.inf, 0.0]], Y2), "X must be finite, got inf at row 1, column 0"),
         (lambda: RerankProblem(X2, [0, 1, 1]), r"one label per row of X \(2\), got shape \(3,\)"),
-        (lambda: RerankProblem(X2, [[0], [1]]), r"one label per row of X \(2\), got shape \(2, 1\)"),
         (lambda: RerankProblem(X2, [-1, 1]), "y must hold finite labels >= 0, got -1"),
-        (lambda: RerankProblem(X2, [0, np.nan]), "y must hold finite labels >= 0, got nan"),
         (lambda: RerankProblem(X2, ["a", "b"]), "y must hold numbers"),
         (lambda: RerankProblem(X2, [1, 1]), "both classes, got only 1"),
-        (lambda: RerankProblem(X2, [0, 0]), "both classes, got only 0"),
         (lambda: RerankProblem(X2, Y2, "ndcg"), "unknown name 'ndcg'"),
         (lambda: RerankProblem(X2, Y2, "weights(0,1,2)"), "3 weights for a list of 2"),
         (lambda: RerankProblem(X2, Y2, C=-0.1), "C must be a number from 0 to 1e300, got -0.1"),
-        (lambda: RerankProblem(X2, Y2, C=np.nan), "C must be a number from 0 to 1e300, got nan"),
         (lambda: RerankProblem(X2, Y2, margin=0.0), "margin must be a finite number > 0, got 0.0"),
-        (lambda: RerankProblem(X2, Y2, margin=np.inf), "margin must be a finite number > 0, got inf"),
         (lambda: RerankProblem(X2, Y2, rank="cv"), "rank must be one of 'resolved', 'subrank', got 'cv'"),
         (lambda: RerankProblem(X2, Y2, constraints=LinearConstraints([[1.0]], [0.0])), "A must have 2 columns, got 1"),
         (lambda: LinearConstraints([[1.0, 0.0]], [0.0, 1.0]), r"A must be \(rows, d\) and b \(rows,\), got \(1, 2\)"),
-        (lambda: LinearConstraints(np.zeros((1, 1, 1)), [0.0]), r"A must be \(rows, d\)"),
         (
             lambda: RerankProblem(X2, Y2, constraints=([[1.0, 0.0]], [0.0])),
             r"must be LinearConstraints\(A, b\) or None",
         ),
         (lambda: RerankProblem([["a"], ["b"]], Y2), "X must hold numbers: could not convert string to float: 'a'"),
-        (lambda: RerankProblem([[1.0], [1.0, 2.0]], Y2), "X must hold numbers: .* inhomogeneous shape"),
-        (lambda: RerankProblem([[1j], [1.0]], Y2), "X must hold numbers"),
-        (lambda: RerankProblem(X2, [0, None]), "y must hold finite labels >= 0, got nan"),
-        (lambda: RerankProblem(X2, Y2, C="0.1"), "C must be a number from 0 to 1e300, got '0.1'"),
-        (lambda: RerankProblem(X2, Y2, margin=None), "margin must be a finite number > 0, got None"),
-        (lambda: RerankProblem(X2, Y2, margin=10**400), "margin must be a finite number > 0, got 1000"),
-        (lambda: LinearConstraints([["a"]], [0.0]), "constraints: A must hold numbers"),
         (lambda: LinearConstraints([[np.inf]], [0.0]), "A must be finite, got inf"),
-        (lambda: LinearConstraints([[1.0]], [np.nan]), "b must be finite, got nan"),
         (lambda: LinearConstraints([[1.0, -3e307]], [0.0]), r"at most 1.49808e\+307 where d = 2, .* got 3e\+307"),
-        (lambda: LinearConstraints([[1.0]], [-3e307]), r"at most 2.24712e\+307 where d = 1, .* got 3e\+307"),
         (
             lambda: RerankProblem([[0.0, 1.0], [-1e308, 0.0]], [1, 0]),
             r"X must be at most 2.24712e\+307 in size where d = 2, .* got -1e\+308 at row 1, column 0",
         ),
         (lambda: PairwiseProblem([[1e308], [-1e308]], [(0, 1)]), r"X must be at most 4.49423e\+307 .* got 1e\+308"),
-        (lambda: PairwiseProblem(X2, [(0.0, 1.0)]), "pairs must be integers of shape .* got float64"),
-        (lambda: PairwiseProblem(X2, [0, 1]), r"pairs must be integers of shape .* shape \(2,\)"),
         (lambda: PairwiseProblem(X2, np.zeros((0, 2), dtype=int)), "at least one edge"),
         (lambda: PairwiseProblem(X2, [(0, 1), (0, 2)]), r"different rows of 0..1, got \[0, 2\]"),
-        (lambda: PairwiseProblem(X2, [(-1, 0)]), r"different rows of 0..1, got \[-1, 0\]"),
         (lambda: PairwiseProblem(X2, [(1, 1)]), r"different rows of 0..1, got \[1, 1\]"),
         (lambda: PairwiseProblem(X2, [(0, 1)], weights=[0.0]), "weights must be finite numbers > 0, got 0.0"),
         (lambda: PairwiseProblem(X2, [(0, 1)], weights=[1.0, 1.0]), r"one number for each of 1 edges, .*\(2,\)"),
-        (lambda: PairwiseProblem(X2, [(0, 1)], weights=[np.inf]), "weights must be finite numbers > 0, got inf"),
-        (lambda: PairwiseProblem(X2, [(0, 1)], weights=["a"]), "weights must hold numbers"),
-        (lambda: PairwiseProblem(X2, [(0, 1)], C=-1), "C must be"),
-        (lambda: PairwiseProblem(X2, [(0, 1)], margin=-1), "margin must be"),
         (lambda: PairwiseProblem.from_matrix(X2, [[0.0, 1.0]]), r"matrix must have shape \(2, 2\), got \(1, 2\)"),
         (lambda: PairwiseProblem.from_matrix(X2, [[0.0, -1.0], [0.0, 0.0]]), "finite numbers >= 0, got -1.0"),
-        (lambda: PairwiseProblem.from_matrix(X2, [[0.0, np.nan], [0.0, 0.0]]), "finite numbers >= 0, got nan"),
-        (lambda: PairwiseProblem.from_matrix(3.0, [[0.0]]), r"X must be 2-D .* shape \(\)"),
-        (lambda: PairwiseProblem.from_matrix(X2, np.zeros((2, 2))), "at least one edge"),
         (lambda: PairwiseProblem.from_matrix(X2, np.eye(2)), r"different rows of 0..1, got \[0, 0\]"),
         (lambda: RerankProblem(X2, Y2).evaluate([1.0]), r"w must have shape \(2,\), got \(1,\)"),
-        (lambda: RerankProblem(X2, Y2).evaluate([[1.0, 0.0]]), r"w must have shape \(2,\), got \(1, 2\)"),
         (lambda: RerankProblem(X2, Y2).evaluate([1.0, np.nan]), r"w must be finite, got \[1.0, nan\]"),
-        (lambda: RerankProblem(X2, Y2).evaluate(["a", "b"]), "w must hold numbers"),
-        (lambda: RerankProblem(X2, Y2).feasible([np.inf, 0.0]), "w must be finite"),
     ],
 )
 def test_arguments_against_their_rule_are_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()
-
-
-@pytest.mark.parametrize("labels", [[False, True], [0.0, 1.0], np.array([0, 1], dtype=np.int8)])
-def test_labels_may_be_of_any_type_that_equals_0_and_1(labels):
-    assert RerankProblem(X2, labels).y.tolist() == [0, 1]
 
 
 def test_a_problem_keeps_its_own_frozen_copy_of_the_data():
@@ -319,20 +284,6 @@ def test_a_problem_keeps_its_own_frozen_copy_of_the_data():
             array[0] = 0
     with pytest.raises(dataclasses.FrozenInstanceError):
         p.C = 1.0
-
-
-def test_evaluating_leaves_the_weights_alone():
-    p = RerankProblem(X2, Y2)
-    w = np.array([4.0, -2.0])
-    p.evaluate(w)
-    assert w.tolist() == [4.0, -2.0]
-
-
-def test_problems_and_constraints_compare_and_hash_by_identity():
-    p, c = RerankProblem(X2, Y2), LinearConstraints([[1.0, 0.0]], [0.0])
-    assert p == p
-    assert c != LinearConstraints([[1.0, 0.0]], [0.0])
-    assert len({p, c}) == 2
 
 
 def test_problems_can_be_pickled():
@@ -384,19 +335,6 @@ def test_side_constraints_are_decided_exactly():
     edge = float((1 - tolerance) / (1 + tolerance))
     for v in (edge, *np.nextafter(edge, [0.0, 1.0]).tolist()):
         assert rows.satisfied(np.array([1.0, v])) is (1 - Fraction(v) <= tolerance * (1 + Fraction(v)))
-
-
-def test_scaled_rows_are_the_same_rows():
-    A, b = LinearConstraints([[3e200, -1e200], [1e-9, 0.0], [0.0, 0.0]], [0.0, 7e-9, 0.0]).scaled
-    for row, limit, unit in zip(A, b, (3e200, 7e-9, 0.0), strict=True):
-        assert np.max(np.abs([*row, limit])) == np.frexp(unit)[0]
-    assert (A[0, 0] / A[0, 1], b[1] / A[1, 0]) == (3e200 / -1e200, 7e-9 / 1e-9)
-
-
-def test_a_single_constraint_may_be_written_flat():
-    c = LinearConstraints([1.0, -1.0], 0.0)
-    assert c.A.shape == (1, 2)
-    assert c.b.shape == (1,)
 
 
 # --- many lists ------------------------------------------------------------------------------------------------

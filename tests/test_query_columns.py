@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.data import DataError, Dataset, from_frame, grouped, read_data, read_rows, read_table
-from ltr.data.dataset import checked_labels, checked_queries
+from ltr.data import DataError, from_frame, read_data, read_rows, read_table
+from ltr.data.dataset import checked_labels
 
 CSV = "shop,price,sold\nb,3,0\na,2.5,4\nb,9,1\n"
 
@@ -110,22 +110,13 @@ def test_pandas_types_of_its_own():
     [
         ({"q": [1, 1, 2]}, {"query": "w"}, "t: no query column 'w'; the file has"),
         ({"q": [1, None, 2]}, {}, "t: column 'q': query ids must not be missing, got none in row 2"),
-        ({"q": [1.0, 1.0, np.nan]}, {}, "query ids must not be missing, got none in row 3"),
         ({"q": pd.array([1, 1, None], dtype="Int64")}, {}, "query ids must not be missing, got none in row 3"),
-        ({"q": ["a", "a", None]}, {}, "query ids must not be missing, got none in row 3"),
         ({"q": [1.5, 1.5, 2.0]}, {}, "query ids must be integers of 64 bits or texts, got an array of float64"),
-        ({"q": [True, True, False]}, {}, "query ids must be integers of 64 bits or texts, got an array of bool"),
-        (
-            {"q": np.array(["a", 1, 1], dtype=object)},
-            {},
-            "query ids must be integers of 64 bits or texts, got an array of object",
-        ),
         (
             {"q": [1, 1, 2], "y": [0, -1, 2]},
             {},
             "column 'y': labels must be whole numbers from 0 to 1000, got -1 in row",
         ),
-        ({"q": [1, 1, 2], "y": [0, 0.5, 2]}, {}, "labels must be whole numbers from 0 to 1000, got 0.5 in row 2"),
         (
             {"q": [1, 1, 2], "y": [0, None, 2]},
             {},
@@ -134,9 +125,7 @@ def test_pandas_types_of_its_own():
         ({"q": [1, 2, 3]}, {}, "data set t: at least one query must have two different labels, got none"),
         ({"q": [1, 1, 1], "y": [2, 2, 2]}, {}, "labels must hold two different values, got only 2"),
         ({"q": [1, 1, 2]}, {"query": "y"}, "query column 'y' is also the label"),
-        ({"q": [1, 1, 2]}, {"drop": ["q"]}, "query column 'q' is also dropped"),
         ({"q": [1, 1, 2]}, {"features": ["q"]}, "feature column 'q' is also the query"),
-        ({"q": [1, 1]}, {}, "columns must be equally long, with at least one row, got lengths"),
     ],
 )
 def test_bad_frames_are_named(columns, options, message):
@@ -167,29 +156,7 @@ def test_bad_tables_are_named(tmp_path, text, sizes, query, message):
     assert message in str(error.value)
 
 
-def test_a_query_of_one_row_is_fine():
-    data = Dataset("t", [[1.0], [2.0], [3.0]], [0, 4, 2], qid=[7, 7, -1])
-    assert (data.n_queries, data.n_pos, data.n_neg) == (2, 2, 1)
-
-
-@pytest.mark.parametrize("ids", [[3, 1, 3, 2], ["c", "a", "c", "b"], np.array([3, 1, 3, 2], dtype=np.uint64)])
-def test_queries_are_numbered_as_they_first_appear(ids):
-    numbers, kept = checked_queries(ids, 4)
-    assert numbers.tolist() == [0, 1, 0, 2]
-    assert kept[numbers].tolist() == list(ids)
-
-
 @pytest.mark.parametrize(("graded", "y"), [(True, [0, 4, 1000]), (True, [True, False, True]), (False, [0.0, 1.0, 1.0])])
 def test_labels_come_as_whole_numbers(graded, y):
     labels = checked_labels(y, 3, graded=graded)
     assert (labels.dtype, labels.tolist()) == (np.int64, [int(v) for v in y])
-
-
-def test_the_generated_queries():
-    data = grouped(seed=3, queries=200)
-    sizes = np.bincount(data.qid)
-    assert (len(sizes), sizes.min(), sizes.max()) == (200, 5, 25)
-    np.testing.assert_allclose(np.bincount(data.y) / data.n, [0.5, 0.25, 0.15, 0.07, 0.03], atol=0.002)
-    np.testing.assert_array_equal(data.X, grouped(seed=3, queries=200).X)
-    with pytest.raises(ValueError, match="queries must be at least 2 and d at least 1, got 1 and 5"):
-        grouped(queries=1)

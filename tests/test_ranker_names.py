@@ -236,13 +236,6 @@ def test_a_fitted_base_gets_its_columns_by_name():
         two_stage.fit(X, y, base_is_fitted=True).decision_function(X)
 
 
-def test_frames_of_pandas_own_number_types_are_taken_by_both_stages():
-    X, y = frame()
-    nullable = X.round().astype("Int64")
-    ranker = clone(TWO_STAGE[1]).fit(nullable, y)
-    np.testing.assert_array_equal(ranker.decision_function(nullable), ranker.decision_function(X.round()))
-
-
 # fits that fail
 
 
@@ -311,18 +304,3 @@ def test_a_first_fit_that_fails_leaves_an_unfitted_ranker():
 
 
 # callbacks
-
-
-@pytest.mark.parametrize("ranker", [RankBoostRanker(3), SurrogateRanker(max_steps=3)], ids=label)
-def test_a_callback_does_not_keep_a_ranker_from_being_pickled(ranker):
-    X, y = frame()
-    calls = []
-    name = "on_round" if isinstance(ranker, RankBoostRanker) else "on_step"
-    watched = clone(ranker)
-    setattr(watched, name, lambda *arguments: calls.append(arguments))
-    watched.fit(X, y)
-    assert len(calls) == 3
-    for other in (pickle.loads(pickle.dumps(watched)), copy.deepcopy(watched)):
-        assert getattr(other, name) is None
-        np.testing.assert_array_equal(other.decision_function(X), watched.decision_function(X))
-    pickle.dumps(TwoStageRanker(watched, STAGE, 10, choose=False).fit(X, y))

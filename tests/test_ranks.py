@@ -87,10 +87,7 @@ def test_qid_numbers_lists_in_order_of_first_appearance():
         ({"scores": torch.tensor([1.0, float("nan")])}, ValueError, "scores must be finite, got nan"),
         ({"labels": torch.tensor([1.0, float("inf")])}, ValueError, "labels must be finite, got inf"),
         ({"mask": torch.tensor([1, 0])}, TypeError, "mask must be boolean, got torch.int64"),
-        ({"mask": [True, False]}, TypeError, "mask must be a torch tensor, got list"),
         ({"weight": torch.tensor([1.0, -1.0])}, ValueError, "weight must be finite and nonnegative, got -1"),
-        ({"weight": torch.tensor([1.0, float("nan")])}, ValueError, "weight must be finite and nonnegative, got nan"),
-        ({"qid": [1, 2]}, TypeError, "qid must be a torch tensor, got list"),
         ({"qid": torch.tensor([1.0, 2.0])}, TypeError, "qid must be of an integer type"),
         (
             {"scores": torch.zeros(1, 2), "labels": torch.zeros(1, 2), "qid": torch.zeros(1, 2).long()},
@@ -98,7 +95,6 @@ def test_qid_numbers_lists_in_order_of_first_appearance():
             "qid goes with flat 1-D input",
         ),
         ({"scores": torch.tensor(1.0), "labels": torch.tensor(1)}, ValueError, "list axis"),
-        ({"labels": torch.tensor([1.0, float("nan")])}, ValueError, "labels must be finite, got nan"),
         ({"labels": torch.tensor([1, -1])}, ValueError, "labels must be >= 0, got -1: mark padding by mask="),
         (
             {"scores": torch.zeros(3, 1), "labels": torch.zeros(3, 1)},
@@ -118,22 +114,6 @@ def test_bad_input_is_named(arguments, error, message):
     if "weight" not in given_arguments and "torch tensor" not in message:  # metrics take lists and arrays, too
         with pytest.raises(error, match=message):
             evaluate(scores, labels, ["dcg"], **given_arguments)
-
-
-def test_a_negative_margin_is_refused():
-    with pytest.raises(ValueError, match="margin must be a number >= 0, got -1"):
-        subrank(torch.tensor([1.0]), margin=-1)
-
-
-@pytest.mark.parametrize("margin", ["0.5", None, [1], float("nan")])
-def test_a_margin_is_a_number(margin):
-    with pytest.raises(ValueError, match="margin must be a number >= 0, got "):
-        subrank(torch.tensor([1.0]), margin=margin)
-
-
-@pytest.mark.parametrize("margin", [1, 1.0, True, torch.tensor(1.0)])
-def test_a_margin_may_be_any_kind_of_number(margin):
-    assert subrank(torch.tensor([2.0, 1.0, 1.75]), margin=margin).tolist() == [1, 0, 0]
 
 
 def test_zero_and_negative_zero_are_tied():

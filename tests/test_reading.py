@@ -5,9 +5,7 @@ import io
 import json
 import random
 import re
-from decimal import Decimal
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -15,24 +13,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ltr.cards import Card, CardRanker
+from ltr.cards import Card
 from ltr.data import (
     DataError,
     QueryShards,
-    Reading,
     Roles,
     TableError,
     TablePreparation,
-    from_frame,
     read_raw_table,
-    read_svmlight,
     read_table,
-    table_text,
 )
-from ltr.data.columns import Column, matrix_of
+from ltr.data.columns import Column
 from ltr.data.encoding import encodings_in
 from ltr.data.kinds import kind_of
-from ltr.data.table_files import read_file
 from tests.tiers import examples, thinned
 from trainers.cli import main
 from trainers.config import load_config
@@ -136,14 +129,6 @@ def test_a_quoted_comma_or_a_padded_address_does_not_turn_other_columns(folder):
     table = read_raw_table("t.csv", Roles(label="y", numbers=("paid",)))
     np.testing.assert_array_equal(table.columns["x"].numbers, [1 + at / 1000 for at in range(40)])
     assert table.columns["paid"].numbers[3] == 1.05
-
-
-def test_whole_numbers_in_training_leave_later_marks_open(folder):
-    run = trained(labelled({"x": lambda r: r.randrange(2000), "z": lambda r: f"{r.random():.2f}"}))
-    assert np.isfinite(scores(run, [["x", "z"], ["12.5", "0.5"], ["12,5", "0.5"]])).all()
-    assert len(set(scores(run, [["x", "z"], ["12.5", "0.5"], ["12,5", "0.5"]]))) == 1
-    with pytest.raises(TableError, match=r"column 'x' must hold numbers.*got '1\.234' in row 1"):
-        scores(run, [["x", "z"], ["1.234", "0.5"]])
 
 
 # --- codes -------------------------------------------------------------------------------------------------------
@@ -340,25 +325,6 @@ def test_a_new_way_to_write_values_stops_predict_unless_allowed(folder, capsys):
 # --- leaks -------------------------------------------------------------------------------------------------------
 
 
-def test_a_column_that_nearly_tells_the_labels_apart_is_named_with_rows(folder, capsys):
-    rng = np.random.default_rng(0)
-    y = (np.arange(500) % 5 == 0).astype(int)
-    filled = np.where(y == 1, rng.random(500) < 0.93, rng.random(500) < 0.004)
-    rows = [
-        [f"{rng.normal():.2f}", f"{rng.normal(9, 1):.2f}" if f else "", label]
-        for f, label in zip(filled, y, strict=True)
-    ]
-    write("t.csv", [["x", "final_invoice", "y"], *rows])
-    assert main(["check", "t.csv", "--label", "y"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    named = re.search(
-        r"'final_invoice' \(filled in or not\) alone tells.*AUC of 0\.9\d+: it puts rows (\d+), (\d+)", said
-    )
-    assert named is not None
-    assert all(filled[int(row) - 1] for row in named.groups())
-    assert "Is it known before you act? data.drop leaves it out" in said
-
-
 def test_rows_that_stand_in_both_sets_are_named(folder):
     rng = np.random.default_rng(0)
     rows = [[f"{rng.normal():.3f}", f"{rng.normal():.3f}", at % 2] for at in range(60)]
@@ -385,22 +351,6 @@ def test_predict_says_that_a_column_which_new_rows_lack_was_known_only_afterward
 
 
 # --- commands and files ------------------------------------------------------------------------------------------
-
-
-def test_a_grouped_table_is_asked_for_its_query(folder, capsys):
-    rows = [[q, f"{(q * i) % 7}.5", i % 3] for q in range(1, 9) for i in range(1, 61)]
-    write("g.csv", [["session", "x", "grade"], *rows])
-    assert main(["check", "g.csv", "--label", "grade"]) == 2
-    assert (
-        'data.query = "session" ranks the rows of each of its values, and keeps the grades' in capsys.readouterr().err
-    )
-    assert main(["init", "g.csv", "--label", "grade"]) == 0
-    config = load_config("g.toml")
-    assert (config.data.query, config.exact.top_k) == ("session", 15)
-    assert read_raw_table("g.csv", config.data.roles).y.max() == 2
-    Path("g.toml").write_text("mine")
-    assert main(["init", "g.csv", "--label", "grade", "--force"]) == 0
-    assert "mine" not in Path("g.toml").read_text()
 
 
 def test_workbooks_are_read(folder):
@@ -433,29 +383,6 @@ def test_rows_without_a_label_can_be_left_out(folder, capsys):
         assert [kept[at][0] for at in part.rows] == [f"{x}" for x in part.X[:, 0]]
         assert part.y.tolist() == [kept[at][2] for at in part.rows]
     assert split.tables[0].in_file(np.arange(3)).tolist() == [1, 2, 3]
-
-
-def test_small_seams(folder):
-    frame = pd.DataFrame({0: [1.0, 2, 3], 1: [0, 1, 1]})
-    assert from_frame(frame, label=1).X.tolist() == [[1], [2], [3]]
-    Path("b.svm").write_bytes(b"\xef\xbb\xbf1 1:2.5\n0 1:3\n")
-    assert read_svmlight("b.svm").y.tolist() == [1, 0]
-    Path("n.csv").write_text('a,"b\nc",y\n1,2,0\n2,3,1\n')
-    assert list(read_raw_table("n.csv", Roles(label="y")).columns) == ["a", "b c"]
-    Path("f.csv").write_text("a;flag;y\n1,5;True;0\n2,5;False;1\n0,5;True;1\n")
-    table = read_raw_table("f.csv", Roles(label="y"))
-    assert (table.columns["a"].numbers.tolist(), table.columns["flag"].numbers.tolist()) == ([1.5, 2.5, 0.5], [1, 0, 1])
-    Path("d.csv").write_text("x,y\n0.1234567890123456789,0\n123456789.12345679,1\n")
-    assert read_raw_table("d.csv", Roles(label="y")).columns["x"].numbers.tolist() == [
-        0.1234567890123456789,
-        123456789.12345679,
-    ]
-    with pytest.raises(
-        ValueError, match=r"column 'a' must hold one number, text or date in each cell, got \[1\] in row 1"
-    ):
-        CardRanker().fit(pd.DataFrame({"a": [[1], [2]], "b": [1, 2]}), [0, 1])
-    write("two.csv", [["a", "y"], [1, 0], [2, 1]])
-    assert main(["card", "two.csv", "--label", "y", "--test", "0", "-q"]) == 0
 
 
 # --- each row in any company -------------------------------------------------------------------------------------
@@ -594,22 +521,12 @@ def test_what_stands_for_missing_values_does_so_in_files_of_all_kinds_and_in_car
     assert pd.read_csv("s.csv").total.tolist() == ranked.total.tolist()
 
 
-def test_numbers_of_databases_and_dates_as_people_type_them():
-    kind = kind_of(Column("a", [Decimal("784.50"), Decimal("19.00"), None]))
-    assert (kind.name, Column("a", [Decimal("784.50"), None]).numbers[0]) == ("number", 784.5)
-    cells = ["2024-05-26 9:05", "2024-5-1", "2024-05-21 1:30 PM"]
-    kind = kind_of(Column("d", cells))
-    days = [19869 + 545 / 1440, 19844, 19864 + 13.5 / 24]
-    np.testing.assert_allclose(Column("d", cells).dates(kind.date), days, rtol=1e-15)
-    assert Column("e", ["-4.765e-01", "1.234e+02"]).numbers.tolist() == [-0.4765, 123.4]
-
-
 # the share of one process
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """One table in every format; its queries have 1 to 20 rows, which follow each other."""
+    """One table in several forms; its queries have 1 to 20 rows, which follow each other."""
     path, generator = tmp_path_factory.mktemp("shares"), np.random.default_rng(0)
     qid = np.repeat(np.arange(60) * 3 + 7, generator.integers(1, 21, size=60))
     X, y = generator.normal(size=(len(qid), 5)).astype(np.float32), generator.integers(0, 3, size=len(qid))
@@ -619,24 +536,16 @@ def tables(tmp_path_factory):
     for begin in (0, 200):
         frame[begin : begin + 200 if begin == 0 else None].to_parquet(path / "folder" / f"{begin:03}.parquet")
     frame.to_csv(path / "t.csv", index=False)
-    np.savez(path / "t.npz", X=X, y=y, q=qid)
-    for name, head in (("t.svm", "# rows\n\n"), ("sizes.svm", "")):
-        ids = (f"qid:{query} " if name == "t.svm" else "" for query in qid)
-        values = (" ".join(f"{j}:{value:.9g}" for j, value in enumerate(row, 1)) for row in X)
-        lines = [f"{label} {query}{row}\n" for label, query, row in zip(y, ids, values, strict=True)]
-        (path / name).write_text(head + "".join(lines))
-    (path / "sizes.svm.query").write_text("\n".join(map(str, np.unique(qid, return_counts=True)[1])))
+    frame.drop(columns="q").to_parquet(path / "sizes.parquet")
+    (path / "sizes.parquet.query").write_text("\n".join(map(str, np.unique(qid, return_counts=True)[1])))
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), thinned(2, ["t.parquet", "folder", "t.csv", "t.npz", "t.svm", "sizes.svm"], [1, 2, 3, 70])
-)
+@pytest.mark.parametrize(("name", "size"), thinned(2, ["t.parquet", "folder", "sizes.parquet"], [1, 2, 3, 70]))
 def test_the_shares_of_processes_are_the_table(tables, name, size):
-    options = {} if name.endswith("svm") else {"label": "y", "query": "q"}
-    read = read_svmlight if name.endswith("svm") else read_table
-    whole = read(tables / name, **options)
-    parts = [read(tables / name, **options, part=(rank, size)) for rank in range(size)]
+    options = {"label": "y"} if name == "sizes.parquet" else {"label": "y", "query": "q"}
+    whole = read_table(tables / name, **options)
+    parts = [read_table(tables / name, **options, part=(rank, size)) for rank in range(size)]
     for field in ("X", "y", "qid"):
         assert np.array_equal(np.concatenate([getattr(part, field) for part in parts]), getattr(whole, field))
     assert {part.feature_names for part in parts} == {whole.feature_names}
@@ -644,25 +553,6 @@ def test_the_shares_of_processes_are_the_table(tables, name, size):
     assert len(queries) == len(set(queries)) == whole.n_queries == sum(part.n_queries for part in parts)
     assert max(abs(part.n - whole.n / size) for part in parts) <= 20
     assert all(re.match("Dataset.*rows", repr(part)) and part._repr_html_() for part in parts)
-
-
-def test_a_share_that_cannot_be_read_is_refused(tables):
-    for part, rule in (((2, 2), "rank in part must be below"), (3, "part must be"), ((0, 0), "number of processes")):
-        with pytest.raises(ValueError, match=rule):
-            read_table(tables / "t.parquet", label="y", query="q", part=part)
-        with pytest.raises(ValueError, match=rule):
-            read_svmlight(tables / "t.svm", part=part)
-    with pytest.raises(DataError, match="query column 'shop'"):
-        read_table(tables / "t.parquet", label="y", query="shop", part=(0, 2))
-    frame = pd.read_parquet(tables / "t.parquet")
-    frame.sample(frac=1, random_state=0).to_parquet(tables / "mixed.parquet")
-    with pytest.raises(DataError, match=r"mixed\.parquet: rows of a query must follow each other where"):
-        read_table(tables / "mixed.parquet", label="y", query="q", part=(0, 2))
-    frame.loc[frame.index[-1], "c"] = np.nan
-    frame.to_parquet(tables / "missing.parquet")
-    assert read_table(tables / "missing.parquet", label="y", query="q", part=(0, 2)).n > 0
-    with pytest.raises(DataError, match=r"rows \d+ to \d+\).*finite and none missing, got nan in column 'c'"):
-        read_table(tables / "missing.parquet", label="y", query="q", part=(1, 2))
 
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=60)
@@ -684,73 +574,3 @@ def test_query_shards_deal_every_query_once_and_rows_evenly(lengths, size, batch
     counts, rows = [len(own) for own in batches], [sum(map(len, own)) for own in batches]
     assert max(counts) - min(counts) <= 1
     assert max(rows) - min(rows) <= 2 * max(lengths)
-
-
-def test_query_shards_need_what_they_need():
-    for options, rule in (({"batch_size": 0}, "batch_size"), ({"seed": -1}, "seed"), ({"part": (1, 1)}, "rank")):
-        with pytest.raises(ValueError, match=rule):
-            QueryShards([1, 1, 2], **options)
-    with pytest.raises(DataError, match="query ids must be integers"):
-        QueryShards([0.5, 1.0])
-    with pytest.raises(ValueError, match="epoch"):
-        QueryShards([1, 1, 2]).set_epoch(-1)
-
-
-FIELDS = [
-    "1",
-    "2",
-    "-3",
-    "0.5",
-    "-0.25",
-    "1e3",
-    "9007199254740993",
-    "",
-    "NA",
-    "?",
-    " 7 ",
-    "x",
-    "1,5",
-    '"a;b"',
-    '"l\nm"',
-    '5"',
-    '""',
-]
-
-
-@pytest.mark.parametrize("piece", [1, 9, 40])
-@settings(max_examples=examples(60, 1000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_a_text_file_in_pieces_is_the_file(tmp_path, piece, data):
-    column = st.sampled_from([FIELDS[:3], FIELDS[:6], FIELDS[:10], FIELDS])
-    kinds = [data.draw(column) for _ in range(3)]
-    rows = [[data.draw(st.sampled_from(kind)) for kind in kinds] for _ in range(data.draw(st.integers(0, 12)))]
-    rows = [
-        row[: data.draw(st.sampled_from([3] * 9 + [2]))] + data.draw(st.sampled_from([[]] * 9 + [["9"]]))
-        for row in rows
-    ]
-    end = data.draw(st.sampled_from(["\n", "\r\n", "\n\n", "\r"]))
-    (tmp_path / "t.csv").write_text(end.join(map(";".join, [["a", "b", "id"], *rows])) + end, newline="")
-    options = data.draw(st.sampled_from([{}, {"ids": "id"}, {"as_text": True}, {"numbers": ["a", "b"]}]))
-
-    def read(size):
-        with mock.patch.object(table_text, "_PIECE", size), mock.patch.object(table_text, "_SAMPLE", 2):
-            try:
-                file = read_file(tmp_path / "t.csv", Reading(missing=("?",)), **options)
-            except DataError as error:
-                return str(error)
-        cells = {name: Column(name, values) for name, values in file.columns.items()}
-        numbers = {name: None if one.numbers is None else repr(one.numbers.tolist()) for name, one in cells.items()}
-        return numbers, {name: one.texts.tolist() for name, one in cells.items()}, file.notes, file.problems, file.short
-
-    assert read(piece) == read(1 << 22)
-
-
-def test_decimals_of_a_long_text_file_are_one_matrix(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_text, "_PIECE", 100)
-    frame = pd.DataFrame(np.arange(600.0).reshape(200, 3) / 2, columns=list("abc")).assign(n=range(200), y=[0, 1] * 100)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    data = read_table(tmp_path / "t.csv", label="y")
-    assert (frame[list("abcn")].to_numpy() == data.X).all()
-    columns = read_file(tmp_path / "t.csv", is_feature="abc".__contains__).columns
-    stored = [Column(name, columns[name]).stored for name in "abc"]
-    assert np.shares_memory(matrix_of(stored), stored[0])

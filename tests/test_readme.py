@@ -2,11 +2,16 @@
 
 import doctest
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from scripts import config_reference
+from tests.sweeping import run_here
+from trainers.cli import main
+from trainers.records import read_sweep
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -35,3 +40,70 @@ def test_the_files_that_a_page_names_exist(page):
     named = re.findall(r"`((?:ltr|trainers|scripts|configs|tests)/[\w./]*)`", (ROOT / "docs" / page).read_text())
     assert named
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+# --- Lightning ----------------------------------------------------------------------------------------------------
+
+
+LIGHTNING = Path(__file__).parents[1] / "docs" / "integrations.md"
+
+
+def batches():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(64, 12, 4, generator=generator)
+    y = (x[..., 0] - x[..., 1] + 0.3 * torch.randn(64, 12, generator=generator) > 1).long()
+    mask = torch.arange(12) < torch.randint(6, 13, (64, 1), generator=generator)
+    return [{"x": x[at : at + 16], "y": y[at : at + 16], "mask": mask[at : at + 16]} for at in range(0, 64, 16)]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the trainer: number of workers, checkpoints
+def test_a_lightning_module_learns_and_logs_the_metrics(tmp_path):
+    lightning = pytest.importorskip("lightning")
+    (code,) = re.findall(r"```python\n(import lightning\n.*?)```", LIGHTNING.read_text(encoding="utf-8"), re.DOTALL)
+    names = {"__name__": "example"}
+    exec(compile(code, str(LIGHTNING), "exec"), names)
+    module = names["Ranker"](4)
+    options = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "accelerator": "cpu"}
+    trainer = lightning.Trainer(max_epochs=15, default_root_dir=tmp_path, enable_model_summary=False, **options)
+    data = torch.utils.data.DataLoader(batches(), batch_size=None)
+    (before,) = trainer.validate(module, data, verbose=False)
+    trainer.fit(module, data, data)
+    (after,) = trainer.validate(module, data, verbose=False)
+    assert set(after) == {"ndcg@10", "mrr"}
+    assert after["ndcg@10"] > max(0.9, before["ndcg@10"])
+
+
+# --- sweeps -------------------------------------------------------------------------------------------------------
+
+
+EXPERIMENTS = (ROOT / "docs" / "experiments.md").read_text()
+
+
+def test_the_example_is_a_sweep(tmp_path):
+    (example,) = re.findall(r"```toml\n(# study.toml\n.*?)```", EXPERIMENTS, re.DOTALL)
+    (tmp_path / "study.toml").write_text(example)
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    outcome = run_here(tmp_path / "study.toml")
+    assert outcome.failures == []
+    assert f"\n{outcome.cells} results computed; ltr report runs/study makes" in EXPERIMENTS
+    results = read_sweep(outcome.folder)
+    first, second = results.grids
+    assert [len(grid["cells"]) for grid in results.grids] == [2 * 4, 2 * 2]
+    assert first["name"] == second["name"] == "methods"
+    statuses = {record["status"] for record in results.records if record["method"] == "exact"}
+    assert "optimal" in statuses <= {"optimal", "base order"}
+    shared = {cell["id"] for cell in second["cells"]} & {
+        name for record in results.records for name in (record.get("list") or {}).get("starts", ())
+    }
+    assert len(shared) == 4
+
+
+def test_options_on_the_page_are_those_of_the_command(capsys):
+    for command in ("sweep", "report", "board"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+    known = set(re.findall(r"--[a-z]+", capsys.readouterr().out))
+    of_dask = {"--host", "--port", "--nthreads", "--nworkers"}
+    of_slurm = {"--array", "--cpus", "--time"}
+    assert set(re.findall(r"--[a-z]+", EXPERIMENTS)) <= known | of_dask | of_slurm

@@ -4,7 +4,6 @@ import dataclasses
 import io
 import itertools
 import json
-import math
 import statistics
 import warnings
 
@@ -14,13 +13,11 @@ import scipy.stats
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from ltr.pictures import SMALL, WIDTH
 from trainers.records import SweepResults, pack_labels
-from trainers.report.evidence import Evidence, K, Series, Variant, in_order
+from trainers.report.evidence import Evidence, K, Series, Variant
 from trainers.report.page import Picture, Text
 from trainers.report.pictures import pictures
 from trainers.report.pictures.drawing import COLOURS
-from trainers.report.pictures.search import trace_pictures
 from trainers.report.pictures.values import gain_pictures
 
 STATISTIC = "dcg"
@@ -193,78 +190,6 @@ def test_a_subject_without_data_is_left_out(case):
     assert [section.title for section in sections] == [title for title in SUBJECTS if title not in missing]
 
 
-def test_one_split_and_a_missing_variant_are_drawn():
-    sweep = whole(splits=[3])
-    results = without(sweep.results, lambda r: not (r["data"] == "left" and r["options"].get("top_k") == 5))
-    sections = pictures(Evidence(results))
-    assert [section.title for section in sections] == SUBJECTS
-    render(sections)
-    gains = drawn(sections)[SUBJECTS[0]][0]
-    assert [tick.get_text() for tick in panel(gains, "left").get_xticklabels()] == ["10", "full"]
-    assert [tick.get_text() for tick in panel(gains, "right").get_xticklabels()] == ["5", "10", "full"]
-    assert "1 split per data set" in gains.caption
-
-
-def test_a_sweep_with_one_length_everywhere_has_its_subjects_too():
-    sweep = Sweep().grid("methods", ["left"], range(2), [BASE, "exact"], {})
-    sections = pictures(Evidence(sweep.results))
-    assert [section.title for section in sections] == SUBJECTS
-    render(sections)
-
-
-def test_pictures_are_narrow_enough_for_a_phone():
-    for picture in itertools.chain.from_iterable(drawn(pictures(EVIDENCE)).values()):
-        assert picture.figure.get_figwidth() == WIDTH
-        sizes = [text.get_fontsize() for axes in picture.figure.axes for text in axes.get_xticklabels()]
-        assert min(sizes) >= SMALL
-
-
-def test_a_long_name_of_data_is_shortened():
-    sweep = Sweep().grid("m", ["measurements_of_all_patients_of_2019", "b"], range(2), [BASE, "exact"], {})
-    titles = [axes.get_title(loc="left") for axes in only(gain_pictures(Evidence(sweep.results))).figure.axes]
-    assert titles == ["measurements…nts_of_2019", "b"]
-
-
-# --- tables ------------------------------------------------------------------------------------------------------
-
-
-def test_tables_of_different_data_that_ask_the_same_are_put_together():
-    sweep = Sweep().grid("one", ["left"], range(3), [BASE, "exact"], {K: [5, "full"]})
-    sweep.grid("other", ["right"], range(3), [BASE, "exact"], {K: [20, "full"]})
-    assert [group.name for group in Evidence(sweep.results).groups] == ["one"]
-    sweep.grid("third", ["third"], range(3), [BASE, "exact"], {K: [20, "full"]}, C=0.1)
-    assert [group.name for group in Evidence(sweep.results).groups] == ["one", "third"]
-
-
-def test_what_only_has_a_longer_limit_on_fewer_splits_is_no_main_group():
-    assert [group.name for group in EVIDENCE.groups] == ["methods", "long", "margin", "over_time"]
-    assert [group.name for group in EVIDENCE.main_groups] == ["methods", "margin", "over_time"]
-
-
-def test_other_varied_keys_are_held():
-    sweep = Sweep().grid("m", ["left"], range(2), ["exact"], {K: [5, "full"], "exact.margin": [0.1, 0.01]})
-    group = only(Evidence(sweep.results).groups)
-    found = group.along(K)
-    assert [lines.holding for lines in found] == [", at margin = 0.1", ", at margin = 0.01"]
-    for lines, margin in zip(found, (0.1, 0.01), strict=True):
-        assert list(lines.rows["left"]) == [5, "full"]
-        assert {r["options"]["margin"] for series in lines.series for r in series.records.values()} == {margin}
-
-
-def test_words_come_after_numbers():
-    assert sorted(["full", 100, 7.5, "all"], key=in_order) == [7.5, 100, "full", "all"]
-
-
-def test_the_base_of_several_is_the_one_that_the_grid_names():
-    sweep = Sweep().grid("m", ["left"], [0], ["hinge"], {"surrogate.l2": [0.1, 0.01]}, best_of="surrogate.l2")
-    sweep.grid("e", ["left"], [0], ["exact"], {K: [5]}, base="hinge")
-    series = next(iter(Evidence(sweep.results).groups[-1].rows["left"].values()))
-    assert not Evidence(sweep.results).with_base(series)[1].records
-    for cell in sweep.grids[0]["cells"]:
-        sweep.grids[1]["cells"][0]["base"] = cell["id"]
-        assert Evidence(sweep.results).with_base(series)[1].records[0]["id"] == cell["id"]
-
-
 # --- values ------------------------------------------------------------------------------------------------------
 
 
@@ -289,20 +214,6 @@ def test_lines_of_the_gains_are_the_mean_gains(data, half):
     assert [path.vertices[:, 1].min() for path in bars.get_paths()] == pytest.approx(low)
 
 
-def test_points_of_the_gains_are_filled_where_all_lists_are_proven():
-    seen = set()
-    for data in ("left", "right"):
-        axes = panel(only(gain_pictures(EVIDENCE)), data)
-        points = only(c for c in axes.collections if len(c.get_offsets()) == 3 and c.get_zorder() == 3 and
-                      to_hex(c.get_edgecolor()[0]) == COLOURS["test"])  # fmt: skip
-        for face, length in zip(points.get_facecolor(), LENGTHS, strict=True):
-            records = of(data=data, method="exact", top_k=length, time_limit=20.0, margin=1e-4)
-            proven = all(record["status"] == "optimal" for record in records)
-            assert to_hex(face) == (COLOURS["test"] if proven else "#ffffff")
-            seen.add(proven)
-    assert seen == {True, False}
-
-
 def compared(exact, base):
     """The values of an exact series with those of its base ranker."""
     sizes = {"sizes": {"train": [30, 12], "test": [30, 12]}}
@@ -320,44 +231,4 @@ def test_gains_pair_the_splits_of_both():
     assert gain.splits == 2
 
 
-@pytest.mark.parametrize(
-    ("exact", "base", "splits"),
-    [
-        ({0: 3.0}, {0: 2.0}, 1),
-        ({0: 3.0, 1: None}, {0: 2.0, 1: 2.0}, 1),
-        ({0: 1.0}, {0: 0.0}, None),
-        ({0: 1.0}, {1: 1.0}, None),
-    ],
-)
-def test_gains_of_one_split_have_no_interval_and_of_none_no_value(exact, base, splits):
-    gain = compared(exact, base)
-    if splits is None:
-        assert math.isnan(gain.percent)
-    else:
-        assert (gain.percent, gain.splits) == (pytest.approx(50), splits)
-        assert math.isnan(gain.width)
-
-
 # --- time --------------------------------------------------------------------------------------------------------
-
-
-def test_traces_are_those_of_the_table_with_one_variant_and_the_longest_limit():
-    picture = only(trace_pictures(EVIDENCE))
-    records = of(time_limit=900.0)
-    assert "at most 900 seconds" in picture.caption
-    for record in records:
-        axes = panel(picture, f"split {record['split']}")
-        lines = lines_of(axes)
-        assert lines["incumbent"].get_ydata().tolist() == [point[1] for point in record["trace"]]
-        assert lines["bound"].get_ydata().tolist() == [point[2] for point in record["trace"]]
-        proven = record["status"] == "optimal"
-        said = "proven" if proven else f"gap {100 * record['list']['gap']:.2g}%"
-        assert said in axes.get_title(loc="left")
-    assert {record["status"] for record in records} == {"optimal", "time_limit"}
-
-
-def test_traces_of_a_sweep_without_such_a_table_are_those_of_the_second_shortest_list():
-    results = dataclasses.replace(RESULTS, grids=[grid for grid in RESULTS.grids if grid["name"] == "methods"])
-    found = list(trace_pictures(Evidence(results)))
-    assert [picture.name for picture in found] == ["over_time_left", "over_time_right"]
-    assert all("K = 10" in picture.caption for picture in found)

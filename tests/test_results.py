@@ -3,14 +3,11 @@
 import dataclasses
 import io
 import json
-import re
 
 import pytest
 from rich.console import Console
 
-from ltr.exact.solution import TracePoint
 from ltr.rankers import Choice
-from trainers.display import Display
 from trainers.run.folder import RunFolder
 from trainers.run.results import Results, Row, markdown_tables, read_results, rich_tables, write_results
 
@@ -65,63 +62,6 @@ def test_what_became_of_the_test_statistic_is_said_in_a_line(tmp_path, before, a
     assert json.loads((tmp_path / "results.json").read_text())["conclusions"] == found.conclusions
     assert line in (tmp_path / "results.md").read_text()
     assert read_results(folder) == found
-
-
-def test_nothing_is_said_of_what_is_not_there():
-    found = results()
-    assert dataclasses.replace(found, rows=found.rows[:2]).conclusions == []
-    assert dataclasses.replace(found, base="hinge").conclusions == found.conclusions[1:]
-    undefined = dataclasses.replace(found.rows[0], test={"dcg": None})
-    assert dataclasses.replace(found, rows=(undefined, *found.rows[1:])).conclusions == found.conclusions[1:]
-
-
-def test_the_bound_of_a_perfect_order_is_named_in_the_place_of_its_gap():
-    line = "bound: that of a perfect order, nothing is proven"
-    found = results()
-    assert found.conclusions[1:] == [line]
-    assert dict(found.columns())["gap"] == ["", "", "nothing proven"]
-    assert "5.27%" not in printed(found, 200)
-    for other in (results(bound=12.9), results(status="optimal"), results(trivial=None)):
-        assert line not in other.conclusions
-        assert dict(other.columns())["gap"] == ["", "", "5.27%"]
-
-
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
-@pytest.mark.parametrize("statistic", ["dcg", "dcg(base=2.718281828459045)@100"])
-def test_no_width_cuts_a_number(width, statistic):
-    found = results(1234567.8, 15.02, bound=12.9, statistic=statistic)
-    text = printed(found, width)
-    assert max(map(len, text.splitlines())) <= width
-    assert "…" not in text
-    cells = [cell.strip() for line in text.splitlines() if line.startswith("│") for cell in line.strip("│").split("│")]
-    for heading, values in found.columns():
-        if heading != "method":
-            assert set(values) - {""} <= set(cells), heading
-    if width >= 60:
-        assert {"logistic_regression", LONG, "exact *"} <= set(cells)
-
-
-def test_a_wide_terminal_has_one_table_for_each_group_of_statistics():
-    text = printed(results(), 200)
-    assert text.count("┏") == 2
-    assert printed(results(), 60).count("┏") > 2
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_a_bar_shows_whole_numbers_or_none(width):
-    text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=True, color_system=None, legacy_windows=False)
-    with Display(console) as display:
-        display.begin("logistic_regression", None)
-        display.progress(TracePoint(1.0, 12.528841, 12.987654, 123456), False)
-        display._bar.refresh()
-        display.progress(TracePoint(1.0, 12.528841, 13.0, 123456), True)
-        display._bar.refresh()
-    assert "…" not in text.getvalue()
-    shown = re.findall(r"(?:best|bound|gap) [\d.%]+|nothing proven", text.getvalue())
-    assert set(shown) <= {"best 12.529", "bound 12.988", "gap 3.66%", "bound 13", "nothing proven"}
-    if width == 120:
-        assert {"gap 3.66%", "nothing proven"} <= set(shown)
 
 
 @pytest.mark.parametrize("reranks", [False, True])

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.data import Roles, TableError, read_raw_table
 from ltr.exact import Limits
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 from trainers.cli import main
@@ -139,49 +138,6 @@ def test_a_test_file_needs_no_weights_and_other_weights_are_other_data(tmp_path)
     before = read_source(options).sha256
     clicks(w=1.0).to_csv(tmp_path / "clicks.csv", index=False)
     assert read_source(options).sha256 != before
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ([1, -2, np.nan, np.inf], "weights must be numbers >= 0, got none in row 3, -2 in row 2, inf in row 4"),
-        ([0, 0, 0, 0], "some of the weights must be above 0, got 0 in all rows"),
-        (["much", "more", "much", "little"], "weights must be numbers >= 0, got 'much', 'more', 'little'"),
-    ],
-)
-def test_weights_that_are_none_are_named_with_all_other_problems(tmp_path, weights, message):
-    pd.DataFrame({"a": [1, 2, 3, "x"], "y": [0, 1, 2, 1], "w": weights}).to_csv(tmp_path / "t.csv", index=False)
-    table = read_raw_table(tmp_path / "t.csv", Roles(label="y", weight="w", drop=["b"]))
-    with pytest.raises(TableError) as error:
-        table.check()
-    assert f"column 'w': {message}" in str(error.value)
-    assert "no column to drop 'b'" in str(error.value)
-    assert "labels must be 0 or 1, got 2" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["data.weight=wt"], "no weight column 'wt'"),
-        (["data.weight=clicked"], "data.weight: must be another column than that of data.label"),
-        (["data.drop=w"], "data.weight: must be neither a feature nor dropped"),
-        (["data.positive_weight=0"], "data.positive_weight: must be"),
-        (["data.weight=", "data.positive_weight=2", "exact.statistic=auc"], "which data.positive_weight asks for"),
-        (["exact.statistic=auc"], "exact.statistic: has no weights of rows"),
-        (["surrogate.certify=true"], "surrogate.certify: must be false with data.weight"),
-        (["card.enabled=true"], "card.enabled: must be false with data.weight"),
-        (["surrogate.losses=lambda"], "surrogate.losses[0]: takes weights of queries, but none of rows"),
-        (["data.weight=a", "data.features=b"], "column 'a': weights must be numbers >= 0"),
-        (["data.weight=several"], "exact.enabled: must be false: ranks count rows"),
-        (["data.class_weight=balanced"], "data.class_weight: unknown key"),
-    ],
-)
-def test_what_rows_cannot_have_weights_in_is_refused(tmp_path, capsys, given, message):
-    clicks(half=0.5, several=np.arange(120) % 7 + 1).to_csv(tmp_path / "clicks.csv", index=False)
-    (tmp_path / "clicks.toml").write_text(CONFIG.format(data=""))
-    assert main(["run", str(tmp_path / "clicks.toml"), f"runs_dir={tmp_path / 'runs'}", *given]) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "runs").exists()
 
 
 def test_weights_of_queries_reach_every_method(tmp_path):

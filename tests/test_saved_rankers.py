@@ -10,14 +10,11 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
-from ltr.cards import Card, CardRanker, Question
+from ltr.cards import CardRanker
 from ltr.exact import Limits
 from ltr.rankers import (
     ExactRanker,
-    LogisticRegressionRanker,
-    RankBoostRanker,
     Ranker,
     ReproducibleSearch,
     ScoreColumn,
@@ -46,16 +43,6 @@ def test_scores_come_back_bit_for_bit(name, tmp_path):
         assert not {"Infinity", "NaN"} & set(text.split())  # strict readers refuse them
         loaded.save(tmp_path / "again")
         assert json.loads((tmp_path / "again").read_text())["fitted"].keys() == json.loads(text)["fitted"].keys()
-
-
-def test_a_file_says_how_to_score_by_it(tmp_path):
-    X, y = one_list(60)
-    ranker = LogisticRegressionRanker().fit(X, y)
-    ranker.save(tmp_path / "model.json")
-    content = json.loads((tmp_path / "model.json").read_text())
-    assert content["how"] == "score = intercept_ + sum over columns j of coef_[j] * x[j]"
-    weights, intercept = content["fitted"]["coef_"]["float64"], content["fitted"]["intercept_"]
-    np.testing.assert_allclose(X @ weights + intercept, ranker.predict(X), rtol=1e-12)
 
 
 def test_numbers_that_json_lacks_and_keys_that_are_no_texts(tmp_path):
@@ -142,18 +129,6 @@ def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "other").write_bytes(content)
     with pytest.raises(ValueError, match=r"other: not a file that SurrogateRanker\.save wrote"):
         SurrogateRanker.load(tmp_path / "other")
-
-
-def test_other_files_of_known_kinds_are_named(tmp_path):
-    from safetensors.torch import save_file
-
-    Card((Question("age", ">=", 60),), (2,)).save(tmp_path / "card.json")
-    save_file({"weight": torch.zeros(2)}, tmp_path / "other.safetensors")
-    for name, message in (("card.json", "which ltr.cards.Card.load reads"), ("other.safetensors", "without a ranker")):
-        with pytest.raises(ValueError, match=message):
-            Ranker.load(tmp_path / name)
-    with pytest.raises(ValueError, match="state must be of a RankBoostRanker, got one of a LogisticRegressionRanker"):
-        RankBoostRanker.load(saved(tmp_path))
 
 
 def test_writing_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):

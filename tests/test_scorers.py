@@ -42,33 +42,6 @@ def test_float32_scorers_take_float64_features(which):
     assert scorer(torch.randn(6, 4, dtype=torch.float64)).dtype == torch.float32
 
 
-@pytest.mark.parametrize("module", [LinearScorer(3), MLPScorer(3), Standardize(3)])
-@pytest.mark.parametrize("shape", [(5, 2), (3, 1), ()])
-def test_the_wrong_width_is_named(module, shape):
-    with pytest.raises(ValueError, match=r"features must have 3 columns on the last axis, got shape"):
-        module(torch.zeros(shape))
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: LinearScorer(0), "d must be an integer >= 1, got 0"),
-        (lambda: LinearScorer(True), "d must be an integer >= 1, got True"),
-        (lambda: MLPScorer(2, hidden=(4, 0)), "hidden must be an integer >= 1, got 0"),
-        (lambda: MLPScorer(2, hidden=64), "hidden must be a sequence of integers >= 1, got 64"),
-        (lambda: MLPScorer(2, dropout="0.5"), r"dropout must be in \[0, 1\), got '0.5'"),
-        (lambda: MLPScorer(2, dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
-        (lambda: Standardize(2.0), "d must be an integer >= 1, got 2.0"),
-        (lambda: Standardize.fit([1.0, 2.0]), r"X must be 2-D with at least one row and one column, got shape \(2,\)"),
-        (lambda: Standardize.fit(np.zeros((0, 2))), "X must be 2-D"),
-        (lambda: Standardize.fit([[1.0, 2.0], [3.0, np.nan]]), "X must be finite, got nan at row 1, column 1"),
-    ],
-)
-def test_bad_arguments_are_named(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
-
-
 def test_dropout_acts_in_training_only():
     scorer = MLPScorer(3, hidden=(50,), dropout=0.5)
     X = torch.ones(20, 3)

@@ -83,14 +83,8 @@ def test_every_statistic_reads_back(statistic):
         ("power", "power(p=1)"),
         ("dcg(base=2.718281828459045)", "dcg(base=e)"),
         ("weights(0, 0.5, 1.0)", "weights(0,0.5,1)"),
-        ("weights(-0,.5,+1.e0)", "weights(0,0.5,1)"),
         ("weights(1, e)", "weights(1,e)"),
-        ("dcg@010", "dcg@10"),
-        ("dcg@" + "0" * 5000 + "3", "dcg@3"),
         ("dcg\u00a0@\t3\n", "dcg@3"),
-        ("mrr( )@9223372036854775807", "mrr@9223372036854775807"),
-        ("dcg(base=1e308)", "dcg(base=1e+308)"),
-        ("power(p=1e-320)", "power(p=1e-320)"),
     ],
 )
 def test_other_spellings_have_one_canonical_name(text, canonical):
@@ -108,41 +102,21 @@ def test_other_spellings_have_one_canonical_name(text, canonical):
         ("dcg(base=1)", "base must be a finite number > 1, got 1.0"),
         ("dcg(base=x)", "'x' is not a number"),
         ("dcg(p=2)", "takes base=..., got 'p=2'"),
-        ("dcg(base=2,base=3)", "takes base="),
         ("mrr(base=2)", "takes no options, got 'base=2'"),
         ("power(p=0)", "p must be a finite number > 0"),
-        ("power(p=inf)", "p must be a finite number > 0"),
         ("pauc", "a cutoff is needed"),
         ("hits", "a cutoff is needed, as in 'hits@100'"),
-        ("recall@0", "cutoff must be an integer from 1 to 2**63 - 1, got 0"),
-        ("precision(gain=exp2)@3", "takes no options, got 'gain=exp2'"),
         ("map", "unknown name 'map' (did you mean 'ap'?)"),
         ("auc@10", "takes no cutoff, got @10; the partial AUC is 'pauc@N'"),
-        ("wta@2", "takes no cutoff"),
         ("weights(1,0)", "weights must be nondecreasing, got 0.0 at rank 2"),
         ("weights(-1,0)", "weights must be nonnegative, got -1.0 at rank 1"),
         ("weights(0,inf)", "weights must be finite, got inf at rank 2"),
-        ("weights(0,nan)", "weights must be finite, got nan at rank 2"),
-        ("weights()", "not a number"),
-        ("weights", "not a number"),
         ("", "must read name"),
-        ("d cg", "must read name"),
-        ("dcg@1 0", "must read name"),
-        ("dcg@-5", "must read name"),
         ("dcg(", "must read name"),
-        ("dcg(base=2", "must read name"),
         ("dcg@１０", "must read name"),
         ("dcg@" + "9" * 5000, "must read name"),
-        ("dcg@9223372036854775808", "cutoff must be an integer from 1 to 2**63 - 1, got 9223372036854775808"),
-        ("dcg(=10)", "takes base=..., got '=10'"),
         ("dcg(base=1_0)", "'1_0' is not a number"),
         ("dcg(base=１０)", "'１０' is not a number"),
-        ("dcg(base=1 0)", "'1 0' is not a number"),
-        ("dcg(base=1e-300)", "base must be a finite number > 1, got 1e-300"),
-        ("weights(0 0.5 1)", "'0 0.5 1' is not a number"),
-        ("weights(0 1,2)", "'0 1' is not a number"),
-        ("weights(0,1)@2", "takes no cutoff, got @2"),
-        ("pauc@0", "cutoff must be an integer from 1 to 2**63 - 1, got 0"),
     ],
 )
 def test_a_bad_name_says_what_was_expected(text, message):
@@ -152,43 +126,10 @@ def test_a_bad_name_says_what_was_expected(text, message):
     assert len(str(error.value)) < 300
 
 
-def test_only_strings_and_statistics_parse():
-    with pytest.raises(TypeError, match="string or RankStatistic, got int"):
-        RankStatistic.parse(3)
-    statistic = RankStatistic("mrr")
-    assert RankStatistic.parse(statistic) is statistic
-
-
 @pytest.mark.filterwarnings("error")
 def test_infinite_weights_are_refused_without_a_warning():
     with pytest.raises(ValueError, match="weights must be finite, got inf at rank 1"):
         RankStatistic.parse("weights(1e400,1e400)")
-
-
-def test_options_become_plain_numbers():
-    statistic = RankStatistic("dcg", base=np.float32(4), cutoff=np.int64(3))
-    assert [type(v) for v in (statistic.options["base"], statistic.cutoff)] == [float, int]
-    assert RankStatistic("power", p=np.array(3.0)) == RankStatistic("power", p=3)
-    for array in ([0, 1], np.array([-0.0, 1.0]), (False, True), range(2)):
-        statistic = RankStatistic.from_weights(array)
-        assert {statistic: str(statistic)} == {RankStatistic.parse("weights(0,1)"): "weights(0,1)"}
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        ("01", "weights must be 1-D"),
-        (5, "weights must be 1-D"),
-        (((0,), (1,)), "weights must be 1-D"),
-        ((0, "x"), "weights must hold numbers"),
-        ((1j,), "weights must hold numbers"),
-        ((10**400,), "weights must hold numbers"),
-        ((None,), "weights must be finite"),
-    ],
-)
-def test_arrays_of_anything_else_are_refused(array, message):
-    with pytest.raises(ValueError, match=message):
-        RankStatistic.from_weights(array)
 
 
 @pytest.mark.filterwarnings("error")
@@ -202,54 +143,9 @@ def test_weights_have_a_finite_sum():
                 use(statistic, n)
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, 2.0, "3", None, True, math.nan])
-def test_a_length_is_an_integer(n):
-    for use in (RankStatistic("dcg").weights, lambda n: RankStatistic("dcg").value([1], n)):
-        with pytest.raises(ValueError, match="n must be an integer of at least 1, got "):
-            use(n)
-
-
-@pytest.mark.parametrize("ranks", [[1.5], [math.nan], [2**63], [[1, 2]], [1] * 4, ["x"], [None]])
-def test_ranks_are_whole_numbers_of_one_list(ranks):
-    with pytest.raises(ValueError, match="ranks must "):
-        RankStatistic("dcg").value(ranks, 3)
-
-
-@pytest.mark.parametrize("n_pos", [-1, 4, 1.5, True, "2", None])
-def test_counts_of_positives_are_integers_up_to_n(n_pos):
-    with pytest.raises(ValueError, match="n_pos must be an integer from 0 to n = 3, got "):
-        RankStatistic("dcg").best(3, n_pos)
-    if n_pos != 4:
-        with pytest.raises(ValueError, match="n_pos must be an integer of at least 0, got "):
-            RankStatistic("auc").affine(n_pos, 1)
-
-
 def test_a_users_weights_must_fit_the_list():
     with pytest.raises(ValueError, match="3 weights for a list of 4"):
         RankStatistic.from_weights([0, 1, 2]).weights(4)
-
-
-def test_options_of_another_statistic_are_refused():
-    with pytest.raises(ValueError, match="mrr: takes no options, got base=3"):
-        RankStatistic("mrr", base=3)
-    with pytest.raises(ValueError, match=r"dcg: takes base=\.\.\., got p=3"):
-        RankStatistic("dcg", p=3)
-    with pytest.raises(ValueError, match=r"takes its numbers from RankStatistic\.from_weights"):
-        RankStatistic("weights")
-
-
-@pytest.mark.parametrize("value", ["3", None, [3.0], math.inf, math.nan, 10**400])
-def test_options_are_finite_numbers(value):
-    with pytest.raises(ValueError, match=r"dcg: base must be a (finite number > 1|number), got "):
-        RankStatistic("dcg", base=value)
-    with pytest.raises(ValueError, match=r"power: p must be a (finite number > 0|number), got "):
-        RankStatistic("power", p=value)
-
-
-@pytest.mark.parametrize("rank", [-1, 0, 4])
-def test_ranks_outside_the_list_are_refused(rank):
-    with pytest.raises(ValueError, match=f"ranks must be integers from 1 to 3, got {rank}"):
-        RankStatistic("dcg").value([2, rank], n=3)
 
 
 def test_auc_is_the_share_of_ordered_pairs():

@@ -10,10 +10,8 @@ import threading
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve, tuning
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.exact.weight_space import supports as supports_module
-from ltr.exact.weight_space.space import spaces_of
 from ltr.exact.weight_space.supports import Sets, bounds_of, supports_of
 from ltr.rankers.exact import ReproducibleSearch
 from tests import vertex_reference as reference
@@ -88,7 +86,7 @@ def test_it_agrees_with_the_search_that_splits_zeros_apart(monkeypatch):
     problem = hard(most=1, n=60, d=5)
     direct = dataclasses.replace(KERNEL, scip=False)  # SCIP would branch on one of them alone
     found = solve(problem, direct, Limits(time_limit=60))
-    monkeypatch.setattr(supports_module, "_MOST_BOUNDED", 0)
+    monkeypatch.setattr(tuning, "MOST_BOUNDED", 0)
     assert supports_of(problem) is None
     other = solve(problem, direct, Limits(time_limit=60))
     assert (found.status, found.value) == (other.status, other.value) == (Status.OPTIMAL, found.value)
@@ -165,21 +163,6 @@ def pooled_auc(pools):
         won += p * (below_n + 0.5 * (n - p))
         below_n += n - p
     return won / (positives * negatives)
-
-
-def test_each_space_has_the_columns_of_its_set():
-    problem = hard(n=30, d=5)
-    supports = supports_of(problem)
-    searchable, levels = spaces_of(problem, supports, bounds_of(problem, supports)), problem.levels()
-    differences = problem.X[levels.above] - problem.X[levels.below]
-    for part, columns in enumerate(supports):
-        roots = searchable.roots.rows(searchable.roots.part == part)
-        space = searchable.at(roots)
-        assert len(roots.bound) == 2 * len(columns)
-        assert np.array_equal(space.T, np.eye(problem.d)[:, columns])
-        shares = space.columns[:-1] / -space.columns[-1] * problem.margin
-        assert np.allclose(shares.T, differences[:, columns], rtol=1e-12)
-        assert space.free.tolist() == [1] + [0] * len(columns)
 
 
 # --- limits ----------------------------------------------------------------------------------------------------

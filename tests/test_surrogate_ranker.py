@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 
 from ltr.rankers import SurrogateRanker
 from tests.tiers import thinned
@@ -128,53 +127,7 @@ def test_an_interrupted_ranker_holds_the_best_weights_so_far(options, stop):
     assert not ranker.converged_
 
 
-@pytest.mark.parametrize("options", [{}, {"scorer": "mlp", "hidden": (8,), "optimizer": "adam", "batch_size": 20}])
-@pytest.mark.parametrize("after", [1, 5])
-def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
-    X, y = overlapping(60)
-
-    def interrupt(step, ranker):
-        if step.index == after:
-            raise KeyboardInterrupt
-
-    whole = SurrogateRanker("hinge", max_steps=9, **options).fit(X, y)
-    stopped = SurrogateRanker("hinge", max_steps=9, on_step=interrupt, **options)
-    with pytest.raises(KeyboardInterrupt):
-        stopped.fit(X, y)
-    resumed = SurrogateRanker("hinge", max_steps=9, **options).fit(X, y, resume=stopped.fit_.state_dict())
-    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
-    assert (resumed.objective_, resumed.n_iter_) == (whole.objective_, whole.n_iter_)
-
-
 # errors
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"scorer": "tree"}, "scorer must be one of 'linear', 'mlp', 'attention', got 'tree'"),
-        ({"scorer": "mlp", "hidden": (0,)}, "hidden must be an integer >= 1, got 0"),
-        ({"scorer": "mlp", "hidden": 64}, "hidden must be a sequence of integers >= 1, got 64"),
-        ({"on_step": 3}, "on_step must be callable, got 3"),
-        ({"scorer": "mlp", "hidden": np.array(3)}, "hidden must be a sequence of integers >= 1"),
-    ],
-)
-def test_parameters_are_checked_by_fit(options, message):
-    with pytest.raises(ValueError, match=message):
-        SurrogateRanker(**options).fit(*overlapping(40))
-
-
-@pytest.mark.parametrize("scorer", ["linear", "mlp"])
-def test_arrays_that_may_not_be_written_are_read_without_a_warning(scorer, monkeypatch):
-    # once in a process is all that torch says it
-    monkeypatch.setattr(torch, "from_numpy", lambda array: torch.tensor(array) if array.flags.writeable else 1 / 0)
-    X, y = overlapping(40)
-    X.setflags(write=False)
-    y.setflags(write=False)
-    ranker = SurrogateRanker(scorer=scorer, max_steps=3).fit(X, y)
-    assert np.isfinite(ranker.decision_function(X)).all()
-    if scorer == "linear":
-        assert np.isfinite(ranker.distance_to_optimum(X, y))
 
 
 def test_the_distance_to_an_optimum_of_0():

@@ -251,30 +251,3 @@ def test_losses_do_not_depend_on_the_order_of_rows_and_count_weights_as_copies(l
     if getattr(loss, "ties", "breslow") == "breslow":  # Efron's copies are events at the same time
         many = [x.repeat_interleave(copies) for x in (scores, time, event)]
         torch.testing.assert_close(loss(*many), loss(scores, time, event, weight=copies))
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"scores": torch.zeros(3, 1)}, ValueError, "time must be one number for each row"),
-        ({"scores": torch.zeros(3, dtype=torch.int64)}, TypeError, "scores must be floating point"),
-        ({"scores": torch.tensor([0.0, math.inf, 0.0])}, ValueError, "scores must be finite"),
-        ({"time": torch.tensor([1.0, -1.0, 2.0])}, ValueError, "time must hold finite numbers >= 0"),
-        ({"event": torch.tensor([0, 1, 2])}, ValueError, "event must hold booleans, or 0 and 1"),
-        ({"event": [0, 1, 1]}, TypeError, "event must be a torch tensor"),
-        ({"weight": torch.tensor([1.0, -1.0, 1.0])}, ValueError, "weight must hold numbers >= 0"),
-        ({"qid": torch.zeros(3)}, TypeError, "qid"),
-    ],
-)
-@pytest.mark.parametrize("loss", LOSSES[-2:1:-1], ids=str)
-def test_losses_refuse(loss, given, error, message):
-    usual = {"scores": torch.zeros(3), "time": torch.tensor([1.0, 2.0, 3.0]), "event": torch.tensor([1, 1, 0])}
-    with pytest.raises(error, match=message):
-        loss(**usual | given)
-
-
-def test_options_are_checked():
-    with pytest.raises(ValueError, match="pair must be"):
-        ConcordanceLoss("cox")
-    with pytest.raises(ValueError, match="ties must be"):
-        CoxLoss("exact")

@@ -11,8 +11,6 @@ from trainers.arguments import shard
 from trainers.config import EXACT, parse_config
 from trainers.config.grids import Grid, GridConfig, Variant, load_sweep
 from trainers.plan import plan
-from trainers.records import SweepResults
-from trainers.report.evidence import tables_of
 from trainers.sweep.runner import Shard, part
 
 SHA = "0" * 64
@@ -100,26 +98,6 @@ def test_a_change_makes_new_cells_of_the_methods_concerned_only(tmp_path, case):
             assert ids(before, method).isdisjoint(ids(after, method))
         else:
             assert ids(before, method) == ids(after, method)
-
-
-def test_lists_that_are_varied_are_text_in_tables(tmp_path):
-    path = write(
-        tmp_path,
-        sweep=f"""{ONE_SPLIT}
-        methods = ["hinge"]
-        [grid.set]
-        surrogate.scorer = "mlp"
-        [grid.vary]
-        surrogate.hidden = [[4], [8, 4]]
-        """,
-    )
-    found = planned(path)
-    assert [entry["varied"] for entry in found.index[0]["cells"]] == [
-        {"surrogate.hidden": "[4]"}, {"surrogate.hidden": "[8, 4]"},
-    ]  # fmt: skip
-    records = [{"id": name, "test": {"dcg": 1.0}, "train": {"dcg": 1.0}} for name in found.cells]
-    (table,) = tables_of(SweepResults("small", found.index, {}, records))
-    assert [variant.label for variant in table.variants] == ["hinge, hidden = [4]", "hinge, hidden = [8, 4]"]
 
 
 def test_an_exact_cell_is_another_on_a_base_of_other_options(tmp_path):

@@ -1,22 +1,21 @@
 """Sweeps from start to end: every cell once, what fails is named, results are shared."""
 
 import json
-import os
 
 import numpy as np
 import pytest
 
 from ltr.data import DataError
-from tests.sweep_results import small
 from tests.sweeping import EXPERIMENT, ONE_SPLIT, SWEEP, files_of, found_in, run_here, stamps, table, write
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.config.errors import ConfigError
 from trainers.display import Display
 from trainers.files import RunError
-from trainers.plan import plan
-from trainers.records import pack_labels, read_cell, read_sweep, unpack_labels, write_export
+from trainers.records import check_record, read_sweep, unpack_labels, write_export
 from trainers.run.experiment import run_experiment
+from trainers.run.folder import RunFolder
+from trainers.run.results import read_run
 from trainers.sweep import runner
 from trainers.sweep.runner import Shard
 from trainers.sweep.workers import Workers
@@ -154,55 +153,6 @@ def test_cells_that_fail_are_named_and_do_not_stop_the_others(tmp_path, capsys, 
         assert lines[-1] == f"ltr: error: {len(outcome.failures)} results are missing, the first 20 are named above"
 
 
-def test_an_unforeseen_error_is_that_of_its_cell(tmp_path, monkeypatch):
-    def broken(*_, **__):
-        raise ZeroDivisionError("by chance")
-
-    path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n')
-    monkeypatch.setattr("trainers.methods.first_stage_ranker", broken)
-    outcome = run_here(path)
-    assert [failure.split(": ")[1:] for failure in outcome.failures] == [["ZeroDivisionError", "by chance"]] * 2
-    monkeypatch.undo()
-    assert run_here(path).failures == []
-
-
-def test_a_damaged_file_is_named_with_what_to_do(tmp_path, capsys):
-    path = write(tmp_path, sweep=ONE_SPLIT)
-    folder = run_here(path).folder
-    files = files_of(folder)
-    (hinge,), (exact,) = ([file for name, file in files.items() if method in name] for method in ("hinge", "exact"))
-    name = next(name for name in files if "hinge" in name)
-    whole = found_in(folder)
-    hinge.write_text("{")
-    exact.unlink()
-    of_hinge, of_exact = run_here(path).failures  # which starts from it
-    assert of_hinge.startswith(f"{name}: {hinge}: ")
-    assert of_exact.startswith("small/0/exact-")
-    for failure in (of_hinge, of_exact):
-        assert f"{hinge}: cannot be read or is damaged" in failure
-        assert "remove it: the same `ltr sweep` then computes this result again" in failure
-    with pytest.raises(RunError, match="remove it: the same `ltr sweep`"):
-        read_sweep(folder)
-    hinge.unlink()
-    assert run_here(path).failures == []
-    assert found_in(folder) == whole
-    # the record of another cell is damage, too
-    hinge.write_text(files[next(name for name in files if "ranknet" in name)].read_text())
-    with pytest.raises(RunError, match="cannot be read or is damaged"):
-        read_cell(folder, name)
-    hinge.write_text(json.dumps({"id": name}))
-    with pytest.raises(RunError, match="cannot be read or is damaged"):
-        read_cell(folder, name)
-    (folder / "sweep.json").write_text("[]")
-    with pytest.raises(RunError, match=r"sweep.json: cannot be read or is damaged .*; remove it: the same `ltr sweep`"):
-        run_here(path)
-    (folder / "sweep.json").unlink()
-    (folder / "report").mkdir()
-    hinge.unlink()
-    assert run_here(path).failures == []
-    assert read_sweep(folder).name == "sweep"
-
-
 @pytest.mark.parametrize("damage", ["", '{"id": "small/0/hi', "3", "{}", '{"id": "small/0/hinge", "train": {}}'])
 def test_a_cell_with_a_damaged_file_is_not_finished(tmp_path, damage):
     path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n')
@@ -256,26 +206,6 @@ def test_data_that_change_under_a_sweep_stop_it(tmp_path, monkeypatch):
     assert files_of(tmp_path / "runs" / "sweep") == {}
 
 
-def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
-    path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge"]\n')
-    (before,) = files_of(run_here(path).folder)
-    (tmp_path / "table.csv").write_text(table(seed=1))
-    outcome = run_here(path)  # in a process that has read the first table
-    assert (outcome.cells, outcome.before, outcome.failures) == (1, 0, [])
-    assert before in files_of(outcome.folder)
-    assert len(files_of(outcome.folder)) == 2
-
-
-def test_data_that_only_the_workers_lack_stop_it(tmp_path, monkeypatch):
-    path = write(tmp_path, sweep=ONE_SPLIT)
-    (tmp_path / "table.csv").unlink()
-    monkeypatch.setattr("trainers.sweep.checks.read_sources", lambda *_, **__: {})
-    monkeypatch.setattr(runner, "examine", lambda grids, *_: (plan(grids, {"small": "0" * 64}), []))
-    with pytest.raises(RunError, match=r"small, on .*: .*table.csv: no such file"):
-        run_here(path)
-    assert files_of(tmp_path / "runs" / "sweep") == {}
-
-
 # folders
 
 
@@ -297,34 +227,6 @@ def test_a_run_does_not_write_into_a_sweep(finished):
     config = load_config(path.parent / "small.toml", ["name=sweep", f"runs_dir={folder.parent}"])
     with pytest.raises(RunError, match="holds other files than a run's"):
         run_experiment(config)
-
-
-def test_a_folder_that_cannot_be_made_or_written_to(tmp_path, monkeypatch):
-    path = write(tmp_path)
-    (tmp_path / "runs").write_text("a file")
-    with pytest.raises(RunError, match=r"runs_dir: cannot write .*runs/sweep: "):
-        run_here(path)
-    (tmp_path / "runs").unlink()
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("trainers.sweep.runner.write_json", full)
-    with pytest.raises(RunError, match=r"runs_dir: cannot write .*: No space left on device; what is finished is kept"):
-        run_here(path)
-    monkeypatch.undo()
-    monkeypatch.setattr("trainers.sweep.compute.write_cell", full)
-    with pytest.raises(RunError, match=r"runs_dir: cannot write .*sweep: No space left on device"):
-        run_here(path)
-
-
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user whose rights are checked")
-def test_a_folder_without_the_right_to_write(tmp_path):
-    path = write(tmp_path)
-    (tmp_path / "runs" / "sweep").mkdir(parents=True)
-    (tmp_path / "runs" / "sweep").chmod(0o500)
-    with pytest.raises(RunError, match="runs_dir: cannot write"):
-        run_here(path)
 
 
 def test_two_processes_do_not_compute_one_sweep(finished):
@@ -384,39 +286,6 @@ def test_results_are_taken_over_and_the_rest_is_computed(finished, tmp_path):
     assert len(notes.done) == 4 + 5
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, "is missing; a folder of a sweep is needed"),
-        ("", "cannot be read or is damaged"),
-        ("no JSON\n", "cannot be read or is damaged"),
-        ('{"name": "x"}\n', "cannot be read or is damaged"),
-        ('{"name": "x", "grids": [], "origin": {}}\n{"step": 1}\n', "cannot be read or is damaged"),
-        ('{"name": "x", "grids": [], "origin": {}}\n3\n', "cannot be read or is damaged"),
-        ('["name", "grids", "origin"]\n', "cannot be read or is damaged"),
-        (
-            '{"name": "x", "grids": [], "origin": {}}\n'
-            '{"id": "a", "data": "d", "split": 0, "method": "m", '
-            '"options": {}, "sizes": {}, "status": "s", "seconds": 1,'
-            '"train": {}, "test": {}, "weights": null}\n',
-            "cannot be read or is damaged",
-        ),
-        ('{"name": "x", "grids": 3, "origin": {}}\n', "cannot be read or is damaged"),
-        ('{"name": "x", "grids": [{"name": "t"}], "origin": {}}\n', "cannot be read or is damaged"),
-    ],
-)
-def test_a_file_that_is_no_export(tmp_path, capsys, text, message):
-    if text is not None:
-        (tmp_path / "cells.jsonl").write_text(text)
-    arguments = ["sweep", str(write(tmp_path)), f"runs_dir={tmp_path / 'runs'}", "--from"]
-    assert main([*arguments, str(tmp_path / "cells.jsonl")]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("ltr: error: --from: ")
-    assert message in err
-    assert main([*arguments, str(tmp_path)]) == 2
-    assert "holds no sweep" in capsys.readouterr().err
-
-
 # data by query, and other methods
 
 
@@ -456,40 +325,6 @@ def test_a_sweep_on_data_by_query(tmp_path):
     assert "lists: statistics.report[0]: takes labels 0 and 1 only" in str(error.value)
 
 
-def test_methods_that_are_not_linear(tmp_path):
-    path = write(
-        tmp_path,
-        small=EXPERIMENT.replace('losses = ["ranknet", "hinge"]', 'losses = ["ranknet"]\nscorer = "mlp"\nmax_steps = 3')
-        .replace('["logistic_regression"]', '["rankboost"]\nrankboost.rounds = 60')
-        .replace("top_k = 12", 'base = "rankboost"\ntop_k = "full"'),
-        sweep=f'{ONE_SPLIT}recentre = "max"\n',
-    )
-    outcome = run_here(path)
-    assert outcome.failures == []
-    mlp, boosted, exact = read_sweep(outcome.folder).records
-    assert (mlp["weights"], boosted["weights"]) == (None, None)
-    assert mlp["status"] == "max_steps"
-    assert exact["list"]["starts"] == {}
-    assert exact["status"] == "optimal"
-    # of 60 rounds about 40 are kept, the last with the training loss
-    steps = [point[0] for point in boosted["curve"]]
-    assert steps == sorted(set(steps))
-    assert (steps[0], steps[-1], boosted["curve"][-1][1]) == (1, 60, boosted["loss"])
-    assert 20 < len(steps) <= 40
-
-
-def test_a_list_longer_than_the_data_is_said_to_be(tmp_path):
-    grid = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 2\nmethods = ["hinge"]\n'
-    path = write(tmp_path, sweep=f'{grid}[grid.vary]\nexact.top_k = [10, 30, 31, 500, "full"]\n')
-    notes = Notes()
-    assert run_here(path, display=notes).failures == []
-    assert notes.notes == []  # nothing is reranked
-    path.write_text(path.read_text().replace('"hinge"', '"exact"').replace("splits = 2", "splits = 1"))
-    run_here(path, "exact.method=local_search", "exact.time_limit=0.1", display=notes)
-    rule = 'small: exact.top_k: should be at most the 30 rows of the training set, or "full", got'
-    assert notes.notes == [f"{rule} {top_k}: all of them are reranked" for top_k in (31, 500)]
-
-
 def test_a_top_of_one_class_has_nothing_to_order(tmp_path):
     path = write(tmp_path, sweep=f'{ONE_SPLIT}recentre = "l2"\n')
     (tmp_path / "table.csv").write_text(table(noise=0.0))
@@ -501,25 +336,40 @@ def test_a_top_of_one_class_has_nothing_to_order(tmp_path):
     assert exact["recentred"]["train"] == exact["train"]
 
 
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100])
-def test_packed_labels_come_back(count):
-    labels = np.random.default_rng(count).integers(0, 2, count)
-    assert unpack_labels(pack_labels(labels)).tolist() == labels.tolist()
+# --- one record for runs and sweeps -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"ranked": {"train": "0IA=:4000000000000", "test": "0IA=:9"}},
-        {"ranked": {"train": "0IA=:-1", "test": "0IA=:9"}},
-        {"list": {"n": 4_000_000_000_000, "n_pos": 3, "value": 1.0, "bound": 2.0, "gap": 1.0, "starts": {}}},
-        {"list": {"n": 10, "n_pos": 11, "value": 1.0, "bound": 2.0, "gap": 1.0, "starts": {}}},
-    ],
-)
-def test_records_with_impossible_lengths_are_damaged(tmp_path, change):
-    write_export(tmp_path / "cells.jsonl", small(splits=1))
-    lines = (tmp_path / "cells.jsonl").read_text().splitlines()
-    lines[-1] = json.dumps(json.loads(lines[-1]) | change)
-    (tmp_path / "cells.jsonl").write_text("\n".join(lines))
-    with pytest.raises(RunError, match=r"cells.jsonl: cannot be read or is damaged \(ValueError\)"):
-        read_sweep(tmp_path / "cells.jsonl")
+METHODS = ("ranknet", "hinge", "logistic_regression", "rankboost", "exact")
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A run and a sweep of the same experiment and split."""
+    folder = tmp_path_factory.mktemp("records")
+    experiment = EXPERIMENT.replace('["logistic_regression"]', '["logistic_regression", "rankboost"]')
+    path = write(folder, small=experiment, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = [0]\n')
+    run_here(path)
+    assert run_experiment(load_config(folder / "small.toml", [f"runs_dir={folder / 'runs'}"])).complete
+    return folder
+
+
+def compared(record):
+    """A record without clocks, files, and the choice of a method, which a sweep makes when it plans."""
+    ignored = ("seconds", "trace", "files", "message")
+    return json.loads(json.dumps({key: value for key, value in record.items() if key not in ignored}))
+
+
+def test_a_run_and_a_sweep_of_one_split_have_the_same_records(workplace):
+    of_run = {record["id"]: record for record in read_run(RunFolder(workplace / "runs" / "small")).records}
+    of_sweep = found_in(workplace / "runs" / "sweep")
+    assert [record["method"] for record in of_run.values()] == list(METHODS)
+    for record in of_run.values():
+        check_record(record)
+    assert {name: compared(record) for name, record in of_run.items()} == {
+        name: compared(record) for name, record in of_sweep.items()
+    }
+
+
+def test_a_sweep_takes_the_index_of_a_run_as_its_own(workplace):
+    index = json.loads((workplace / "runs" / "sweep" / "sweep.json").read_text())
+    assert read_run(RunFolder(workplace / "runs" / "small")).grids == index["grids"]

@@ -1,10 +1,7 @@
 """The measures as torchmetrics: the same means as `RankingMetrics`, whatever that library does to metrics."""
 
 import copy
-import math
 import pickle
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -60,16 +57,6 @@ def test_a_collection_computes_the_same_means(joined, options):
     assert numbers(metrics.compute()) == approx(means(BATCHES[1:2], joined=joined, **options))
 
 
-@JOINED
-def test_forward_gives_the_value_of_the_batch_and_gathers_too(joined):
-    metrics = collection(joined=joined)
-    metrics.update(*BATCHES[0][:2], mask=BATCHES[0][2])
-    for k in (1, 2):
-        batch = metrics(*BATCHES[k][:2], mask=BATCHES[k][2])
-        assert numbers(batch) == approx(means(BATCHES[k : k + 1], joined=joined))
-        assert numbers(metrics.compute()) == approx(means(BATCHES[: k + 1], joined=joined))
-
-
 def test_metrics_that_agree_on_the_first_batch_stay_apart():
     # the first relevant item is on top: mrr and mrr@1 have the same sum and count
     metrics = collection()
@@ -111,15 +98,6 @@ def test_states_merge_clone_and_pickle(joined):
 
 
 @JOINED
-@pytest.mark.filterwarnings("ignore:The ``compute`` method")
-def test_nothing_seen_is_undefined(joined):
-    metric = RankingMetric("auc", joined=joined)
-    assert math.isnan(metric.compute().item())
-    metric.update(torch.tensor([1.0, 2.0]), torch.tensor([0, 0]))
-    assert math.isnan(metric.compute().item())
-
-
-@JOINED
 def test_a_bad_batch_leaves_the_state_as_it_was(joined):
     metric = RankingMetric("auc", joined=joined)
     metric.update(*BATCHES[0][:2], mask=BATCHES[0][2])
@@ -127,15 +105,6 @@ def test_a_bad_batch_leaves_the_state_as_it_was(joined):
     with pytest.raises(ValueError, match="labels must be 0 and 1 for auc"):
         metric.update(torch.tensor([1.0, 2.0]), torch.tensor([0, 2]))
     assert torch.equal(metric.compute(), before)
-
-
-@JOINED
-def test_module_casts_leave_the_precision_alone(joined):
-    module = torch.nn.ModuleDict({"metric": RankingMetric("ndcg@3", joined=joined)})
-    for scores, labels, mask in BATCHES:
-        module.half().to(torch.device("cpu"))
-        module["metric"].update(scores, labels, mask=mask)
-    assert module["metric"].compute().item() == approx(means(joined=joined)["ndcg@3"])
 
 
 def test_which_direction_is_better():
@@ -146,20 +115,6 @@ def test_which_direction_is_better():
         tracker.increment()
         tracker.update(torch.tensor([2.0, 1.0]), torch.tensor(labels))
     assert tracker.best_metric(return_step=True) == (0.0, 1)
-
-
-def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="measure: unknown name 'ndgc'"):
-        RankingMetric("ndgc")
-    with pytest.raises(ValueError, match=r"ties must be one of .* got 'random'"):
-        RankingMetric("ndcg", ties="random")
-
-
-def test_without_the_library_the_error_names_the_extra():
-    program = "import sys; sys.modules['torchmetrics'] = None; import ltr.metrics, ltr.metrics.torchmetrics"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "pip install 'rankproof[torchmetrics]'" in done.stderr
 
 
 @JOINED

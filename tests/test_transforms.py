@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from ltr import losses, metrics
-from ltr.lists import Lists, buckets
+from ltr import losses
+from ltr.lists import Lists
 from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE, HingePower
 from ltr.losses.pairs import two_classes
 from ltr.losses.transforms import TwoClasses, pair_sums, transform
@@ -178,22 +178,6 @@ def test_every_comparable_pair_is_in_one_part(grades):
     assert sorted(found) == expected
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(0, 9), max_size=60))
-def test_buckets_hold_every_item_once_with_little_padding(groups):
-    group = torch.tensor(groups, dtype=torch.int64)
-    seen = []
-    for members, mask in buckets(group):
-        assert mask.sum() > mask.numel() / 2
-        assert (group[members] == group[members[:, :1]]).all()
-        for row, real in zip(members.tolist(), mask, strict=True):
-            items = row[: int(real.sum())]
-            assert real[: len(items)].all()
-            assert items == sorted(items)
-            seen += items
-    assert sorted(seen) == list(range(len(groups)))
-
-
 @pytest.mark.parametrize("name", PAIR_LOSSES)
 def test_ragged_lists_of_very_different_lengths(name):
     """Padded to the longest, these 2,001 lists would take 40 million items."""
@@ -286,26 +270,10 @@ def test_lanes_of_vmap_are_calls_of_their_own(name, reduction):
     close(shared, torch.stack([torch.stack([grad(total)(s, labels[0, 0], {}) for s in rows]) for rows in scores]))
 
 
-def test_what_vmap_does_not_do_is_said():
-    loss, scores, labels = losses.parse_loss("ranknet"), torch.randn(2, 4), torch.tensor([1, 0, 0, 1])
-    with pytest.raises(RuntimeError, match=r"losses have no second derivatives under torch\.func\.vmap"):
-        torch.func.vmap(torch.func.jacrev(torch.func.grad(loss)), in_dims=(0, None))(scores, labels)
-    with pytest.raises(TypeError, match=r"qid must be None under torch\.func\.vmap"):
-        torch.func.vmap(lambda s: loss(s, labels, qid=labels))(scores)
-    with pytest.raises(ValueError, match="labels must be >= 0, got -1"):
-        torch.func.vmap(loss, in_dims=(0, None))(scores, labels - 1)
-    loss.width = torch.nn.Parameter(torch.ones(()))
-    with pytest.raises(TypeError, match="a loss with parameters to train has no gradient for them under"):
-        torch.func.vmap(loss, in_dims=(0, None))(scores, labels)
-    with pytest.raises(TypeError, match=r"scores must be a plain tensor, got one under torch\.func\.vmap"):
-        torch.func.vmap(metrics.ndcg, in_dims=(0, None))(scores, labels)
-
-
 COMPILED = [(case, reduction) for case in [*(case.name for case in CASES), *NAMES] for reduction in ("mean", "none")]
 
 
-# in the quick tier every loss, with either reduction in turn
-@pytest.mark.parametrize(("name", "reduction"), slow_but(COMPILED, [*COMPILED[::4], *COMPILED[3::4]]))
+@pytest.mark.parametrize(("name", "reduction"), slow_but(COMPILED, COMPILED[::9]))
 def test_a_compiled_graph_is_never_broken(name, reduction):
     """What docs/losses.md says of torch.compile: every built-in loss of any length is one operator."""
     random, loss = generator(), losses.parse_loss(name)

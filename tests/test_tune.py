@@ -1,22 +1,17 @@
 """Searches: ranges and their mistakes, trials on inner splits, interruption, the best config, the report."""
 
-import io
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
 import ltr
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
-from trainers.config.tuning import load_tuning, read_tuning
+from trainers.config.tuning import load_tuning
 from trainers.files import RunError
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
-from trainers.tables import stacked_tables
 from trainers.task.data import inner_splits, split_of
 from trainers.tune import runner
 
@@ -80,27 +75,6 @@ def test_the_best_options_are_a_config_and_a_run(found, capsys):
     assert found.complete
 
 
-def test_the_trials_are_compared(found):
-    table = pd.read_csv(found.folder / "trials.csv", index_col="trial")
-    assert table["value"].tolist() == found.trials["value"].tolist()
-    best = found.trials["value"].idxmax()
-    assert found.answer.startswith(f"**Best of 5 trials** (trial {best})")
-    header, rows = found.table(3)
-    assert header == ["trial", "auc", "lowest", "highest", "surrogate.l2", "surrogate.losses", "seconds"]
-    assert rows[0][:2] == [str(best), f"{found.value:.4f}"]
-    assert len(rows) == 3
-    assert repr(found) == f"<Tuning 'search': 5 trials of {found.method}, best auc {found.value:.4f}>"
-
-
-def test_the_journal_is_a_study_of_optuna(found):
-    import optuna
-    from optuna.storages.journal import JournalFileBackend
-
-    storage = optuna.storages.JournalStorage(JournalFileBackend(str(found.folder / "trials.journal")))
-    study = optuna.load_study(study_name="tune", storage=storage)
-    assert [trial.value for trial in study.trials] == found.trials["value"].tolist()
-
-
 def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_path, monkeypatch):
     whole, calls = runner.run_experiment, []
 
@@ -120,20 +94,6 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_pat
     journal.write_bytes(journal.read_bytes() + b'{"op_code"')  # as a process leaves it that is killed
     monkeypatch.setattr(runner, "run_experiment", whole)
     assert values(ltr.tune(BASE, RANGES | {"trials": 5}, **options)).equals(values(found))
-
-
-def test_an_interruption_of_the_first_trial_is_one_line(tmp_path, monkeypatch, capsys):
-    def stopped(config, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(runner, "run_experiment", stopped)
-    monkeypatch.chdir(tmp_path)
-    text = '[data]\nname = "gaussians"\n[surrogate]\nlosses = ["ranknet"]\n[exact]\nenabled = false\n[baselines]\n'
-    Path("study.toml").write_text(text + "methods = []\n[tune]\nsurrogate.l2 = [0.1, 1.0]\n", encoding="utf-8")
-    assert main(["tune", "study.toml"]) == 130
-    printed = capsys.readouterr()
-    assert printed.out == "No trial has a value.\n"
-    assert printed.err.endswith("interrupted; what is finished is kept in runs/study-tune: the same command goes on\n")
 
 
 def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
@@ -166,15 +126,6 @@ def test_the_test_set_has_no_say():
     assert values(found[0]).equals(values(found[1]))
     assert found[0].statistic == "ndcg@3"
     assert found[0].results != found[1].results
-
-
-def test_keys_that_do_not_concern_a_trial_are_left_out_of_it():
-    ranges = {"surrogate.scorer": ["linear", "mlp"], "surrogate.dropout": [0.2, 0.4], "trials": 3, "splits": 1}
-    trials = ltr.tune(BASE, ranges | {"seed": 1}).trials
-    linear = trials["surrogate.scorer"] == "linear"
-    assert linear.any()
-    assert trials.loc[linear, "surrogate.dropout"].isna().all()
-    assert trials.loc[~linear, "surrogate.dropout"].notna().all()
 
 
 def test_trials_that_fail_say_why_and_the_others_count(tmp_path):
@@ -257,32 +208,22 @@ def test_all_mistakes_of_a_config_and_its_ranges_come_at_once(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("section", "message"),
-    [
-        ({}, "tune: must have a range for at least one key, such as surrogate.l2"),
-        (3, "tune: must be a table of keys, got 3"),
-        ({"exact": {"statistic": ["dcg", "auc"]}}, "tune.statistic: is required where the statistic"),
-        ({"exact": {"enabled": [True, False]}}, "exact.enabled: must not be tuned: tune.method names"),
-        ({"surrogate": [1]}, "tune.surrogate: is a section: name its keys"),
-    ],
-)
-def test_sections_that_say_nothing(section, message):
-    with pytest.raises(ConfigError, match=message):
-        read_tuning(section, "study.toml")
+def test_the_trials_are_compared(found):
+    table = pd.read_csv(found.folder / "trials.csv", index_col="trial")
+    assert table["value"].tolist() == found.trials["value"].tolist()
+    best = found.trials["value"].idxmax()
+    assert found.answer.startswith(f"**Best of 5 trials** (trial {best})")
+    header, rows = found.table(3)
+    assert header == ["trial", "auc", "lowest", "highest", "surrogate.l2", "surrogate.losses", "seconds"]
+    assert rows[0][:2] == [str(best), f"{found.value:.4f}"]
+    assert len(rows) == 3
+    assert repr(found) == f"<Tuning 'search': 5 trials of {found.method}, best auc {found.value:.4f}>"
 
 
-def test_the_method_must_be_clear():
-    with pytest.raises(ConfigError, match=r"tune.method: must be the method .*, one of ranknet, hinge, got"):
-        ltr.tune(BASE | {"surrogate.losses": ["ranknet", "hinge"]}, {"surrogate.l2": [1.0, 2.0]})
+def test_the_journal_is_a_study_of_optuna(found):
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
 
-
-@pytest.mark.parametrize("width", [60, 80, 200])
-def test_tables_fold_headings_and_split_before_they_cut_a_number(width):
-    cells = [("trial", ["0", "1"]), *((f"surrogate.option_{j}", ["35.1184", "0.000123"]) for j in range(8))]
-    console = Console(width=width, file=io.StringIO())
-    for table in stacked_tables(cells, "search", width):
-        console.print(table)
-    text = console.file.getvalue()
-    assert text.count("35.1184") == text.count("0.000123") == 8
-    assert max(map(len, text.splitlines())) <= width
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(found.folder / "trials.journal")))
+    study = optuna.load_study(study_name="tune", storage=storage)
+    assert [trial.value for trial in study.trials] == found.trials["value"].tolist()

@@ -191,16 +191,3 @@ def test_features_are_standardised_within_queries(seed):
     np.testing.assert_allclose((lists.Z**2).mean(axis=0), 1)
     w = np.array([0.5, -3.0, 2.0])
     np.testing.assert_allclose(lists.raw(lists.standardised(w)) / w, (lists.raw(lists.standardised(w)) / w)[0])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda X, y, q: quick(gain="square").fit(X, y, q), "gain must be one of 'linear', 'exp2', got 'square'"),
-        (lambda X, y, q: quick().fit(X, y, q).predict(X, q[:-1]), "qid: query ids must be one per row"),
-        (lambda X, y, q: quick().fit(X, y, q, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
-    ],
-)
-def test_bad_arguments_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(*sample())

@@ -114,22 +114,6 @@ def test_effects_of_top_shares_have_intervals_that_cover():
     assert math.isnan(tied.effect)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda y: auuc([1, 2], y), "scores must hold one number for each row of y"),
-        (lambda y: qini([1, math.inf, 0], y), "scores must be finite, got inf at row 1"),
-        (lambda y: auuc([1, 2, 3], y, definition="radcliffe"), "definition must be"),
-        (lambda y: auuc([1, 2, 3], y, definition="scikit-uplift"), "y must have the outcomes 0 and 1"),
-        (lambda y: effect_by_top_share([1, 2, 3], y, [0.0]), "shares must be numbers above 0"),
-        (lambda y: effect_by_top_share([1, 2, 3], y, level=2), "level must be a number between 0 and 1"),
-    ],
-)
-def test_metrics_refuse(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(uplift_labels([1, 0.5, 0], [1, 0, 1]))
-
-
 # --- the loss
 
 

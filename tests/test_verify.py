@@ -18,8 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ltr import verify
 from ltr.exact.certificate import Certificate, certify
@@ -43,7 +41,7 @@ from tests.reference import (
     slow_graded_value,
     slow_margin_value,
 )
-from tests.tiers import examples
+from tests.tiers import examples, slow_but
 from trainers.cli import main as command_line
 
 PROGRAM = Path(verify.__file__).parent
@@ -117,6 +115,7 @@ ONE_LIST, OTHER_LIST = (
 for one in (BOTH_ENDS, ONE_LIST, OTHER_LIST):
     del one["y"]
 BOTH = [asked([1, 0, 0]), asked([0, 0, 1])]
+ONE_PAIR = {"X": [[0.0], [1.0]], "y": [0, 1], "a": [1.0, 2.0], "C": 0.0}  # w = 1/8 wins it by the margin exactly
 RIGHT = [
     # the faces are single points, of value 1/2 - 0.2
     (by_hand([".", "."]), "optimal"),
@@ -200,6 +199,10 @@ WRONG = [
     ),
     (by_hand(["0 . ."], 9.75, 9.75, constraints=HALF, **GRADED), r"word 3: closes the box \[0, 1\], .* may be 10$"),
     (by_hand([".", "."], 4.0, 3.75, **{**LISTS, "weights": [0.5]}), r"\[0\] \(w_0 = -1\), .*, where .* may be 4.75$"),
+    (
+        by_hand(["0 . 0 0 0 . . . ."], 0.0, 0.0, weights=[0.0], constraints=HALF, **ONE_PAIR),
+        r"word 6: closes the box \[0, 0.125\], .* may be 1$",
+    ),
     *((by_hand(["0z . . ."[:at]], constraints=HALF), "word [1-4]: ") for at in range(8)),
     (
         by_hand([".", "."], 9.75, 9.75, **{**DEMANDED, "weights": [0.5]}),
@@ -336,46 +339,17 @@ ACCEPTED = [
     *(" dcg ( base = 3 ) @ 2 ", "dcg\u00a0@\t3\n", "weights(0, 0.25 ,1,1,2.5)", "weights(-0,0,0,0,e)", "power(p=400)"),
 ]
 REFUSED = [
-    *("", "ndcg", "DCG", "auc@3", "wrs@1", "wta@1", "pauc", "dcg@", "dcg@0", "dcg@-5", "dcg@+5", "dcg@1.0", "dcg@1 0"),
-    *("dcg(", "dcg)", "dcg(base=2", "dcg((base=2))", "dcg(base=2)(base=2)", "dcg@2(base=2)", "dcg@2@2", "d cg", "dcg;"),
+    *("", "ndcg", "DCG", "auc@3", "wta@1", "pauc", "dcg@", "dcg@0", "dcg@-5", "dcg@1.0", "dcg(", "dcg(base=2", "d cg"),
+    *("dcg@2(base=2)", "dcg@2@2", "dcg(10)", "dcg(base=)", "dcg(p=2)", "dcg(base=2,base=2)", "dcg(base=1)"),
+    *("dcg(base=nan)", "dcg(base=1e400)", "dcg(base=1_0)", "dcg(base=１０)", "dcg@9223372036854775808", "power(p=0)"),
+    *("power(p=inf)", "power(p=1e308)", "weights", "weights(1,2)", "weights(2,1,3,4,5)", "weights(-1,0,1,2,3)"),
     *(
-        "dcg(=10)",
-        "dcg(10)",
-        "dcg(base)",
-        "dcg(base=)",
-        "dcg(base=x)",
-        "dcg(p=2)",
-        "dcg(base=2,)",
-        "dcg(base=2,base=2)",
-    ),
-    *(
-        "dcg(base=1)",
-        "dcg(base=0.5)",
-        "dcg(base=-2)",
-        "dcg(base=nan)",
-        "dcg(base=inf)",
-        "dcg(base=1e400)",
-        "mrr(base=2)",
-    ),
-    *(
-        "dcg(base=1_0)",
-        "dcg(base=0x10)",
-        "dcg(base=1 0)",
-        "dcg(base=１０)",
-        "dcg@１０",
-        "ｄcg",
-        "dcg@9223372036854775808",
-    ),
-    *("power(p=0)", "power(p=-1)", "power(p=inf)", "power(p=nan)", "power(base=2)", "power(p=1e308)", "auc(base=2)"),
-    *("weights", "weights()", "weights(1,2)", "weights(1,2,3,4,5)@2", "weights(1,2,3,4,)", "weights(2,1,3,4,5)"),
-    *(
-        "weights(-1,0,1,2,3)",
         "weights(0,1,2,3,inf)",
         "weights(nan,1,2,3,4)",
-        "weights(0 1,2,3,4,5)",
-        "weights(0,0,0,0,",
+        "weights(0,0,0,1e308,1e308)",
+        "dcg@" + "9" * 5000,
+        "power(p=500)",
     ),
-    *("weights(0,0,0,1e308,1e308)", "weights(1,2,3,4,５)", "dcg@" + "9" * 5000, "power(p=500)"),
 ]
 
 
@@ -401,53 +375,7 @@ def test_the_checker_knows_the_names_that_the_library_knows(name):
         assert verify.parse_statistic(name)[0] == RankStatistic.parse(name).name
 
 
-WORDS = [
-    "dcg",
-    "mrr",
-    "pauc",
-    "power",
-    "weights",
-    "auc",
-    "wta",
-    "(",
-    ")",
-    "@",
-    "=",
-    ",",
-    "base",
-    "p",
-    "e",
-    "0",
-    "1",
-    "2",
-]
-WORDS += ["-5", "1e3", ".5", "0.5", "1e308", "nan", "inf", " ", "\t", "\u00a0", "１", "_", "9223372036854775808", "007"]
-
-
-@st.composite
-def names(draw):
-    """A name with a few places changed, or words and characters in any order."""
-    if draw(st.booleans()):
-        text = "".join(draw(st.lists(st.sampled_from(WORDS), max_size=9)))
-    else:
-        text = draw(st.sampled_from([*ACCEPTED, *REFUSED[:-2], "weights(0,1,2)", "dcg(base=2)@3"]))
-    for _ in range(draw(st.integers(0, 2))):
-        at = draw(st.integers(0, len(text)))
-        text = text[:at] + draw(st.sampled_from(WORDS) | st.characters()) + text[at + draw(st.integers(0, 2)) :]
-    return text
-
-
-@settings(max_examples=examples(100, slow=3000), deadline=None)
-@given(names(), st.integers(1, 6))
-def test_the_checker_knows_no_other_names(name, n):
-    theirs, own = weights_of(name, n)
-    assert (own is None) == (theirs is None)
-    if own is not None:
-        np.testing.assert_allclose(own, theirs, rtol=4 * 2.0**-52, atol=0)
-        assert verify.parse_statistic(name)[0] == RankStatistic.parse(name).name
-
-
-@pytest.mark.parametrize("name", ["dcg(=10)", "dcg(", "weights(1,2,3)@2", "dcg@-5", "dcg(base=1)"])
+@pytest.mark.parametrize("name", ["dcg(", "dcg@-5"])
 def test_files_with_names_that_the_library_refuses_are_rejected(name):
     content = by_hand(None, statistic=name)
     with pytest.raises(verify.CertificateError, match=r"^problem.statistic: is not known: '.*', it"):
@@ -697,19 +625,14 @@ DAMAGE = [
     ("weight beyond 1", put("weights", 1, 1.0000000000000002), r"weights\[1\]: must be from -1 to 1"),
     ("weight gone", drop("weights", 1), "weights: must hold 2 entries, got 1"),
     ("weight nan", put("weights", 0, math.nan), r"weights\[0\]: must be a finite float64, got nan"),
-    ("weight infinite", put("weights", 0, -math.inf), r"weights\[0\]: must be a finite float64, got -inf"),
     ("C", put("problem", "C", 0.04), "value: is"),
     ("most weights", put("problem", "max_nonzeros", 1), "weights: at most 1 may differ from 0, got 2"),
-    ("no weights", put("problem", "max_nonzeros", 0), "problem.max_nonzeros: must be from 1 to 2, got 0"),
     ("weights beyond d", put("problem", "max_nonzeros", 3), "problem.max_nonzeros: must be from 1 to 2, got 3"),
-    ("C below 0", put("problem", "C", -0.05), "problem.C: must be >= 0, got -0.05"),
     ("margin", put("problem", "margin", 0.5), "value: is"),
     ("margin 0", put("problem", "margin", 0.0), "problem.margin: must be > 0, got 0.0"),
     ("label", put("problem", "y", 0, 0), "problem.sha256: the data have"),
     ("label, hashed", hashed(put("problem", "y", 0, 0)), "value: is"),
-    ("label 2", put("problem", "y", 0, 2), r"problem.y\[0\]: must be 0 or 1, got 2"),
     ("one class", put("problem", "y", [1] * 9), "problem.y: must hold both labels"),
-    ("label gone", drop("problem", "y", 0), "problem.y: must hold 9 entries, got 8"),
     ("feature", put("problem", "X", 0, 0, lambda v: math.nextafter(v, 2)), "problem.sha256: the data have"),
     ("feature, hashed", hashed(put("problem", "X", 2, 1, -5.0)), "value: is"),
     ("ragged features", drop("problem", "X", 4, 0), r"problem.X\[4\]: must hold 2 entries, got 1"),
@@ -719,19 +642,14 @@ DAMAGE = [
     ("cutoff", put("problem", "statistic", "dcg@8"), r"problem.a\[0\]: must be 0.0 for 'dcg@8'"),
     ("unknown statistic", put("problem", "statistic", "ndcg"), "problem.statistic: is not known: 'ndcg', its name"),
     ("rank weight", put("problem", "a", 4, lambda a: a * (1 + 1e-12)), r"problem.a\[4\]: must be"),
-    ("rank weight gone", drop("problem", "a", 0), "problem.a: must hold 9 entries, got 8"),
     ("rank", put("problem", "rank", "Subrank"), "problem.rank: must be 'resolved' or 'subrank', got 'Subrank'"),
     ("kind", put("problem", "kind", "pairwise"), "problem: 'pairs' is missing"),
     ("unknown kind", put("problem", "kind", ["rerank"]), "problem.kind: must be one of rerank, .*, card, risk, got"),
     ("constraints dropped", put("problem", "constraints", None), r"\(w_\d = -?1\), word \d+: closes the box"),
     ("constraint reversed", put("problem", "constraints", "A", 0, [-1.0, 1.0]), "weights: exceed a side constraint"),
     ("constraint loosened", put("problem", "constraints", "b", 0, 1.0), "proof.partition: must hold 1 entries, got 4"),
-    ("constraint tightened", put("problem", "constraints", "b", 0, -2.0), "weights: exceed a side constraint by"),
-    ("limit dropped", drop("problem", "constraints", "b", 0), "problem.constraints.b: must hold 1 entries, got 0"),
-    ("short constraint", drop("problem", "constraints", "A", 0, 0), r"constraints.A\[0\]: must hold 2 entries, got 1"),
     ("truncated", words(CUT, lambda text: text[:-1]), r"\[3\] \(w_1 = 1\), word \d+: is the last, but 1 boxes"),
     ("extended", words(CUT, lambda text: [*text, "."]), r"\[3\] \(w_1 = 1\), word \d+: comes after the end"),
-    ("extra space", put("proof", "partition", CUT, lambda text: text + " "), "word [0-9]+: comes after the end"),
     ("leaf cut", words(CUT, lambda text: [*text[:-1], "0"]), r"word \d+: is the last, but [23] boxes are not closed"),
     ("cut closed", words(CUT, lambda text: ["."]), r"\(w_1 = 1\), word 1: closes the box \[-1, 1\] x \[1, 1\]"),
     ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
@@ -741,24 +659,16 @@ DAMAGE = [
     ("root missing", drop("proof", "partition", 0), "proof.partition: must hold 4 entries, got 3"),
     ("roots swapped", swap(CUT, 2), r"proof.partition\[3\] \(w_1 = 1\), word 4: closes the box"),
     ("version", put("version", 2), "version: must be 1, got 2"),
-    ("version as text", put("version", "1"), "version: must be 1, got '1'"),
     ("version true", put("version", True), "version: must be of type int, got True"),
     ("version gone", drop("version"), "version: must be 1, got None"),
     ("format", put("format", "certificate"), "format: must be 'ltr certificate'"),
     ("unknown field", put("checked", True), "file: 'checked' is not known"),
-    ("unknown field inside", put("proof", "by", "me"), "proof: 'by' is not known"),
     ("field gone", drop("claimed_bound"), "file: 'claimed_bound' is missing"),
-    ("field inside gone", drop("problem", "margin"), "problem: 'margin' is missing"),
-    ("text for a number", put("value", "4"), "value: must be of type float, got '4'"),
     ("true for a number", put("problem", "C", True), "problem.C: must be of type float, got True"),
     ("true for a label", put("problem", "y", 0, True), r"problem.y\[0\]: must be of type int, got True"),
-    ("float for a label", put("problem", "y", 0, 1.0), r"problem.y\[0\]: must be of type int, got 1.0"),
-    ("number for a text", put("proof", "partition", 0, 0), r"proof.partition\[0\]: must be of type str, got 0"),
-    ("text for a list", put("proof", "partition", ".."), "proof.partition: must be of type list, got '..'"),
     ("list for an object", put("problem", []), r"problem: must be of type dict, got \[\]"),
     ("null", put("weights", None), "weights: must not be null where the claim is 'optimal'"),
     ("integer beyond float64", put("value", 2**53 + 1), "value: must be a finite float64, got 9007199254740993"),
-    ("integer beyond all floats", put("value", 10**400), "value: must be a finite float64"),
 ]  # fmt: skip
 
 
@@ -782,20 +692,13 @@ PAIRWISE_DAMAGE = [
 VALUE = "value: is|closes the box"
 GRADED_DAMAGE = [
     ("value", put("value", lambda v: v + 1e-6), "value: is"),
-    ("value and bounds", lambda c: [put(*at, 40.0)(c) for at in BOUNDS], "value: is"),
-    ("bound", put("proof", "bound", lambda v: v - 1e-6), "proof.bound: must be at least the value"),
-    ("higher bound", put("proof", "bound", lambda v: v + 1e-3), "claim: the file shows 'bound', not 'optimal'"),
-    ("lower values and bounds", lambda c: [put(*at, lambda v: v - 1e-6)(c) for at in BOUNDS], "value: is"),
     ("margin", put("problem", "margin", 0.5), VALUE),
-    ("C", put("problem", "C", 0.04), VALUE),
-    ("constraints dropped", put("problem", "constraints", None), r"\(w_\d = -?1\), word \d+: closes the box"),
     ("gain", put("problem", "gains", 0, 6.5), "problem.sha256: the data have"),
     ("gain, hashed", hashed(put("problem", "gains", 0, 6.5)), VALUE),
     ("gain of nothing, hashed", hashed(put("problem", "gains", 1, 1.0)), VALUE),
     ("a grade in between, hashed", hashed(put("problem", "gains", 8, 2.0)), VALUE),
     ("gain below 0", put("problem", "gains", 3, -1.0), r"problem.gains\[3\]: must be >= 0, got -1.0"),
     ("gain nan", put("problem", "gains", 3, math.nan), r"problem.gains\[3\]: must be a finite float64, got nan"),
-    ("gain true", put("problem", "gains", 3, True), r"problem.gains\[3\]: must be of type float, got True"),
     ("gain gone", drop("problem", "gains", 0), "problem.gains: must hold 9 entries, got 8"),
     ("no gain", put("problem", "gains", [0.0] * 9), "problem.gains: must hold a number > 0"),
     ("gains gone", drop("problem", "gains"), "problem: must have labels of one kind, got none"),
@@ -806,27 +709,14 @@ GRADED_DAMAGE = [
     ("lists renamed", hashed(put("problem", "qid", lambda v: [-one for one in v])), r"problem.a\[0\]: must be 0.43"),
     ("one list", hashed(put("problem", "qid", [1] * 9)), r"problem.a\[0\]: must be"),
     ("list gone", drop("problem", "qid", 0), "problem.qid: must hold 9 entries, got 8"),
-    ("float for a list", put("problem", "qid", 0, 2.0), r"problem.qid\[0\]: must be of type int, got 2.0"),
-    ("true for a list", put("problem", "qid", 1, True), r"problem.qid\[1\]: must be of type int, got True"),
     ("list beyond 64 bits", put("problem", "qid", 3, 2**63), r"problem.qid\[3\]: must fit into 64 bits, got 9223372"),
-    ("lists null", put("problem", "qid", None), "problem.qid: must be of type list, got None"),
-    ("feature", put("problem", "X", 0, 0, lambda v: math.nextafter(v, 2)), "problem.sha256: the data have"),
-    ("feature, hashed", hashed(put("problem", "X", 0, 1, -5.0)), VALUE),
-    ("hash", put("problem", "sha256", "0" * 64), "problem.sha256: the data have"),
     ("statistic", put("problem", "statistic", "mrr"), r"problem.a\[0\]: must be 0.2 for 'mrr'"),
-    ("cutoff", put("problem", "statistic", "dcg@4"), r"problem.a\[0\]: must be 0.0 for 'dcg@4'"),
     ("weights of one length", put("problem", "statistic", "weights(0,0,1,1,1)"), r"problem.a\[0\]: must be 0.0"),
     ("weights of another", put("problem", "statistic", "weights(0,1,1,1)"), "problem.statistic: is not known for 5"),
-    ("rank weight", put("problem", "a", 6, lambda a: a * (1 + 1e-12)), r"problem.a\[6\]: must be"),
     ("weights of a list gone", put("problem", "a", lambda a: a[:5]), "problem.a: must hold 9 entries, got 5"),
     ("rank", put("problem", "rank", "subrank"), VALUE),
-    ("rank of another name", put("problem", "rank", "average"), "problem.rank: must be 'resolved' or 'subrank'"),
     ("kind", put("problem", "kind", "rerank"), "problem: 'y' is missing"),
-    ("truncated", words(CUT, lambda text: text[:-1]), r"\[3\] \(w_1 = 1\), word \d+: is the last, but 1 boxes"),
-    ("cut closed", words(CUT, lambda text: ["."]), r"\(w_1 = 1\), word 1: closes the box \[-1, 1\] x \[1, 1\]"),
     ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
-    ("root missing", drop("proof", "partition", 0), "proof.partition: must hold 4 entries, got 3"),
-    ("version", put("version", 2), "version: must be 1, got 2"),
 ]  # fmt: skip
 
 
@@ -838,26 +728,21 @@ DEMAND_DAMAGE = [
     ("asks for less", put("problem", "demands", 0, "at_least", 2.0), r"word \d+: closes the box .* may be .* and"),
     ("asks for nothing", put("problem", "demands", 0, "at_least", -1.0), r"word \d+: closes the box"),
     ("asks for nan", put("problem", "demands", 0, "at_least", math.nan), r"demands\[0\].at_least: must be a finite"),
-    ("asks for infinity", put("problem", "demands", 0, "at_least", math.inf), r"at_least: must be a finite"),
-    ("asks for null", put("problem", "demands", 0, "at_least", None), r"demands\[0\].at_least: must be of type float"),
     ("asks for no number", drop("problem", "demands", 0, "at_least"), r"demands\[0\]: 'at_least' is missing"),
     ("demands gone", drop("problem", "demands"), "problem.sha256: the data have"),
     ("demands gone, hashed", hashed(drop("problem", "demands")), r"word \d+: closes the box"),
-    ("demands null", put("problem", "demands", None), "problem.demands: must be of type list, got None"),
     ("demand gone, hashed", hashed(drop("problem", "demands", 0)), r"word \d+: closes the box"),
     ("a group of others", put("problem", "demands", 0, "gains", 0, 1.0), "problem.sha256: the data have"),
     ("a group of others, hashed", hashed(put("problem", "demands", 0, "gains", 0, 1.0)), MET.format(0) + "|closes the"),
     ("a smaller group, hashed", hashed(put("problem", "demands", 0, "gains", 6, 0.0)), MET.format(0) + "|closes the"),
     ("no group", hashed(put("problem", "demands", 0, "gains", [0.0] * 9)), r"\[0\].gains: must hold a number > 0"),
     ("gain below 0", put("problem", "demands", 0, "gains", 2, -1.0), r"\[0\].gains\[2\]: must be >= 0, got -1.0"),
-    ("gain gone", drop("problem", "demands", 0, "gains", 0), r"demands\[0\].gains: must hold 9 entries, got 8"),
     ("labels", put("problem", "demands", 0, "y", [1] * 9), r"problem.demands\[0\]: 'y' is not known"),
     ("statistic", put("problem", "demands", 0, "statistic", "dcg"), r"problem.demands\[0\].a\[0\]: must be 0.386"),
     ("cutoff", put("problem", "demands", 0, "statistic", "hits@3"), r"problem.demands\[0\].a\[\d\]: must be 1.0 for"),
     ("a share", put("problem", "demands", 0, "statistic", "recall@2"), r"demands\[0\].statistic: must be hits@N in a"),
     ("unknown statistic", put("problem", "demands", 1, "statistic", "ndcg"), r"\[1\].statistic: is not known: 'nd"),
     ("rank weight", put("problem", "demands", 1, "a", 6, lambda a: a * (1 + 1e-12)), r"demands\[1\].a\[6\]: must be"),
-    ("rank weight gone", drop("problem", "demands", 1, "a", 0), r"problem.demands\[1\].a: must hold 9 entries, got 8"),
     ("kind", put("problem", "demands", 0, "kind", "pairwise"), r"\[0\].kind: must be one of rerank, graded, got"),
     (
         "labels of one list",
@@ -866,12 +751,8 @@ DEMAND_DAMAGE = [
     ),
     ("rank", put("problem", "demands", 0, "rank", "resolved"), r"problem.demands\[0\]: 'rank' is not known"),
     ("weights", put("weights", [1.0, 0.0]), MET.format(0) + r"3\.0"),
-    ("value", put("value", lambda v: v + 1e-6), "value: is"),
-    ("bound", put("proof", "bound", lambda v: v - 1e-6), "proof.bound: must be at least the value"),
-    ("lower values and bounds", lambda c: [put(*at, lambda v: v - 1e-6)(c) for at in BOUNDS], "value: is"),
     ("margin", put("problem", "margin", 0.5), "weights: have|" + VALUE),
     ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
-    ("truncated", words(CUT, lambda text: text[:-1]), r"\[3\] \(w_1 = 1\), word \d+: is the last, but 1 boxes"),
     ("claim", put("claim", "infeasible"), "weights: must be null where the claim is 'infeasible'"),
     (
         "no weights claimed",
@@ -881,22 +762,17 @@ DEMAND_DAMAGE = [
 ]  # fmt: skip
 INFEASIBLE_DAMAGE = [
     ("asks for less", put("problem", "demands", 0, "at_least", 0.4), r"word \d+: closes the box .* problem.dem"),
-    ("asks for less of the other", put("problem", "demands", 1, "at_least", 0.3), r"word \d+: closes the box"),
     ("asks for nothing", lambda c: [put("problem", "demands", j, "at_least", 0)(c) for j in (0, 1)], "claim: .* w = "),
     ("demand gone, hashed", hashed(drop("problem", "demands", 0)), r"word \d+: closes the box .* problem.demands\[0\]"),
     ("demands gone, hashed", hashed(drop("problem", "demands")), "claim: must not be 'infeasible', w = 0 is feasible"),
     ("a larger group, hashed", hashed(put("problem", "demands", 1, "y", [1] * 8 + [0])), r"word \d+: closes the box"),
     ("one class", put("problem", "demands", 1, "y", [1] * 9), r"problem.demands\[1\].y: must hold both labels"),
-    ("label 2", put("problem", "demands", 1, "y", 0, 2), r"problem.demands\[1\].y\[0\]: must be 0 or 1, got 2"),
-    ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
     ("cut closed", words(CUT, lambda text: ["."]), r"\(w_1 = 1\), word 1: closes the box"),
-    ("root missing", drop("proof", "partition", 0), "proof.partition: must hold 4 entries, got 3"),
     ("proof gone", put("proof", None), "proof: must not be null where the claim is 'infeasible'"),
     ("bound", put("proof", "bound", 1.0), "proof.bound: must be null where the claim is 'infeasible'"),
     ("value", put("value", 1.0), "value: must be null where the claim is 'infeasible'"),
     ("weights", put("weights", [1.0, 0.0]), "weights: must be null where the claim is 'infeasible'"),
     ("claim", put("claim", "optimal"), "weights: must not be null where the claim is 'optimal'"),
-    ("its statistic", put("problem", "statistic", "mrr"), r"problem.a\[0\]: must be 0.1111111111111111 for 'mrr'"),
 ]  # fmt: skip
 DAMAGED = {"ranked": DAMAGE, "preferred": PAIRWISE_DAMAGE, "graded": GRADED_DAMAGE}
 DAMAGED |= {"demanded": DEMAND_DAMAGE, "infeasible": INFEASIBLE_DAMAGE}
@@ -941,47 +817,6 @@ def test_damage_that_only_a_text_can_have(ranked, old, new, message):
     assert old in text
     with pytest.raises(verify.CertificateError, match=message):
         verify.check(verify.parse(text.replace(old, new)))
-
-
-@functools.cache
-def mutable(which):
-    """Proofs of optimality and of a bound above the value, a file without a proof, and graded lists."""
-    p, w, boxes, claim = [
-        (random_instance(14), None, 1000, "optimal"),
-        (random_instance(6), [1.0, -0.5, 0.25], 1000, "bound"),
-        (random_instance(9), None, 0, "value"),
-        (random_graded(20), None, 1000, "optimal"),
-        (random_demanded(13), None, 1000, "optimal"),
-        (random_demanded(2), None, 1000, "infeasible"),
-    ][which]
-    found = none(p) if claim == "infeasible" else solution(p, optimum_of(p)[1] if w is None else w)
-    content = certify(p, found, max_boxes=boxes).content
-    assert content["claim"] == claim
-    return json.dumps(content)
-
-
-@settings(max_examples=examples(40, slow=800), deadline=None)
-@given(st.data())
-def test_a_file_with_one_character_changed_is_rejected_or_true(data):
-    text = mutable(data.draw(st.integers(0, 5)))
-    at = data.draw(st.integers(0, len(text) - 1))
-    changed = text[:at] + data.draw(st.sampled_from('0123456789.-+eE zZ,:"[]{}aw\n')) + text[at + 1 :]
-    try:
-        content = verify.parse(changed)
-        claim, _ = verify.check(content)
-    except ValueError:
-        return
-    certificate = Certificate(content)
-    if claim == "infeasible":
-        with contextlib.suppress(ValueError):  # of a demand that no order meets, no problem is made
-            assert optimum_of(certificate.problem)[0] == -math.inf
-        return
-    p = certificate.problem
-    assert p.evaluate(certificate.weights) == pytest.approx(certificate.value, rel=1e-11, abs=1e-11)
-    assert certificate.value <= certificate.bound
-    if claim != "value":
-        others = np.random.default_rng(at).integers(-2, 3, size=(20, p.d)) / 2.0
-        assert max(p.evaluate(w) for w in [optimum_of(p)[1], *others] if p.feasible(w)) <= certificate.bound
 
 
 JUNK = [
@@ -1200,7 +1035,7 @@ def test_claims_of_more_are_rejected(name):
                 verify.check({**content, "claim": claim})
 
 
-@pytest.mark.parametrize("room", [1, 8, 60, 400, 3000])
+@pytest.mark.parametrize("room", slow_but([1, 8, 60, 400, 3000], quick=[60]))
 def test_proofs_are_judged_alike_whatever_the_room(monkeypatch, room):
     monkeypatch.setattr(verify.boxes, "ROOM", room)
     monkeypatch.setattr(verify.boxes, "COUNTERS", 10**6)
@@ -1290,7 +1125,7 @@ def test_what_is_not_json_cannot_be_read(content, message, tmp_path, capsys):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("place", ["value", "weights", "problem", "claim", "version", "format", "other"])
+@pytest.mark.parametrize("place", ["value", "problem", "other"])
 def test_deep_brackets_and_long_numbers_in_a_field_end_in_one_line(place, tmp_path, capsys):
     content = by_hand(None)
     content[place] = "DEEP"
@@ -1377,8 +1212,8 @@ def limited(path, *options, megabytes=400):
 
 @pytest.mark.parametrize(
     "problem",
-    [{}, {"rank": "subrank"}, {"gains": [(i * 37) % 101 / 8 for i in range(20_000)]}],
-    ids=["resolved", "subrank", "graded"],
+    [{}, pytest.param({"gains": [(i * 37) % 101 / 8 for i in range(20_000)]}, marks=pytest.mark.slow)],
+    ids=["one list", "graded"],
 )
 def test_twenty_thousand_observations_are_checked_in_little_memory(tmp_path, problem):
     path = large(tmp_path / "large.json", 20_000, **problem)
@@ -1478,29 +1313,6 @@ def test_long_checks_say_how_far_they_are(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     assert verify.main([written(tmp_path, by_hand([".", "."]))]) == 0
     assert "checking box 2 of 2\n" in capsys.readouterr().err
-
-
-RULES = "statistic {statistic}, rank {rank}, margin 0.0001, C {C}"
-VERDICTS = {
-    "resolved": f"problem: rerank, {RULES}; data: {{n}} observations, {{d}} features, sha256 {{sha256}}",
-    "ranked, one weight": f"problem: rerank, {RULES}, max_nonzeros 1; data: ",
-    "graded, cut off": f"problem: graded, {RULES}, 1 side constraint; data: {{n}} observations in {{lists}} list",
-    "demanded": "C {C}, demand rerank hits@2 at least 1.0, demand rerank auc at least 0.25; data: ",
-    "infeasible": f"problem: rerank, {RULES}, demand rerank auc at least 0.6, demand rerank auc at least 0.6; data: ",
-    "pairwise": "problem: pairwise, {pairs} pairs, margin 0.0001, C {C}; data: {n} observations, {d} feature",
-}
-
-
-@pytest.mark.parametrize("name", VERDICTS)
-def test_the_verdict_names_the_problem(name):
-    for text in certificates_of(name):
-        content = json.loads(text)
-        problem = content["problem"]
-        counts = {"pairs": len(problem.get("pairs", [])), "lists": len(set(problem.get("qid", [])))}
-        facts = {**problem, **counts, "n": len(problem["X"]), "d": len(problem["X"][0])}
-        words = verify.check(content)[1]
-        assert VERDICTS[name].format(**facts) in words
-        assert words.endswith(f", sha256 {problem['sha256']}")
 
 
 @pytest.mark.parametrize(

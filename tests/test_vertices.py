@@ -147,7 +147,7 @@ def test_simple_ratios_are_offered():
     assert state.weights.tolist() == [-0.5, 1.0]
 
 
-@pytest.mark.parametrize("method", ["auto", DIRECT, WeightSpaceSearch(coordinates="adapted"), "resolved"])
+@pytest.mark.parametrize("method", ["auto", DIRECT, WeightSpaceSearch(coordinates="adapted")])
 def test_a_vertex_attains_the_bound(method):
     solution = solve(RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5), method, Limits(time_limit=30))
     assert solution.status is Status.OPTIMAL
@@ -189,11 +189,6 @@ def test_observations_compared_both_ways_close_boxes_at_once():
     assert solution.value == pytest.approx(reference.optimum(problem)[0], abs=1e-9)
 
 
-def test_any_gap_may_be_asked_for():
-    problem = RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5)
-    assert solve(problem, WeightSpaceSearch(local_search=0.0), Limits(gap=1e300, time_limit=10)).bound >= 1.5178
-
-
 # --- extreme sizes ---------------------------------------------------------------------------------------------
 
 
@@ -211,7 +206,7 @@ def test_a_large_price_chooses_where_weights_are_needed():
     assert solution.value <= solution.bound
 
 
-@pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "subrank", "auto", DIRECT])
+@pytest.mark.parametrize("method", ["resolved", "subrank", "auto", DIRECT])
 @pytest.mark.parametrize("scale", [1e20, 1e150, 1e-30])
 def test_features_of_any_size_have_a_status(method, scale):
     rank = "subrank" if method == "subrank" else "resolved"
@@ -242,17 +237,3 @@ def test_numbers_of_any_size_are_solved(problem, method):
     solution = solve(made, method, Limits(time_limit=10))
     assert solution.value <= solution.bound
     assert method == "local_search" or solution.status in (Status.OPTIMAL, Status.INEXACT)
-
-
-@pytest.mark.parametrize(
-    ("problem", "message"),
-    [
-        (lambda: RerankProblem([[0.0], [1.0]], [0, 1], C=1e308), "C must be a number from 0 to 1e"),
-        (lambda: PairwiseProblem([[0.0], [1.0]], [(1, 0), (0, 1)], weights=[1e308, 1e308]), "value of a perfect order"),
-        (lambda: PairwiseProblem([[0.0], [1.0]], [(1, 0)], weights=[5e-324]), "value of a perfect order"),
-        (lambda: graded_problem([[0.0], [1.0]], [1e308, 1e308]), "value of a perfect order"),
-    ],
-)
-def test_sums_that_overflow_or_vanish_are_refused(problem, message):
-    with pytest.raises(ValueError, match=message):
-        problem()

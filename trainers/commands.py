@@ -10,13 +10,12 @@ import argparse
 import contextlib
 import glob
 import io
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainers.stopping import complain, folded, is_first
+from trainers.stopping import complain, folded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +39,7 @@ def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
 
     config = load_config(arguments.config, arguments.overrides)
     config.data.check_files([config.answer.new])
-    return config, read_at_once(config) if is_first() else None
+    return config, read_at_once(config)
 
 
 def check_sweep(arguments: argparse.Namespace) -> Loaded:
@@ -68,7 +67,7 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     from trainers.task.raw import read_labelled
 
     options: tuple[str, ...] = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit")
-    options += ("demands", "horizon", "point_limits")
+    options += ("demands", "horizon")
     tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
     tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
     columns = ("label", "positive", "drop", "time_to_event", "treatment")
@@ -218,17 +217,10 @@ def run(arguments: argparse.Namespace) -> int:
     from trainers.display import Display
     from trainers.ranking_files import HTML
     from trainers.run.experiment import run_experiment
-    from trainers.run.helpers import assist, is_helper, together
 
     console = Console(stderr=True)
-    with together(config.surrogate.device) as helpers:
-        if is_helper():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process says when to stop
-            assist(helpers)
-            return 0
-        with Display(None if arguments.quiet else console) as display:
-            fresh = arguments.fresh
-            results = run_experiment(config, fresh=fresh, display=display, helpers=helpers, source=source)
+    with Display(None if arguments.quiet else console) as display:
+        results = run_experiment(config, fresh=arguments.fresh, display=display, source=source)
     if arguments.json:
         _print_json(results.to_dict())
     elif results.rows:
@@ -593,8 +585,6 @@ def evaluate(arguments: argparse.Namespace) -> int:
     if "ndcg" in names:
         complain("ndcg has the gain 2^label - 1; trec_eval's ndcg, with the label as its gain, is 'ndcg(gain=linear)'")
     write = found.json if arguments.json else found.text
-    if isinstance(sys.stdout, io.TextIOWrapper):  # queries are bytes, not always of UTF-8
-        sys.stdout.reconfigure(errors="surrogateescape")
     sys.stdout.write(write(per_query=arguments.per_query))
     return 0
 

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from ltr.figures import canvas
-from ltr.pictures import FAINT, INK, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
+from ltr.display.figures import canvas
+from ltr.display.pictures import FAINT, INK, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
 
 NAMES = {"train": "training set", "test": "test set"}
 COLOURS = {"train": TRAINING, "test": TEST}

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ltr.figures import BOUND, INCUMBENT, draw_trace
-from ltr.pictures import GREY, INK
+from ltr.display.figures import BOUND, INCUMBENT, draw_trace
+from ltr.display.pictures import GREY, INK
 from trainers.files import Json
 from trainers.records import nothing_proven
 from trainers.report.evidence import Evidence, FloatArray, Series, SweepTable, in_order, settled

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from ltr.cards import Card
-from ltr.pictures import GREY, INK
+from ltr.display.pictures import GREY, INK
 from trainers.report.evidence import (
     PARTS,
     Along,
