@@ -302,9 +302,6 @@ def sweep(arguments: argparse.Namespace) -> int:
             return _interrupted(arguments, loaded.config.folder)
     failed = len(outcome.failures)
     done = outcome.cells - outcome.before - failed
-    if arguments.json:
-        counts = {"results": outcome.cells, "finished_earlier": outcome.before, "computed": done}
-        _print_json({"folder": str(outcome.folder), **counts, "failures": outcome.failures})
     if not arguments.quiet:
         earlier = f", {outcome.before} finished earlier" if outcome.before else ""
         text = f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them"
@@ -367,9 +364,6 @@ def report(arguments: argparse.Namespace) -> int:
         answer = read_answer(found) if (found / PAGE).exists() else None
         results = _results_of(results)
     written = write_report(results, folder, answer=answer)
-    if arguments.json:
-        _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
-        return 0
     for path in written.files:
         sys.stdout.write(f"{path}\n")
     return 0
@@ -529,15 +523,13 @@ def init(arguments: argparse.Namespace) -> int:
     from trainers.own_table import open_keys, write_config
 
     output, checked = write_config(arguments.table, _roles(arguments), arguments.output, force=arguments.force)
-    if arguments.json:
-        _print_json({"written": str(output), "complete": checked.table.roles.label is not None, **checked.to_dict()})
-    elif checked.table.roles.label is None:
-        sys.stdout.write(f"wrote {output}; fill in its label, then: ltr run {output}\n")
+    if checked.table.roles.label is None:
+        next_step = "fill in its label, then"
     elif undecided := [] if checked.error is None else open_keys(checked.error):
-        keys = " and ".join(undecided)
-        sys.stdout.write(f"wrote {output}; decide about {keys} in it, then: ltr run {output}\n")
+        next_step = f"decide about {' and '.join(undecided)} in it, then"
     else:
-        sys.stdout.write(f"wrote {output}; next: ltr run {output}\n")
+        next_step = "next"
+    sys.stdout.write(f"wrote {output}; {next_step}: ltr run {output}\n")
     if checked.error is not None:
         complain(f"the config solves what it can of this: {checked.error.problems_text}")
     return 0
@@ -613,10 +605,6 @@ def options(arguments: argparse.Namespace) -> int:
     from trainers.tables import folded_table
 
     tables = keys_of(arguments.keys)
-    if arguments.json:
-        names = ("key", "default", "meaning")
-        _print_json([dict(zip(names, row, strict=True)) for rows in tables.values() for row in rows])
-        return 0
     console = _stdout(Console)
     for title, rows in tables.items():
         if title:
@@ -649,7 +637,7 @@ def _print_preview(preview: Callable[[int], Parts], arguments: argparse.Namespac
 
     from trainers.files import RunError
 
-    if arguments.json:
+    if getattr(arguments, "json", False):
         raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
     console = _stdout(Console)
     for part in preview(console.width):

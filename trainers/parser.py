@@ -23,32 +23,19 @@ _DESCRIPTION = (
 _EXAMPLES = """\
 examples:
   ltr rank patients.csv --label ill --visits 200 --new new.csv
-                                                     whom to visit, how many hits to expect, and why
-  ltr check patients.csv --label ill                 what the columns are, and everything that is wrong with them
-  ltr init patients.csv --label ill                  write patients.toml, a config to start from
-  ltr run patients.toml                              train, rerank, print the table
-  ltr run configs/pima.toml exact.top_k=100 name=k100
-                                                     any key of the config can be set
-  ltr run configs/pima.toml 'surrogate.losses=ranknet,hinge' exact.statistic=dcg@10
-  ltr show runs/pima                                 the table again
-  ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
-  ltr outcome runs/pima outcomes.csv                 what was promised of these rows, and what came
-  ltr explain runs/pima patients.csv --row 7         why row 7 stands where it does
-  ltr export runs/pima -o model.onnx                 the ranker for other languages and services
-  ltr card patients.csv --label ill -o card          a scoring system for people, proven to rank best
-  ltr score card/card.json new_patients.csv          the total of each row, and its points by question
-  ltr eval run.txt qrels.txt -m nDCG@10 -m AP        measures of a run in trec_eval's format
-  ltr verify certificate.json --require-proof        check a proof in exact arithmetic
-  ltr options                                        every key of an experiment or sweep with its default
-  ltr board runs                                     TensorBoard: the methods of all runs side by side
-  ltr sweep configs/paper/all.toml                   many experiments: data, splits, methods, options
-  ltr sweep configs/paper/all.toml --shard 2/5       the second of five machines' share of it
-  ltr report runs/paper                              tables and figures of a sweep
-  ltr tune study.toml                                search the ranges in its section [tune] for the best options
+                                        whom to visit, how many hits to expect, and why
+  ltr init patients.csv --label ill     write patients.toml, a config to start from
+  ltr run patients.toml exact.top_k=100 name=k100
+                                        train, rerank, print the table; any key of the config can be set
+  ltr predict runs/patients new.csv -o ranked.csv
+                                        rank new, unlabelled rows
+  ltr card patients.csv --label ill -o card
+                                        a scoring system for people, proven to rank best
+  ltr verify certificate.json --require-proof
+                                        check a proof in exact arithmetic
 
-A run, sweep or search that was interrupted (Ctrl-C, crash) continues when the same command is given again; what is
-finished is never computed twice. Named data sets other than the generated ones are read from the directory in the
-environment variable LTR_DATA; a table of your own is given by data.path and data.label.
+The same command continues an interrupted run, sweep or search; what is finished is never computed twice. Named data
+sets other than the generated ones are read from the directory in the environment variable LTR_DATA.
 
 exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 3 a certificate could
 not be checked (memory or work), 130 interrupted
@@ -235,7 +222,6 @@ def parser_of_ltr() -> _Parser:
     sweep("--from", dest="known", metavar="FOLDER", type=Path, help=known)
     sweep("-n", "--dry-run", action="store_true", help=_DRY)
     sweep("--trust", action="store_true", help=of_dry_run)
-    sweep("--json", action="store_true", help="print JSON: the folder, what was computed, and what failed")
     sweep("-q", "--quiet", action="store_true", help="no progress")
 
     tune = add(
@@ -264,7 +250,6 @@ def parser_of_ltr() -> _Parser:
     )
     report("runs", metavar="RUNS", help="folder of a sweep or run, its name in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
-    report("--json", action="store_true", help="print JSON: the files that were written")
     report("--trust", action="store_true", help=_TRUST.format("the results name"))
 
     board = add(
@@ -389,7 +374,6 @@ def parser_of_ltr() -> _Parser:
     _add_columns(init)
     init("-o", "--output", metavar="FILE", type=Path, help="where to write (default: TABLE's name with .toml, here)")
     init("--force", action="store_true", help="write over a file that is there")
-    init("--json", action="store_true", help="print JSON: the config's path, and what ltr check --json prints")
 
     card = add(
         commands.card,
@@ -496,7 +480,6 @@ def parser_of_ltr() -> _Parser:
         "trainers.config.grids",
     )
     options("keys", metavar="KEY", nargs="*", help="a section such as exact, or a key such as exact.margin")
-    options("--json", action="store_true", help="print JSON")
 
     completion = add(
         commands.completion,
