@@ -617,36 +617,6 @@ def test_init_writes_what_it_knows_and_overwrites_nothing(finished, tmp_path, ca
     assert "data.label: must not be empty" in capsys.readouterr().err
 
 
-def test_misspelt_columns_are_named_together_with_what_is_wrong_with_the_table(survey, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    save(survey.assign(affair=survey.affair.map({"yes": "ja", "no": "nein"})), Path("survey.csv"))
-    exact = """[exact]
-    signs = {agee = "+", educ = "-", "occupation = wood" = "+"}
-    required = ["yrs_maried"]
-    forbidden = ["children", "kids"]
-    constraints = ["age >= 2*edcu"]
-    base_score = "score"
-    """
-    Path("t.toml").write_text(f'[data]\npath = "survey.csv"\nlabel = "affair"\ndrop = ["persn"]\n{exact}')
-    assert main(["run", "t.toml"]) == 2
-    together = capsys.readouterr().err
-    columns = [
-        "exact.base_score: is no column of features",
-        "exact.signs: there is no column 'agee'; nearest is 'age'",
-        "exact.signs: there is no column 'occupation = wood'; nearest",
-        "exact.required: there is no column 'yrs_maried'; nearest are 'yrs_married' and",
-        "exact.forbidden: there is no column 'kids'",
-        "exact.constraints: 'age >= 2*edcu': there is no column 'edcu'; nearest is 'educ'",
-    ]
-    for problem in ("no column to drop 'persn'", "labels must be 0 and 1, or yes and no, got ", *columns):
-        assert problem in together
-    assert "8 problems" in together
-    assert main(["run", "t.toml", 'data.drop=["person"]', "data.positive=ja"]) == 2
-    alone = capsys.readouterr().err
-    assert "6 errors" in alone
-    assert all(problem in alone for problem in columns)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_names_of_features_are_known_before_they_are_made(survey, seed):
     table = table_of(dict(survey), "survey", Roles(label="affair"))

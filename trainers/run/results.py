@@ -34,7 +34,6 @@ from trainers.run.predict import ranker_of
 from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import as_pandas
-from trainers.task.measures import note_on_last_period
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -411,12 +410,10 @@ class Results:
     def conclusions(self) -> list[str]:
         """A line on what reranking did to the test statistic, and one where nothing was proven."""
         rows = {row.method: row for row in self.rows}
-        periods = None if not rows else rows[self.last_stage].periods
-        last = [] if periods is None else list(filter(None, [note_on_last_period(periods)]))
         proven = [text for row in self.rows for found in row.proven for text in found.sentences]
         if EXACT not in rows:
-            return [*last, *(line for row in self.rows for line in demand_lines(row.demands)), *proven]
-        lines, first, base = last, self.statistics[0], self.base
+            return [*(line for row in self.rows for line in demand_lines(row.demands)), *proven]
+        lines, first, base = list[str](), self.statistics[0], self.base
         before, after = (rows[name].test.get(first) if name in rows else None for name in (base, EXACT))
         if (bound := rows[EXACT].constraints) is not None:
             free, before, base = before, bound["base"]["test"].get(first), f"{base} under the constraints"
