@@ -81,7 +81,7 @@ def test_run_prints_the_table_and_goes_on(workplace, capsys):
     for text in ("run quick", "train dcg", "bound", "ranknet", "logistic_regression", "exact", "top 20 of"):
         assert text in out
     assert "ranknet: " in err
-    assert "curves: ltr board runs" in err
+    assert "curves: tensorboard --logdir runs" in err
     assert main(["run", "quick.toml"]) == 0
     again, err = capsys.readouterr()
     assert again == out

@@ -617,6 +617,29 @@ def test_init_writes_what_it_knows_and_overwrites_nothing(finished, tmp_path, ca
     assert "data.label: must not be empty" in capsys.readouterr().err
 
 
+def test_columns_that_options_misspell_are_all_named(survey, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    save(survey, Path("survey.csv"))
+    exact = """[exact]
+    signs = {agee = "+", "occupation = wood" = "+"}
+    required = ["yrs_maried"]
+    constraints = ["age >= 2*edcu"]
+    base_score = "score"
+    """
+    Path("t.toml").write_text(f'[data]\npath = "survey.csv"\nlabel = "affair"\ndrop = ["person"]\n{exact}')
+    assert main(["run", "t.toml"]) == 2
+    said = capsys.readouterr().err
+    for problem in (
+        "5 errors",
+        "exact.base_score: is no column of features",
+        "exact.signs: there is no column 'agee'; nearest is 'age'",
+        "exact.signs: there is no column 'occupation = wood'; nearest",
+        "exact.required: there is no column 'yrs_maried'; nearest are 'yrs_married' and",
+        "exact.constraints: 'age >= 2*edcu': there is no column 'edcu'; nearest is 'educ'",
+    ):
+        assert problem in said
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_names_of_features_are_known_before_they_are_made(survey, seed):
     table = table_of(dict(survey), "survey", Roles(label="affair"))

@@ -13,7 +13,7 @@ import scipy.stats
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from trainers.records import SweepResults, pack_labels
+from trainers.records import SweepResults
 from trainers.report.evidence import Evidence, K, Series, Variant
 from trainers.report.page import Picture, Text
 from trainers.report.pictures import pictures
@@ -41,13 +41,11 @@ class Sweep:
     def record(self, data, split, method, options):
         cell = f"{data}/{split}/{method}-{json.dumps(options, sort_keys=True)}"
         if cell not in self.records:
-            labels = {half: (self.rng.random(30) < 0.4).astype(int) for half in COLOURS}
             self.records[cell] = {
                 "id": cell, "data": data, "split": split, "method": method, "options": options,
                 "sizes": {**{"train": [30, 12], "test": [30, 12]}, "d": 2},
                 **{half: {STATISTIC: float(self.rng.uniform(5, 9)), "auc": 0.7} for half in COLOURS},
                 "status": "fitted", "seconds": 0.1, "loss": 0.5,
-                "ranked": {half: pack_labels(found) for half, found in labels.items()},
             }  # fmt: skip
             if method == "exact":
                 self.records[cell] |= self.solved(options)

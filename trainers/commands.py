@@ -187,13 +187,6 @@ def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults | Ru
     return found, RunFolder(found)
 
 
-def check_board(arguments: argparse.Namespace) -> None:
-    """Check that there are runs or sweeps to show."""
-    from trainers.run.folder import find_results
-
-    find_results(arguments.paths)
-
-
 def check_verify(arguments: argparse.Namespace) -> None:
     """Check that the certificate is no folder, or say which ones are in it."""
     from trainers.files import RunError
@@ -227,7 +220,7 @@ def run(arguments: argparse.Namespace) -> int:
         _print_table(results)
     if not arguments.quiet:
         page = f"page in {config.folder / HTML}; " if results.answer else ""
-        text = f"results in {config.folder}; {page}curves: ltr board {config.runs_dir}"
+        text = f"results in {config.folder}; {page}curves: tensorboard --logdir {config.runs_dir}"
         console.print(text, highlight=False, soft_wrap=True)
     return 0 if results.complete else _interrupted(arguments, config.folder)
 
@@ -366,22 +359,6 @@ def report(arguments: argparse.Namespace) -> int:
     written = write_report(results, folder, answer=answer)
     for path in written.files:
         sys.stdout.write(f"{path}\n")
-    return 0
-
-
-def board(arguments: argparse.Namespace) -> int:
-    """Compare runs and sweeps in TensorBoard."""
-    from trainers.board.build import build_board
-    from trainers.board.server import command, serve
-
-    note = _noting(arguments)
-    if not arguments.print:
-        note("writing the board, which takes half a minute for thousands of results")
-    board = build_board(arguments.paths, folder=arguments.logdir, data=arguments.data, note=note)
-    if arguments.print:
-        sys.stdout.write(f"{command(board, arguments.host, arguments.port)}\n")
-    else:
-        serve(board, note, host=arguments.host, port=arguments.port)
     return 0
 
 

@@ -252,24 +252,6 @@ def parser_of_ltr() -> _Parser:
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
     report("--trust", action="store_true", help=_TRUST.format("the results name"))
 
-    board = add(
-        commands.board,
-        "board",
-        "compare runs and sweeps in TensorBoard",
-        "The methods on each data set stand side by side. The runs are not changed; repeat the "
-        "command to include new results.",
-        "trainers.board.server",
-        early=commands.check_board,
-    )
-    board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
-    board("--data", action="append", default=[], metavar="NAME", help="show only this data set (repeatable)")
-    board("--logdir", type=Path, metavar="DIR", help="folder of the board (default: in LTR_CACHE)")
-    board("--host", help="where TensorBoard listens (default: this machine alone)")
-    board("--port", type=whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
-    board("--print", action="store_true", help="do not start TensorBoard, print its command")
-    board("--trust", action="store_true", help=_TRUST.format("the runs name"))
-    board("-q", "--quiet", action="store_true", help="no notes")
-
     show = add(commands.show, "show", "print a run's table", "", "trainers.run.results", early=commands.find_run)
     show("run", metavar="RUN", help="a run folder, or the name of one in runs/")
     show("--json", action="store_true", help="print JSON, with all digits")

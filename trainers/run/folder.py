@@ -34,7 +34,7 @@ import shutil
 import time
 import tomllib
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -238,23 +238,6 @@ def find_run(text: str, runs_dir: str | Path = "runs", *, page: bool = False) ->
 def find_reported(text: str) -> Path:
     """Find the folder of a sweep or run by its path or its name in the runs folder, or a file of a sweep's results."""
     return find(text, _is_one, "run or sweep")
-
-
-def find_results(texts: Sequence[str]) -> list[Path]:
-    """Find the runs and sweeps at paths, in folders of several, or by name in runs/, each once."""
-    found: dict[Path, Path] = {}
-    for text in texts:
-        path = Path(text)
-        if path.is_dir() and not _is_one(path):
-            several = sorted(one for one in path.iterdir() if one.is_dir() and _is_one(one))
-            if not several:
-                advice = "`ltr run CONFIG` and `ltr sweep CONFIG` make some"
-                raise RunError(f"{text}: holds neither runs nor a sweep; {advice}")
-        else:
-            several = [find_reported(text)]
-        for one in several:
-            found.setdefault(one.resolve(), one)
-    return list(found.values())
 
 
 def _is_one(path: Path) -> bool:

@@ -22,16 +22,14 @@ from ltr.cards import Card
 from ltr.exact.solution import Status
 from ltr.rankers import Choice, Ranker
 from ltr.rankers.demanded import DemandOutcome
-from trainers.config import AUTO, CARD, EXACT, load_config, parse_config, resolved_toml
+from trainers.config import AUTO, CARD, EXACT, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json, writing
 from trainers.methods import BASE_KEPT
-from trainers.plan import plan_of_run
-from trainers.records import SweepResults, is_trivial, thinned
-from trainers.run.folder import MethodFolder, RunFolder
+from trainers.records import is_trivial
+from trainers.run.folder import RunFolder
 from trainers.run.frames import RunSource, curves, ranked
 from trainers.run.predict import ranker_of
-from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import as_pandas
 
@@ -564,35 +562,3 @@ def read_results(folder: RunFolder) -> Results | None:
         results = Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
         rich_tables(results, 80)  # which takes everything apart that the file holds
         return results
-
-
-def read_run(folder: RunFolder) -> SweepResults:
-    """Read the finished records of a run, as those of a sweep of one experiment and one split.
-
-    Raises:
-        RunError: a file is missing or damaged.
-        ConfigError: the run's config is damaged.
-    """
-    config = load_config(folder.config)
-    with reading(folder.origin):
-        facts = folder.facts
-        whole = plan_of_run(config, facts["data"]["sha256"])
-    records: list[Json] = []
-    for cell in whole.cells.values():
-        method = MethodFolder(folder.path / cell.method)
-        record = method.result()
-        if record is None:
-            continue
-        identity = {"id": cell.id, "data": cell.data, "split": cell.split, "options": cell.options}
-        if cell.method != EXACT:
-            record["curve"] = []
-            if record["steps"] is not None:  # otherwise it drew level lines
-                first = next(iter(record["train"]))
-                tags = ("loss/convex", f"train/{first}", f"test/{first}")
-                with reading(method.log):
-                    logged = [entry for entry in read_log(method.log) if tags[0] in entry["values"]]
-                    points = [[entry["step"], *map(entry["values"].get, tags)] for entry in logged]
-                record["curve"] = thinned(points)
-        records.append({**identity, **record})
-    origin = {key: value for key, value in facts.items() if key not in ("name", "seed", "begun", "data")}
-    return SweepResults(config.name, whole.index, origin, records)
