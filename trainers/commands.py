@@ -66,8 +66,7 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     from trainers.config.toml_text import apply_overrides
     from trainers.task.raw import read_labelled
 
-    options: tuple[str, ...] = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit")
-    options += ("demands", "horizon")
+    options = ("statistic", "max_questions", "demands", "time_limit")
     tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
     tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
     columns = ("label", "positive", "drop", "time_to_event", "treatment")
@@ -89,7 +88,6 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
 def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `rank` takes)
     """Return what is to be ranked: a table, or the folder of an earlier page with its config."""
     from ltr.data import DataError, TableError
-    from ltr.demands import DEMANDS
     from ltr.files import missing_file
     from trainers.config import load_config, parse_config
     from trainers.config.experiment import config_tree
@@ -100,8 +98,7 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
 
     table: Path = arguments.table
     keys = [f"data.{name}" for name in ("label", "positive", "query", "group", "weight", "time", "drop")]
-    keys += [f"answer.{name}" for name in ("visits", "id", "new_values", "price")]
-    keys += [f"exact.{name}" for name in (*DEMANDS, "demands")]
+    keys += ["answer.visits", "answer.id", "answer.new_values", "exact.demands"]
     keys += ["baselines.auto.today", "baselines.auto.methods", "seed"]
     given = {key: value for key in keys if (value := getattr(arguments, key.rpartition(".")[2])) not in (None, [])}
     if arguments.new is not None:
@@ -200,11 +197,15 @@ def check_verify(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run an experiment, or continue it."""
+    from trainers.files import RunError
+
     config, source = arguments.given
     if arguments.dry_run:
+        if arguments.json:
+            raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
         from trainers.preview import preview_run
 
-        return _print_preview(lambda width: preview_run(config, source, width, fresh=arguments.fresh), arguments)
+        return _print_preview(preview_run(config, source, fresh=arguments.fresh))
     from rich.console import Console
 
     from trainers.display import Display
@@ -273,7 +274,7 @@ def sweep(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         from trainers.preview import preview_sweep
 
-        return _print_preview(lambda width: preview_sweep(loaded, arguments.config, shard, width), arguments)
+        return _print_preview(preview_sweep(loaded, arguments.config, shard))
     from rich.console import Console
 
     from trainers.display import Display
@@ -487,7 +488,7 @@ def check(arguments: argparse.Namespace) -> int:
         _print_json(checked.to_dict())
     else:
         console = _stdout(Console)
-        for part in rich_check(checked, console.width):
+        for part in rich_check(checked):
             console.print(part)
     if checked.error is not None:
         complain(f"error: {checked.error}")
@@ -518,10 +519,6 @@ def card(arguments: argparse.Namespace) -> int:
     from trainers.files import writing
 
     config, labelled = arguments.given
-    if arguments.dry_run:
-        from trainers.preview import preview_card
-
-        return _print_preview(lambda width: preview_card(config, labelled, arguments.test), arguments)
     note = _noting(arguments)
     found, listed, notes = card_of_table(config, arguments.test, labelled)
     if arguments.json:
@@ -586,7 +583,7 @@ def options(arguments: argparse.Namespace) -> int:
     for title, rows in tables.items():
         if title:
             console.print(Text(f"\n{title}", style="italic"))
-        console.print(folded_table(("key", "default", "meaning"), rows, console.width, whole=("key",)))
+        console.print(folded_table(("key", "default", "meaning"), rows, whole=("key",)))
     return 0
 
 
@@ -609,15 +606,11 @@ def _print_json(content: object) -> None:
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _print_preview(preview: Callable[[int], Parts], arguments: argparse.Namespace) -> int:
+def _print_preview(parts: Parts) -> int:
     from rich.console import Console
 
-    from trainers.files import RunError
-
-    if getattr(arguments, "json", False):
-        raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
     console = _stdout(Console)
-    for part in preview(console.width):
+    for part in parts:
         console.print(part, highlight=False)
     return 0
 

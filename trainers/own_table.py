@@ -191,11 +191,11 @@ def _time_text(table: Table) -> str:
     return "" if times is None else f"{table.roles.time}: {times.span}, {len(times.moments)} different times"
 
 
-def rich_check(checked: Checked, width: int) -> list[RenderableType]:
+def rich_check(checked: Checked) -> list[RenderableType]:
     """Return what a table holds for a terminal; long cells are folded between words, and no number is cut."""
     from rich.text import Text
 
-    shown = columns_table(checked.columns, width)
+    shown = columns_table(checked.columns)
     kept = f"{checked.rows} rows, {len(checked.columns)} columns beside the label, {checked.n_features} features"
     lines = [f"{checked.table.where}: {kept}", *checked.notes]
     return [
@@ -206,11 +206,11 @@ def rich_check(checked: Checked, width: int) -> list[RenderableType]:
     ]
 
 
-def columns_table(columns: Sequence[Understood], width: int) -> RenderableType:
+def columns_table(columns: Sequence[Understood]) -> RenderableType:
     """Return a table of the columns of a table."""
     rows = [[one.column, one.kind, f"{one.missing or ''}", one.values, one.becomes] for one in columns]
     headings = ("column", "kind", "missing", "values", "becomes")
-    return folded_table(headings, rows, width, whole=("kind", "missing"), right=("missing",))
+    return folded_table(headings, rows, whole=("kind", "missing"), right=("missing",))
 
 
 def _about_rows(checked: Checked) -> Iterator[str]:

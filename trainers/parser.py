@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from ltr.checks import nearest
 from trainers import commands
-from trainers.arguments import file, seconds, shard, share, signed, whole
+from trainers.arguments import file, seconds, shard, share, whole
 from trainers.stopping import folded
 
 _DESCRIPTION = (
@@ -175,7 +175,7 @@ def parser_of_ltr() -> _Parser:
         early=commands.check_rank,
     )
     rank("table", metavar="TABLE", type=Path, help="a CSV or other table, a config, or the folder of an earlier page")
-    key_value = "set a key of a config, as in data.missing=?"
+    key_value = "set a key of a config, as in exact.max_nonzeros=4 or data.missing=?"
     rank("overrides", metavar="KEY=VALUE", nargs="*", default=[], help=key_value)
     _add_columns(rank)
     rank("--visits", type=whole(1), metavar="K", help="number of rows that you can act on, with --query of each query")
@@ -187,18 +187,8 @@ def parser_of_ltr() -> _Parser:
     methods = "methods to compare, divided by commas, such as logistic,forest (default: those that suit the table)"
     rank("--methods", metavar="NAMES", help=methods)
     rank("--seed", type=whole(0), metavar="N", help="seed of what is drawn at random (default 0)")
-    signs = "the score must not fall (+), or must not rise (-), as these columns rise"
-    rank("--signs", action="extend", nargs="+", default=[], type=signed, metavar="COLUMN=SIGN", help=signs)
-    for name, help_text in (("required", "columns that must be used"), ("forbidden", "columns that must not be used")):
-        rank(f"--{name}", action="extend", nargs="+", default=[], metavar="COLUMN", help=help_text)
-    linear = "linear constraints on the weights of columns, as in 'age >= 2*bmi'"
-    rank("--constraints", action="extend", nargs="+", default=[], metavar="CONSTRAINT", help=linear)
-    most = "most features to use; each value of a text column, and a missing value, is a feature"
-    rank("--max-nonzeros", type=whole(1), metavar="N", help=most)
     of_list = "demands on the list, as in 'share(sex = F) @50 >= 0.4'; columns left out by --drop are known to them"
     rank("--demands", action="extend", nargs="+", default=[], metavar="DEMAND", help=of_list)
-    price = "also fit without the constraints and state their cost in hits (default: for up to 2,000 labelled rows)"
-    rank("--price", action=argparse.BooleanOptionalAction, help=price)
     rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")
     rank("--json", action="store_true", help="print JSON, as in page.json")
     rank("-q", "--quiet", action="store_true", help="print only the page, no progress and messages")
@@ -374,7 +364,7 @@ def parser_of_ltr() -> _Parser:
         metavar="KEY=VALUE",
         nargs="*",
         default=[],
-        help="set a key of a config, as in data.missing=? card.C=0.01",
+        help="set a key of a config, as in card.points=3 card.one_per_feature=true data.missing=?",
     )
     of_label = "column of the labels: 0 and 1, grades, yes and no; with --time whether the event happened, with "
     of_label += "--treatment the outcome, any number"
@@ -382,17 +372,12 @@ def parser_of_ltr() -> _Parser:
     of_time = "column of the time until the event, or until the row was last seen without it"
     card("--time", "--time-to-event", dest="time_to_event", metavar="COLUMN", help=of_time)
     card("--treatment", metavar="COLUMN", help="column that says which rows were treated: the card finds the effect")
-    by = "with --time: the time by which the card tells the share of events (default: the median of their times)"
-    card("--horizon", type=seconds, metavar="TIME", help=by)
     card("--positive", metavar="TEXT", help="the label of the positives, where labels are other texts")
     card("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")
     most = "most questions of a card (default 4; up to 6, with log_loss any number)"
     card("--questions", dest="max_questions", type=whole(1), default=4, metavar="N", help=most)
-    card("--points", type=whole(1, 100), default=5, metavar="N", help="most points of a question (default 5)")
     of_card = "what is maximised (default auc; c_index with --time, auuc with --treatment); log_loss: a risk score"
     card("--statistic", metavar="NAME", help=of_card)
-    card("--cuts", type=whole(1), default=5, metavar="N", help="most thresholds of a column of numbers (default 5)")
-    card("--one-per-feature", action="store_true", help="at most one question about each column")
     of_list = "demands on the training rows, as in 'share(sex = F) @50 >= 0.4'; dropped columns are known to them"
     card("--demands", action="extend", nargs="+", default=[], metavar="DEMAND", help=of_list)
     card("--test", type=share, default=0.5, metavar="SHARE", help="share of the rows held out (default 0.5)")
@@ -400,7 +385,6 @@ def parser_of_ltr() -> _Parser:
     limit = "stop the search then, without a proof (default 60)"
     card("--time-limit", type=seconds, default=60.0, metavar="SECONDS", help=limit)
     card("-o", "--output", metavar="FOLDER", type=Path, help="write the card and the ranked rows here")
-    card("-n", "--dry-run", action="store_true", help=_DRY)
     card("--json", action="store_true", help="print JSON, as in card.json")
     card("-q", "--quiet", action="store_true", help="only the card, no notes and warnings")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -22,9 +21,8 @@ from ltr.cards import Card
 from ltr.exact.solution import Status
 from ltr.rankers import Choice, Ranker
 from ltr.rankers.demanded import DemandOutcome
-from trainers.config import AUTO, CARD, EXACT, parse_config, resolved_toml
-from trainers.config.errors import ConfigError
-from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json, writing
+from trainers.config import AUTO, CARD, EXACT
+from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
 from trainers.methods import BASE_KEPT
 from trainers.records import is_trivial
 from trainers.run.folder import RunFolder
@@ -263,31 +261,6 @@ class Results:
             )
             raise RunError(f"results of {self.name!r} were read without the run's data and folder; {advice}")
         return self.source
-
-    def save(self, folder: str | Path) -> Path:
-        """Copy the run folder to another one, as `ltr run` would have written it there, and return its path.
-
-        Args:
-            folder: a folder that does not exist; its name becomes the name of the run.
-
-        Raises:
-            RunError: the folder exists or cannot be written.
-        """
-        path, config = Path(folder), self._source.task.config
-        if path.exists():
-            raise RunError(f"folder: {path} exists; choose another name, or remove it")
-        own = config.model_copy(update={"name": path.name, "runs_dir": str(path.parent)})
-        try:
-            own = parse_config(own.model_dump(), source="save")
-        except ConfigError as error:
-            raise RunError(f"folder: the name {error.findings[0].rule}, got {path.name!r}") from None
-        with writing(path, "folder"):
-            shutil.copytree(self.folder, path)
-            run = RunFolder(path)
-            write_atomic(run.config, resolved_toml(own).encode())
-            write_json(run.origin, {**run.facts, "name": own.name})
-            write_results(run, replace(self, name=own.name))
-        return path
 
     def to_dict(self) -> Json:
         """Return everything as JSON, as in results.json."""
