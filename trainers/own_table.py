@@ -242,18 +242,12 @@ def _could_be_label(column: Column, graded: bool) -> bool:
 def write_config(path: Path, roles: Roles, output: Path | None, *, force: bool = False) -> tuple[Path, Checked]:
     """Write a config to start from, and return its path and what the table holds.
 
-    The label is guessed only where one column alone can be it, and the query only where labels are grades. Columns
-    that cannot be used are named in ``drop``, and so are ids in a table of numbers, which a run would take as they are.
-
-    Args:
-        path: the table.
-        roles: what the columns are for.
-        output: where to write; by default in the current folder, under the name of the table.
-        force: whether to write over a file that is there.
+    The label is guessed only where one column alone can be it, and the query only where labels are grades. Columns that
+    cannot be used are named in ``drop``, and so are ids in a table of numbers, which a run would take as they are.
 
     Raises:
         DataError: a table that cannot be read.
-        RunError: a file that is there already, or cannot be written.
+        RunError: a file that is there already, unless `force`, or cannot be written.
     """
     output = Path(f"{path.stem}.toml") if output is None else output
     if output.exists() and not force:

@@ -247,12 +247,6 @@ def _is_one(path: Path) -> bool:
 def check_run(folder: RunFolder, config: Config, data_facts: Mapping[str, Any], *, fresh: bool = False) -> bool:
     """Check that a config can run in a folder, and return whether it goes on with a run that has begun there.
 
-    Args:
-        folder: the folder.
-        config: the config.
-        data_facts: JSON facts of its data.
-        fresh: whether an earlier run of this name will be thrown away.
-
     Raises:
         RunError: the folder holds other files than those of a run, other data, or a damaged config.
         ConfigError: the folder holds another config's run.
@@ -277,10 +271,7 @@ def check_run(folder: RunFolder, config: Config, data_facts: Mapping[str, Any], 
 def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = False) -> Iterator[RunFolder]:
     """Open the folder of a config's run, new or to be continued, locked against a second process.
 
-    Args:
-        config: the config of the run.
-        data_facts: JSON facts of the data; ``sha256`` must not change between the starts of a run.
-        fresh: throw away what an earlier run of this name left.
+    With `fresh` what an earlier run of this name left is thrown away.
 
     Raises:
         RunError: the folder holds other data or other files than those of a run, or another process is writing it.

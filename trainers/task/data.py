@@ -273,19 +273,10 @@ def whole_table(options: DataConfig, table: Table) -> tuple[Part, TablePreparati
 def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows: bool = False) -> list[Split]:
     """Divide the training set again, so that options can be compared without the test set.
 
-    Where the validation set has a file of its own, that is the test set of the only inner split.
-
-    Args:
-        split: the data.
-        share: share of the training groups or queries, or without them of the rows of each label, in the test sets of
-            the inner splits. With times the test sets are the last blocks of rows, of at most that share each, and
-            what is measured on one learned from all rows before it.
-        count: number of inner splits.
-        seed: seed of the first one; the others count on.
-        own_rows: whether to divide the training set in any case.
-
-    Returns:
-        splits whose test set comes from the training set. They have no validation set.
+    `share` is that of the training groups or queries, or without them of the rows of each label, in the test set of
+    each of the `count` inner splits; with times these are the last blocks of rows, each measured on what learned from
+    all rows before it. A validation set with a file of its own is the test set of the only inner split, unless
+    `own_rows`.
 
     Raises:
         DataError: one of the two sets would have nothing to rank.
