@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from ltr.statistics import RankStatistic
-from trainers.records import SweepResults, pack_labels
+from trainers.records import SweepResults
 
 STATISTIC = "dcg"
 SURROGATE = {"l2": 1e-4, "optimizer": "lbfgs"}
@@ -13,9 +13,7 @@ SURROGATE = {"l2": 1e-4, "optimizer": "lbfgs"}
 
 def record(data, split, method, train, test, *, options=None, seconds=1.0, tag="", **more):
     """The record of a first-stage cell."""
-    rng = np.random.default_rng(split)
     half = {"train": [20, 8], "test": [20, 8]}
-    ranked = {name: pack_labels(rng.permutation([1] * 8 + [0] * 12)) for name in half}
     return {
         "id": f"{data}/{split}/{method}{tag}",
         "data": data,
@@ -29,8 +27,6 @@ def record(data, split, method, train, test, *, options=None, seconds=1.0, tag="
         "test": {STATISTIC: test, "auc": 0.5},
         "loss": 0.5,
         "weights": [1.0, 0.0],
-        "ranked": ranked,
-        "curve": [[0, 1.0, train, test], [1, 0.5, train, test]],
     } | more
 
 

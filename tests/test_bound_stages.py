@@ -9,6 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import ltr
+from ltr.data.problems import toml_value
 from ltr.demands import read_demands
 from ltr.exact import Limits
 from ltr.rankers import (
@@ -167,11 +168,9 @@ def test_points_bind_rows_of_the_base_in_the_same_units():
 
 def ranked_by_command(X, y, given, folder):
     X.assign(y=y).to_csv(folder / "table.csv", index=False)
-    options = [f"--signs={name}={sign}" for name, sign in given.get("signs", {}).items()]
-    for key in ("required", "forbidden", "constraints"):
-        options += [f"--{key}={value}" for value in given.get(key, ())]
-    options += [f"--max-nonzeros={given['max_nonzeros']}"] if "max_nonzeros" in given else []
-    options += ["--label=y", "--visits=20", "--methods=logistic,ranknet", "--no-price", "-q"]
+    signs = [sign + name for name, sign in given.get("signs", {}).items()]
+    options = [f"exact.{key}={toml_value(value)}" for key, value in {**given, "signs": signs}.items()]
+    options += ["answer.price=false", "--label=y", "--visits=20", "--methods=logistic,ranknet", "-q"]
     assert main(["rank", str(folder / "table.csv"), *options, f"--output={folder / 'page'}"]) == 0
     return Ranking.load(folder / "page").ranker
 

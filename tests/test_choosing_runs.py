@@ -10,7 +10,7 @@ import pytest
 
 import ltr.rankers.choice
 from ltr.rankers import Choice
-from tests.board_events import curves
+from tests.test_tracking import curves
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.display import Display

@@ -10,11 +10,8 @@ import pytest
 
 import ltr
 from ltr.rankers import LogisticRegressionRanker, Ranker
-from trainers.cli import main
-from trainers.config import load_config, parse_config
+from trainers.config import parse_config
 from trainers.files import RunError
-from trainers.run.folder import RunFolder
-from trainers.run.results import read_results
 
 SMALL = {
     "surrogate": {"losses": ["ranknet"], "max_steps": 4},
@@ -68,20 +65,6 @@ def test_ranked_rows_are_those_of_the_test_set_by_the_scores_of_the_ranker(finis
     assert (np.diff(scores) <= 0).all()
     with pytest.raises(KeyError, match="hinge"):
         finished.ranked_by("hinge")
-
-
-def test_the_results_are_those_of_the_command(tmp_path, monkeypatch, finished, capsys):
-    monkeypatch.chdir(tmp_path)
-    folder = finished.save("copies/again")
-    config = load_config(folder / "config.toml")
-    assert (config.name, config.folder) == ("again", (tmp_path / "copies" / "again").relative_to(tmp_path))
-    assert main(["run", str(folder / "config.toml"), "-q"]) == 0  # finds everything finished
-    assert "exact" in capsys.readouterr().out
-    assert read_results(RunFolder(folder)).rows == finished.rows
-    with pytest.raises(RunError, match=r"copies/again exists"):
-        finished.save(folder)
-    with pytest.raises(RunError, match="name must be letters"):
-        finished.save("copies/a b")
 
 
 def test_a_folder_goes_on_and_a_temporary_one_ends_with_its_results(tmp_path):

@@ -376,7 +376,6 @@ def test_a_csv_becomes_a_card_a_page_and_a_ranked_csv_by_one_command(
 ):
     monkeypatch.chdir(tmp_path)
     path = request.getfixturevalue(table)
-    assert main(["card", str(path), *options, "-n"]) == 0
     assert main(["card", str(path), *options, "-o", "card"]) == 0
     shown = capsys.readouterr().out
     assert says in shown
@@ -405,7 +404,7 @@ BAD = [
     ("customers", {"mailed": None}, "--outcome bought --treatment mailed", "got none in row 1"),
     ("customers", {"bought": None}, "--outcome bought --treatment mailed", "outcomes must be finite numbers, got none"),
     ("customers", {}, "--outcome bought --treatment mailed --time spent", "must not be given beside time_to_event"),
-    ("customers", {}, "--outcome bought --treatment mailed --horizon 3", "horizon goes with times"),
+    ("customers", {}, "--outcome bought --treatment mailed card.horizon=3", "horizon goes with times"),
 ]
 
 

@@ -100,10 +100,9 @@ def test_the_example_is_a_sweep(tmp_path):
 
 
 def test_options_on_the_page_are_those_of_the_command(capsys):
-    for command in ("sweep", "report", "board"):
+    for command in ("sweep", "report"):
         with pytest.raises(SystemExit):
             main([command, "--help"])
     known = set(re.findall(r"--[a-z]+", capsys.readouterr().out))
-    of_dask = {"--host", "--port", "--nthreads", "--nworkers"}
-    of_slurm = {"--array", "--cpus", "--time"}
-    assert set(re.findall(r"--[a-z]+", EXPERIMENTS)) <= known | of_dask | of_slurm
+    of_others = {"--array", "--cpus", "--time", "--logdir"}  # of SLURM and TensorBoard
+    assert set(re.findall(r"--[a-z]+", EXPERIMENTS)) <= known | of_others

@@ -4,7 +4,6 @@ import dataclasses
 import io
 import itertools
 import json
-import math
 import statistics
 import warnings
 
@@ -14,13 +13,12 @@ import scipy.stats
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from trainers.records import SweepResults, pack_labels, unpack_labels
+from trainers.records import SweepResults
 from trainers.report.evidence import Evidence, K, Series, Variant
 from trainers.report.page import Picture, Text
 from trainers.report.pictures import pictures
 from trainers.report.pictures.drawing import COLOURS
-from trainers.report.pictures.search import FIRST, gap_pictures, median_gap
-from trainers.report.pictures.values import gain_pictures, list_pictures, method_pictures, option_pictures
+from trainers.report.pictures.values import gain_pictures
 
 STATISTIC = "dcg"
 BASE = "logistic_regression"
@@ -29,11 +27,7 @@ EXACT_OPTIONS = {"base": BASE, "top_k": 10, "statistic": STATISTIC, "C": 1e-4, "
 MARGINS = (1e-1, 1e-2, 1e-3)
 SUBJECTS = [
     "Gain of the exact stage by K",
-    "Training against test",
-    "Gap over time",
     "Objective and bound over time",
-    "Ranked lists",
-    "Values along an option",
 ]
 
 
@@ -47,13 +41,11 @@ class Sweep:
     def record(self, data, split, method, options):
         cell = f"{data}/{split}/{method}-{json.dumps(options, sort_keys=True)}"
         if cell not in self.records:
-            labels = {half: (self.rng.random(30) < 0.4).astype(int) for half in COLOURS}
             self.records[cell] = {
                 "id": cell, "data": data, "split": split, "method": method, "options": options,
                 "sizes": {**{"train": [30, 12], "test": [30, 12]}, "d": 2},
                 **{half: {STATISTIC: float(self.rng.uniform(5, 9)), "auc": 0.7} for half in COLOURS},
                 "status": "fitted", "seconds": 0.1, "loss": 0.5,
-                "ranked": {half: pack_labels(found) for half, found in labels.items()},
             }  # fmt: skip
             if method == "exact":
                 self.records[cell] |= self.solved(options)
@@ -174,10 +166,6 @@ def test_every_subject_is_there_and_can_be_rendered():
     render(sections)
 
 
-def forget(key):
-    return lambda record: {k: v for k, v in record.items() if k != key}
-
-
 def unsolved(record):
     """As of a top of a single class."""
     if record["method"] != "exact":
@@ -185,15 +173,11 @@ def unsolved(record):
     return {**record, "status": "base order", "seconds": 0.0, "list": None, "trace": []}
 
 
-TIME = ["Gap over time", "Objective and bound over time"]
-LISTS = ["Ranked lists"]
 LEFT_OUT = {
     "nothing": (lambda record: False, dict, SUBJECTS),
-    "the first stage": (lambda record: record["method"] != "exact", dict, [s for s in SUBJECTS if s != SUBJECTS[1]]),
-    "the exact stage": (lambda record: record["method"] == "exact", dict, [*SUBJECTS[:2], *LISTS]),
-    "lists": (lambda record: True, forget("ranked"), LISTS),
-    "anything to rerank": (lambda record: True, unsolved, [*TIME, *LISTS]),
-    "margins": (lambda r: r["options"].get("margin", 1e-4) == 1e-4, dict, ["Values along an option"]),
+    "the exact stage": (lambda record: record["method"] == "exact", dict, SUBJECTS[:1]),
+    "the first stage": (lambda record: record["method"] != "exact", dict, SUBJECTS),
+    "anything to rerank": (lambda record: True, unsolved, SUBJECTS[1:]),
 }
 
 
@@ -245,103 +229,4 @@ def test_gains_pair_the_splits_of_both():
     assert gain.splits == 2
 
 
-def test_points_of_train_against_test_are_means():
-    axes = panel(only(method_pictures(EVIDENCE)), "left")
-    points = {
-        (float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in axes.lines if line.get_marker() != "None"
-    }
-    expected = set()
-    for wanted in [
-        {"method": BASE},
-        {"method": "rankboost"},
-        *({"top_k": k, "time_limit": 20.0, "margin": 1e-4} for k in LENGTHS),
-    ]:
-        records = of(data="left", **wanted)
-        expected.add((values(records, "train").mean(), values(records, "test").mean()))
-    hinges = [of(data="left", method="hinge", l2=l2) for l2 in (0.1, 0.01)]
-    best = max(hinges, key=lambda records: values(records, "test").mean())
-    expected.add((values(best, "train").mean(), values(best, "test").mean()))
-    assert np.array(sorted(points)) == pytest.approx(np.array(sorted(expected)))
-
-
-def test_lines_along_an_option_are_means_between_standard_deviations():
-    picture = only(option_pictures(EVIDENCE))
-    axes = only(picture.figure.axes)
-    assert axes.get_xscale() == "log"
-    assert "K = 10" in picture.caption
-    for half, band in zip(COLOURS, axes.collections, strict=True):
-        found = [
-            values(of(method="exact", top_k=10, margin=margin, time_limit=20.0), half) for margin in sorted(MARGINS)
-        ]
-        line = lines_of(axes)[half]
-        assert line.get_xdata().tolist() == sorted(MARGINS)
-        assert line.get_ydata() == pytest.approx([v.mean() for v in found])
-        vertices = band.get_paths()[0].vertices
-        for margin, v in zip(sorted(MARGINS), found, strict=True):
-            at = vertices[np.isclose(vertices[:, 0], margin), 1]
-            assert (at.min(), at.max()) == pytest.approx((v.mean() - v.std(ddof=1), v.mean() + v.std(ddof=1)))
-
-
 # --- time --------------------------------------------------------------------------------------------------------
-
-
-def slow_median_gap(records, second):
-    """The gap of each trace's last point not after the second, by looking at all of them."""
-    gaps = []
-    for record in records:
-        gap = math.inf
-        for at, (seconds, incumbent, bound, _) in enumerate(record["trace"]):
-            if max(seconds, FIRST) <= second:
-                last = at == len(record["trace"]) - 1
-                gap = 0.0 if last and record["status"] == "optimal" else (bound - incumbent) / incumbent
-        gaps.append(gap)
-    return statistics.median(gaps)
-
-
-@pytest.mark.parametrize("count", [1, 2, 5, 6])
-def test_the_median_gap_is_that_of_the_traces_at_every_moment(count):
-    sweep = Sweep(seed=count)
-    options = {"top_k": 10, "time_limit": 3.0}
-    records = [{**sweep.solved(options)} for _ in range(count)]
-    records[0]["trace"][1][0] = records[0]["trace"][0][0] = 0.0  # two points before the resolution
-    times, gaps = median_gap(records)
-    for second in np.random.default_rng(count).uniform(0, 4, 60):
-        before = np.flatnonzero(times <= second)
-        value = gaps[before[-1]] if len(before) else math.inf
-        assert value == pytest.approx(slow_median_gap(records, second), abs=1e-12)
-    assert [slow_median_gap(records, second) for second in times] == pytest.approx(gaps.tolist(), abs=1e-12)
-
-
-def test_lines_of_the_gaps_are_the_medians_in_percent_above_the_floor():
-    picture = next(gap_pictures(EVIDENCE))
-    for data in ("left", "right"):
-        axes = panel(picture, data)
-        floor = axes.get_yticks()[0]
-        assert axes.get_yticklabels()[0].get_text() == "proven"
-        lines = lines_of(axes)
-        assert list(lines) == [str(length) for length in LENGTHS]
-        for length in LENGTHS:
-            records = of(data=data, method="exact", top_k=length, time_limit=20.0, margin=1e-4)
-            xs, ys = lines[str(length)].get_data()
-            assert lines[str(length)].get_drawstyle() == "steps-post"
-            assert ys.tolist() == pytest.approx([max(100 * slow_median_gap(records, x), floor) for x in xs])
-            ends = [r["trace"][-1][0] for d in ("left", "right") for k in LENGTHS
-                    for r in of(data=d, method="exact", top_k=k, time_limit=20.0, margin=1e-4)]  # fmt: skip
-            assert xs[-1] == max(ends)
-
-
-# --- lists -------------------------------------------------------------------------------------------------------
-
-
-def test_lists_are_drawn_before_and_after_reranking():
-    found = {picture.name: picture for picture in list_pictures(EVIDENCE)}
-    assert list(found) == [f"ranked_{part}_methods_{data}" for data in ("left", "right") for part in COLOURS]
-    before = only(of(data="right", method=BASE, split=0))
-    after = only(of(data="right", split=0, top_k=5, time_limit=20.0, margin=1e-4))
-    for part in COLOURS:
-        strips, curve = found[f"ranked_{part}_methods_right"].figure.axes
-        expected = [unpack_labels(record["ranked"][part]) for record in (before, after)]
-        drawn = strips.images[0].get_array()
-        assert drawn.tolist() == [labels[: drawn.shape[1]].tolist() for labels in expected]
-        marks = [line.get_xdata()[0] for line in curve.lines if line.get_linestyle() == "--"]
-        assert marks == ([5 + 0.5] if part == "train" else [])  # unknown of the test set

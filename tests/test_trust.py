@@ -106,7 +106,6 @@ def test_a_dry_run_runs_no_code_and_says_what_it_did_not_check(stranger, capsys,
 
 
 READING = [
-    ["board", "quick", "--print", "--logdir", "board"],
     ["show", "quick"],
     ["predict", "quick", "table.csv"],
     ["explain", "quick", "table.csv"],

@@ -52,14 +52,6 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def signed(text: str) -> str:
-    """Return a column with its sign, written ``COLUMN=+``, as configs have it: ``+COLUMN``."""
-    column, _, sign = text.rpartition("=")
-    if not column or sign not in ("+", "-"):
-        raise argparse.ArgumentTypeError(f"must be COLUMN=+ or COLUMN=-, got {text!r}")
-    return sign + column
-
-
 def shard(text: str) -> tuple[int, int]:
     """Return part i of N parts, written ``i/N``."""
     number, slash, count = text.partition("/")

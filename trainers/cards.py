@@ -55,14 +55,9 @@ def card_ranker(options: CardConfig, seed: int = 0) -> CardRanker:
 def find_card(
     ranker: CardRanker, label: str, train: Rows, test: Rows | None = None, beside: Mapping[str, Column] | None = None
 ) -> Found:
-    """Find the best card for the training rows, and count its totals on the test rows.
+    """Fit a ranker to the training rows, and return its card, with its totals on both sets.
 
-    Args:
-        ranker: the ranker, which is fitted here.
-        label: name of what is predicted.
-        train: the training rows.
-        test: the test rows; None for none.
-        beside: further columns of the training rows, which demands may name.
+    Demands may name the columns `beside`.
 
     Raises:
         ValueError: a table or option that cannot be used.
@@ -138,7 +133,6 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
         the card, the rows, and notes on the table and on columns that are left out.
 
     Raises:
-        DataError: everything that keeps the table from being used.
         RunError: an option that does not go with the table.
     """
     table = read_labelled(config.data) if table is None else table

@@ -66,8 +66,7 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     from trainers.config.toml_text import apply_overrides
     from trainers.task.raw import read_labelled
 
-    options: tuple[str, ...] = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit")
-    options += ("demands", "horizon")
+    options = ("statistic", "max_questions", "demands", "time_limit")
     tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
     tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
     columns = ("label", "positive", "drop", "time_to_event", "treatment")
@@ -89,7 +88,6 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
 def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `rank` takes)
     """Return what is to be ranked: a table, or the folder of an earlier page with its config."""
     from ltr.data import DataError, TableError
-    from ltr.demands import DEMANDS
     from ltr.files import missing_file
     from trainers.config import load_config, parse_config
     from trainers.config.experiment import config_tree
@@ -100,8 +98,7 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
 
     table: Path = arguments.table
     keys = [f"data.{name}" for name in ("label", "positive", "query", "group", "weight", "time", "drop")]
-    keys += [f"answer.{name}" for name in ("visits", "id", "new_values", "price")]
-    keys += [f"exact.{name}" for name in (*DEMANDS, "demands")]
+    keys += ["answer.visits", "answer.id", "answer.new_values", "exact.demands"]
     keys += ["baselines.auto.today", "baselines.auto.methods", "seed"]
     given = {key: value for key in keys if (value := getattr(arguments, key.rpartition(".")[2])) not in (None, [])}
     if arguments.new is not None:
@@ -187,13 +184,6 @@ def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults | Ru
     return found, RunFolder(found)
 
 
-def check_board(arguments: argparse.Namespace) -> None:
-    """Check that there are runs or sweeps to show."""
-    from trainers.run.folder import find_results
-
-    find_results(arguments.paths)
-
-
 def check_verify(arguments: argparse.Namespace) -> None:
     """Check that the certificate is no folder, or say which ones are in it."""
     from trainers.files import RunError
@@ -207,11 +197,15 @@ def check_verify(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run an experiment, or continue it."""
+    from trainers.files import RunError
+
     config, source = arguments.given
     if arguments.dry_run:
+        if arguments.json:
+            raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
         from trainers.preview import preview_run
 
-        return _print_preview(lambda width: preview_run(config, source, width, fresh=arguments.fresh), arguments)
+        return _print_preview(preview_run(config, source, fresh=arguments.fresh))
     from rich.console import Console
 
     from trainers.display import Display
@@ -227,7 +221,7 @@ def run(arguments: argparse.Namespace) -> int:
         _print_table(results)
     if not arguments.quiet:
         page = f"page in {config.folder / HTML}; " if results.answer else ""
-        text = f"results in {config.folder}; {page}curves: ltr board {config.runs_dir}"
+        text = f"results in {config.folder}; {page}curves: tensorboard --logdir {config.runs_dir}"
         console.print(text, highlight=False, soft_wrap=True)
     return 0 if results.complete else _interrupted(arguments, config.folder)
 
@@ -280,7 +274,7 @@ def sweep(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         from trainers.preview import preview_sweep
 
-        return _print_preview(lambda width: preview_sweep(loaded, arguments.config, shard, width), arguments)
+        return _print_preview(preview_sweep(loaded, arguments.config, shard))
     from rich.console import Console
 
     from trainers.display import Display
@@ -302,9 +296,6 @@ def sweep(arguments: argparse.Namespace) -> int:
             return _interrupted(arguments, loaded.config.folder)
     failed = len(outcome.failures)
     done = outcome.cells - outcome.before - failed
-    if arguments.json:
-        counts = {"results": outcome.cells, "finished_earlier": outcome.before, "computed": done}
-        _print_json({"folder": str(outcome.folder), **counts, "failures": outcome.failures})
     if not arguments.quiet:
         earlier = f", {outcome.before} finished earlier" if outcome.before else ""
         text = f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them"
@@ -367,27 +358,8 @@ def report(arguments: argparse.Namespace) -> int:
         answer = read_answer(found) if (found / PAGE).exists() else None
         results = _results_of(results)
     written = write_report(results, folder, answer=answer)
-    if arguments.json:
-        _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
-        return 0
     for path in written.files:
         sys.stdout.write(f"{path}\n")
-    return 0
-
-
-def board(arguments: argparse.Namespace) -> int:
-    """Compare runs and sweeps in TensorBoard."""
-    from trainers.board.build import build_board
-    from trainers.board.server import command, serve
-
-    note = _noting(arguments)
-    if not arguments.print:
-        note("writing the board, which takes half a minute for thousands of results")
-    board = build_board(arguments.paths, folder=arguments.logdir, data=arguments.data, note=note)
-    if arguments.print:
-        sys.stdout.write(f"{command(board, arguments.host, arguments.port)}\n")
-    else:
-        serve(board, note, host=arguments.host, port=arguments.port)
     return 0
 
 
@@ -516,7 +488,7 @@ def check(arguments: argparse.Namespace) -> int:
         _print_json(checked.to_dict())
     else:
         console = _stdout(Console)
-        for part in rich_check(checked, console.width):
+        for part in rich_check(checked):
             console.print(part)
     if checked.error is not None:
         complain(f"error: {checked.error}")
@@ -529,15 +501,13 @@ def init(arguments: argparse.Namespace) -> int:
     from trainers.own_table import open_keys, write_config
 
     output, checked = write_config(arguments.table, _roles(arguments), arguments.output, force=arguments.force)
-    if arguments.json:
-        _print_json({"written": str(output), "complete": checked.table.roles.label is not None, **checked.to_dict()})
-    elif checked.table.roles.label is None:
-        sys.stdout.write(f"wrote {output}; fill in its label, then: ltr run {output}\n")
+    if checked.table.roles.label is None:
+        next_step = "fill in its label, then"
     elif undecided := [] if checked.error is None else open_keys(checked.error):
-        keys = " and ".join(undecided)
-        sys.stdout.write(f"wrote {output}; decide about {keys} in it, then: ltr run {output}\n")
+        next_step = f"decide about {' and '.join(undecided)} in it, then"
     else:
-        sys.stdout.write(f"wrote {output}; next: ltr run {output}\n")
+        next_step = "next"
+    sys.stdout.write(f"wrote {output}; {next_step}: ltr run {output}\n")
     if checked.error is not None:
         complain(f"the config solves what it can of this: {checked.error.problems_text}")
     return 0
@@ -549,10 +519,6 @@ def card(arguments: argparse.Namespace) -> int:
     from trainers.files import writing
 
     config, labelled = arguments.given
-    if arguments.dry_run:
-        from trainers.preview import preview_card
-
-        return _print_preview(lambda width: preview_card(config, labelled, arguments.test), arguments)
     note = _noting(arguments)
     found, listed, notes = card_of_table(config, arguments.test, labelled)
     if arguments.json:
@@ -613,15 +579,11 @@ def options(arguments: argparse.Namespace) -> int:
     from trainers.tables import folded_table
 
     tables = keys_of(arguments.keys)
-    if arguments.json:
-        names = ("key", "default", "meaning")
-        _print_json([dict(zip(names, row, strict=True)) for rows in tables.values() for row in rows])
-        return 0
     console = _stdout(Console)
     for title, rows in tables.items():
         if title:
             console.print(Text(f"\n{title}", style="italic"))
-        console.print(folded_table(("key", "default", "meaning"), rows, console.width, whole=("key",)))
+        console.print(folded_table(("key", "default", "meaning"), rows, whole=("key",)))
     return 0
 
 
@@ -644,15 +606,11 @@ def _print_json(content: object) -> None:
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _print_preview(preview: Callable[[int], Parts], arguments: argparse.Namespace) -> int:
+def _print_preview(parts: Parts) -> int:
     from rich.console import Console
 
-    from trainers.files import RunError
-
-    if arguments.json:
-        raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
     console = _stdout(Console)
-    for part in preview(console.width):
+    for part in parts:
         console.print(part, highlight=False)
     return 0
 

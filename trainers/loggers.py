@@ -136,12 +136,6 @@ def _class(name: str) -> type[Logger]:
 class Loggers:
     """The loggers of one method. One that fails, except for TensorBoard's, is left out from then on.
 
-    Args:
-        names: names of the loggers.
-        folder: folder of the method.
-        run: name of the run.
-        method: name of the method, or ``results``.
-
     Attributes:
         failures: what went wrong, a text for each logger that was left out.
     """

@@ -1,8 +1,7 @@
 """The methods of an experiment, fitted: config and data in, a ranker and its record out.
 
-`fit` is the one place where runs and sweeps fit a method, measure it and log its curve. What they do differently
-meanwhile is in their `Watch`: a run writes every point to its log, shows it, keeps checkpoints and can stop between two
-steps; a sweep collects the points.
+`fit` is the one place where runs and sweeps fit a method and measure it. A `Watch` follows it: that of a run writes
+every point of the curve to its log, shows it, keeps checkpoints and can stop between two steps; a sweep has none.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ from trainers.config import AUTO, CARD, EXACT, Config
 from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
-from trainers.records import pack_labels, thinned
+from trainers.records import thinned
 from trainers.task.data import FloatArray, Part
-from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels, share_name
+from trainers.task.measures import Scores, Task, by_tag, own_loss, share_name
 from trainers.task.raw import demand_columns, not_asked, raw_columns
 
 if TYPE_CHECKING:
@@ -65,14 +64,14 @@ _NOT_OF_THE_RANKER = frozenset(
 
 
 class Watch:
-    """Follows a fit. This class does nothing; runs and sweeps override what they need."""
+    """Follows a fit. This class does nothing, which is what a sweep needs; a run overrides its methods."""
 
     resume: dict[str, Any] | None = None  # state of an interrupted training to go on from
     optimum: float | None = None  # certified optimum of a surrogate's objective, for the distance to it
 
     def wants(self, index: int, last: int | None) -> bool:
         """Return whether a step becomes a point of the curve; `last` is the last step where that is known."""
-        return True
+        return False
 
     def log(self, step: int, values: Mapping[str, float], when: float | None = None) -> None:
         """Take a point of the curve.
@@ -159,9 +158,7 @@ def fit(
     record: Json = {name: getattr(cell, name) for name in ("id", "data", "split", "method", "options")}
     record["sizes"] = {name: [len(part.y), int((part.y > 0).sum())] for name, part in task.split.parts}
     record["sizes"]["d"] = len(task.split.feature_names)
-    # labels in ranked order have no place for rows that are tied
-    ranked = _ranked(task, fitted.scores) if fitted.ties == "resolved" else {}
-    record |= {**task.statistics(fitted.scores, fitted.ties), **ranked, **fitted.record}
+    record |= {**task.statistics(fitted.scores, fitted.ties), **fitted.record}
     return dataclasses.replace(fitted, record=record)
 
 
@@ -377,7 +374,7 @@ def _fit_exact(
         moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
         recentred: Json = {"norm": cell.recentre, "seconds": time.perf_counter() - started}
         of_moved = _scores(task, moved)
-        record["recentred"] = recentred | task.statistics(of_moved) | _ranked(task, of_moved)
+        record["recentred"] = recentred | task.statistics(of_moved)
     return Fitted(ranker, scores, record, base=of_base if bound is not None else None)
 
 
@@ -414,14 +411,6 @@ def _scores(task: Task, ranker: TwoStageRanker) -> Scores:
     train, test = task.split.train, task.split.test
     own = _ranked_last(ranker.training_scores(task.rows_of(train), train.qid))
     return Scores(own, ranker.decision_function(task.rows_of(test), test.qid))
-
-
-def _ranked(task: Task, scores: Scores) -> Json:
-    """Return the labels of both sets from the top down; nothing where rows belong to queries."""
-    if task.split.by_query:
-        return {}
-    values = zip(task.split.parts, (scores.train, scores.test), strict=True)
-    return {"ranked": {name: pack_labels(ranked_labels(of, part.y)) for (name, part), of in values}}
 
 
 def first_stage_ranker(

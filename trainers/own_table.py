@@ -191,11 +191,11 @@ def _time_text(table: Table) -> str:
     return "" if times is None else f"{table.roles.time}: {times.span}, {len(times.moments)} different times"
 
 
-def rich_check(checked: Checked, width: int) -> list[RenderableType]:
+def rich_check(checked: Checked) -> list[RenderableType]:
     """Return what a table holds for a terminal; long cells are folded between words, and no number is cut."""
     from rich.text import Text
 
-    shown = columns_table(checked.columns, width)
+    shown = columns_table(checked.columns)
     kept = f"{checked.rows} rows, {len(checked.columns)} columns beside the label, {checked.n_features} features"
     lines = [f"{checked.table.where}: {kept}", *checked.notes]
     return [
@@ -206,11 +206,11 @@ def rich_check(checked: Checked, width: int) -> list[RenderableType]:
     ]
 
 
-def columns_table(columns: Sequence[Understood], width: int) -> RenderableType:
+def columns_table(columns: Sequence[Understood]) -> RenderableType:
     """Return a table of the columns of a table."""
     rows = [[one.column, one.kind, f"{one.missing or ''}", one.values, one.becomes] for one in columns]
     headings = ("column", "kind", "missing", "values", "becomes")
-    return folded_table(headings, rows, width, whole=("kind", "missing"), right=("missing",))
+    return folded_table(headings, rows, whole=("kind", "missing"), right=("missing",))
 
 
 def _about_rows(checked: Checked) -> Iterator[str]:
@@ -242,18 +242,12 @@ def _could_be_label(column: Column, graded: bool) -> bool:
 def write_config(path: Path, roles: Roles, output: Path | None, *, force: bool = False) -> tuple[Path, Checked]:
     """Write a config to start from, and return its path and what the table holds.
 
-    The label is guessed only where one column alone can be it, and the query only where labels are grades. Columns
-    that cannot be used are named in ``drop``, and so are ids in a table of numbers, which a run would take as they are.
-
-    Args:
-        path: the table.
-        roles: what the columns are for.
-        output: where to write; by default in the current folder, under the name of the table.
-        force: whether to write over a file that is there.
+    The label is guessed only where one column alone can be it, and the query only where labels are grades. Columns that
+    cannot be used are named in ``drop``, and so are ids in a table of numbers, which a run would take as they are.
 
     Raises:
         DataError: a table that cannot be read.
-        RunError: a file that is there already, or cannot be written.
+        RunError: a file that is there already, unless `force`, or cannot be written.
     """
     output = Path(f"{path.stem}.toml") if output is None else output
     if output.exists() and not force:

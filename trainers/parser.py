@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from ltr.checks import nearest
 from trainers import commands
-from trainers.arguments import file, seconds, shard, share, signed, whole
+from trainers.arguments import file, seconds, shard, share, whole
 from trainers.stopping import folded
 
 _DESCRIPTION = (
@@ -23,32 +23,19 @@ _DESCRIPTION = (
 _EXAMPLES = """\
 examples:
   ltr rank patients.csv --label ill --visits 200 --new new.csv
-                                                     whom to visit, how many hits to expect, and why
-  ltr check patients.csv --label ill                 what the columns are, and everything that is wrong with them
-  ltr init patients.csv --label ill                  write patients.toml, a config to start from
-  ltr run patients.toml                              train, rerank, print the table
-  ltr run configs/pima.toml exact.top_k=100 name=k100
-                                                     any key of the config can be set
-  ltr run configs/pima.toml 'surrogate.losses=ranknet,hinge' exact.statistic=dcg@10
-  ltr show runs/pima                                 the table again
-  ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
-  ltr outcome runs/pima outcomes.csv                 what was promised of these rows, and what came
-  ltr explain runs/pima patients.csv --row 7         why row 7 stands where it does
-  ltr export runs/pima -o model.onnx                 the ranker for other languages and services
-  ltr card patients.csv --label ill -o card          a scoring system for people, proven to rank best
-  ltr score card/card.json new_patients.csv          the total of each row, and its points by question
-  ltr eval run.txt qrels.txt -m nDCG@10 -m AP        measures of a run in trec_eval's format
-  ltr verify certificate.json --require-proof        check a proof in exact arithmetic
-  ltr options                                        every key of an experiment or sweep with its default
-  ltr board runs                                     TensorBoard: the methods of all runs side by side
-  ltr sweep configs/paper/all.toml                   many experiments: data, splits, methods, options
-  ltr sweep configs/paper/all.toml --shard 2/5       the second of five machines' share of it
-  ltr report runs/paper                              tables and figures of a sweep
-  ltr tune study.toml                                search the ranges in its section [tune] for the best options
+                                        whom to visit, how many hits to expect, and why
+  ltr init patients.csv --label ill     write patients.toml, a config to start from
+  ltr run patients.toml exact.top_k=100 name=k100
+                                        train, rerank, print the table; any key of the config can be set
+  ltr predict runs/patients new.csv -o ranked.csv
+                                        rank new, unlabelled rows
+  ltr card patients.csv --label ill -o card
+                                        a scoring system for people, proven to rank best
+  ltr verify certificate.json --require-proof
+                                        check a proof in exact arithmetic
 
-A run, sweep or search that was interrupted (Ctrl-C, crash) continues when the same command is given again; what is
-finished is never computed twice. Named data sets other than the generated ones are read from the directory in the
-environment variable LTR_DATA; a table of your own is given by data.path and data.label.
+The same command continues an interrupted run, sweep or search; what is finished is never computed twice. Named data
+sets other than the generated ones are read from the directory in the environment variable LTR_DATA.
 
 exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 3 a certificate could
 not be checked (memory or work), 130 interrupted
@@ -188,7 +175,7 @@ def parser_of_ltr() -> _Parser:
         early=commands.check_rank,
     )
     rank("table", metavar="TABLE", type=Path, help="a CSV or other table, a config, or the folder of an earlier page")
-    key_value = "set a key of a config, as in data.missing=?"
+    key_value = "set a key of a config, as in exact.max_nonzeros=4 or data.missing=?"
     rank("overrides", metavar="KEY=VALUE", nargs="*", default=[], help=key_value)
     _add_columns(rank)
     rank("--visits", type=whole(1), metavar="K", help="number of rows that you can act on, with --query of each query")
@@ -200,18 +187,8 @@ def parser_of_ltr() -> _Parser:
     methods = "methods to compare, divided by commas, such as logistic,forest (default: those that suit the table)"
     rank("--methods", metavar="NAMES", help=methods)
     rank("--seed", type=whole(0), metavar="N", help="seed of what is drawn at random (default 0)")
-    signs = "the score must not fall (+), or must not rise (-), as these columns rise"
-    rank("--signs", action="extend", nargs="+", default=[], type=signed, metavar="COLUMN=SIGN", help=signs)
-    for name, help_text in (("required", "columns that must be used"), ("forbidden", "columns that must not be used")):
-        rank(f"--{name}", action="extend", nargs="+", default=[], metavar="COLUMN", help=help_text)
-    linear = "linear constraints on the weights of columns, as in 'age >= 2*bmi'"
-    rank("--constraints", action="extend", nargs="+", default=[], metavar="CONSTRAINT", help=linear)
-    most = "most features to use; each value of a text column, and a missing value, is a feature"
-    rank("--max-nonzeros", type=whole(1), metavar="N", help=most)
     of_list = "demands on the list, as in 'share(sex = F) @50 >= 0.4'; columns left out by --drop are known to them"
     rank("--demands", action="extend", nargs="+", default=[], metavar="DEMAND", help=of_list)
-    price = "also fit without the constraints and state their cost in hits (default: for up to 2,000 labelled rows)"
-    rank("--price", action=argparse.BooleanOptionalAction, help=price)
     rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")
     rank("--json", action="store_true", help="print JSON, as in page.json")
     rank("-q", "--quiet", action="store_true", help="print only the page, no progress and messages")
@@ -235,7 +212,6 @@ def parser_of_ltr() -> _Parser:
     sweep("--from", dest="known", metavar="FOLDER", type=Path, help=known)
     sweep("-n", "--dry-run", action="store_true", help=_DRY)
     sweep("--trust", action="store_true", help=of_dry_run)
-    sweep("--json", action="store_true", help="print JSON: the folder, what was computed, and what failed")
     sweep("-q", "--quiet", action="store_true", help="no progress")
 
     tune = add(
@@ -264,26 +240,7 @@ def parser_of_ltr() -> _Parser:
     )
     report("runs", metavar="RUNS", help="folder of a sweep or run, its name in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
-    report("--json", action="store_true", help="print JSON: the files that were written")
     report("--trust", action="store_true", help=_TRUST.format("the results name"))
-
-    board = add(
-        commands.board,
-        "board",
-        "compare runs and sweeps in TensorBoard",
-        "The methods on each data set stand side by side. The runs are not changed; repeat the "
-        "command to include new results.",
-        "trainers.board.server",
-        early=commands.check_board,
-    )
-    board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
-    board("--data", action="append", default=[], metavar="NAME", help="show only this data set (repeatable)")
-    board("--logdir", type=Path, metavar="DIR", help="folder of the board (default: in LTR_CACHE)")
-    board("--host", help="where TensorBoard listens (default: this machine alone)")
-    board("--port", type=whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
-    board("--print", action="store_true", help="do not start TensorBoard, print its command")
-    board("--trust", action="store_true", help=_TRUST.format("the runs name"))
-    board("-q", "--quiet", action="store_true", help="no notes")
 
     show = add(commands.show, "show", "print a run's table", "", "trainers.run.results", early=commands.find_run)
     show("run", metavar="RUN", help="a run folder, or the name of one in runs/")
@@ -389,7 +346,6 @@ def parser_of_ltr() -> _Parser:
     _add_columns(init)
     init("-o", "--output", metavar="FILE", type=Path, help="where to write (default: TABLE's name with .toml, here)")
     init("--force", action="store_true", help="write over a file that is there")
-    init("--json", action="store_true", help="print JSON: the config's path, and what ltr check --json prints")
 
     card = add(
         commands.card,
@@ -408,7 +364,7 @@ def parser_of_ltr() -> _Parser:
         metavar="KEY=VALUE",
         nargs="*",
         default=[],
-        help="set a key of a config, as in data.missing=? card.C=0.01",
+        help="set a key of a config, as in card.points=3 card.one_per_feature=true data.missing=?",
     )
     of_label = "column of the labels: 0 and 1, grades, yes and no; with --time whether the event happened, with "
     of_label += "--treatment the outcome, any number"
@@ -416,17 +372,12 @@ def parser_of_ltr() -> _Parser:
     of_time = "column of the time until the event, or until the row was last seen without it"
     card("--time", "--time-to-event", dest="time_to_event", metavar="COLUMN", help=of_time)
     card("--treatment", metavar="COLUMN", help="column that says which rows were treated: the card finds the effect")
-    by = "with --time: the time by which the card tells the share of events (default: the median of their times)"
-    card("--horizon", type=seconds, metavar="TIME", help=by)
     card("--positive", metavar="TEXT", help="the label of the positives, where labels are other texts")
     card("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")
     most = "most questions of a card (default 4; up to 6, with log_loss any number)"
     card("--questions", dest="max_questions", type=whole(1), default=4, metavar="N", help=most)
-    card("--points", type=whole(1, 100), default=5, metavar="N", help="most points of a question (default 5)")
     of_card = "what is maximised (default auc; c_index with --time, auuc with --treatment); log_loss: a risk score"
     card("--statistic", metavar="NAME", help=of_card)
-    card("--cuts", type=whole(1), default=5, metavar="N", help="most thresholds of a column of numbers (default 5)")
-    card("--one-per-feature", action="store_true", help="at most one question about each column")
     of_list = "demands on the training rows, as in 'share(sex = F) @50 >= 0.4'; dropped columns are known to them"
     card("--demands", action="extend", nargs="+", default=[], metavar="DEMAND", help=of_list)
     card("--test", type=share, default=0.5, metavar="SHARE", help="share of the rows held out (default 0.5)")
@@ -434,7 +385,6 @@ def parser_of_ltr() -> _Parser:
     limit = "stop the search then, without a proof (default 60)"
     card("--time-limit", type=seconds, default=60.0, metavar="SECONDS", help=limit)
     card("-o", "--output", metavar="FOLDER", type=Path, help="write the card and the ranked rows here")
-    card("-n", "--dry-run", action="store_true", help=_DRY)
     card("--json", action="store_true", help="print JSON, as in card.json")
     card("-q", "--quiet", action="store_true", help="only the card, no notes and warnings")
 
@@ -496,7 +446,6 @@ def parser_of_ltr() -> _Parser:
         "trainers.config.grids",
     )
     options("keys", metavar="KEY", nargs="*", help="a section such as exact, or a key such as exact.margin")
-    options("--json", action="store_true", help="print JSON")
 
     completion = add(
         commands.completion,

@@ -1,4 +1,4 @@
-"""What ``--dry-run`` prints: what a run, a sweep or a card would compute, after everything has been checked."""
+"""What ``--dry-run`` prints: what a run or a sweep would compute, after everything has been checked."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from collections.abc import Iterable, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from ltr.cards.card import statistic_name
 from ltr.checks import is_trusting
-from ltr.data import Table
-from ltr.statistics import LOG_LOSS
 from ltr.threads import available_threads
-from trainers.cards import label_name, parts_of_card
 from trainers.config import CARD, EXACT, Config
-from trainers.files import RunError, read_json
+from trainers.files import read_json
 from trainers.own_table import columns_table, understood
 from trainers.plan import Cell
 from trainers.records import ADVICE, INDEX
@@ -27,12 +23,11 @@ from trainers.sweep.runner import Shard, examine, missing_of, part
 from trainers.tables import folded_table
 from trainers.task.data import Source, Split
 from trainers.task.options import too_long
-from trainers.task.raw import asked_columns, not_asked
 
 Parts = list[RenderableType]
 
 
-def preview_run(config: Config, source: Source | None, width: int, *, fresh: bool = False) -> Parts:
+def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -> Parts:
     """Return what `trainers.run.experiment.run_experiment` would compute, for a terminal; nothing is written.
 
     Raises:
@@ -56,10 +51,10 @@ def preview_run(config: Config, source: Source | None, width: int, *, fresh: boo
     return [
         _heading(f"run {config.name}", unchecked),
         Text(_data_line(config, split)),
-        *([] if table is None else [Text(), columns_table(columns, width), Text()]),
+        *([] if table is None else [Text(), columns_table(columns), Text()]),
         Text(f"{len(split.feature_names)} features{'' if table is not None else ': ' + _some(split.feature_names)}"),
         Text(),
-        folded_table(("method", "state", "time limit"), rows, width, whole=("state", "time limit")),
+        folded_table(("method", "state", "time limit"), rows, whole=("state", "time limit")),
         Text(),
         *([Text(_exact_line(config, split))] if config.exact.enabled else []),
         *map(Text, notes),
@@ -117,7 +112,7 @@ def _folder_line(states: dict[str, str], left: list[str], *, goes_on: bool, fres
     return f"{len(states) - len(left)} of {len(states)} methods are finished" if left else "everything is finished"
 
 
-def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Parts:
+def preview_sweep(loaded: Loaded, source: str, shard: Shard) -> Parts:
     """Return what `trainers.sweep.runner.run_sweep` would compute, for a terminal; nothing is written.
 
     Raises:
@@ -147,7 +142,7 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Part
     return [
         _heading(f"sweep {config.name}", unchecked),
         Text(),
-        folded_table(headings, rows, width, whole=headings[2:], right=headings[2:]),
+        folded_table(headings, rows, whole=headings[2:], right=headings[2:]),
         Text(),
         *map(Text, notes),
         Text(text),
@@ -162,35 +157,3 @@ def _group(cell: Cell) -> tuple[str, str]:
 def _limit(cell: Cell) -> float:
     """Return the seconds that the search of a cell may take, 0 without a search."""
     return {EXACT: cell.config.exact.time_limit, CARD: cell.config.card.time_limit}.get(cell.method, 0.0)
-
-
-def preview_card(config: Config, table: Table, test: float) -> Parts:
-    """Return what ``ltr card`` would search through, for a terminal.
-
-    Raises:
-        RunError: a table without a column that a card may ask about.
-    """
-    options = config.card
-    sizes = {used: len(rows) for used, rows in parts_of_card(table, config.seed, test).items()}
-    try:
-        asked = list(asked_columns(table, slice(0, 0), table.kinds))
-    except ValueError as error:
-        raise RunError(f"{table.where}: {error}") from None
-    notes = [*table.notes, *not_asked(table.kinds)]
-    label = label_name(config.data, table.labels)
-    happened = int((table.y > 0).sum())
-    what = "with an event" if table.time_to_event is not None else "positive"
-    counted = f"{happened} {what}" if table.treatment is None else f"{int(table.treatment.sum())} treated"
-    rows = ", ".join(f"{n} for {used.replace('test', 'testing')}" for used, n in sizes.items())
-    return [
-        _heading(f"a card for {label}"),
-        Text(f"{table.where}: {len(table.y)} rows, {counted}; {rows}"),
-        Text(f"columns to ask about: {', '.join(asked)}"),
-        *map(Text, notes),
-        Text(
-            f"at most {options.max_questions} questions of at most {options.points} points, "
-            f"the {'smallest' if options.statistic == LOG_LOSS else 'largest'} {statistic_name(options.statistic)}; "
-            f"the search takes at most {options.time_limit:g} s"
-        ),
-        *(Text(f"demanded: {text}") for text in options.demands),
-    ]

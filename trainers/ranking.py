@@ -228,17 +228,12 @@ def rows_to_rank(config: Config, table: Table | None, frames: Mapping[str, pd.Da
 def raw_new(
     path: str | None, frame: pd.DataFrame | None, query: str | None, reading: Reading, plain: set[str]
 ) -> RawRows:
-    """Read new rows to rank.
+    """Read new rows to rank from a frame, or from the file `path`, as the table was read that was learned from.
 
-    Args:
-        path: their file, where they are not in memory.
-        frame: the rows in memory; None for those in the file.
-        query: name of the column of queries; None for one list.
-        reading: how the table was read that was learned from.
-        plain: columns whose fields are numbers with a decimal point.
+    `plain` are columns whose fields are numbers with a decimal point.
 
     Raises:
-        DataError: a file that cannot be read, or without the column of queries.
+        DataError: a file that cannot be read, or without the column `query`.
     """
     where = FRAME if frame is not None else str(path)
     if frame is not None:
@@ -432,12 +427,8 @@ def evidence_of(
 ) -> Evidence:
     """Return labelled rows as what chances come from.
 
-    Args:
-        config: the config, which may name a column of today's scores.
-        part: the rows.
-        names: names of the features.
-        scores: scores of fits that have not seen them, (repeats, n).
-        known: the chance of a hit by score, where the ranker has learned it from these scores.
+    `scores` are those of fits that have not seen the rows, (repeats, n), and `known` is the chance of a hit by score,
+    where the ranker has learned it from these scores.
     """
     from ltr.answer import Evidence
 
@@ -459,14 +450,8 @@ def learned_from(
 ) -> Learned:
     """Return what there is to say about the labelled rows and the ranker.
 
-    Args:
-        config: the config.
-        ranker: the ranker, fitted, with its preparation.
-        evidence: labelled rows with scores of fits that have not seen them.
-        table: the table that the rows are from; None for data that are no table.
-        part: the rows that it was fitted to.
-        method: name of its method, of two stages that of the first.
-        test: the rows of `evidence`, where these are a test set; else they are of `part`.
+    `part` are the rows that the ranker was fitted to, from `table`, and `method` is its method, of two stages that of
+    the first. The rows of `evidence` are those of the test set `test`, else of `part`.
     """
     from ltr.answer import Learned, ranked_by, typical_cells, warnings_of
     from ltr.rankers import check_demands

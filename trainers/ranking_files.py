@@ -50,12 +50,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_ranking(ranking: Ranking, folder: Path, note: Callable[[str], None] = lambda text: None) -> Path:
-    """Write a ranking into a folder, and return the folder.
-
-    Args:
-        ranking: the ranking.
-        folder: where to write.
-        note: called with what could not be written.
+    """Write a ranking into a folder, and return the folder; `note` is called with what could not be written.
 
     Raises:
         RunError: a folder with other files in it, or one that cannot be written to.

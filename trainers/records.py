@@ -12,9 +12,6 @@ A record is a JSON object::
                                 best value, where a surrogate was measured there; left out elsewhere
     excess                      distance of its objective to the certified optimum, where that was asked for
     weights                     weights on the raw features; None where the ranker is not linear
-    ranked                      {"train": text, "test": text}: labels from the top of the list down, see
-                                `unpack_labels`; left out where rows belong to queries
-    curve                       [[step, loss, train, test], ...]: loss and first statistic while training
 
     only in records of the exact stage:
     list                        {"n", "n_pos", "value", "bound", "gap", "trivial_bound", "starts": {id: value}}: the
@@ -35,23 +32,21 @@ A record is a JSON object::
     choice                      the fields of `ltr.rankers.Choice`, where the exact stage chose whether to rerank
     message                     what else the user should know
     trace                       [[seconds, incumbent, bound, nodes], ...]
-    recentred                   {"norm", "seconds", "train", "test", "ranked"}: the answer moved to the largest
-                                margin, if asked for
+    recentred                   {"norm", "seconds", "train", "test"}: the answer moved to the largest margin, if asked
+                                for
 
 A sweep keeps each record in a file ``cells/<id>.json`` of its folder, written whole or not at all; while that file is
-there, the record is not computed again. A run keeps each in ``<method>/result.json``, with the curve and trace in
-``scalars.jsonl`` beside it (`trainers.run.folder`). `read_sweep` and `trainers.run.results.read_run` both give
-`SweepResults`, which the report and the board are made from.
+there, the record is not computed again. A run keeps each in ``<method>/result.json``, with the trace in
+``scalars.jsonl`` beside it (`trainers.run.folder`). `read_sweep` gives `SweepResults`, which the report is made from.
 
 ``grids`` say what tables are made of: for each grid of the sweep its ``name``, ``title``, ``best_of``, ``varied``
 (keys) and ``cells``, each with ``id``, ``data``, ``split``, ``method`` and ``varied`` (values by key, lists as text),
 and one of the exact stage with the id of its ``base``. ``sweep.json`` holds ``{"name", "grids", "origin"}``.
-``cells.jsonl`` holds the results of a sweep in one file: first the same object, then a record a line without its curve.
+``cells.jsonl`` holds the results of a sweep in one file: first the same object, then a record a line.
 """
 
 from __future__ import annotations
 
-import base64
 import functools
 import json
 import math
@@ -62,7 +57,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
@@ -74,7 +68,7 @@ CELLS = "cells"
 INDEX = "sweep.json"
 """File of a sweep's folder that says which records make which table."""
 POINTS = 40
-"""Largest number of points of a curve or a trace in a record."""
+"""Largest number of points of a trace in a record."""
 ADVICE = "remove it: the same `ltr sweep` then writes it again"
 """What to do about a damaged index."""
 
@@ -116,41 +110,9 @@ def nothing_proven(record: Mapping[str, Any]) -> bool:
     return is_trivial(found["bound"], found["trivial_bound"])
 
 
-def pack_labels(labels: NDArray[np.int64]) -> str:
-    """Write labels 0 and 1 as text, six to a letter: base64 of their bits, then their number.
-
-    Examples:
-        >>> pack_labels(np.array([1, 1, 0, 1, 0, 0, 0, 0, 1]))
-        '0IA=:9'
-        >>> unpack_labels('0IA=:9').tolist()
-        [1, 1, 0, 1, 0, 0, 0, 0, 1]
-    """
-    return f"{base64.b64encode(np.packbits(labels.astype(bool)).tobytes()).decode()}:{len(labels)}"
-
-
-def unpack_labels(text: str) -> NDArray[np.int64]:
-    """Read the labels that `pack_labels` wrote."""
-    packed = np.frombuffer(base64.b64decode(text.partition(":")[0]), dtype=np.uint8)
-    return np.unpackbits(packed, count=_count(text)).astype(np.int64)
-
-
-def _count(text: str) -> int:
-    """Return the number of labels in a text, checked against the text's length."""
-    bits, _, count = text.partition(":")
-    labels = int(count)
-    if not 0 <= labels <= 8 * len(base64.b64decode(bits)):
-        raise ValueError(f"{len(bits)} letters cannot hold {labels} labels")
-    return labels
-
-
 _Numbers = dict[str, float | None]
 _Points = list[list[float | None]]
 _Weights = list[float]
-
-
-class _Ranked(TypedDict):
-    train: str
-    test: str
 
 
 class _Fitted(TypedDict):
@@ -176,8 +138,6 @@ class _Record(_Fitted, total=False):
     validation: float | None
     excess: float | None
     weights: _Weights | None
-    ranked: _Ranked | None
-    curve: _Points | None
     list: dict[str, float | _Numbers | None] | None
     first_k: dict[str, Any] | None
     constraints: dict[str, Any] | None
@@ -196,8 +156,6 @@ def _types() -> TypeAdapter[_Record]:
 def check_types(record: Mapping[str, Any]) -> None:
     """Raise ValueError for an object that lacks what every record has, or has values of other types."""
     _types().validate_python(record, strict=True)
-    for text in (record.get("ranked") or {}).values():
-        _count(text)
 
 
 def check_record(record: Mapping[str, Any]) -> None:
@@ -210,9 +168,6 @@ def check_record(record: Mapping[str, Any]) -> None:
         raise ValueError(f"not a record: {record}")
     check_types(record)
     sizes = record["sizes"]
-    for name, text in (record.get("ranked") or {}).items():
-        if _count(text) != sizes[name][0]:
-            raise ValueError(f"{sizes[name][0]} labels of the {name} set are needed")
     if (found := record.get("list")) and not 0 <= found["n_pos"] <= found["n"] <= sizes["train"][0]:
         raise ValueError(f"a list of {found['n']} with {found['n_pos']} positives, of {sizes['train'][0]} rows")
 
@@ -334,6 +289,5 @@ def _check_index(index: Json) -> None:
 def write_export(path: Path, results: SweepResults) -> None:
     """Write all results into one file."""
     head = {"name": results.name, "grids": results.grids, "origin": results.origin}
-    kept = ({key: value for key, value in record.items() if key != "curve"} for record in results.records)
-    lines = [json.dumps(to_json(line), separators=(",", ":"), allow_nan=False) for line in (head, *kept)]
+    lines = [json.dumps(to_json(line), separators=(",", ":"), allow_nan=False) for line in (head, *results.records)]
     write_atomic(path, ("\n".join(lines) + "\n").encode())

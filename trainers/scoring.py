@@ -18,10 +18,7 @@ from trainers.files import RunError
 def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = ()) -> str:
     """Return the total of each row of a table and its points by question, as CSV in the order of the file.
 
-    Args:
-        card_path: the card.
-        path: the table.
-        missing: texts that stand for missing values, beside those that card.json names.
+    `missing` are texts that stand for missing values, beside those that card.json names.
 
     Raises:
         RunError: a file that holds no card, or rows that it cannot be applied to.

@@ -59,16 +59,6 @@ def stopped_once() -> Iterator[None]:
     """Return a context in which the first SIGINT or SIGTERM raises KeyboardInterrupt and the others do nothing.
 
     It is for work with a quick end that must not be interrupted. In threads other than the main one nothing changes.
-
-    Examples:
-        >>> with stopped_once():
-        ...     try:
-        ...         signal.raise_signal(signal.SIGTERM)
-        ...     except KeyboardInterrupt:
-        ...         signal.raise_signal(signal.SIGINT)
-        ...         ended = True
-        >>> ended
-        True
     """
 
     def stop(number: int, frame: FrameType | None) -> None:

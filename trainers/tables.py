@@ -44,7 +44,6 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left
 def folded_table(
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
-    width: int,
     *,
     whole: Collection[str] = (),
     right: Collection[str] = (),
@@ -54,7 +53,6 @@ def folded_table(
     Args:
         headings: headings of the columns.
         rows: the cells of each row.
-        width: columns of the terminal.
         whole: headings of columns that are never folded.
         right: headings of columns that are aligned to the right.
     """
@@ -62,19 +60,11 @@ def folded_table(
     from rich.table import Table
     from rich.text import Text
 
-    columns = list(zip(headings, *rows, strict=True))
-    longest = [max(map(cell_len, cells)) for cells in columns]
-    # rich's own division of the width can cut off what a column does not fold
-    widths = [own if cells[0] in whole else min(own, 8) for own, cells in zip(longest, columns, strict=True)]
-    words = [max(cell_len(word) for text in cells for word in text.split(" ")) for cells in columns]
-    for wanted in ([min(of_words, max(8, 3 * width // 10)) for of_words in words], longest):
-        while sum(widths) + 2 * len(widths) < width and (
-            short := [at for at, own in enumerate(widths) if own < wanted[at]]
-        ):
-            widths[min(short, key=lambda at: widths[at] / wanted[at])] += 1
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for heading, own in zip(headings, widths, strict=True):
-        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold", width=own)
+    for heading, *cells in zip(headings, *rows, strict=True):
+        longest = max(map(cell_len, (heading, *cells)))
+        least = longest if heading in whole else min(longest, 8)
+        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold", min_width=least)
     for row in rows:
         table.add_row(*map(Text, row))
     return table

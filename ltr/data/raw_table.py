@@ -175,20 +175,18 @@ class Table:
         """Reasons of columns that are left out, by name."""
         return {name: kind.reason for name, kind in self.kinds.items() if kind.name in LEFT_OUT}
 
-    def feature_names(self, rows: NDArray[np.intp] | slice, *, unclear: bool = False) -> list[str]:
+    def feature_names(self, rows: NDArray[np.intp] | slice) -> list[str]:
         """Return the names of the features that `preparation` makes, without what takes it long to import.
 
         Args:
             rows: the rows that a preparation learns from.
-            unclear: whether columns that cannot be understood keep their names, in a table with problems.
         """
         if not self.problems and self.plain:
             return list(self.columns)
         wanted = {name: kind for name, kind in self.kinds.items() if kind.is_feature}
         y = None if self.labels is None or self.labels.values is None else self.y[rows].astype(np.float64)
         found = encodings_of({name: self.columns[name].take(rows) for name in wanted}, wanted, y)[0]
-        names = [name for one in found for name in one.names]
-        return names + [name for name, kind in self.kinds.items() if unclear and kind.name == "unclear"]
+        return [name for one in found for name in one.names]
 
     def preparation(self, rows: NDArray[np.intp] | slice) -> TablePreparation:
         """Return a preparation that has learned from some rows; what the columns are, the whole table decides."""

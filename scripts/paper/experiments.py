@@ -301,7 +301,7 @@ def _reachable(evidence: Evidence, record: Json) -> float:
     """
     found, options = record["list"], record["options"]
     adds_up = RankStatistic.parse(evidence.statistic).kind.adds_up
-    if found is None or not adds_up or "ranked" not in record:
+    if found is None or not adds_up:
         return math.nan
     unused = record["sizes"]["d"] - int(np.count_nonzero(record["weights"]))
     return float(record["train"][evidence.statistic] + found["bound"] - found["value"] + options["C"] * unused)

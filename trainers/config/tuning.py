@@ -143,13 +143,7 @@ def load_tuning(path: Path, overrides: Sequence[str]) -> Tunable:
 
 
 def check_tuning(tree: Mapping[str, Any], section: object, source: str, **checked: Any) -> Tunable:  # noqa: ANN401
-    """Check an experiment and its ranges together.
-
-    Args:
-        tree: the experiment.
-        section: its section ``[tune]``.
-        source: name of the origin, for errors.
-        checked: further arguments of `parse_config`.
+    """Check an experiment and its section ``[tune]`` together; `checked` are further arguments of `parse_config`.
 
     Raises:
         ConfigError: everything that is wrong with both, at once.

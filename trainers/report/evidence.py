@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -349,18 +349,6 @@ class Evidence:
         every = (series for table in self.tables for row in table.rows.values() for series in row.values())
         found = {tuple(record["id"] for record in s.records.values()): s for s in every if s.variant.method == CARD}
         return list(found.values())
-
-    @cached_property
-    def base(self) -> str | None:
-        """The base ranker of most exact results."""
-        counts = Counter(record["options"]["base"] for record in self.exact)
-        return counts.most_common(1)[0][0] if counts else None
-
-    @cached_property
-    def methods(self) -> list[str]:
-        """The first-stage methods of the sweep, the usual base ranker first."""
-        found = dict.fromkeys(record["method"] for record in self.results.records if record["method"] != EXACT)
-        return sorted(found, key=lambda method: method != self.base)
 
     @cached_property
     def lengths(self) -> dict[str, Lengths]:

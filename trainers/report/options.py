@@ -20,16 +20,10 @@ def comparison_table(
     found: Mapping[say.Pair, Paired | None], evidence: Evidence, difference: str, *, varied: str = "K",
     caption: str = "", more: Mapping[str, Callable[[say.Pair], str]] | None = None, decimals: int | None = None,
 ) -> Table:  # fmt: skip
-    """Return a family of comparisons as a table.
+    """Return a family of comparisons, by data set and value of an option, as a table.
 
-    Args:
-        found: comparisons by data set and value of an option; None for the value that others are compared with.
-        evidence: the results.
-        difference: heading of the differences, such as ``exact - base``.
-        varied: name of the option.
-        caption: text before the name of the test.
-        more: headings of further columns, and the function that gives their text.
-        decimals: decimals of differences, when not those of the statistic.
+    A comparison is None for the value that others are compared with. `difference` is the heading of the differences,
+    such as ``exact - base``, and `more` has further columns: the functions that give their text, by heading.
     """
     d = evidence.decimals if decimals is None else decimals
     rows = []

@@ -148,23 +148,6 @@ def value_table(table: SweepTable, evidence: Evidence) -> Table:
 
 
 @section
-def _loss_section(evidence: Evidence) -> Iterator[Section]:
-    """The convex loss of each first-stage method beside the statistic."""
-    rows = []
-    for table in evidence.main_groups:
-        for data, row in table.rows.items():
-            for variant, series in row.items():
-                losses = [record["loss"] for record in series.records.values() if record.get("loss") is not None]
-                if variant.method != EXACT and losses:
-                    means = [mean_of(series.values(part, evidence.statistic)) for part in PARTS]
-                    values = [f"{np.mean(losses):.5g}", *(say.fixed(mean, evidence.decimals) for mean in means)]
-                    rows.append([literal(data), literal(variant.label), *values])
-    header = ["data set", "method", "loss on train", f"`{evidence.statistic}` on train", "on test"]
-    caption = "Means over the splits. Losses of different methods are on different scales."
-    yield Section("Loss and statistic", [Table(header, rows, caption, left=2)] if rows else [])
-
-
-@section
 def _exact_section(evidence: Evidence) -> Iterator[Section]:
     """What the exact stage proved on its lists, and what it gained over its base rankers."""
     blocks: list[Block] = []
@@ -251,11 +234,10 @@ def promises(evidence: Evidence, records: Iterable[Json]) -> list[Promise]:
 @section
 def _choice_section(evidence: Evidence) -> Iterator[Section]:
     """What the choice on the training sets expected, and what came on the test sets."""
-    rows, candidates = [], []
+    rows = []
     for name, series in _exact_series(evidence):
         if found := promises(evidence, series.records.values()):
             rows.append([*name, *_promise_line(found, evidence.decimals)])
-            candidates += [[*name, *line] for line in _candidate_lines(found, evidence.decimals)]
     if not rows:
         return
     header = ["data set", "variant", "reranked", "expected gain", "90% interval", "gain on test", "in the interval",
@@ -265,8 +247,7 @@ def _choice_section(evidence: Evidence) -> Iterator[Section]:
         "gain on the test set within the promised interval, of those that were reranked. The last two columns are "
         "about the training list: what the best weights gain there, and the bound on that gain."
     )
-    compared = Table(["data set", "variant", "candidate", "chosen", "gain on inner splits"], candidates, left=3)
-    yield Section("The choice, and what came of it", [Table(header, rows, caption, left=2), compared])
+    yield Section("The choice, and what came of it", [Table(header, rows, caption, left=2)])
 
 
 def _promise_line(found: list[Promise], d: int) -> list[str]:
@@ -280,13 +261,6 @@ def _promise_line(found: list[Promise], d: int) -> list[str]:
     held = f"{sum(one.held for one in known)} of {len(known)}" if known else say.ABSENT
     share = f"{len(reranked)} of {len(found)}"
     return [share, say.signed(float(np.mean(expected)), d), f"{ends[0]} to {ends[1]}", came, held, best, bound]
-
-
-def _candidate_lines(found: list[Promise], d: int) -> Iterator[list[str]]:
-    for name in dict.fromkeys(name for one in found for name in one.choice.candidates):
-        chosen = sum(one.choice.chosen == name for one in found)
-        gain = float(np.mean([one.choice.gains[name] for one in found if name in one.choice.gains]))
-        yield [name, f"{chosen} of {len(found)}", say.signed(gain, d)]
 
 
 @section

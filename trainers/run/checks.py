@@ -8,8 +8,8 @@ from ltr.checks import is_trusting
 from ltr.data import TableError
 from trainers.config import Config
 from trainers.ranking import check_rows, encodings_of_features, problems_of_answer, rows_to_rank
-from trainers.task.data import Source, Split, split_of
-from trainers.task.options import check_columns, check_lists, follow_labels, read_with_options
+from trainers.task.data import Source, Split, read_source, split_of
+from trainers.task.options import check_columns, check_lists, follow_labels
 
 
 def check_data(config: Config, source: Source | Split | None = None) -> tuple[Config, Split]:
@@ -23,7 +23,7 @@ def check_data(config: Config, source: Source | Split | None = None) -> tuple[Co
         DataError: the data cannot be used.
         ConfigError: all options that do not go with the data.
     """
-    source = read_with_options(config) if source is None else source
+    source = read_source(config.data) if source is None else source
     split = source if isinstance(source, Split) else split_of(config.data, config.seed, source)
     config = follow_labels(config, split.labels)
     check_lists(config, split.labels)

@@ -47,13 +47,7 @@ def explain_rows(
 ) -> Explanation | Ranking:
     """Explain the rows of a file, whose index is their number in the file, from 1.
 
-    Args:
-        run: folder of the run.
-        data: the file, as for `trainers.run.predict.predict_csv`.
-        method: a method of the run; its exact stage by default, or its only method.
-        rows: the rows, if they have been read.
-        new_values: as for `trainers.run.rows.rows_of`.
-        note: as for `predict_csv`.
+    The arguments are those of `predict_csv`.
 
     Returns:
         What each column adds; a ranking, whose `why_row` explains a row, where the score is no sum over columns.

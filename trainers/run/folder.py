@@ -34,7 +34,7 @@ import shutil
 import time
 import tomllib
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,35 +240,12 @@ def find_reported(text: str) -> Path:
     return find(text, _is_one, "run or sweep")
 
 
-def find_results(texts: Sequence[str]) -> list[Path]:
-    """Find the runs and sweeps at paths, in folders of several, or by name in runs/, each once."""
-    found: dict[Path, Path] = {}
-    for text in texts:
-        path = Path(text)
-        if path.is_dir() and not _is_one(path):
-            several = sorted(one for one in path.iterdir() if one.is_dir() and _is_one(one))
-            if not several:
-                advice = "`ltr run CONFIG` and `ltr sweep CONFIG` make some"
-                raise RunError(f"{text}: holds neither runs nor a sweep; {advice}")
-        else:
-            several = [find_reported(text)]
-        for one in several:
-            found.setdefault(one.resolve(), one)
-    return list(found.values())
-
-
 def _is_one(path: Path) -> bool:
     return is_sweep(path) or RunFolder(path).begun
 
 
 def check_run(folder: RunFolder, config: Config, data_facts: Mapping[str, Any], *, fresh: bool = False) -> bool:
     """Check that a config can run in a folder, and return whether it goes on with a run that has begun there.
-
-    Args:
-        folder: the folder.
-        config: the config.
-        data_facts: JSON facts of its data.
-        fresh: whether an earlier run of this name will be thrown away.
 
     Raises:
         RunError: the folder holds other files than those of a run, other data, or a damaged config.
@@ -294,10 +271,7 @@ def check_run(folder: RunFolder, config: Config, data_facts: Mapping[str, Any], 
 def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = False) -> Iterator[RunFolder]:
     """Open the folder of a config's run, new or to be continued, locked against a second process.
 
-    Args:
-        config: the config of the run.
-        data_facts: JSON facts of the data; ``sha256`` must not change between the starts of a run.
-        fresh: throw away what an earlier run of this name left.
+    With `fresh` what an earlier run of this name left is thrown away.
 
     Raises:
         RunError: the folder holds other data or other files than those of a run, or another process is writing it.

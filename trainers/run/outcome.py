@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,6 @@ from trainers.run.rows import method_of
 from trainers.tables import markdown_table, number
 from trainers.task.data import FloatArray, IntArray, Part
 from trainers.task.measures import first_rows, mean_share, share_name, statistics_of, sum_over_queries
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -238,7 +235,6 @@ def came_of_file(
 
     Raises:
         DataError: a table that cannot be used.
-        RunError: a run of other data, or a damaged one.
     """
     if format_of(data) == "svmlight":
         raise DataError(f"{data}: outcomes are read from tables, in which a column says what came")

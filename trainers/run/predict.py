@@ -32,16 +32,14 @@ def predict_csv(
 
     Args:
         run: folder of the run.
-        data: the file; features are found by name, and queries where the training data had theirs: in the query
-            column of a table, in the lines of a sparse file, or in the file of sizes beside it.
+        data: the file, as for `rows_of`.
         method: a method of the run; its exact stage by default, or its only method.
         rows: the rows, if they have been read.
         note: called with what the training rows did not have, such as other texts, and what it is taken for.
 
     Raises:
         RunError: the method has no fitted ranker, or the run folder is damaged.
-        DataError: the file lacks columns or queries of the run's table, or has other values than numbers in a column of
-            numbers.
+        DataError: as for `rows_of`.
     """
     chosen = method_of(run, method)
     rows = read_rows_for(run, data, chosen) if rows is None else rows
@@ -70,10 +68,7 @@ def predict_csv(
 def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = False) -> Ranker:
     """Read a fitted ranker of a run, which knows its columns by name: its exact stage by default, or its only method.
 
-    Args:
-        run: folder of the run.
-        method: the method.
-        prepared: whether it takes the columns of the table and not the features that they become; a card always does.
+    With `prepared` it takes the columns of the table, not the features that they become; a card always does.
 
     Raises:
         RunError: the method has no fitted ranker, or the run folder is damaged.
@@ -90,11 +85,6 @@ def export_run(run: RunFolder, path: Path, *, method: str | None = None) -> str:
     """Write a fitted ranker of a run as an ONNX model, and return what its inputs hold, in words.
 
     For a run on a table the inputs are the columns of the table.
-
-    Args:
-        run: folder of the run.
-        path: where to write.
-        method: a method of the run; its exact stage by default, or its only method.
 
     Raises:
         RunError: the method has no fitted ranker, the run folder is damaged, the path cannot be written to, or the

@@ -125,15 +125,11 @@ def ranges_of_rows(
 ) -> tuple[RowRanges | None, list[int]]:
     """Return the ranges of a method's training list that the run has found, and which rows of a file are on it.
 
-    Args:
-        run: folder of the run.
-        method: a method of the run; its exact stage by default, or its only method.
-        rows: the rows of the file.
-        wanted: numbers of rows in the file, from 1.
+    `wanted` are numbers of rows in the file, from 1. A row is on the list, which has the training rows that the exact
+    stage reranked, or all training rows for a card, if it has the same number and the same values.
 
     Returns:
-        None and no rows where none of them is on such a list: it has the training rows that the exact stage reranked,
-        or all training rows for a card. A row is on it if it has the same number and the same values.
+        None and no rows where none of them is on such a list.
     """
     chosen = method_of(run, method)
     folder = run.method(chosen, make=False)

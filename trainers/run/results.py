@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -22,19 +21,15 @@ from ltr.cards import Card
 from ltr.exact.solution import Status
 from ltr.rankers import Choice, Ranker
 from ltr.rankers.demanded import DemandOutcome
-from trainers.config import AUTO, CARD, EXACT, load_config, parse_config, resolved_toml
-from trainers.config.errors import ConfigError
-from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json, writing
+from trainers.config import AUTO, CARD, EXACT
+from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
 from trainers.methods import BASE_KEPT
-from trainers.plan import plan_of_run
-from trainers.records import SweepResults, is_trivial, thinned
-from trainers.run.folder import MethodFolder, RunFolder
+from trainers.records import is_trivial
+from trainers.run.folder import RunFolder
 from trainers.run.frames import RunSource, curves, ranked
 from trainers.run.predict import ranker_of
-from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import as_pandas
-from trainers.task.measures import note_on_last_period
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -267,31 +262,6 @@ class Results:
             raise RunError(f"results of {self.name!r} were read without the run's data and folder; {advice}")
         return self.source
 
-    def save(self, folder: str | Path) -> Path:
-        """Copy the run folder to another one, as `ltr run` would have written it there, and return its path.
-
-        Args:
-            folder: a folder that does not exist; its name becomes the name of the run.
-
-        Raises:
-            RunError: the folder exists or cannot be written.
-        """
-        path, config = Path(folder), self._source.task.config
-        if path.exists():
-            raise RunError(f"folder: {path} exists; choose another name, or remove it")
-        own = config.model_copy(update={"name": path.name, "runs_dir": str(path.parent)})
-        try:
-            own = parse_config(own.model_dump(), source="save")
-        except ConfigError as error:
-            raise RunError(f"folder: the name {error.findings[0].rule}, got {path.name!r}") from None
-        with writing(path, "folder"):
-            shutil.copytree(self.folder, path)
-            run = RunFolder(path)
-            write_atomic(run.config, resolved_toml(own).encode())
-            write_json(run.origin, {**run.facts, "name": own.name})
-            write_results(run, replace(self, name=own.name))
-        return path
-
     def to_dict(self) -> Json:
         """Return everything as JSON, as in results.json."""
         choice = None if self.choice is None else str(self.choice)
@@ -411,12 +381,10 @@ class Results:
     def conclusions(self) -> list[str]:
         """A line on what reranking did to the test statistic, and one where nothing was proven."""
         rows = {row.method: row for row in self.rows}
-        periods = None if not rows else rows[self.last_stage].periods
-        last = [] if periods is None else list(filter(None, [note_on_last_period(periods)]))
         proven = [text for row in self.rows for found in row.proven for text in found.sentences]
         if EXACT not in rows:
-            return [*last, *(line for row in self.rows for line in demand_lines(row.demands)), *proven]
-        lines, first, base = last, self.statistics[0], self.base
+            return [*(line for row in self.rows for line in demand_lines(row.demands)), *proven]
+        lines, first, base = list[str](), self.statistics[0], self.base
         before, after = (rows[name].test.get(first) if name in rows else None for name in (base, EXACT))
         if (bound := rows[EXACT].constraints) is not None:
             free, before, base = before, bound["base"]["test"].get(first), f"{base} under the constraints"
@@ -567,35 +535,3 @@ def read_results(folder: RunFolder) -> Results | None:
         results = Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
         rich_tables(results, 80)  # which takes everything apart that the file holds
         return results
-
-
-def read_run(folder: RunFolder) -> SweepResults:
-    """Read the finished records of a run, as those of a sweep of one experiment and one split.
-
-    Raises:
-        RunError: a file is missing or damaged.
-        ConfigError: the run's config is damaged.
-    """
-    config = load_config(folder.config)
-    with reading(folder.origin):
-        facts = folder.facts
-        whole = plan_of_run(config, facts["data"]["sha256"])
-    records: list[Json] = []
-    for cell in whole.cells.values():
-        method = MethodFolder(folder.path / cell.method)
-        record = method.result()
-        if record is None:
-            continue
-        identity = {"id": cell.id, "data": cell.data, "split": cell.split, "options": cell.options}
-        if cell.method != EXACT:
-            record["curve"] = []
-            if record["steps"] is not None:  # otherwise it drew level lines
-                first = next(iter(record["train"]))
-                tags = ("loss/convex", f"train/{first}", f"test/{first}")
-                with reading(method.log):
-                    logged = [entry for entry in read_log(method.log) if tags[0] in entry["values"]]
-                    points = [[entry["step"], *map(entry["values"].get, tags)] for entry in logged]
-                record["curve"] = thinned(points)
-        records.append({**identity, **record})
-    origin = {key: value for key, value in facts.items() if key not in ("name", "seed", "begun", "data")}
-    return SweepResults(config.name, whole.index, origin, records)

@@ -10,8 +10,7 @@ from ltr.checks import in_one_message
 from ltr.data import DataError
 from trainers.config import Config
 from trainers.config.grids import Grid, SweepConfig, load_sweep
-from trainers.task.data import Source, is_quick
-from trainers.task.options import read_with_options
+from trainers.task.data import Source, is_quick, read_source
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def read_sources(
         try:
             config.data.check_files()
             if name not in found and (is_quick(config.data) or not only_quick):
-                found[name] = read_with_options(config)
+                found[name] = read_source(config.data)
         except DataError as error:
             unreadable.append(f"{name}: {error}")
     if unreadable:

@@ -11,11 +11,10 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from ltr.data import DataError
-from trainers.config import EXACT
 from trainers.files import Json, RunError, writing
 from trainers.methods import INTERRUPTED, Watch, fit, import_libraries
 from trainers.plan import Cell
-from trainers.records import INDEX, POINTS, Answer, read_cell, thinned, write_cell
+from trainers.records import INDEX, Answer, read_cell, write_cell
 from trainers.task.data import Split, read_source, split_of
 from trainers.task.measures import Task
 
@@ -55,23 +54,6 @@ def answer(folder: Path, cell: Cell, threads: int) -> Answer:
     return Answer.of(record)
 
 
-class _CurveWatch(Watch):
-    def __init__(self, first: str) -> None:
-        self.curve: list[list[float | None]] = []
-        self._tags = ("loss/convex", f"train/{first}", f"test/{first}")
-
-    def wants(self, index: int, last: int | None) -> bool:
-        return last is None or index in _kept(last)
-
-    def log(self, step: int, values: Mapping[str, float], when: float | None = None) -> None:
-        self.curve.append([step, *map(values.get, self._tags)])
-
-
-@functools.lru_cache(maxsize=1)
-def _kept(last: int) -> frozenset[int]:
-    return frozenset(thinned(range(1, last + 1), POINTS))
-
-
 def compute(cell: Cell, starts: Mapping[str, Json], threads: int) -> Json:
     """Return the record of a cell, see `trainers.records`.
 
@@ -84,15 +66,14 @@ def compute(cell: Cell, starts: Mapping[str, Json], threads: int) -> Json:
     torch.set_num_threads(threads)
     with threadpool_limits(threads):
         task = Task(cell.config, _data(cell))
-        watch = _CurveWatch(task.reported[0])
         weights = {name: record["weights"] for name, record in starts.items() if record["weights"] is not None}
         try:
-            record = fit(task, cell, watch, starts=weights, threads=threads).record
+            record = fit(task, cell, Watch(), starts=weights, threads=threads).record
         except (ValueError, FloatingPointError) as error:
             raise CellError(str(error)) from error
     if record["status"] == INTERRUPTED:
         raise KeyboardInterrupt
-    return record if cell.method == EXACT else {**record, "curve": thinned(watch.curve, POINTS)}
+    return record
 
 
 _split = functools.lru_cache(maxsize=4)(split_of)

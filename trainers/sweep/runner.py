@@ -156,8 +156,6 @@ def examine(
 ) -> tuple[Plan, list[str]]:
     """Read the data of each experiment before anything is computed, so that everything missing is named at once.
 
-    `sources` are data that have been read.
-
     Returns:
         the plan, with defaults that suit the labels; notes on lists to rerank that are longer than the data.
 

@@ -10,7 +10,7 @@ scikit-learn are imported where they are needed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,6 @@ from ltr.data.dataset import Features, checked_groups, checked_names, labels_agr
 from ltr.data.kinds import LEFT_OUT, Kind
 from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
-from ltr.data.problems import Problem
 from ltr.data.raw_table import Roles, table_of
 from ltr.data.tables import is_table
 from ltr.data.times import Times, blocks_of
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-MoreProblems = Callable[[Table, IntArray | slice], Sequence[Problem]]
-"""What returns further problems of a table that has some, given the table and its training rows."""
 
 FRAME = "(data frame)"
 """Stands in a config for the path of a table that is in memory."""
@@ -146,20 +142,12 @@ class Source(NamedTuple):
         return hashlib.sha256("".join(one.sha256() for one in tables).encode()).hexdigest()
 
 
-def read_source(
-    options: DataConfig,
-    frames: Mapping[str, pd.DataFrame] | None = None,
-    *,
-    seed: int = 0,
-    more: MoreProblems = lambda table, rows: (),
-) -> Source:
+def read_source(options: DataConfig, frames: Mapping[str, pd.DataFrame] | None = None) -> Source:
     """Read the data that a config's section describes.
 
     Args:
         options: the section.
         frames: tables in memory, by the key of the section that would name their file.
-        seed: seed of the split where the section has none.
-        more: called for a table with problems, to report others in the same message.
 
     Raises:
         DataError: data that cannot be read.
@@ -168,13 +156,7 @@ def read_source(
     if options.time_to_event is not None or options.treatment is not None:
         role = "treatment" if options.time_to_event is None else "time_to_event"
         raise DataError(f"data.{role}: runs take plain labels; ltr card makes a card of these")
-    if not _is_own_table(options):
-        return _load(options)
-
-    def further(table: Table) -> Sequence[Problem]:
-        return more(table, _likely_training_rows(options, seed, table))
-
-    return _tables(options, frames or {}, further)
+    return _tables(options, frames or {}) if _is_own_table(options) else _load(options)
 
 
 def is_quick(options: DataConfig) -> bool:
@@ -291,19 +273,10 @@ def whole_table(options: DataConfig, table: Table) -> tuple[Part, TablePreparati
 def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows: bool = False) -> list[Split]:
     """Divide the training set again, so that options can be compared without the test set.
 
-    Where the validation set has a file of its own, that is the test set of the only inner split.
-
-    Args:
-        split: the data.
-        share: share of the training groups or queries, or without them of the rows of each label, in the test sets of
-            the inner splits. With times the test sets are the last blocks of rows, of at most that share each, and
-            what is measured on one learned from all rows before it.
-        count: number of inner splits.
-        seed: seed of the first one; the others count on.
-        own_rows: whether to divide the training set in any case.
-
-    Returns:
-        splits whose test set comes from the training set. They have no validation set.
+    `share` is that of the training groups or queries, or without them of the rows of each label, in the test set of
+    each of the `count` inner splits; with times these are the last blocks of rows, each measured on what learned from
+    all rows before it. A validation set with a file of its own is the test set of the only inner split, unless
+    `own_rows`.
 
     Raises:
         DataError: one of the two sets would have nothing to rank.
@@ -493,15 +466,13 @@ def _load(options: DataConfig) -> Source:
     return Source(data, test, validation)
 
 
-def _tables(
-    options: DataConfig, frames: Mapping[str, pd.DataFrame], more: Callable[[Table], Sequence[Problem]]
-) -> Source:
+def _tables(options: DataConfig, frames: Mapping[str, pd.DataFrame]) -> Source:
     """Read the user's table, and those of the test set and the validation set where they have files of their own.
 
     Raises:
         TableError: everything that keeps a table from being used.
     """
-    table = _table(options, "path", options.roles, frames, more=more)
+    table = _table(options, "path", options.roles, frames)
     assert table is not None
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
     same = replace(options.roles, weight=None, group=None, features=tuple(kinds), drop=(), numbers=(), categories=())
@@ -517,7 +488,6 @@ def _table(
     roles: Roles,
     frames: Mapping[str, pd.DataFrame],
     kinds: Mapping[str, Kind] | None = None,
-    more: Callable[[Table], Sequence[Problem]] = lambda table: (),
 ) -> Table | None:
     """Return the table of a key, from its file or from memory; None where the key names none."""
     if (path := getattr(options, key)) is None:
@@ -526,19 +496,8 @@ def _table(
         table = table_of({name: frames[key][name] for name in frames[key]}, FRAME, roles, kinds=kinds)
     else:
         table = read_raw_table(path, roles, options.reading, kinds=kinds)
-    if table.problems:
-        table = replace(table, problems=(*table.problems, *more(table)))
     table.check()
     return table
-
-
-def _likely_training_rows(options: DataConfig, seed: int, table: Table) -> IntArray | slice:
-    """Return the rows of the training set of a table with problems, all of them where lists are not known."""
-    keys = (options.query, options.group, options.time, options.test_path)
-    if table.queries is not None or any(key is not None for key in keys):
-        return slice(None)
-    seed = seed if options.split_seed is None else options.split_seed
-    return _ordered(len(next(iter(table.columns.values()), ())), seed, options.train_fraction)[0]
 
 
 def as_pandas(frame: Any, key: str) -> pd.DataFrame:  # noqa: ANN401  (a frame of any library)

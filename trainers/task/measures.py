@@ -247,39 +247,6 @@ def first_k(scores: FloatArray, part: Part, k: int, ties: Ties = "resolved") -> 
     return {"k": k, **{name: float(found[measure].nanmean()) for name, measure in names.items()}}
 
 
-def note_on_last_period(periods: Sequence[Json]) -> str:
-    """Return a note where the last of several periods has far fewer hits than the others; empty otherwise.
-
-    That is where Fisher's exact test of its hits in the first K against those of all others, from the same chance of a
-    hit, has a probability below 1 %.
-
-    Examples:
-        >>> same = {"rows": 90, "positives": 30, "lists": 1, "k": 20}
-        >>> may, june, july = ({"period": name, **same, "precision": 0.75} for name in ("May", "June", "July"))
-        >>> note_on_last_period([may, june, july])
-        ''
-        >>> print(note_on_last_period([may, june, july | {"precision": 0.2}]))
-        the last period, July, is far worse: 20% of its first 20 rows are hits, 75% before; 33% and 33% of all rows are
-    """
-    from scipy.stats import fisher_exact
-
-    if len(periods) < 3 or any("k" not in one for one in periods):
-        return ""
-    acted = np.array([one["k"] * one["lists"] for one in periods])
-    hits = np.round(acted * np.nan_to_num([one["precision"] for one in periods])).astype(int)
-    (before, of), (now, last) = (hits[:-1].sum(), acted[:-1].sum()), (hits[-1], acted[-1])
-    if fisher_exact([[now, last - now], [before, of - before]], alternative="less").pvalue >= _FAR_WORSE:
-        return ""
-    *earlier, one = periods
-    base = sum(other["positives"] for other in earlier) / sum(other["rows"] for other in earlier)
-    rates = f"{now / last:.0%} of its first {one['k']} rows are hits, {before / of:.0%} before"
-    all_rows = f"{one['positives'] / one['rows']:.0%} and {base:.0%} of all rows are"
-    return f"the last period, {one['period']}, is far worse: {rates}; {all_rows}"
-
-
-_FAR_WORSE = 0.01
-
-
 def share_name(statistic: str, gain: GainName) -> str:
     """Return the name of a statistic divided by its best value, with the gain where it is not the default.
 

@@ -14,7 +14,6 @@ from ltr.checks import doubles, is_trusting, nearest
 from ltr.data import Table
 from ltr.data.columns import Column
 from ltr.data.dataset import differ_in_lists
-from ltr.data.problems import Problem
 from ltr.demands import read_demands
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, RerankProblem
@@ -23,7 +22,7 @@ from ltr.statistics import RankStatistic
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, ExactConfig, is_code
-from trainers.task.data import IntArray, Labels, Part, Source, Split, is_quick, read_source, training_rows
+from trainers.task.data import Labels, Part, Source, Split, is_quick, read_source, training_rows
 
 FOLLOWING = ("statistics.report", "exact.statistic", "exact.top_k")
 """Keys whose defaults follow the labels."""
@@ -42,23 +41,13 @@ def read_at_once(config: Config) -> Source | None:
     """
     if not is_quick(config.data):
         return None
-    source = read_with_options(config)
+    source = read_source(config.data)
     if isinstance(table := source.data, Table):
         names = table.feature_names(training_rows(config.data, config.seed, source))
         tables = [one for one in (table, source.test) if isinstance(one, Table)]
         if findings := findings_of_columns(config, names, tables):
             raise ConfigError(_WITH_DATA, findings)
     return source
-
-
-def read_with_options(config: Config) -> Source:
-    """Read the data of an experiment; the problems of a table are reported with those of columns in the options."""
-
-    def more(table: Table, rows: IntArray | slice) -> list[Problem]:
-        names = table.feature_names(rows, unclear=True)
-        return [Problem(str(finding)) for finding in findings_of_columns(config, names, [table])]
-
-    return read_source(config.data, seed=config.seed, more=more)
 
 
 def follow_labels(config: Config, labels: Labels) -> Config:

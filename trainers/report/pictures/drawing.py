@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from ltr.display.figures import canvas
-from ltr.display.pictures import FAINT, INK, METHODS, RERANKED, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
-from trainers.config import CARD, EXACT
+from ltr.display.pictures import FAINT, INK, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
 
 NAMES = {"train": "training set", "test": "test set"}
 COLOURS = {"train": TRAINING, "test": TEST}
@@ -25,52 +22,9 @@ COLOURS = {"train": TRAINING, "test": TEST}
 WIDE = 6.4
 """Inches of a picture that is for wide pages only."""
 
-_MARKERS = "^oXDvPs<>*ph"
-_PLACES = {
-    "ranknet": 0, EXACT: 1, "hinge": 2, "exponential": 3, "p_norm_push": 4, "rankboost": 5, "logistic_regression": 6,
-    "lambda": 7, "squared_hinge": 9, "smooth": 10, "list_net": 11, "list_mle": 12, "logistic": 13, CARD: 14,
-}  # fmt: skip
-_OTHERS = 21  # place of the first of all other methods
 _ENTRY = 0.5  # inches of a legend's marker
 _LETTER = 0.0085  # inches of a letter of a legend, for each point of its size
 _POWERS = 9  # powers of ten with a tick on an axis of gaps; where there are more, every second one has one
-
-
-def places(methods: Iterable[str]) -> dict[str, int]:
-    """Return a place in the list of looks for each method: its own, wherever it is drawn.
-
-    Places that differ by a multiple of seven have the same colour and different markers. Of several methods that ask
-    for one place, such as one loss with several options, the others move on by seven.
-
-    Examples:
-        >>> places(["exact", "p_norm_push(p=2)", "p_norm_push(p=4)"])
-        {'exact': 1, 'p_norm_push(p=2)': 4, 'p_norm_push(p=4)': 11}
-    """
-    found: dict[str, int] = {}
-    names = dict.fromkeys(methods)
-    for name in sorted(names, key=lambda name: (name not in _PLACES, name)):
-        family = name.partition("(")[0]
-        place = _PLACES.get(family, _OTHERS + zlib.crc32(family.encode()) % len(METHODS))
-        place += family != EXACT and METHODS[place % len(METHODS)] == RERANKED
-        while place in found.values():
-            place += len(METHODS)
-        found[name] = place
-    return {name: found[name] for name in names}
-
-
-def looks(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return colour and marker of each method.
-
-    Examples:
-        >>> looks(["exact"])
-        {'exact': ('#0077bb', 'o')}
-    """
-    count = len(METHODS)
-    found = places(methods).items()
-    return {
-        name: (METHODS[place % count], _MARKERS[(place % count + place // count) % len(_MARKERS)])
-        for name, place in found
-    }
 
 
 def panels(titles: Sequence[str], *, height: float = 1.8, foot: float = 0.6) -> tuple[Figure, list[Axes]]:
@@ -135,12 +89,6 @@ def entry(label: str, **look: Any) -> Line2D:  # noqa: ANN401
     return Line2D([], [], label=label, **look)
 
 
-def shades(count: int) -> list[str]:
-    """Return shades of the exact stage's blue from light to dark, for the lengths of the reranked list."""
-    mixed = LinearSegmentedColormap.from_list("exact", [TRAINING, RERANKED, "#002f4d"])
-    return [to_hex(colour) for colour in mixed(np.linspace(0.0, 1.0, count) if count > 1 else [0.5])]
-
-
 def log_time(axes: Axes, first: float, last: float) -> None:
     """Make a logarithmic axis of seconds, with ticks at powers of ten, or of a hundred where there are many."""
     axes.set_xscale("log")
@@ -151,9 +99,9 @@ def log_time(axes: Axes, first: float, last: float) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def ticks(axis: Any, most: int = 4) -> None:  # noqa: ANN401
-    """Put ticks at round numbers, with at most so many intervals between them."""
-    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
+def ticks(axis: Any) -> None:  # noqa: ANN401
+    """Put few ticks, at round numbers."""
+    axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
 
 
 def gap_axis(axis: Any, floor: float, top: float) -> None:  # noqa: ANN401

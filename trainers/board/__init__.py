@@ -1,1 +1,0 @@
-"""Boards: TensorBoard folders that compare the methods of runs and sweeps, data set by data set."""
