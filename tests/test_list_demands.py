@@ -434,7 +434,7 @@ def test_what_a_front_measures_is_a_demand_without_its_least_value():
 
 
 @pytest.mark.parametrize(
-    ("measure", "queries"), thinned(2, ["exposure(sex = F)", "share(sex = F) @20", "recall@30"], [True, False])
+    ("measure", "queries"), thinned(4, ["exposure(sex = F)", "share(sex = F) @20", "recall@30"], [True, False])
 )
 def test_the_front_of_a_run_agrees_with_demands(tmp_path, capsys, measure, queries):
     measure = measure.replace("20", "5").replace("30", "5") if queries else measure

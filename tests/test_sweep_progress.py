@@ -52,5 +52,4 @@ def test_a_sweep_tells_its_progress(tmp_path):
     run_here(write(tmp_path, sweep=sweep), display=Display(Console(file=text, width=120)))
     lines = text.getvalue().splitlines()
     assert lines[0] == "1 result; 1 to compute here, 1 thread each"
-    assert lines[1].startswith("1/1, 0:00:00 left; small, split 0, hinge: converged, ")
-    assert len(lines) == 2
+    assert lines[-1].startswith("1/1, 0:00:00 left; small, split 0, hinge: converged, ")
