@@ -151,13 +151,12 @@ class OnnxGraph:
         """Return numbers, or booleans as 0 and 1, in another type."""
         return self.op("Cast", value, to=self._helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
 
-    def bisect(self, columns: str, knots: NDArray[np.float64], compare: str) -> str:
-        """Return how many knots are below each entry of the columns, (d, n), int32, less than the next power of two.
+    def bisect(self, columns: str, knots: NDArray[np.float64]) -> str:
+        """Return how many knots are at or below each entry of the columns, int32, less than the next power of two.
 
         Args:
             columns: the columns, (d, n).
             knots: ascending knots of each column, (d, m).
-            compare: ``"Less"``, or ``"LessOrEqual"`` where a knot that is equal counts, too.
         """
         size = max(2, 1 << (knots.shape[1] - 1).bit_length())
         padded = np.pad(knots, ((0, 0), (0, size - knots.shape[1])), constant_values=np.inf)
@@ -165,7 +164,7 @@ class OnnxGraph:
         while step:
             middle = self.constant(padded[:, step - 1 :: 2 * step])  # of each part
             middle = self.op("GatherElements", middle, place, axis=1) if place else middle
-            upper = self.cast(self.op(compare, middle, columns), np.int32)
+            upper = self.cast(self.op("LessOrEqual", middle, columns), np.int32)
             place = self.op("Add", self.op("Add", place, place), upper) if place else upper
             step //= 2
         return place

@@ -1,63 +1,34 @@
-"""Losses for rankers of texts: adapters for sentence-transformers and Lightning-IR, negatives of a batch, mini-batches.
+"""Losses for rankers of texts: adapters for the trainers of sentence-transformers, and negatives of a batch.
 
 A cross-encoder reads a query and a text together and returns their score; a bi-encoder embeds each alone, and the score
 is a similarity of the two embeddings. Trainers of both call a loss with a batch of queries, each with its candidates;
-`CrossEncoderLoss`, `BiEncoderLoss` and `lightning_ir_loss` compute the scores and hand them to any loss of
-`ltr.losses`, given as an object or by name. None of the libraries is imported before it is used.
+`CrossEncoderLoss` and `BiEncoderLoss` compute the scores and hand them to any loss of `ltr.losses`, given as an object
+or by name. sentence-transformers is not imported.
 
 *Labels* have one entry per candidate: relevance, clicks, or the scores of a teacher, from which ``margin_mse``, ``kl``
 and every other loss learns that compares labels (`ltr.losses.RankingLoss.signed`). With one label fewer than
 candidates, labels are margins: the teacher's score of the first candidate minus that of each other candidate. Without
 labels the first candidate is relevant and the others are not.
-
-*Mini-batches.* The activations of an encoder take memory in proportion to the number of texts, long lists and large
-batches therefore more than there is. With `mini_batch_size`, texts are encoded that many at a time, and nothing is kept
-but scores or embeddings. The loss sees all of them. When its gradient reaches a mini-batch, this one is encoded again,
-with the same random numbers, and its parameters receive their gradient: the sum over mini-batches is the gradient of
-the whole batch, for one more forward pass.
-
-Source: Gao, Zhang, Han & Callan, *Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup* (2021).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
-from ltr.checks import check_number, check_whole, one_of
+from ltr.checks import check_number, one_of
 from ltr.losses import RankingLoss, parse_loss
 
-__all__ = ["BiEncoderLoss", "CrossEncoderLoss", "Similarity", "in_batch", "in_pieces", "lightning_ir_loss"]
+__all__ = ["BiEncoderLoss", "CrossEncoderLoss", "Similarity", "in_batch"]
 
 Features = dict[str, Any]
 """Tokens of some texts, as an encoder takes them: mostly tensors with one row per text."""
 Similarity = Literal["cosine", "dot"]
 """How the embeddings of a query and a document become a score."""
-
-
-def in_pieces(encode: Callable[[Any], Tensor], pieces: Iterable[Any]) -> Tensor:
-    """Return the rows that a function computes of each piece, one piece after the other, with the memory of one.
-
-    The gradient is that of ``torch.cat([encode(piece) for piece in pieces])``; for it, each piece is computed again
-    with the random state of its first time. See the top of this module.
-
-    Args:
-        encode: returns the rows of a piece, (rows, ...); must not depend on what changes before the gradient is taken.
-            Random numbers are repeated on the CPU and on the devices that the tensors of a piece are on.
-        pieces: inputs of `encode`, at least one.
-
-    Examples:
-        >>> layer = torch.nn.Linear(3, 1)
-        >>> rows = torch.arange(12.0).reshape(4, 3)
-        >>> torch.equal(in_pieces(layer, rows.split(2)), layer(rows))
-        True
-    """
-    return torch.cat([checkpoint(encode, piece, use_reentrant=False) for piece in pieces])
 
 
 def in_batch(
@@ -131,22 +102,20 @@ class CrossEncoderLoss(nn.Module):
     Args:
         model: a ``CrossEncoder`` with one output.
         loss: a loss, or its name as `ltr.losses.parse_loss` reads it.
-        mini_batch_size: pairs that are scored at a time, with the memory of so many; None for all at once.
 
     Raises:
-        ValueError: a model with several outputs, a bad size; when called, labels that do not fit the candidates.
+        ValueError: a model with several outputs; when called, labels that do not fit the candidates.
 
     Examples:
-        >>> loss = CrossEncoderLoss(model, "lambda(statistic=dcg@10)", mini_batch_size=32)  # doctest: +SKIP
+        >>> loss = CrossEncoderLoss(model, "lambda(statistic=dcg@10)")  # doctest: +SKIP
         >>> CrossEncoderTrainer(model=model, train_dataset=data, loss=loss).train()  # doctest: +SKIP
     """
 
-    def __init__(self, model: Any, loss: RankingLoss | str, *, mini_batch_size: int | None = None) -> None:  # noqa: ANN401
+    def __init__(self, model: Any, loss: RankingLoss | str) -> None:  # noqa: ANN401
         super().__init__()
         if getattr(model, "num_labels", 1) != 1:
             raise ValueError(f"model must have one output, num_labels=1, got {model.num_labels}")
         self.model, self.loss = model, parse_loss(loss)
-        self.mini_batch_size = _size(mini_batch_size)
 
     def forward(
         self,
@@ -160,11 +129,11 @@ class CrossEncoderLoss(nn.Module):
         of_lists = len(columns) == 1 and not isinstance(columns[0][0], str)
         lists = columns[0] if of_lists else list(zip(*columns, strict=True))
         pairs = [(query, text) for query, texts in zip(queries, lists, strict=True) for text in texts]
-        step = self.mini_batch_size or len(pairs)
-        tokens = (self._tokens(pairs[at : at + step], prompt, task) for at in range(0, len(pairs), step))
         sizes = [len(texts) for texts in lists]
         _check_several(max(sizes))
-        scores = in_pieces(self._scores, tokens) if self.mini_batch_size else self._scores(next(tokens))
+        tokens = self.model.preprocess(pairs, prompt=prompt, task=task)
+        tokens = {name: x.to(self.model.device) if isinstance(x, Tensor) else x for name, x in tokens.items()}
+        scores = self.model(tokens)["scores"].view(-1)
         rows = [None] * len(sizes) if labels is None else [row.reshape(-1) for row in labels]
         if len(rows) != len(sizes):
             raise ValueError(f"labels must have one entry per query, {len(sizes)}, got {len(rows)}")
@@ -173,18 +142,9 @@ class CrossEncoderLoss(nn.Module):
         value: Tensor = self.loss(scores, relevance, qid=qid)
         return value
 
-    def _tokens(self, pairs: Sequence[Any], prompt: str | None, task: str | None) -> Features:
-        """Return the tokens of pairs on the model's device, whose random numbers `in_pieces` then repeats."""
-        found = self.model.preprocess(pairs, prompt=prompt, task=task)
-        return {name: x.to(self.model.device) if isinstance(x, Tensor) else x for name, x in found.items()}
-
-    def _scores(self, tokens: Features) -> Tensor:
-        scores: Tensor = self.model(tokens)["scores"].view(-1)
-        return scores
-
     def get_config_dict(self) -> dict[str, Any]:
         """Return the options, for the model card."""
-        return {"loss": self.loss.name, "mini_batch_size": self.mini_batch_size}
+        return {"loss": self.loss.name}
 
 
 class BiEncoderLoss(nn.Module):
@@ -202,13 +162,12 @@ class BiEncoderLoss(nn.Module):
         in_batch: whether the candidates of other queries of the batch are candidates with label 0, see `in_batch`.
         log_q: whether the label column has the logarithms of the candidates' sampling probabilities in place of labels;
             goes with `in_batch`.
-        mini_batch_size: texts of a column that are encoded at a time, with the memory of so many; None for all at once.
 
     Raises:
         ValueError: an option outside its range; when called, labels that do not fit the candidates.
 
     Examples:
-        >>> loss = BiEncoderLoss(model, "softmax", in_batch=True, mini_batch_size=32)  # doctest: +SKIP
+        >>> loss = BiEncoderLoss(model, "softmax", in_batch=True)  # doctest: +SKIP
         >>> SentenceTransformerTrainer(model=model, train_dataset=data, loss=loss).train()  # doctest: +SKIP
     """
 
@@ -221,7 +180,6 @@ class BiEncoderLoss(nn.Module):
         scale: float | None = None,
         in_batch: bool = False,
         log_q: bool = False,
-        mini_batch_size: int | None = None,
     ) -> None:
         super().__init__()
         if scale is None:
@@ -232,11 +190,10 @@ class BiEncoderLoss(nn.Module):
         self.model, self.loss = model, parse_loss(loss)
         self.similarity = one_of("similarity", similarity, get_args(Similarity))
         self.scale, self.in_batch, self.log_q = float(scale), in_batch, log_q
-        self.mini_batch_size = _size(mini_batch_size)
 
     def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> Tensor:
         """Return the loss of a batch: the tokens of each column, and the labels of each query."""
-        queries, *candidates = (self._embeddings(features) for features in sentence_features)
+        queries, *candidates = (self.model(dict(features))["sentence_embedding"] for features in sentence_features)
         documents = torch.stack(candidates, 1)
         if self.similarity == "cosine":
             queries, documents = F.normalize(queries, dim=-1), F.normalize(documents, dim=-1)
@@ -260,52 +217,10 @@ class BiEncoderLoss(nn.Module):
         value: Tensor = self.loss(scores, relevance, mask=mask)
         return value
 
-    def _embeddings(self, features: Features) -> Tensor:
-        if not self.mini_batch_size:
-            return self._embedded(features)
-        return in_pieces(self._embedded, _split(features, self.mini_batch_size))
-
-    def _embedded(self, features: Features) -> Tensor:
-        embeddings: Tensor = self.model(dict(features))["sentence_embedding"]
-        return embeddings
-
     def get_config_dict(self) -> dict[str, Any]:
         """Return the options, for the model card."""
-        names = ("similarity", "scale", "in_batch", "log_q", "mini_batch_size")
+        names = ("similarity", "scale", "in_batch", "log_q")
         return {"loss": self.loss.name, **{name: getattr(self, name) for name in names}}
-
-
-def lightning_ir_loss(loss: RankingLoss | str) -> Any:  # noqa: ANN401 - a class that is only known once imported
-    """Return a loss of ours as a ``ScoringLossFunction`` of Lightning-IR 0.0.6, for ``loss_functions`` of its modules.
-
-    Its class, by which Lightning-IR logs values, has the name of the loss. Labels are the targets of a batch.
-
-    Args:
-        loss: a loss, or its name as `ltr.losses.parse_loss` reads it.
-
-    Raises:
-        ImportError: Lightning-IR is not installed.
-
-    Examples:
-        >>> loss = lightning_ir_loss("lambda(statistic=dcg@10)")  # doctest: +SKIP
-        >>> module = CrossEncoderModule(model_name_or_path="bert-base-uncased", loss_functions=[loss])  # doctest: +SKIP
-    """
-    from lightning_ir.loss.base import ScoringLossFunction
-
-    found = parse_loss(loss)
-
-    def compute_loss(self: Any, output: Any, batch: Any) -> Tensor:  # noqa: ANN401
-        scores = self.process_scores(output)
-        value: Tensor = found(scores, self.process_targets(scores, batch).to(scores.device))
-        return value
-
-    return type(found.name, (ScoringLossFunction,), {"compute_loss": compute_loss})()
-
-
-def _size(mini_batch_size: int | None) -> int | None:
-    if mini_batch_size is not None:
-        check_whole("mini_batch_size", mini_batch_size, 1, " or None")
-    return mini_batch_size
 
 
 def _check_several(most: int, remedy: str = "") -> None:
@@ -328,19 +243,3 @@ def _labels(given: Tensor | None, size: int) -> Tensor:
             f" others, of a floating point type, got {given.shape[-1]}"
         )
     return given
-
-
-def _split(features: Features, size: int) -> Iterator[Features]:
-    """Yield the tokens of `size` texts at a time."""
-    if "attention_mask" not in features:
-        raise ValueError(f"mini_batch_size must be None for features without an attention mask, got {sorted(features)}")
-    rows = len(features["attention_mask"])
-    by_row = {name for name, x in features.items() if isinstance(x, Tensor) and x.ndim and len(x) == rows}
-    for name, x in features.items():
-        if (isinstance(x, list | tuple) or (isinstance(x, Tensor) and x.ndim)) and name not in by_row and len(x) > 1:
-            raise ValueError(
-                f"mini_batch_size must be None for features without a row per text, got {len(x)} rows of {name!r} for"
-                f" {rows} texts"
-            )
-    for at in range(0, rows, size):
-        yield {name: x[at : at + size] if name in by_row else x for name, x in features.items()}

@@ -60,29 +60,24 @@ def parsed(
     """Return the options; with ``--one``, make that measurement, print its record and exit."""
     options = parser.parse_args(arguments)
     if options.one:
-        record = measure(options.one)
-        if os.environ.get("RANK", "0") == "0":  # the first process of a group
-            print(json.dumps(record))
+        print(json.dumps(measure(options.one)))
         raise SystemExit
     options.out.mkdir(parents=True, exist_ok=True)
     return options
 
 
-def apart(
-    script: str, request: Json, *, threads: int = 1, launcher: Sequence[str] = (), seconds: float | None = None
-) -> Json:
+def apart(script: str, request: Json, *, threads: int = 1, seconds: float | None = None) -> Json:
     """Return the record of a request from a process of its own; its status is ``failed`` if the process dies.
 
     Args:
         script: path of the script that measures.
         request: what to measure.
         threads: number of threads for OpenMP.
-        launcher: arguments of Python before the script.
         seconds: time after which the process is killed.
     """
     try:
         done = subprocess.run(
-            [sys.executable, *launcher, script, "--one", json.dumps(request)],
+            [sys.executable, script, "--one", json.dumps(request)],
             env=os.environ | {"OMP_NUM_THREADS": str(threads)},
             capture_output=True,
             text=True,

@@ -1,6 +1,6 @@
 """HiGHS on the paper's ResolvedRank model, as a method of `ltr.exact.solve`.
 
-The model is the one that ``resolved_faithful`` hands to SCIP, written as MPS and read by HiGHS; the start is complete
+The model is the one that ``resolved`` hands to SCIP, written as MPS and read by HiGHS; the start is complete
 (weights, comparisons, ranks). As there, its bound holds for weights without score differences strictly between 0 and
 the margin, so it is reported as the `model_bound`.
 """
@@ -22,12 +22,12 @@ from ltr.exact.state import Ending, SolveState
 
 _LONGEST_SEARCH = 2.0  # seconds, as before SCIP
 _TOLERANCE = 1e-9  # tolerance of feasibility and integrality, as small as the model needs (see `ltr.exact.scip`)
-_MODEL = ScipSolver(ResolvedRank, "faithful")
+_MODEL = ScipSolver(ResolvedRank)
 
 
 @dataclass(frozen=True)
 class HighsSolver:
-    """Solves the faithful ResolvedRank model with HiGHS."""
+    """Solves the paper's ResolvedRank model with HiGHS."""
 
     threads: int = 1  # number of threads, which HiGHS can set only once per process
     local_search: float = 0.1  # share of the time limit given to the local search, 2 seconds at most; 0 skips it
@@ -55,7 +55,7 @@ class HighsSolver:
             "primal_feasibility_tolerance": _TOLERANCE,
         }.items():
             solver.setOptionValue(option, value)
-        formulation = _MODEL.build(state.problem, state)
+        formulation = ResolvedRank(state.problem, state)
         try:
             with tempfile.TemporaryDirectory() as folder:
                 path = str(Path(folder) / "model.mps")

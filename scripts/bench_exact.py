@@ -49,8 +49,7 @@ class Method(NamedTuple):
 _METHODS = {
     "weight_space": Method(METHODS["weight_space"], "weight-space search", "#0072b2"),
     "direct": Method(WeightSpaceSearch(scip=False), "weight-space search without SCIP", "#56b4e9"),
-    "resolved": Method(METHODS["resolved"], "SCIP, strengthened model", "#e69f00"),
-    "resolved_faithful": Method(METHODS["resolved_faithful"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
+    "resolved": Method(METHODS["resolved"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
     "highs": Method(HighsSolver(), "HiGHS, the paper's model", "#777777", (1, 1.5), True),
 }
 _START = 2.0  # seconds of the local search that gives the warm start
@@ -265,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parsed(parser, measure, arguments)
     wide = options.high_dimension
     options.limits = sorted(options.limits or ([10.0, 60.0] if wide else [10.0, 60.0, 600.0]))
-    options.methods = options.methods or (["weight_space", "resolved_faithful"] if wide else list(_METHODS))
+    options.methods = options.methods or (["weight_space", "resolved"] if wide else list(_METHODS))
     results = Records(options.out / "results.jsonl", _KEY)
     try:
         if wide:

@@ -177,7 +177,7 @@ def by_run(train: Part, test: Part, scorer: str | None, seed: int) -> dict[str, 
             "name": "bench",
             "seed": seed,
             "runs_dir": folder,
-            "data": {"path": f"{folder}/train", "test_path": f"{folder}/test", "format": "svmlight", "cache": False},
+            "data": {"path": f"{folder}/train", "test_path": f"{folder}/test", "format": "svmlight"},
             "tracking": {"loggers": [], "every": 1000},
         }
         if scorer is not None:

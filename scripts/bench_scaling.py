@@ -1,7 +1,7 @@
-"""Measure the training of surrogates on many rows: seconds and memory, by loss, number of processes, and chunks.
+"""Measure the training of surrogates on many rows: seconds and memory, by loss, number of threads, and chunks.
 
 Every measurement runs in processes of its own. Memory is what the fit adds to the peak before it, which includes data
-and imports, in the process where it adds most. Results are kept in ``scaling.jsonl`` and not measured again. No table
+and imports. Results are kept in ``scaling.jsonl`` and not measured again. No table
 is written unless all forms of a fit reach the same objective.
 
     python scripts/bench_scaling.py --out runs/scaling --docs docs/scaling.md
@@ -15,10 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from _bench import Json, Records, apart, command_line, parsed, peak, publish
 
-from ltr.data.shares import rows_of_part
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.rankers.scorers import LinearScorer, MLPScorer
@@ -30,12 +28,11 @@ _LOSSES = ("ranknet", "hinge", "squared_hinge", "exponential", "logistic", "p_no
 _FEATURES = 10
 _STEPS = 4  # number of steps in the comparison of forms
 _CHUNK = 1 << 14
-_KEY = ("rows", "loss", "scorer", "list", "steps", "processes", "threads", "chunked")
+_KEY = ("rows", "loss", "scorer", "list", "steps", "threads", "chunked")
 _FORMS = {
-    "1 process, 1 thread": {"processes": 1, "threads": 1, "chunked": False},
-    "1 process, 2 threads": {"processes": 1, "threads": 2, "chunked": False},
-    "2 processes": {"processes": 2, "threads": 1, "chunked": False},
-    "chunks from a file": {"processes": 1, "threads": 1, "chunked": True},
+    "1 thread": {"threads": 1, "chunked": False},
+    "2 threads": {"threads": 2, "chunked": False},
+    "chunks from a file": {"threads": 1, "chunked": True},
 }
 _TASKS = {
     "linear, one list": {"scorer": "linear", "list": None},
@@ -51,17 +48,12 @@ def _data(rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(request: Json) -> Json:
-    """Return the record of one fit; in a process group all processes fit, each to its rows."""
+    """Return the record of one fit."""
     torch.set_num_threads(request["threads"])
-    if request["processes"] > 1:
-        dist.init_process_group("gloo")
     for name in (request["loss"], "hinge"):  # compilation
         Fit(LinearScorer(_FEATURES), parse_loss(name), *_data(300), FitOptions(max_steps=2)).run()
     X, y = _data(request["rows"])
     qid = None if request["list"] is None else np.arange(request["rows"]) // request["list"]
-    if dist.is_initialized():
-        own = slice(*rows_of_part(qid, len(y), (dist.get_rank(), dist.get_world_size())))
-        X, y, qid = X[own].copy(), y[own], None if qid is None else qid[own]
     torch.manual_seed(0)
     scorer = LinearScorer(_FEATURES) if request["scorer"] == "linear" else MLPScorer(_FEATURES)
     options = FitOptions(max_steps=request["steps"], chunk_rows=_CHUNK if request["chunked"] else None)
@@ -75,10 +67,6 @@ def measure(request: Json) -> Json:
         ready = time.perf_counter()
         *_, last = fit
         seconds = time.perf_counter() - ready
-    memory = torch.tensor(peak() - before)
-    if dist.is_initialized():
-        dist.all_reduce(memory, dist.ReduceOp.MAX)
-        dist.destroy_process_group()
     return request | {
         "status": fit.stopped,
         "seconds": seconds,
@@ -86,13 +74,13 @@ def measure(request: Json) -> Json:
         "done": last.index,
         "objective": last.objective,
         "gap": last.gap,
-        "megabytes": float(memory),
+        "megabytes": peak() - before,
     }
 
 
 def optima() -> list[Json]:
     """Return the requests of training each loss to its optimum."""
-    plain = {"scorer": "linear", "list": None, "steps": 1000} | _FORMS["1 process, 1 thread"]
+    plain = {"scorer": "linear", "list": None, "steps": 1000} | _FORMS["1 thread"]
     return [{"rows": n, "loss": loss} | plain for n in _ROWS for loss in _LOSSES]
 
 
@@ -132,9 +120,7 @@ def main() -> None:
     for request in [*optima(), *(one for task in _TASKS for n in _ROWS for one in forms(task, n))]:
         if not records[request]:
             print(request, flush=True)
-            several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={request['processes']}"]
-            launcher = several if request["processes"] > 1 else []
-            record = apart(__file__, request, threads=request["threads"], launcher=launcher)
+            record = apart(__file__, request, threads=request["threads"])
             if record["status"] == "failed":
                 raise SystemExit(record["message"])
             records.add(record)

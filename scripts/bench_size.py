@@ -5,7 +5,7 @@ Every measurement runs in a process of its own. Memory is the peak of that proce
 that of its imports is subtracted; the table gives both as multiples of the features as float32. Each measurement of
 ours stands beside a plain form of the same work: pandas for parquet and CSV, scikit-learn for sparse text, a training
 loop in torch with the same scaling, network and loss. (Imports are those of the work: it is done with a few rows
-first.) Where two processes share the work, the figures are those of the one that needs more.
+first.)
 
     python scripts/bench_size.py                                             # a small table, to try it
     python scripts/bench_size.py --rows 1000000 --docs docs/scaling.md
@@ -15,7 +15,6 @@ first.) Where two processes share the work, the figures are those of the one tha
 from __future__ import annotations
 
 import itertools
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from _bench import Json, apart, command_line, parsed, peak, publish
 from numpy.typing import NDArray
 from torch import nn
@@ -106,20 +104,6 @@ def train_quantiles(folder: Path) -> float:
     start = time.perf_counter()
     SurrogateRanker(scorer="mlp", max_steps=1).fit(X, y, qid=qid)
     return time.perf_counter() - start
-
-
-def train_share(folder: Path) -> float:
-    """Read this process's share of the parquet file, and fit the network to all rows for one epoch."""
-    start, part = time.perf_counter(), (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
-    data = read_table(folder / "table.parquet", label="y", query="query", part=part)
-    read = time.perf_counter() - start
-    busy = time.process_time()
-    ranker = _network().fit(data.X, data.y, qid=data.qid)
-    busy, seconds = time.process_time() - busy, time.perf_counter() - start
-    said = f"read in {read:.1f} s, fitted in {seconds - read:.1f} s, {busy:.1f} s of them at work"
-    said += f"; validation {ranker.validation_:.6f}"
-    print(said, file=sys.stderr, flush=True)
-    return seconds
 
 
 def train_plainly(folder: Path) -> float:
@@ -205,7 +189,7 @@ def read_text_plainly(folder: Path) -> float:
 def read_text(folder: Path) -> float:
     """Read the sparse text."""
     start = time.perf_counter()
-    read_svmlight(folder / "table.svm", dtype="float32", cache=False)
+    read_svmlight(folder / "table.svm", dtype="float32")
     return time.perf_counter() - start
 
 
@@ -215,17 +199,10 @@ _WORK: dict[str, tuple[str, Sequence[tuple[str, Callable[[Path], float]]]]] = {
     "text": ("read sparse text", [("ltr", read_text), ("scikit-learn", read_text_plainly)]),
     "train": ("train a network, one epoch", [("ltr", train), ("torch", train_plainly)]),
     "quantiles": ("the same, scaled by quantiles", [("ltr", train_quantiles)]),
-    "processes": (
-        "read parquet and train a network, one epoch",
-        [("1 process", train_share), ("2 processes", train_share)],
-    ),
     "linear": ("score by a linear ranker", [("ltr", lambda at: predict(at, LogisticRegressionRanker()))]),
     "predict": ("score by a network", [("ltr", lambda at: predict(at, SurrogateRanker(scorer="mlp", max_steps=1)))]),
     "stages": ("two stages, one list", [("ltr", two_stages)]),
 }
-
-
-_TWO = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 
 
 def measure(request: Json) -> Json:
@@ -237,15 +214,9 @@ def measure(request: Json) -> Json:
         generate(folder / "few", _FEW, request["columns"])
         return request
     work = dict(_WORK[request["what"]][1])[request["form"]]
-    if several := request["form"] == "2 processes":
-        dist.init_process_group("gloo")
     work(folder / "few")
     imports, seconds = peak(), work(folder)
-    found = torch.tensor([seconds, imports, peak()], dtype=torch.float64)
-    if several:
-        dist.all_reduce(found, dist.ReduceOp.MAX)
-        dist.destroy_process_group()
-    return request | {"status": "ok", **dict(zip(("seconds", "imports", "peak"), found.tolist(), strict=True))}
+    return request | {"status": "ok", "seconds": seconds, "imports": imports, "peak": peak()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -264,8 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows = min(options.rows, _TEXT_ROWS) if what in ("csv", "text") else options.rows
             size = 4 * rows * options.columns / 2**20
             for form, _ in _WORK[what][1]:
-                request, launcher = common | {"what": what, "form": form}, _TWO if form == "2 processes" else []
-                found = apart(__file__, request, threads=options.threads, launcher=launcher)
+                found = apart(__file__, common | {"what": what, "form": form}, threads=options.threads)
                 print({key: value for key, value in found.items() if key not in common}, flush=True)
                 if found["status"] == "ok":
                     added = found["peak"] - found["imports"]

@@ -221,7 +221,7 @@ def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     X, y = features(14, 2), classes(14)
     yield "dcg", RerankProblem(X, y), (*box, "resolved", "local_search", "adapted"), 20_000
     yield "dcg, C", RerankProblem(X, y, C=0.05), (*box, "resolved", "local_search"), 20_000
-    yield "auc", RerankProblem(X, y, "auc"), ("weight_space", "auc", "auc_faithful"), 20_000
+    yield "auc", RerankProblem(X, y, "auc"), ("weight_space", "auc"), 20_000
     yield "subrank", RerankProblem(X[:9], y[:9], "dcg", rank="subrank", C=0.01), ("weight_space", *scip[1:]), 20_000
     limits = LinearConstraints([[1.0, -1.0]], [0.0])
     yield "dcg@3, side constraints", RerankProblem(X, y, "dcg@3", constraints=limits), box, 20_000

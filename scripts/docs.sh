@@ -6,7 +6,6 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh docs
 export NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" # the versions are pinned
 unset MPLBACKEND # notebooks have their own
-.venv/bin/python scripts/api_reference.py --check
 if [ "${1:-}" = serve ]; then
     exec .venv/bin/mkdocs serve
 fi

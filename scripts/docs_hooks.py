@@ -1,6 +1,7 @@
 """What the site of the documentation needs besides its plugins; `mkdocs.yml` names this file.
 
 * Pages from outside ``docs``: the README, the changelog, CONTRIBUTING, and every source file that a page links to.
+* The reference: a page for each public module, which mkdocstrings fills from the docstrings.
 * The notebooks of ``docs/notebooks``, executed: a page, its pictures and the .ipynb of each.
 * Formulas as MathML, which browsers draw by themselves.
 """
@@ -31,6 +32,9 @@ NOTEBOOKS = DOCS / "notebooks"
 
 OUTSIDE = {"README.md": "readme.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 """Files of the repository that are pages of the site."""
+
+MODULES = re.findall(r"api/([\w.]+)\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+"""Modules with a page in the reference: those of the navigation."""
 
 _LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "bash", ".cpp": "cpp", ".h": "cpp", ".yml": "yaml"}
 _FENCE = re.compile(r"^(```.*?^```[ ]*$)", re.MULTILINE | re.DOTALL)
@@ -63,12 +67,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         texts[ROOT / name] = (ROOT / name).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=texts[ROOT / name]))
     targets = {(path.parent / link).resolve() for path, text in texts.items() for link in links(text)}
-    for target in sorted(targets):
-        if (page := _source_page(target)) and target.is_file():
+    for target in sorted(target for target in targets if target.is_file()):
+        if (page := _page(target)).startswith("source/"):
             source = target.read_text(encoding="utf-8")
             shown = f"---\nsearch:\n  exclude: true\n---\n# {target.name}\n\n"
             shown += f"````{_LANGUAGES.get(target.suffix, 'text')}\n{source}\n````\n"
             files.append(File.generated(config, page, content=shown, inclusion=InclusionLevel.NOT_IN_NAV))
+    for module in MODULES:
+        files.append(File.generated(config, f"api/{module}.md", content=f"# {module}\n\n::: {module}\n"))
     for path in sorted(NOTEBOOKS.glob("*.py")):
         notebook = executed(path)
         text, resources = MarkdownExporter().from_notebook_node(
@@ -105,12 +111,17 @@ def _mathml(formula: str, display: str) -> str:
     return convert(html.unescape(formula).strip(), display=display)
 
 
-def _source_page(target: Path) -> str | None:
-    """Return the page of a source file; None for other files, which are pages already or not of this repository."""
-    if not target.is_relative_to(ROOT) or target.is_relative_to(DOCS):
-        return None
+def _page(target: Path) -> str:
+    """Return the page of the site that shows a file of the repository."""
     place = target.relative_to(ROOT).as_posix()
-    return None if place in OUTSIDE else f"source/{place}.md"
+    module = place.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    if place in OUTSIDE:
+        return OUTSIDE[place]
+    if module in MODULES:
+        return f"api/{module}.md"
+    if target.is_relative_to(DOCS):
+        return place.removeprefix("docs/").replace(".py", ".md")
+    return f"source/{place}.md"
 
 
 def _link(link: str, origin: Path, here: str) -> str:
@@ -118,13 +129,7 @@ def _link(link: str, origin: Path, here: str) -> str:
     target = (origin.parent / link).resolve()
     if "://" in link or not target.exists() or not target.is_relative_to(ROOT):
         return link
-    if target.is_relative_to(NOTEBOOKS) and target.suffix == ".py":
-        there = f"notebooks/{target.stem}.md"
-    elif target.is_relative_to(DOCS):
-        there = target.relative_to(DOCS).as_posix()
-    else:
-        there = OUTSIDE.get(target.relative_to(ROOT).as_posix()) or str(_source_page(target))
-    return posixpath.relpath(there, posixpath.dirname(here))
+    return posixpath.relpath(_page(target), posixpath.dirname(here))
 
 
 def _gallery() -> str:

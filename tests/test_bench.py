@@ -82,7 +82,7 @@ def test_a_solve_that_dies_is_recorded_and_tried_again():
     assert bench_exact.row(Case("no such data", "5"), record, [1.0])[:2] == ["no such data, top 5", "resolved"]
 
 
-@pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "highs"])
+@pytest.mark.parametrize("method", ["resolved", "highs"])
 def test_every_model_can_be_measured(method):
     import bench_exact
 
@@ -277,19 +277,6 @@ def test_a_page_without_the_place_is_refused(tmp_path):
     with pytest.raises(ValueError, match="must hold the lines <!-- begin exact -->"):
         insert(page, "exact", "table")
     assert page.read_text() == "nothing here\n"
-
-
-@pytest.mark.slow
-def test_bench_versions_compares_a_checkout_with_itself(tmp_path, capsys, monkeypatch):
-    import bench_versions
-
-    monkeypatch.setattr(bench_versions, "_LISTS", (("gaussians", "full"),))
-    root = str(Path(bench_versions.__file__).parents[1])
-    bench_versions.main([root, "--out", str(tmp_path), "--threads", "1", "--limit", "20"])
-    text = capsys.readouterr().out
-    assert "| gaussians, full list |" in text
-    assert "(1 lists)" in text
-    assert (tmp_path / "versions_1.md").exists()
 
 
 # --- large tables ------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_curve, roc_auc_score
 
+from ltr.display.pictures import METHODS as METHOD_COLOURS
+from ltr.display.pictures import RERANKED
 from ltr.exact.solution import relative_gap
-from ltr.pictures import METHODS as METHOD_COLOURS
-from ltr.pictures import RERANKED
 from ltr.statistics import RankStatistic
 from tests.board_events import charts, curves, events, hparams, tags, tensor
 from trainers.board import build

@@ -221,7 +221,7 @@ def test_new_data_without_queries_are_refused(finished, tmp_path):
             {"exact": {"statistic": "weights(0,1,1,1,1)"}},
             "exact.statistic: cannot be weights(...): queries differ in length",
         ),
-        ({"exact": {"method": "resolved_faithful"}}, "exact.method: "),
+        ({"exact": {"method": "resolved"}}, "exact.method: "),
     ],
 )
 def test_what_lists_by_query_do_not_have_is_refused_before_anything_is_computed(sections, message, tmp_path):

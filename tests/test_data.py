@@ -224,16 +224,12 @@ def save(frame, path):
     if path.suffix == ".parquet":
         pytest.importorskip("pyarrow")
         frame.to_parquet(path)
-    elif path.suffix == ".npy":
-        np.save(path, frame.to_records(index=False))
-    elif path.suffix == ".npz":
-        np.savez(path, **{name: frame[name].to_numpy() for name in frame})
     else:
         frame.to_csv(path, index=False, sep={".tsv": "\t", ".txt": ";", ".dat": "|"}.get(path.suffix, ","))
     return path
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".dat", ".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".dat", ".parquet"])
 def test_every_format_reads_the_same(tmp_path, suffix):
     path = save(ROWS, tmp_path / f"machines{suffix}")
     data = read_table(path, label="failed", drop=["id"])
@@ -268,12 +264,11 @@ def test_text_that_means_the_same(tmp_path, text):
 
 def test_texts_stand_beside_the_rows_of_the_features(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text('\n id ; a ;note\n   \n007;1.50;"x; y"\n\n \n008;2\n')
+    path.write_text('\n id ; a ;note\n   \n007;1.50;"x; y"\n\n \n008;2;\n')
     assert read_rows(path, ["a"])[0].tolist() == [[1.5], [2.0]]
     texts = {name: column.tolist() for name, column in read_texts(path).items()}
     assert texts == {"id": ["007", "008"], "a": ["1.50", "2"], "note": ["x; y", ""]}
-    np.save(tmp_path / "t.npy", np.eye(2))
-    assert read_texts(tmp_path / "t.npy") == {}
+    assert read_texts(write(tmp_path, "x", "t.xlsx")) == {}
 
 
 @pytest.mark.parametrize(
@@ -315,41 +310,14 @@ def test_bad_files_are_explained(tmp_path):
         read_table(write(tmp_path, "x", "t.xls"), label="y")
     with pytest.raises(DataError, match=r"t\.xlsx: not a workbook"):
         read_table(write(tmp_path, "x", "t.xlsx"), label="y")
-    with pytest.raises(DataError, match="not an array file"):
-        read_table(write(tmp_path, "x", "t.npy"), label="y")
-    with pytest.raises(DataError, match="not an array file"):
-        read_table(write(tmp_path, "x", "t.npz"), label="y")
     with pytest.raises(DataError, match="separator must be one character, and is for text files only"):
-        read_table(write(tmp_path, "x", "u.npy"), label="y", separator=",")
+        read_table(write(tmp_path, "x", "u.xlsx"), label="y", separator=",")
     (tmp_path / "zeros.csv").write_bytes(b"a,y\n\0,0\n")
     with pytest.raises(DataError, match="not a text table: it has bytes of zero"):
         read_table(tmp_path / "zeros.csv", label="y")
     pytest.importorskip("pyarrow")
     with pytest.raises(DataError, match="not a parquet file"):
         read_table(write(tmp_path, "x", "t.parquet"), label="y")
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"a": np.arange(3), "y": np.array([0, 1])}, "columns must be equally long, got 2 rows in column 'y'"),
-        ({"Z": np.zeros((2, 2)), "y": np.array([0, 1])}, r"must hold 1-D columns and a 2-D X, got 'Z' of shape"),
-        ({"X": np.zeros((2, 2)), "y": np.array([0, 1]), "feature_names": np.array(["a"])}, "1 feature_names for the 2"),
-        ({"X": np.zeros((2, 1)), "y": np.array([0, 1]), "feature_names": np.array(["y"])}, "got 'y' in feature_names"),
-        ({"a": np.array([1j, 2j]), "y": np.array([0, 1])}, "column 'a' must hold numbers, got complex"),
-        ({"a": np.array(["2020", "2021"], dtype="M8[D]"), "y": np.array([0, 1])}, "column 'a' must hold numbers"),
-    ],
-)
-def test_bad_arrays_are_explained(tmp_path, arrays, message):
-    np.savez(tmp_path / "t.npz", **arrays)
-    with pytest.raises(DataError, match=message):
-        read_table(tmp_path / "t.npz", label="y")
-
-
-def test_pickled_arrays_are_refused(tmp_path):
-    np.save(tmp_path / "t.npy", np.array([object()]), allow_pickle=True)
-    with pytest.raises(DataError, match="not an array file"):
-        read_table(tmp_path / "t.npy", label="y")
 
 
 def test_nullable_and_categorical_columns(tmp_path):

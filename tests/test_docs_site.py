@@ -3,6 +3,7 @@
 It needs the extra ``docs``, which scripts/test.sh installs with --slow.
 """
 
+import inspect
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ pytest.importorskip("mkdocs")
 
 import nbformat
 
+import ltr
 from scripts import docs_hooks
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +39,13 @@ def in_navigation(entry):
 def test_every_page_is_in_the_navigation_and_every_entry_is_a_page():
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     notebooks = {f"notebooks/{path.stem}.md" for path in NOTEBOOKS}
-    assert in_navigation(SITE["nav"]) == pages | notebooks | set(docs_hooks.OUTSIDE.values())
+    reference = {f"api/{module}.md" for module in docs_hooks.MODULES}
+    assert in_navigation(SITE["nav"]) == pages | notebooks | reference | set(docs_hooks.OUTSIDE.values())
+
+
+def test_every_public_module_has_a_page_of_the_reference():
+    modules = {f"ltr.{name}" for name in ltr.__all__ if inspect.ismodule(getattr(ltr, name))}
+    assert {"ltr", "ltr.losses"} < {"ltr", *modules} <= set(docs_hooks.MODULES)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +64,9 @@ def test_links_are_those_of_the_site():
 
     assert link("docs/exact.md", "README.md") == "exact.md"
     assert link("../README.md", "docs/index.md") == "readme.md"
-    assert link("../../ltr/lists.py", "docs/api/ltr.md") == "../source/ltr/lists.py.md"
+    assert link("../../ltr/lists.py", "docs/notebooks/README.md") == "../source/ltr/lists.py.md"
+    assert link("../ltr/losses/__init__.py", "docs/index.md") == "api/ltr.losses.md"
+    assert link("images/losses.png", "docs/losses.md") == "images/losses.png"
     assert link("first_ranking.py", "docs/notebooks/README.md") == "first_ranking.md"
     assert link("https://www.scipopt.org", "README.md") == "https://www.scipopt.org"
 

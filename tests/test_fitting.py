@@ -11,7 +11,7 @@ from torch import nn
 
 from ltr.fitting import Fit, FitOptions
 from ltr.fitting.observations import item_batches
-from ltr.fitting.scoring import RowDropout
+from ltr.fitting.scoring import SeededDropout
 from ltr.fitting.smoothing import HingePairs, SmoothedHinge
 from ltr.losses import PairwiseHingeLoss, RankNetLoss, parse_loss
 from ltr.rankers.scorers import LinearScorer, MLPScorer
@@ -409,21 +409,19 @@ def test_the_gradient_of_the_smoothed_hinge_is_right():
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_dropout_of_rows_does_not_depend_on_which_rows_are_scored_together(share):
+def test_dropout_draws_from_its_own_seed(share):
     drop, rows = torch.nn.Dropout(share), torch.ones(500, 40, dtype=torch.float64)
 
-    def dropped(places):
-        with RowDropout((3, 4), 500, places) as dropout:
-            scores = [drop(rows[places]) for _ in range(2)]
-            dropout.begin(None)
-            assert torch.equal(drop(rows[places]), scores[0])
-        return scores
+    def dropped():
+        with SeededDropout((3, 4)):
+            assert torch.equal(drop.eval()(rows), rows)
+            return [drop.train()(rows) for _ in range(2)]
 
-    first, second = dropped(torch.arange(500))
+    state = torch.get_rng_state()
+    first, second = dropped()
     kept = first > 0
     assert not torch.equal(first, second)
     assert float(kept.double().mean()) == pytest.approx(1 - share, abs=4 * 0.5 / 20_000**0.5)
     torch.testing.assert_close(first[kept], torch.full_like(first[kept], 1 / (1 - share)), rtol=1e-4, atol=0)
-    some = torch.tensor([7, 3, 499, 100])
-    assert torch.equal(dropped(some)[0], first[some])
-    assert torch.equal(dropped(some)[1], second[some])
+    assert all(map(torch.equal, dropped(), (first, second)))
+    assert torch.equal(torch.get_rng_state(), state)

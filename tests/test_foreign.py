@@ -36,21 +36,15 @@ from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, Ranker, Trees
 from ltr.rankers.foreign import raw_scores
 from tests.travelling import STAGE, one_list
 
-try:
-    import catboost
-except ImportError:
-    catboost = None
-
 ROWS = 10_000
 TREES = {"n_estimators": 12, "n_jobs": 1}
 FOREST = {"n_estimators": 12, "random_state": 0}
 FINITE = "gradient boosting"  # which takes no missing values
 LIGHTGBM = {**TREES, "verbose": -1, "num_leaves": 12}
-CATEGORIES = {"enable_categorical": True, "feature_types": ["q", "q", "q", "c", "q"], "max_cat_to_onehot": 2}
 
 
 def rows(n, seed, *, missing=True):
-    """Features of which the fourth is a category and the last is constant; and labels."""
+    """Features of which the fourth has whole numbers and the last is constant; and labels."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
     X[:, 1] = np.round(X[:, 1], 1)
@@ -62,7 +56,7 @@ def rows(n, seed, *, missing=True):
 
 
 def new_rows():
-    """Rows with unseen, broken and negative categories, numbers about zero, and more missing values."""
+    """Rows with numbers out of the range of the training rows, numbers about zero, and more missing values."""
     rng = np.random.default_rng(9)
     X = rows(ROWS, 8)[0]
     X[:2000, 3] = rng.normal(5, 9, 2000)
@@ -84,22 +78,16 @@ MODELS = {
         lightgbm.LGBMRanker(**LIGHTGBM, objective=ltr.gbdt.objective("ranknet")),
         {"group": lists_of},
     ),
-    "LightGBM, zero is missing": (lightgbm.LGBMRegressor(**LIGHTGBM, zero_as_missing=True), {}),
     "LightGBM, nothing is missing": (lightgbm.LGBMRegressor(**LIGHTGBM, use_missing=False), {}),
-    "LightGBM, categories": (
-        lightgbm.LGBMClassifier(**LIGHTGBM, cat_smooth=1, min_data_per_group=5),
-        {"categorical_feature": [3]},
-    ),
     "LightGBM, DART": (lightgbm.LGBMRegressor(**LIGHTGBM, boosting_type="dart"), {}),
     "XGBoost classifier": (xgboost.XGBClassifier(**TREES), {}),
     "XGBoost regressor": (xgboost.XGBRegressor(**TREES), {}),
     "XGBoost, counts": (xgboost.XGBRegressor(**TREES, objective="count:poisson"), {}),
     "XGBoost ranker": (xgboost.XGBRanker(**TREES), {"group": lists_of}),
-    "XGBoost, categories": (xgboost.XGBClassifier(**TREES, **CATEGORIES), {}),
+    "XGBoost, pruned": (xgboost.XGBRegressor(**TREES, gamma=2.0), {}),
     "XGBoost, a forest": (xgboost.XGBRFClassifier(**TREES), {}),
     "scikit-learn classifier": (HistGradientBoostingClassifier(max_iter=12), {}),
     "scikit-learn regressor": (HistGradientBoostingRegressor(max_iter=12), {}),
-    "scikit-learn, categories": (HistGradientBoostingClassifier(max_iter=12, categorical_features=[3]), {}),
     "random forest classifier": (RandomForestClassifier(**FOREST), {}),
     "random forest regressor": (RandomForestRegressor(**FOREST, criterion="poisson"), {}),
     "extra trees classifier": (ExtraTreesClassifier(**FOREST, class_weight="balanced"), {}),
@@ -116,17 +104,6 @@ MODELS = {
     ),
     "gradient boosting from zero": (GradientBoostingRegressor(n_estimators=12, subsample=0.5, init="zero"), {}),
 }
-
-
-if catboost is not None:
-    CATBOOST = {"iterations": 12, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
-    MODELS |= {
-        "CatBoost classifier": (catboost.CatBoostClassifier(**CATBOOST), {}),
-        "CatBoost regressor": (catboost.CatBoostRegressor(**CATBOOST, nan_mode="Max"), {}),
-        "CatBoost ranker": (catboost.CatBoostRanker(**CATBOOST), {"group_id": lambda n: np.arange(n) // 20}),
-        "CatBoost, depth by depth": (catboost.CatBoostRegressor(**CATBOOST, grow_policy="Depthwise"), {}),
-        "CatBoost, leaf by leaf": (catboost.CatBoostClassifier(**CATBOOST, grow_policy="Lossguide"), {}),
-    }
 
 
 @pytest.fixture(scope="module")
@@ -237,6 +214,7 @@ def test_a_model_that_was_stopped_early_scores_by_its_best_round():
 def refused():
     X, y = rows(400, 0)
     three = np.arange(400) % 3
+    categories = {"enable_categorical": True, "feature_types": ["q", "q", "q", "c", "q"]}
     gblinear = xgboost.XGBRegressor(booster="gblinear", n_estimators=2)
     return {
         "a score for each class is no ranker": lightgbm.LGBMClassifier(**LIGHTGBM).fit(X, three),
@@ -246,6 +224,12 @@ def refused():
         "boosting='rf'": lightgbm.LGBMRegressor(**LIGHTGBM, boosting_type="rf", subsample=0.5, subsample_freq=1).fit(
             X, y
         ),
+        "zero_as_missing=True": lightgbm.LGBMRegressor(**LIGHTGBM, zero_as_missing=True).fit(X, y),
+        "a LGBMClassifier with categories": lightgbm.LGBMClassifier(**LIGHTGBM).fit(X, y, categorical_feature=[3]),
+        "a XGBClassifier with categories": xgboost.XGBClassifier(**TREES, **categories).fit(X, y),
+        "a HistGradientBoostingClassifier with categories": HistGradientBoostingClassifier(
+            max_iter=9, categorical_features=[3]
+        ).fit(X, y),
         "booster='gblinear'": gblinear.fit(np.nan_to_num(X), y),
         "booster='dart'": xgboost.XGBRegressor(booster="dart", n_estimators=2).fit(X, y),
         "missing=0": xgboost.XGBRegressor(**TREES, missing=0.0).fit(np.nan_to_num(X), y),

@@ -99,7 +99,7 @@ def test_models_by_enumeration_of_vertices(method):
     assert problems
     for problem in problems[: examples(2, slow=4)]:
         best, _ = reference.optimum(problem)
-        if method == "resolved_faithful":
+        if method == "resolved":
             # the printed model has no weights with differences between 0 and the margin
             assert solve(problem, method, Limits(time_limit=60)).value <= best + 1e-9
         else:
@@ -121,7 +121,7 @@ def test_a_price_above_all_values_leaves_the_free_columns():
     features = rng.normal(size=(30, 3))
     y = (features @ [1.0, 1.0, -0.5] > 0).astype(int)
     problem = RerankProblem(features, y, C=1e6, free=[1])
-    for method in (KERNEL, DIRECT, "resolved"):
+    for method in (KERNEL, DIRECT):
         solution = solve(problem, method, Limits(time_limit=60))
         assert (solution.status, np.flatnonzero(solution.weights).tolist()) == (Status.OPTIMAL, [1])
 

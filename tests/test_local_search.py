@@ -146,7 +146,7 @@ def test_same_seed_same_result():
 def test_steps_without_pairs_come_close_to_exact_line_searches(monkeypatch, options):
     p = larger_problem(0, **options)
     exact = local_search(p, restarts=20, time_limit=60.0)
-    monkeypatch.setattr("ltr.exact.local_search.search._MOST", 0)
+    monkeypatch.setattr("ltr.exact.tuning.MOST_PAIRS", 0)
     monkeypatch.setattr(RerankProblem, "levels", None)  # no pairs are made
     without = local_search(p, restarts=20, time_limit=60.0)
     assert without.value >= 0.99 * exact.value
@@ -334,21 +334,24 @@ def test_separating_weights_keep_side_constraints():
     assert weights[1] <= 1e-9
 
 
-def test_a_search_beside_a_solve_hands_over_its_weights():
+def test_a_search_beside_a_solve_hands_over_its_weights(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5))
     problem = RerankProblem(X, (X[:, 0] + rng.normal(size=60) > 0).astype(int))
     state, before = SolveState(problem, Limits(time_limit=30.0)), threading.active_count()
     state.offer([0.0, 1.0, 0.0, 0.0, 0.0])
     start = state.value
-    beside = SearchBeside(state)
-    beside.begin(20.0, 5, turn=1)
+    monkeypatch.setattr("ltr.exact.tuning.UNLIMITED_RESTARTS", 5)
+    beside = SearchBeside(state, 0.9)
+    time.sleep(0.2)
+    beside.begin()
     assert beside.busy
     while not beside.take():
         time.sleep(0.01)
     assert not beside.busy
     assert state.value == problem.evaluate(state.weights) > start
-    beside.begin(20.0, 10**6, turn=2)
+    monkeypatch.setattr("ltr.exact.tuning.UNLIMITED_RESTARTS", 10**6)
+    beside.begin()
     beside.close()
     assert state.seconds < 15.0
     assert threading.active_count() == before

@@ -7,7 +7,7 @@ import pytest
 from ltr.exact.local_search import search_locally
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
-from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ScipSolver, Subrank
+from ltr.exact.scip import Auc, Pairwise, ScipSolver, Subrank
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits, SolveState
@@ -129,8 +129,6 @@ def test_hosted_with_side_constraints_by_enumeration_of_supports():
 @pytest.mark.parametrize(
     ("formulation", "statistic", "rank"),
     [
-        (ResolvedPairs, "dcg", "resolved"),
-        (ResolvedPairs, "dcg@3", "resolved"),  # lattice model
         (Subrank, "dcg", "subrank"),
         (Auc, "auc", "resolved"),
     ],
@@ -148,12 +146,11 @@ def test_mip_model_of_preferences_by_enumeration_of_supports():
     for seed in (1, 3, 6, 8):
         drawn = random_instance(seed, d=3)
         pairs = PairwiseProblem(drawn.X, multipartite_pairs(drawn.y))
-        for form in ("faithful", "strengthened"):
-            assert_proves(*limited(pairs, 1), ScipSolver(Pairwise, form, local_search=0))
+        assert_proves(*limited(pairs, 1), ScipSolver(Pairwise, local_search=0))
 
 
 def test_a_model_completes_only_what_the_limit_admits():
-    model = ResolvedPairs.for_problem(RerankProblem(X, Y))(RerankProblem(X, Y, max_nonzeros=2))
+    model = Subrank(RerankProblem(X, Y, rank="subrank", max_nonzeros=2))
     assert len(model.gamma) == 3
     assert model.complete(np.array([1.0, 0.5, 0.0])) is not None
     assert model.complete(np.array([1.0, 0.5, 0.25])) is None

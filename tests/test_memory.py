@@ -243,12 +243,12 @@ def test_sparse_text_is_the_same_in_pieces_of_any_size(tmp_path, monkeypatch, bl
     y = rng.integers(0, 3, size=40)
     path = svmlight(tmp_path / "t.txt", X, y)
     monkeypatch.setattr(ltr.data.svmlight, "_BLOCK", block)
-    data = read_svmlight(path, dtype=dtype, cache=False)
+    data = read_svmlight(path, dtype=dtype)
     np.testing.assert_array_equal(data.X, X.astype(np.float32) if dtype == "float32" else X)
     assert data.X.dtype == (np.float32 if dtype == "float32" else np.float64)
     np.testing.assert_array_equal(data.y, y)
     np.testing.assert_array_equal(data.qid, np.arange(40) // 7)
-    chosen = read_svmlight(path, features=["f9", "f3", "f1"], dtype=dtype, cache=False)
+    chosen = read_svmlight(path, features=["f9", "f3", "f1"], dtype=dtype)
     np.testing.assert_array_equal(chosen.X, np.column_stack([0 * X[:, 0], data.X[:, 2], data.X[:, 0]]))
 
 

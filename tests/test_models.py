@@ -1,7 +1,6 @@
 """The paper's formulations: each one's optimum is the enumerated one, each admits every weight at its true value."""
 
 import dataclasses
-import itertools
 import math
 
 import cvxpy as cp
@@ -9,29 +8,18 @@ import numpy as np
 import pytest
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
-from ltr.exact.scip import (
-    Auc,
-    Pairwise,
-    ResolvedLattice,
-    ResolvedPairs,
-    ResolvedRank,
-    ResolvedTangents,
-    ScipSolver,
-    Subrank,
-)
-from ltr.exact.scip.resolved_pairs import PositionCost
+from ltr.exact.scip import Auc, Pairwise, ResolvedRank, Subrank
 from ltr.exact.scip.solver import add_solution
 from ltr.exact.solve import METHODS
-from ltr.statistics import RankStatistic
 from tests.reference import admits, cell_optimum, cell_optimum_pairs, random_instance, random_pairwise
 from tests.tiers import examples, slow_but
 
 INSTANCES = slow_but(range(200), quick=range(102))  # every combination of statistics, prices and ranks
 
 
-def alone(method, **options):
+def alone(method):
     """A method without the local search, so that the model has to find the optimum itself."""
-    return dataclasses.replace(METHODS[method], local_search=0.0, **options)
+    return dataclasses.replace(METHODS[method], local_search=0.0)
 
 
 def with_rank(problem, rank, **changes):
@@ -87,12 +75,11 @@ def test_every_model_finds_the_enumerated_optimum(seed):
     for rank in examples([drawn.rank], slow=["resolved", "subrank"]):
         problem = with_rank(drawn, rank)
         optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, rank)
-        methods = [rank] if rank == "resolved" else [rank, "subrank_faithful"]
-        methods += ["auc", "auc_faithful"] if admits(Auc, problem) else []
+        methods = ["subrank"] * (rank == "subrank") + ["auc"] * admits(Auc, problem)
         for method in methods:
             assert_proven(solve(problem, alone(method), Limits(seed=seed)), optimum)
         if rank == "resolved":
-            solution = solve(problem, alone("resolved_faithful"), Limits(seed=seed))
+            solution = solve(problem, alone("resolved"), Limits(seed=seed))
             # no score differences fall between 0 and the margin on these grids, so the model is the problem here
             assert solution.value == pytest.approx(optimum, abs=1e-9)
             assert solution.model_bound == pytest.approx(optimum, abs=1e-8)
@@ -101,29 +88,20 @@ def test_every_model_finds_the_enumerated_optimum(seed):
             assert solution.status is (Status.OPTIMAL if closed else Status.HEURISTIC)
     preferences = random_pairwise(seed)
     edges = (preferences.X, preferences.pairs, preferences.weights, preferences.C)
-    for method in ("pairwise", "pairwise_faithful"):
-        assert_proven(solve(preferences, alone(method), Limits(seed=seed)), cell_optimum_pairs(*edges)[0])
-
-
-@pytest.mark.parametrize("seed", range(0, 60, 3))
-def test_the_lattice_and_faceless_models_agree_with_the_rest(seed):
-    problem = with_rank(random_instance(seed), "resolved")
-    optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C)
-    assert_proven(solve(problem, ScipSolver(ResolvedLattice, local_search=0.0)), optimum)
-    assert_proven(solve(problem, alone("resolved", faces=False)), optimum)
+    assert_proven(solve(preferences, alone("pairwise"), Limits(seed=seed)), cell_optimum_pairs(*edges)[0])
 
 
 @pytest.mark.parametrize("seed", range(0, 72, 6))
-def test_highs_agrees_on_the_faithful_subrank_model(seed):
+def test_highs_agrees_on_the_subrank_model(seed):
     problem = with_rank(random_instance(seed), "subrank")
     claimed, weights = highs_subrank(problem)
-    ours = solve(problem, alone("subrank_faithful"))
+    ours = solve(problem, alone("subrank"))
     assert ours.value == pytest.approx(claimed, abs=1e-8)
     assert problem.evaluate(np.where(np.abs(weights) < 1e-7, 0, weights)) <= ours.value + 1e-9
 
 
 @pytest.mark.parametrize("seed", slow_but(range(24), quick=range(7)))
-def test_models_agree_where_the_margin_binds(seed):
+def test_highs_agrees_where_the_margin_binds(seed):
     rng = np.random.default_rng([77, seed])
     n, d = int(rng.integers(4, 8)), int(rng.integers(1, 4))
     X = rng.normal(size=(n, d)).round(int(rng.integers(0, 4)))
@@ -137,17 +115,12 @@ def test_models_agree_where_the_margin_binds(seed):
         limit = float(rng.choice([0.0, 0.2, -0.1]))
         rules["constraints"] = LinearConstraints(rng.normal(size=(1, d)), [limit])
     tries = rng.uniform(-1, 1, size=(300, d))
-    for rank, methods in (("subrank", ["subrank", "subrank_faithful"]), ("resolved", ["resolved"])):
-        problem = RerankProblem(X, y, rank=rank, **rules)
-        answers = [solve(problem, alone(method)) for method in methods]
-        if rank == "resolved":
-            answers.append(solve(problem, ScipSolver(ResolvedLattice, local_search=0.0, faces=False)))
-        else:
-            assert answers[0].value == pytest.approx(highs_subrank(problem)[0], abs=1e-8)
-        assert {answer.status for answer in answers} == {Status.OPTIMAL}
-        assert np.ptp([answer.value for answer in answers]) <= 1e-9
-        sampled = max((problem.evaluate(w) for w in tries if problem.feasible(w)), default=-math.inf)
-        assert sampled <= answers[0].bound
+    problem = RerankProblem(X, y, rank="subrank", **rules)
+    answer = solve(problem, alone("subrank"))
+    assert answer.value == pytest.approx(highs_subrank(problem)[0], abs=1e-8)
+    assert answer.status is Status.OPTIMAL
+    sampled = max((problem.evaluate(w) for w in tries if problem.feasible(w)), default=-math.inf)
+    assert sampled <= answer.bound
 
 
 @pytest.mark.parametrize("seed", slow_but(range(40), quick=range(0, 40, 3)))
@@ -158,11 +131,10 @@ def test_homogeneous_side_constraints_are_honoured(seed):
     for rank in ("resolved", "subrank"):
         problem = with_rank(drawn, rank, constraints=rules)
         optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, rank, A=A)
-        for method in [rank, f"{rank}_faithful"]:
-            solution = solve(problem, alone(method))
-            assert problem.feasible(solution.weights)
-            assert solution.value == pytest.approx(optimum, abs=1e-9)
-            assert solution.status is Status.OPTIMAL or method == "resolved_faithful"
+        solution = solve(problem, alone(rank))
+        assert problem.feasible(solution.weights)
+        assert solution.value == pytest.approx(optimum, abs=1e-9)
+        assert solution.status is Status.OPTIMAL or rank == "resolved"
     pairs = random_pairwise(seed)
     A = A[:, : pairs.d] if A.shape[1] >= pairs.d else np.ones((1, pairs.d))
     constrained = PairwiseProblem(
@@ -179,15 +151,11 @@ def formulations(seed):
     """Each formulation with a problem it is about."""
     drawn = random_instance(seed)
     resolved, subrank = with_rank(drawn, "resolved"), with_rank(drawn, "subrank")
-    yield ResolvedRank(resolved, "faithful")
-    yield ResolvedLattice(resolved)
-    if drawn.statistic.is_convex(drawn.n):
-        yield ResolvedTangents(resolved)
-    for form in ("faithful", "strengthened"):
-        yield Subrank(subrank, form)
-        yield Pairwise(random_pairwise(seed), form)
-        if admits(Auc, resolved):
-            yield Auc(resolved, form)
+    yield ResolvedRank(resolved)
+    yield Subrank(subrank)
+    yield Pairwise(random_pairwise(seed))
+    if admits(Auc, resolved):
+        yield Auc(resolved)
 
 
 @pytest.mark.parametrize("seed", range(0, 52, 4))
@@ -196,9 +164,6 @@ def test_complete_turns_any_weights_into_a_solution_of_the_same_value(seed):
     for formulation in formulations(seed):
         d, model = formulation.problem.d, formulation.model
         for w in [rng.uniform(-1, 1, d), rng.integers(-1, 2, d).astype(float), np.eye(d)[0]]:
-            if not formulation.covers_zero and not w.any():
-                assert formulation.complete(w) is None
-                continue
             values = formulation.complete(w)
             assert values is not None
             assert len(values) == model.getNVars()
@@ -213,58 +178,13 @@ def test_complete_turns_any_weights_into_a_solution_of_the_same_value(seed):
         model.free()
 
 
-def test_the_faithful_resolved_model_moves_weights_apart_or_refuses_them():
+def test_the_resolved_model_moves_weights_apart_or_refuses_them():
     problem = RerankProblem([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 0], margin=0.1)
-    formulation = ResolvedRank(problem, "faithful")
+    formulation = ResolvedRank(problem)
     assert formulation.complete(np.array([1.0, 0.05])) is not None  # (1, 0.05) has a gap of 0.05, (1, 0.1) has none
     assert formulation.complete(np.array([0.04, 0.0])) is not None  # scaled up
     narrow = RerankProblem([[0.0], [1.0], [1.01]], [0, 1, 0], margin=0.1)
-    assert ResolvedRank(narrow, "faithful").complete(np.array([1.0])) is None  # 0.01 apart at best
-
-
-def test_the_strengthened_relaxation_is_the_tighter_one():
-    rng = np.random.default_rng(5)
-    X, y = rng.normal(size=(12, 3)), np.arange(12) % 3 == 0
-    problem = RerankProblem(X, y.astype(int), rank="subrank")
-
-    def relaxed(form):
-        model = Subrank(problem, form).model
-        model.relax()
-        model.optimize()
-        return model.getObjVal()
-
-    assert relaxed("strengthened") <= problem.trivial_bound + 1e-6 < relaxed("faithful") - 0.5
-
-
-# --- the concave statistic -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("statistic", ["dcg", "mrr", "wta", "wrs", "power(p=3)"])
-def test_position_cost_is_the_largest_sum_over_permutations_and_its_tangents_support_it(statistic):
-    n, n_neg = 7, 3
-    a = RankStatistic.parse(statistic).weights(n)
-    cost = PositionCost(a)
-    b = a[::-1]
-    grid = [np.array(P) for P in itertools.product(range(n - n_neg + 1), repeat=n_neg)]
-    for P in grid:
-        by_permutation = max(
-            sum(b[p + q] for p, q in zip(order, P, strict=True)) for order in itertools.permutations(range(n_neg))
-        )
-        assert cost.value(P) == pytest.approx(by_permutation, abs=1e-12)
-    rng = np.random.default_rng(0)
-    for P in [*grid[::7], *rng.uniform(0, n - n_neg, size=(20, n_neg))]:
-        for slope, constant in cost.tangents(P):
-            assert constant + slope @ P == pytest.approx(cost.value(P), abs=1e-12)
-            assert all(constant + slope @ other <= cost.value(other) + 1e-12 for other in grid)
-
-
-def test_statistic_of_the_positives_from_the_positions_of_the_negatives():
-    # resolved_pairs' identity on every staircase of 3 positives and 4 negatives
-    a = RankStatistic.parse("dcg").weights(7)
-    cost = PositionCost(a)
-    for lost in itertools.combinations_with_replacement(range(5), 3):
-        P = [sum(c <= m for c in lost) for m in range(4)]  # positives above the m-th negative
-        assert cost.total - cost.value(P) == pytest.approx(sum(a[7 - p - c - 1] for p, c in enumerate(lost)), abs=1e-12)
+    assert ResolvedRank(narrow).complete(np.array([1.0])) is None  # 0.01 apart at best
 
 
 # --- arguments -------------------------------------------------------------------------------------------------
@@ -272,15 +192,13 @@ def test_statistic_of_the_positives_from_the_positions_of_the_negatives():
 RESOLVED = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="resolved")
 SUBRANK = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="subrank")
 PAIRS = PairwiseProblem([[0.0], [1.0]], [(1, 0)])
-CONCAVE = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], "power(p=0.5)")
 
 
 @pytest.mark.parametrize(
     ("formulation", "problem", "needs"),
     [
         (ResolvedRank, SUBRANK, "rank='resolved'"),
-        (ResolvedLattice, PAIRS, "rank='resolved', got a PairwiseProblem"),
-        (ResolvedTangents, CONCAVE, "convex rank weights"),
+        (ResolvedRank, PAIRS, "rank='resolved', got a PairwiseProblem"),
         (Subrank, RESOLVED, "rank='subrank'"),
         (Auc, RESOLVED, "'auc' or 'wrs'"),
         (Auc, PAIRS, "got a PairwiseProblem"),
@@ -290,23 +208,3 @@ CONCAVE = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], "power(p=0.5)")
 def test_a_formulation_refuses_other_problems(formulation, problem, needs):
     with pytest.raises(ValueError, match=needs):
         formulation(problem)
-
-
-def test_resolved_picks_tangents_for_convex_weights_only():
-    assert ResolvedPairs.for_problem(RESOLVED) is ResolvedTangents
-    assert ResolvedPairs.for_problem(CONCAVE) is ResolvedLattice
-
-
-def test_forms_and_faces_are_checked():
-    with pytest.raises(ValueError, match="form must be one of 'faithful', 'strengthened', got 'loose'"):
-        Subrank(SUBRANK, "loose")
-    bounded = with_rank(SUBRANK, "subrank", constraints=LinearConstraints([[1.0]], [0.5]))
-    with pytest.raises(ValueError, match="b <= 0\\), got b > 0"):
-        Subrank(bounded, faces=True)
-    assert Subrank(bounded).covers_zero  # no faces where scaling up may break a rule
-
-
-def test_pairs_that_cannot_be_won_have_no_variable():
-    problem = PairwiseProblem([[0.0], [0.0], [0.5]], [(0, 1), (2, 0), (0, 2)], margin=0.6)
-    assert len(Pairwise(problem).z) == 0
-    assert len(Pairwise(problem, "faithful").z) == 3

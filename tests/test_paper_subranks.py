@@ -19,7 +19,6 @@ from scripts.paper.theorem2 import (
     settle,
     tally,
     values_of,
-    wilcoxon,
 )
 from tests.reference import cell_optimum
 
@@ -68,7 +67,6 @@ def test_where_the_corrected_condition_holds_the_optima_agree(family, C):
     found = tally(settle(X, y, C) for X, y in instances(family, 5, seed=1))
     assert found["lists"] == found["proven"] == 5
     assert found["against"] == 0
-    assert found["fails"] <= found["apart"]
     if C == 0:
         assert (found["condition"], found["fails"]) == (5, 0)
     if family == "whole" and C > 0:
@@ -107,14 +105,6 @@ def test_the_paper_s_example_of_ranks():
 tied_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), min_size=2, max_size=10).filter(
     lambda items: len({label for _, label in items}) == 2
 )
-
-
-@given(tied_lists)
-def test_rank_sums_and_auc_with_ties(items):
-    scores, labels = (torch.tensor(values) for values in zip(*items, strict=True))
-    sums = wilcoxon(scores.double(), labels)
-    assert sums["Subrank"] == sums["formula"] - sums["positives"]
-    assert sums["RankCV"] == sums["formula"] + sums["positives"] + sums["mixed"]
 
 
 @given(tied_lists)

@@ -561,24 +561,6 @@ def test_a_fit_cut_short_warns():
         SurrogateRanker(max_steps=2).fit(*one_list())
 
 
-@pytest.mark.parametrize(
-    ("keyword", "message"),
-    [
-        (
-            "eval_set",
-            r"fit\(\) has no 'eval_set' \(did you mean 'validation_set'\?\); it has X, y, qid",
-        ),
-        ("query_id", r"did you mean 'qid'\?"),
-        ("groups", r"did you mean 'group'\?"),
-        ("weights", r"did you mean 'sample_weight'\?"),
-        ("nothing_like_it", "has no 'nothing_like_it'; it has X"),
-    ],
-)
-def test_keywords_of_other_libraries_are_answered_with_ours(keyword, message):
-    with pytest.raises(TypeError, match=message):
-        SurrogateRanker().fit([[0.0], [1.0]], [0, 1], **{keyword: [0, 0]})
-
-
 def test_sizes_in_place_of_ids_are_answered_with_how_to_make_them():
     with pytest.raises(ValueError, match=r"got shape \(2,\); these are sizes: qid=np.repeat"):
         SurrogateRanker().fit(np.eye(4), [0, 1, 0, 1], qid=[2, 2])
@@ -630,6 +612,3 @@ def test_bad_parameters_are_named_by_fit(ranker, message):
 def test_bad_data_is_named(ranker, change, message):
     with pytest.raises(ValueError, match=message):
         clone(ranker).fit(*change(*queries()))
-
-
-# a method of a user's own

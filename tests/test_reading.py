@@ -6,7 +6,6 @@ import json
 import random
 import re
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -18,19 +17,15 @@ from ltr.cards import Card
 from ltr.data import (
     DataError,
     QueryShards,
-    Reading,
     Roles,
     TableError,
     TablePreparation,
     read_raw_table,
-    read_svmlight,
     read_table,
-    table_text,
 )
-from ltr.data.columns import Column, matrix_of
+from ltr.data.columns import Column
 from ltr.data.encoding import encodings_in
 from ltr.data.kinds import kind_of
-from ltr.data.table_files import read_file
 from tests.tiers import examples, thinned
 from trainers.cli import main
 from trainers.config import load_config
@@ -531,7 +526,7 @@ def test_what_stands_for_missing_values_does_so_in_files_of_all_kinds_and_in_car
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """One table in every format; its queries have 1 to 20 rows, which follow each other."""
+    """One table in several forms; its queries have 1 to 20 rows, which follow each other."""
     path, generator = tmp_path_factory.mktemp("shares"), np.random.default_rng(0)
     qid = np.repeat(np.arange(60) * 3 + 7, generator.integers(1, 21, size=60))
     X, y = generator.normal(size=(len(qid), 5)).astype(np.float32), generator.integers(0, 3, size=len(qid))
@@ -541,24 +536,16 @@ def tables(tmp_path_factory):
     for begin in (0, 200):
         frame[begin : begin + 200 if begin == 0 else None].to_parquet(path / "folder" / f"{begin:03}.parquet")
     frame.to_csv(path / "t.csv", index=False)
-    np.savez(path / "t.npz", X=X, y=y, q=qid)
-    for name, head in (("t.svm", "# rows\n\n"), ("sizes.svm", "")):
-        ids = (f"qid:{query} " if name == "t.svm" else "" for query in qid)
-        values = (" ".join(f"{j}:{value:.9g}" for j, value in enumerate(row, 1)) for row in X)
-        lines = [f"{label} {query}{row}\n" for label, query, row in zip(y, ids, values, strict=True)]
-        (path / name).write_text(head + "".join(lines))
-    (path / "sizes.svm.query").write_text("\n".join(map(str, np.unique(qid, return_counts=True)[1])))
+    frame.drop(columns="q").to_parquet(path / "sizes.parquet")
+    (path / "sizes.parquet.query").write_text("\n".join(map(str, np.unique(qid, return_counts=True)[1])))
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), thinned(2, ["t.parquet", "folder", "t.csv", "t.npz", "t.svm", "sizes.svm"], [1, 2, 3, 70])
-)
+@pytest.mark.parametrize(("name", "size"), thinned(2, ["t.parquet", "folder", "sizes.parquet"], [1, 2, 3, 70]))
 def test_the_shares_of_processes_are_the_table(tables, name, size):
-    options = {} if name.endswith("svm") else {"label": "y", "query": "q"}
-    read = read_svmlight if name.endswith("svm") else read_table
-    whole = read(tables / name, **options)
-    parts = [read(tables / name, **options, part=(rank, size)) for rank in range(size)]
+    options = {"label": "y"} if name == "sizes.parquet" else {"label": "y", "query": "q"}
+    whole = read_table(tables / name, **options)
+    parts = [read_table(tables / name, **options, part=(rank, size)) for rank in range(size)]
     for field in ("X", "y", "qid"):
         assert np.array_equal(np.concatenate([getattr(part, field) for part in parts]), getattr(whole, field))
     assert {part.feature_names for part in parts} == {whole.feature_names}
@@ -587,63 +574,3 @@ def test_query_shards_deal_every_query_once_and_rows_evenly(lengths, size, batch
     counts, rows = [len(own) for own in batches], [sum(map(len, own)) for own in batches]
     assert max(counts) - min(counts) <= 1
     assert max(rows) - min(rows) <= 2 * max(lengths)
-
-
-FIELDS = [
-    "1",
-    "2",
-    "-3",
-    "0.5",
-    "-0.25",
-    "1e3",
-    "9007199254740993",
-    "",
-    "NA",
-    "?",
-    " 7 ",
-    "x",
-    "1,5",
-    '"a;b"',
-    '"l\nm"',
-    '5"',
-    '""',
-]
-
-
-@pytest.mark.parametrize("piece", [1, 9, 40])
-@settings(max_examples=examples(60, 1000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_a_text_file_in_pieces_is_the_file(tmp_path, piece, data):
-    column = st.sampled_from([FIELDS[:3], FIELDS[:6], FIELDS[:10], FIELDS])
-    kinds = [data.draw(column) for _ in range(3)]
-    rows = [[data.draw(st.sampled_from(kind)) for kind in kinds] for _ in range(data.draw(st.integers(0, 12)))]
-    rows = [
-        row[: data.draw(st.sampled_from([3] * 9 + [2]))] + data.draw(st.sampled_from([[]] * 9 + [["9"]]))
-        for row in rows
-    ]
-    end = data.draw(st.sampled_from(["\n", "\r\n", "\n\n", "\r"]))
-    (tmp_path / "t.csv").write_text(end.join(map(";".join, [["a", "b", "id"], *rows])) + end, newline="")
-    options = data.draw(st.sampled_from([{}, {"ids": "id"}, {"as_text": True}, {"numbers": ["a", "b"]}]))
-
-    def read(size):
-        with mock.patch.object(table_text, "_PIECE", size), mock.patch.object(table_text, "_SAMPLE", 2):
-            try:
-                file = read_file(tmp_path / "t.csv", Reading(missing=("?",)), **options)
-            except DataError as error:
-                return str(error)
-        cells = {name: Column(name, values) for name, values in file.columns.items()}
-        numbers = {name: None if one.numbers is None else repr(one.numbers.tolist()) for name, one in cells.items()}
-        return numbers, {name: one.texts.tolist() for name, one in cells.items()}, file.notes, file.problems, file.short
-
-    assert read(piece) == read(1 << 22)
-
-
-def test_decimals_of_a_long_text_file_are_one_matrix(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_text, "_PIECE", 100)
-    frame = pd.DataFrame(np.arange(600.0).reshape(200, 3) / 2, columns=list("abc")).assign(n=range(200), y=[0, 1] * 100)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    data = read_table(tmp_path / "t.csv", label="y")
-    assert (frame[list("abcn")].to_numpy() == data.X).all()
-    columns = read_file(tmp_path / "t.csv", is_feature="abc".__contains__).columns
-    stored = [Column(name, columns[name]).stored for name in "abc"]
-    assert np.shares_memory(matrix_of(stored), stored[0])

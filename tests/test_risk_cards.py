@@ -1,16 +1,13 @@
-"""Cards of the smallest log loss: from tables, with limits of points in all their forms, and from the command line."""
+"""Cards of the smallest log loss: from tables, with limits of points, and from the command line."""
 
 import json
-import math
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.cards import Card, CardRanker, PointLimits, Question
+from ltr.cards import Card, CardRanker, Question
 from ltr.exact import Limits
-from ltr.exact.risk import RiskProblem
 from ltr.rankers import Ranker
 from trainers.cli import main
 
@@ -84,36 +81,6 @@ def test_limits_of_points_are_kept():
     points = dict(zip((q.name for q in card.questions), card.points, strict=True))
     assert points["smoker = yes"] >= 2
     assert card.intercept in (-1, 0)
-    ranker = CardRanker("log_loss", max_questions=1, point_limits=coefficients(c0=[0, math.nan, 0])).fit(table, y)
-    assert isinstance(ranker.problem_, RiskProblem)
-    names = [ranker.questions_.questions_[j] for j in ranker.problem_.free]
-    assert names == [name for name in ranker.questions_.questions_ if name.startswith("age")]
-    assert "age is not counted" in ranker.card_.proof
-
-
-def coefficients(**other):
-    """An object such as RiskSLIM's CoefficientSet."""
-    names = ["(Intercept)", "smoker", "age"]
-    fields = {"lb": np.array([-9.0, 0.0, -3.0]), "ub": np.array([9.0, 5.0, 3.0]), "vtype": np.array(["I"] * 3)}
-    return SimpleNamespace(**({"variable_names": names, "c0": np.array([0.0, np.nan, np.nan])} | fields | other))
-
-
-def test_limits_are_read_in_all_forms(tmp_path):
-    expected = PointLimits({"smoker": (0, 5), "age": (-3, 3)}, (-9, 9))
-    (tmp_path / "limits.csv").write_text("name, lb, ub\n(Intercept),-9,9\nsmoker,0,5\nage,-3.0,3\n")
-    (tmp_path / "bare.csv").write_text("name,lb,ub\n")
-    for given in (
-        {"(Intercept)": (-9, 9), "smoker": [0, 5], "age": (-3, 3)},
-        tmp_path / "limits.csv",
-        str(tmp_path / "limits.csv"),
-        coefficients(),
-        coefficients(vtype="I", c0=math.nan),
-    ):
-        assert PointLimits.read(given) == expected
-    assert PointLimits.read(expected) is expected
-    assert PointLimits.read(None) == PointLimits.read(tmp_path / "bare.csv") == PointLimits()
-    assert PointLimits.read(coefficients(c0=[0.0, 0.1, 0.1]), C=0.1) == expected
-    assert PointLimits.read(coefficients(c0=[0.0, 0.1, 0.0]), C=0.1).free == ("age",)
 
 
 @pytest.mark.parametrize(
@@ -121,18 +88,14 @@ def test_limits_are_read_in_all_forms(tmp_path):
     [
         ({"age": 3}, r"point_limits\['age'\] must be two whole numbers, the least and the largest points, got 3"),
         ({"age": (0, 1.5)}, r"point_limits\['age'\] must be two whole numbers"),
-        (coefficients(vtype=["I", "I", "C"]), "type must be 'I', got 'C' for age"),
-        ("a,b\n1,2", "the first line of .* must be name,lb,ub, got 'a,b'"),
-        ("name,lb,ub\nage,low,3", r"point_limits\['age'\] must be two whole numbers"),
-        ("name,lb,ub\nage,0,3\nage,0,3", "must name each column once, got 'age' twice"),
+        ({"age": (0, float("inf"))}, r"point_limits\['age'\] must be two whole numbers"),
+        ({"age": (2, 1)}, r"point_limits\['age'\] must be two whole numbers"),
     ],
 )
-def test_wrong_limits_get_one_clear_error(given, message, tmp_path):
-    if isinstance(given, str):
-        (tmp_path / "limits.csv").write_text(given)
-        given = tmp_path / "limits.csv"
+def test_wrong_limits_get_one_clear_error(given, message):
+    table, y = people(60)
     with pytest.raises(ValueError, match=message):
-        PointLimits.read(given)
+        CardRanker("log_loss", point_limits=given).fit(table, y)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +106,6 @@ def test_wrong_limits_get_one_clear_error(given, message, tmp_path):
         ({"point_limits": {"agee": (0, 1)}}, "point_limits must name columns or questions, got 'agee' .*'age'"),
         ({"rules": [{"at_least": 1, "of": ["age"]}], "point_limits": {"age": (0, 0)}}, "no card of at most 4"),
         ({"statistic": "auc", "point_limits": {"age": (0, 3)}}, "point_limits must be -5 to 5, .* got 0 to 3 for"),
-        ({"statistic": "auc", "point_limits": coefficients(c0=[0, 0, math.nan])}, "columns without a price go with"),
     ],
 )
 def test_what_does_not_go_together_gets_one_clear_error(options, message):
@@ -167,9 +129,8 @@ def test_the_command_line_makes_a_risk_score(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     table, y = people(200)
     table.assign(ill=y).to_csv("people.csv", index=False)
-    (tmp_path / "limits.csv").write_text("name,lb,ub\nage,0,2\n(Intercept),-4,4\n")
-    command = "card people.csv --label ill --questions 3 --statistic log_loss --point-limits limits.csv -o card"
-    assert main(command.split()) == 0
+    command = ["card", "people.csv", "--label", "ill", "--questions", "3", "--statistic", "log_loss", "-o", "card"]
+    assert main([*command, 'card.point_limits={age=[0,2],"(Intercept)"=[-4,4]}']) == 0
     printed = capsys.readouterr().out
     assert "points of age from 0 to 2; intercept from -4 to 4" in printed.replace("\n", " ")
     assert main(["verify", "card/certificate.json"]) == 0
@@ -184,7 +145,7 @@ def test_the_command_line_makes_a_risk_score(tmp_path, monkeypatch, capsys):
     assert main(["verify", "changed.json"]) == 1
     capsys.readouterr()
     for wrong, message in (
-        ("--point-limits none.csv", "card.point_limits: must be a CSV file that can be read"),
+        ("card.point_limits={age=3}", "card.point_limits: point_limits['age'] must be two whole numbers"),
         ("--demands hits@10>=5", "card.demands: must be left out with statistic log_loss"),
         ("card.ties=lost", "card.ties: must be average with statistic log_loss"),
     ):
@@ -196,11 +157,10 @@ def test_a_run_makes_a_risk_score(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table, y = people(200)
     table.assign(ill=y).to_csv("people.csv", index=False)
-    (tmp_path / "limits.csv").write_text("name,lb,ub\nage,0,2\n")
     (tmp_path / "risk.toml").write_text(
         '[data]\npath = "people.csv"\nlabel = "ill"\n[surrogate]\nlosses = []\n[baselines]\n'
         'methods = ["logistic_regression"]\n[exact]\nenabled = false\n'
-        '[card]\nstatistic = "log_loss"\nmax_questions = 2\npoint_limits = "limits.csv"\n'
+        '[card]\nstatistic = "log_loss"\nmax_questions = 2\npoint_limits = { age = [0, 2] }\n'
     )
     assert main(["run", "risk.toml"]) == 0
     card = Card.load("runs/risk/card/card.json")

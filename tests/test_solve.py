@@ -11,7 +11,6 @@ import time
 import warnings
 from pathlib import Path
 
-import highspy
 import numpy as np
 import pyscipopt
 import pytest
@@ -26,17 +25,17 @@ from ltr.exact import (
     TracePoint,
     multipartite_pairs,
     solve,
-    write_model,
 )
 from ltr.exact.largest_margin import maximise_margin
-from ltr.exact.scip.solver import STATUS, ScipSolver
+from ltr.exact.scip import ResolvedRank, ScipSolver
+from ltr.exact.scip.solver import STATUS
 from ltr.exact.solve import choose_method
 from ltr.exact.state import Ending, Interrupts, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.statistics import RankStatistic
 from tests.imports import loaded_by
 from tests.reference import cell_optimum, graded_problem, random_instance
-from tests.tiers import examples, slow_but, thinned
+from tests.tiers import examples, slow_but
 
 ROOT = Path(__file__).parents[1]
 DIRECT = WeightSpaceSearch(scip=False)
@@ -111,7 +110,7 @@ def test_every_method_with_the_local_search_in_front():
         if problem is not pairs:
             optimum, _ = cell_optimum(problem.X, problem.y, "wrs", 0.01, problem.rank)
             assert solution.value == pytest.approx(optimum, abs=1e-9)
-        proves = name not in ("local_search", "resolved_faithful")
+        proves = name not in ("local_search", "resolved")
         assert solution.status is Status.OPTIMAL or (not proves and solution.status is Status.HEURISTIC)
         assert (solution.model_bound is None) == (name in ("local_search", "weight_space"))
 
@@ -158,7 +157,7 @@ def test_bad_limits(change, message):
         Limits(**change)
 
 
-@pytest.mark.parametrize("change", [{"feastol": 0.0}, {"feastol": 1e-3}, {"local_search": 1.0}, {"form": "loose"}])
+@pytest.mark.parametrize("change", [{"feastol": 0.0}, {"feastol": 1e-3}, {"local_search": 1.0}])
 def test_bad_solver_options(change):
     with pytest.raises(ValueError, match=next(iter(change))):
         dataclasses.replace(METHODS["resolved"], **change)
@@ -167,21 +166,17 @@ def test_bad_solver_options(change):
 # --- limits ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "method",
-    slow_but(["resolved", "resolved_faithful", "subrank", "subrank_faithful"], quick=["resolved", "subrank_faithful"]),
-)
+@pytest.mark.parametrize("method", ["resolved", "subrank"])
 def test_a_time_limit_returns_the_incumbent_and_a_valid_bound(method):
-    problem = hard_list(rank=method.split("_")[0])
+    problem = hard_list(rank=method)
     good = solve(problem, "local_search", Limits(time_limit=0.1))
     solution = solve(problem, METHODS[method], Limits(time_limit=0.5))
     assert solution.status is Status.TIME_LIMIT
     assert_sound(problem, solution)
     assert solution.value > problem.evaluate(np.zeros(problem.d))
     assert solution.bound >= good.value
-    if method.endswith("faithful"):
-        assert solution.bound == problem.trivial_bound
-        assert solution.model_bound is None or solution.model_bound > problem.trivial_bound
+    assert solution.bound == problem.trivial_bound
+    assert solution.model_bound is None or solution.model_bound > problem.trivial_bound
 
 
 def test_a_time_limit_that_is_over_at_once():
@@ -193,12 +188,12 @@ def test_a_time_limit_that_is_over_at_once():
 
 
 def test_node_and_gap_limits():
-    problem = hard_list(n=16, d=3)
-    solution = solve(problem, NO_SEARCH["resolved"], Limits(node_limit=2))
+    problem = hard_list("subrank", n=12, d=3)
+    solution = solve(problem, NO_SEARCH["subrank"], Limits(node_limit=2))
     assert solution.status is Status.NODE_LIMIT
     assert solution.nodes <= 3
     assert_sound(problem, solution)
-    solution = solve(problem, NO_SEARCH["resolved"], Limits(gap=0.3))
+    solution = solve(problem, NO_SEARCH["subrank"], Limits(gap=0.3))
     assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
     assert solution.gap <= 0.3
     assert_sound(problem, solution)
@@ -212,7 +207,7 @@ def test_a_memory_limit_stops_without_an_error():
 
 
 def test_the_seed_makes_a_run_repeatable():
-    problem = hard_list(n=14, d=3)
+    problem = hard_list(n=8, d=3)
     # the rounding heuristic is given a share of the wall time, which no seed repeats
     solver = dataclasses.replace(NO_SEARCH["resolved"], rounding=False)
     one, other = (solve(problem, solver, Limits(seed=5)) for _ in range(2))
@@ -239,10 +234,10 @@ def test_should_stop_ends_the_solve():
     assert solve(problem, "local_search", should_stop=lambda: True).status is Status.INTERRUPTED
 
 
-@pytest.mark.parametrize(("seed", "method"), [(1, "subrank_faithful"), (10, "resolved"), (11, "subrank")])
+@pytest.mark.parametrize(("seed", "method"), [(1, "subrank"), (10, "auc"), (11, "subrank")])
 def test_a_stop_at_any_callback_leaves_a_valid_bound(seed, method):
     # among the callbacks are some in which SCIP cannot be interrupted, and some in which its bound is void
-    problem = random_instance(seed)
+    problem = dataclasses.replace(random_instance(seed), **({"statistic": "auc"} if method == "auc" else {}))
     optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
     for callbacks in range(1, 60, examples(2, slow=1)):
         left = [callbacks]
@@ -260,7 +255,7 @@ def test_a_stop_at_any_callback_leaves_a_valid_bound(seed, method):
 def test_progress_is_reported_and_its_exceptions_are_not_swallowed():
     problem = hard_list(n=14, d=3)
     seen = []
-    solution = solve(problem, NO_SEARCH["resolved"], on_progress=seen.append)
+    solution = solve(problem, NO_SEARCH["resolved"], Limits(node_limit=100), on_progress=seen.append)
     assert all(isinstance(point, TracePoint) for point in seen)
     assert [p.incumbent for p in seen] == [p.incumbent for p in solution.trace]
 
@@ -292,7 +287,7 @@ from ltr.exact import METHODS, Limits, solve
 def report(point):
     print("point", flush=True)
 
-problem = hard_list(rank=sys.argv[1].split("_")[0])
+problem = hard_list(rank=sys.argv[1])
 methods = METHODS if sys.argv[2] == "search" else NO_SEARCH
 solution = solve(problem, methods[sys.argv[1]], Limits(time_limit=100), on_progress=report)
 assert solution.value <= solution.bound <= problem.trivial_bound
@@ -361,11 +356,10 @@ def test_margins_within_the_tolerance_are_reported_or_refused():
 def test_a_win_within_the_tolerance_does_not_count():
     # the margin is a hair more than the only difference can be: SCIP accepts it, the problem does not
     problem = RerankProblem([[0.0], [0.5]], [0, 1], margin=0.5 * (1 + 1e-10))
-    for method in ("resolved", "resolved_faithful", "subrank"):
-        rank = method.split("_")[0]
-        solution = solve(RerankProblem(problem.X, problem.y, margin=problem.margin, rank=rank), NO_SEARCH[method])
+    for rank in ("resolved", "subrank"):
+        solution = solve(RerankProblem(problem.X, problem.y, margin=problem.margin, rank=rank), NO_SEARCH[rank])
         assert solution.value == pytest.approx(1 / math.log2(3))
-        assert solution.status is (Status.HEURISTIC if method == "resolved_faithful" else Status.INEXACT)
+        assert solution.status is (Status.HEURISTIC if rank == "resolved" else Status.INEXACT)
         assert solution.bound == pytest.approx(1.0)
 
 
@@ -374,11 +368,10 @@ def test_side_constraints_with_room_and_without():
     cap = LinearConstraints([[1.0, 0.0], [0.0, -1.0]], [0.25, -0.5])  # w_0 <= 0.25, w_1 >= 0.5
     for rank in ("resolved", "subrank"):
         problem = RerankProblem(X, y, rank=rank, constraints=cap)
-        for method in (rank, f"{rank}_faithful"):
-            solution = solve(problem, method)
-            assert_sound(problem, solution)
-            # w_0 - w_1 < 0 loses to the first, 0.5 w_0 - 0.2 w_1 > 0 beats the other: rank 2 of 3
-            assert solution.value == pytest.approx(1 / math.log2(3))
+        solution = solve(problem, rank)
+        assert_sound(problem, solution)
+        # w_0 - w_1 < 0 loses to the first, 0.5 w_0 - 0.2 w_1 > 0 beats the other: rank 2 of 3
+        assert solution.value == pytest.approx(1 / math.log2(3))
 
 
 @pytest.mark.parametrize("method", ["weight_space", DIRECT, "local_search"])
@@ -406,7 +399,7 @@ def test_a_constraint_through_the_origin_holds_for_tiny_weights(method, start):
     assert solution.value == pytest.approx(1 / math.log2(3))
 
 
-@pytest.mark.parametrize("method", ["weight_space", DIRECT, "resolved", "resolved_faithful"])
+@pytest.mark.parametrize("method", ["weight_space", DIRECT, "resolved"])
 def test_bounds_and_values_keep_to_the_tolerance_of_side_constraints(method):
     X, y = [[0.0, 0.0], [1.0, 1.0]], [0, 1]
     for excess, value in ((2e-9, 1.0), (3e-9, 1 / math.log2(3))):
@@ -419,19 +412,19 @@ def test_bounds_and_values_keep_to_the_tolerance_of_side_constraints(method):
         assert solution.bound == pytest.approx(1.0)  # twice the tolerance, for rounding
 
 
-@pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "local_search"])
+@pytest.mark.parametrize("method", ["resolved", "local_search", "weight_space"])
 def test_only_zero_is_feasible(method):
     problem = RerankProblem([[0.0], [1.0]], [0, 1], constraints=LinearConstraints([[1.0], [-1.0]], [0.0, 0.0]))
     solution = solve(problem, method)
     assert solution.weights.tolist() == [0.0]
     assert solution.value == problem.evaluate([0.0])
-    assert solution.status is (Status.OPTIMAL if method == "resolved" else Status.HEURISTIC)
+    assert solution.status is (Status.OPTIMAL if method == "weight_space" else Status.HEURISTIC)
 
 
-@pytest.mark.parametrize("method", ["resolved", "subrank", "subrank_faithful"])
+@pytest.mark.parametrize("method", ["weight_space", "subrank"])
 def test_infeasible_side_constraints(method):
     rules = LinearConstraints([[1.0], [-1.0]], [-0.5, -0.5])  # w <= -0.5 and w >= 0.5
-    problem = RerankProblem([[0.0], [1.0]], [0, 1], rank=method.split("_")[0], constraints=rules)
+    problem = RerankProblem([[0.0], [1.0]], [0, 1], rank="subrank", constraints=rules)
     solution = solve(problem, method)
     assert solution.status is Status.INFEASIBLE
     assert solution.value == -math.inf
@@ -451,14 +444,13 @@ def test_an_error_inside_scip_keeps_the_incumbent(monkeypatch):
         def optimizeNogil(self):  # noqa: N802 - the name that pyscipopt gave it
             raise Exception("SCIP: error in LP solver!")
 
-    build = ScipSolver.build
+    build = ResolvedRank.__init__
 
     def broken(self, problem, state=None):
-        formulation = build(self, problem, state)
-        formulation.model = Broken(formulation.model)
-        return formulation
+        build(self, problem, state)
+        self.model = Broken(self.model)
 
-    monkeypatch.setattr(ScipSolver, "build", broken)
+    monkeypatch.setattr(ResolvedRank, "__init__", broken)
     problem = hard_list()
     solution = solve(problem, "resolved", Limits(time_limit=20))
     assert solution.status is Status.INEXACT
@@ -514,38 +506,7 @@ def test_noise_is_snapped_and_weights_are_scaled_up():
         SolveState(problem, Limits(), should_stop=lambda: True).check()
 
 
-# --- files -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("method", "suffix"), thinned(3, [*NO_SEARCH], [".lp", ".mps", ".cip"]))
-def test_written_models_read_back_with_the_same_optimum(tmp_path, method, suffix):
-    drawn = random_instance(10)
-    rank = "subrank" if "subrank" in method else "resolved"
-    problem = RerankProblem(drawn.X, drawn.y, "auc" if "auc" in method else "dcg", C=0.01, rank=rank)
-    if "pairwise" in method:
-        problem = PairwiseProblem(drawn.X, multipartite_pairs(drawn.y), C=0.01)
-    path = write_model(problem, tmp_path / f"model{suffix}", method)
-    model = pyscipopt.Model()
-    model.hideOutput()
-    model.readProblem(str(path))
-    model.optimize()
-    expected = solve(problem, method).value
-    assert model.getObjVal() == pytest.approx(expected, abs=1e-6)
-    if suffix != ".cip":
-        highs = highspy.Highs()
-        highs.silent()
-        highs.readModel(str(path))
-        highs.run()
-        assert highs.getInfo().objective_function_value == pytest.approx(expected, abs=1e-6)
-
-
-def test_what_cannot_be_written(tmp_path):
-    with pytest.raises(ValueError, match=r"path must end in one of .cip, .lp, .mps, got 'model.txt'"):
-        write_model(SMALL, tmp_path / "model.txt")
-    with pytest.raises(ValueError, match="to have a model, got 'local_search'"):
-        write_model(SMALL, tmp_path / "model.lp", "local_search")
-    with pytest.raises(OSError, match="nowhere"):
-        write_model(SMALL, tmp_path / "nowhere" / "model.lp")
+# --- loading and sizes ------------------------------------------------------------------------------------------
 
 
 def test_the_package_and_a_first_solve_load_no_large_libraries():

@@ -10,9 +10,8 @@ import threading
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve, tuning
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.exact.weight_space import supports as supports_module
 from ltr.exact.weight_space.supports import Sets, bounds_of, supports_of
 from ltr.rankers.exact import ReproducibleSearch
 from tests import vertex_reference as reference
@@ -87,7 +86,7 @@ def test_it_agrees_with_the_search_that_splits_zeros_apart(monkeypatch):
     problem = hard(most=1, n=60, d=5)
     direct = dataclasses.replace(KERNEL, scip=False)  # SCIP would branch on one of them alone
     found = solve(problem, direct, Limits(time_limit=60))
-    monkeypatch.setattr(supports_module, "_MOST_BOUNDED", 0)
+    monkeypatch.setattr(tuning, "MOST_BOUNDED", 0)
     assert supports_of(problem) is None
     other = solve(problem, direct, Limits(time_limit=60))
     assert (found.status, found.value) == (other.status, other.value) == (Status.OPTIMAL, found.value)

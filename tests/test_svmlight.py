@@ -1,4 +1,4 @@
-"""Sparse text files, query sizes beside them, and what is kept of them on disk."""
+"""Sparse text files, and query sizes beside them."""
 
 import os
 
@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-import ltr.data.cache
-import ltr.data.svmlight
 from ltr.data import DataError, format_of, load, load_test, read_rows, read_svmlight
 
 LETOR = """# a comment, and a blank line
@@ -27,15 +25,6 @@ def written(folder, text, sizes=None, name="some.letor"):
     if sizes is not None:
         (folder / f"{name}.query").write_text(sizes)
     return path
-
-
-@pytest.fixture(autouse=True)
-def cache_of_its_own(tmp_path, monkeypatch):
-    """An empty cache directory."""
-    folder = tmp_path / "cache-folder"
-    folder.mkdir()
-    monkeypatch.setenv("LTR_CACHE", str(folder))
-    return folder
 
 
 def test_lines_comments_and_queries_in_any_order(tmp_path):
@@ -137,136 +126,11 @@ def test_formats_are_told_by_content_and_suffix(tmp_path):
         ("a.txt", "a b\n1 0\n", "table"),
         ("b.txt", "1 2 3\n", "table"),
         ("times.csv", "12:30,1\n", "table"),
-        ("x.npy", "0 1:2\n", "table"),
+        ("x.parquet", "0 1:2\n", "table"),
         ("empty.txt", "", "table"),
     ]:
         assert format_of(written(tmp_path, text, name=name)) == expected, name
     assert format_of(tmp_path / "missing") == "table"
-
-
-class Parses:
-    """Counts how often a file is parsed."""
-
-    def __init__(self, monkeypatch):
-        self.count, self.parse = 0, ltr.data.svmlight._parse
-        monkeypatch.setattr(ltr.data.svmlight, "_parse", self)
-        monkeypatch.setattr(ltr.data.cache, "_CACHED_FROM", 0)
-
-    def __call__(self, *given):
-        self.count += 1
-        return self.parse(*given)
-
-
-def same(one, other):
-    np.testing.assert_array_equal(one.X, other.X)
-    np.testing.assert_array_equal(one.y, other.y)
-    np.testing.assert_array_equal(one.qid, other.qid)
-    return one.feature_names == other.feature_names and one.query_ids.tolist() == other.query_ids.tolist()
-
-
-def test_a_file_is_parsed_once_whatever_its_name(tmp_path, monkeypatch, cache_of_its_own):
-    parses = Parses(monkeypatch)
-    first = read_svmlight(written(tmp_path, LETOR))
-    assert same(read_svmlight(tmp_path / "some.letor"), first)
-    assert same(read_svmlight(written(tmp_path, LETOR, name="copy.txt")), first)
-    assert parses.count == 1
-    assert len(list(cache_of_its_own.iterdir())) == 1
-    read_svmlight(tmp_path / "some.letor", cache=False)
-    assert parses.count == 2
-
-
-def test_a_changed_file_is_never_stale_even_with_its_old_size_and_time(tmp_path, monkeypatch):
-    Parses(monkeypatch)
-    path = written(tmp_path, LETOR)
-    read_svmlight(path)
-    before = path.stat()
-    path.write_text(LETOR.replace("1:0.5", "1:0.7"))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert path.stat().st_size == before.st_size
-    assert read_svmlight(path).X[0, 0] == 0.7
-
-
-@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"not a zip file", "half"])
-def test_a_damaged_entry_is_parsed_anew(tmp_path, monkeypatch, cache_of_its_own, damage):
-    parses = Parses(monkeypatch)
-    first = read_svmlight(written(tmp_path, LETOR))
-    (entry,) = cache_of_its_own.iterdir()
-    entry.write_bytes(entry.read_bytes()[:-300] if damage == "half" else damage)
-    for _ in range(2):
-        assert same(read_svmlight(tmp_path / "some.letor"), first)
-    assert parses.count == 2
-
-
-def forged(entry):
-    with np.load(entry) as kept:
-        arrays = {name: kept[name] for name in kept.files}
-    np.savez(entry, **{**arrays, "X": arrays["X"] + 1})
-
-
-def renamed(entry):
-    """The entry of another source under this one's name."""
-    other = entry.with_name("other")
-    other.write_text(LETOR.replace("0.5", "0.75"))
-    read_svmlight(other)
-    (theirs,) = set(entry.parent.glob("*.npz")) - {entry}
-    theirs.replace(entry)
-    other.unlink()
-
-
-SUSPECT = {
-    "another content": forged,
-    "another source": renamed,
-    "writable by the group": lambda entry: entry.chmod(0o664),
-    "writable by all": lambda entry: entry.chmod(0o646),
-}
-
-
-@pytest.mark.skipif(os.name == "nt", reason="files have owners and modes on POSIX")
-@pytest.mark.parametrize("change", SUSPECT.values(), ids=SUSPECT)
-def test_an_entry_is_believed_only_as_this_user_wrote_it(tmp_path, monkeypatch, cache_of_its_own, change):
-    parses = Parses(monkeypatch)
-    first = read_svmlight(written(tmp_path, LETOR))
-    (entry,) = cache_of_its_own.iterdir()
-    change(entry)
-    before = parses.count
-    for _ in range(2):
-        assert same(read_svmlight(tmp_path / "some.letor"), first)
-    assert parses.count == before + 1
-    assert entry.stat().st_mode & 0o777 == 0o644
-
-
-@pytest.mark.skipif(os.name == "nt", reason="files have owners on POSIX")
-def test_users_of_one_cache_have_entries_of_their_own(tmp_path, monkeypatch, cache_of_its_own):
-    parses = Parses(monkeypatch)
-    first = read_svmlight(written(tmp_path, LETOR))
-    (mine,) = cache_of_its_own.iterdir()
-    monkeypatch.setattr(ltr.data.cache.os, "getuid", lambda: os.geteuid() + 1)
-    assert same(read_svmlight(tmp_path / "some.letor"), first)
-    assert parses.count == 2
-    (theirs,) = set(cache_of_its_own.iterdir()) - {mine}
-    # under the name of theirs, but not theirs
-    mine.replace(theirs)
-    assert same(read_svmlight(tmp_path / "some.letor"), first)
-    assert parses.count == 3
-
-
-def test_what_a_killed_process_left_in_the_cache_is_removed(tmp_path, monkeypatch, cache_of_its_own):
-    Parses(monkeypatch)
-    left = [cache_of_its_own / f".{name}.tmp" for name in ("old", "new")]
-    for path in left:
-        path.write_bytes(b"half")
-    os.utime(left[0], (0, 0))
-    read_svmlight(written(tmp_path, LETOR))
-    assert [path.exists() for path in left] == [False, True]
-
-
-def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path, monkeypatch):
-    parses = Parses(monkeypatch)
-    written(tmp_path, "a file", name="cache")
-    monkeypatch.setenv("LTR_CACHE", str(tmp_path / "cache"))
-    for _ in range(2):
-        assert read_svmlight(written(tmp_path, LETOR)).n == 4
-    assert parses.count == 2
 
 
 @pytest.mark.skipif("LTR_DATA" not in os.environ, reason="needs LTR_DATA")

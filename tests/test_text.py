@@ -1,20 +1,18 @@
-"""Losses for rankers of texts: in-batch negatives, mini-batches, the losses of sentence-transformers and Lightning-IR.
+"""Losses for rankers of texts: in-batch negatives, and the losses of sentence-transformers.
 
 A tiny encoder stands in for a transformer. Where sentence-transformers is installed, a BERT of two layers with random
 weights and a tokenizer of 40 words is trained as well, and values and gradients are those of its losses.
 """
 
 import math
-import multiprocessing
 from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import distributed
 from torch.nn import functional as F
 
 from ltr.losses import SoftmaxLoss, parse_loss
-from ltr.text import BiEncoderLoss, CrossEncoderLoss, in_batch, in_pieces, lightning_ir_loss
+from ltr.text import BiEncoderLoss, CrossEncoderLoss, in_batch
 
 LOSSES = [
     "ranknet",
@@ -124,96 +122,6 @@ def test_documents_that_a_query_has_itself_are_no_negatives():
     mask = in_batch(queries, documents, ids=ids)[2]
     expected = [[1, 1, 0, 1, 1, 0], [0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 1, 1]]
     assert mask.int().tolist() == expected
-
-
-# --- mini-batches ------------------------------------------------------------------------------------------------
-
-
-def test_pieces_have_the_gradient_of_all_at_once_with_the_same_dropout():
-    model = Encoder(dropout=0.3)
-    tokens = [model.preprocess(TRIPLETS[1][at : at + 2]) for at in (0, 2)]
-    found = []
-    for rows in (
-        lambda: in_pieces(lambda piece: model(dict(piece))["scores"], tokens),
-        lambda: torch.cat([model(dict(piece))["scores"] for piece in tokens]),
-    ):
-        torch.manual_seed(1)
-        value = rows().square().sum()
-        more = torch.rand(1)  # random numbers drawn after it stay the same
-        found.append((value.detach(), more, *torch.autograd.grad(value, list(model.parameters()))))
-    same(*found)
-
-
-def test_one_piece_at_a_time_is_kept_for_its_gradient():
-    model, events, kept = Encoder(), [], []
-
-    def note(module, given, output):
-        events.append("forward")
-        output.register_hook(lambda _: events.append("backward"))
-
-    model.words.register_forward_hook(note)
-    columns = features(model, [[" ".join(WORDS[at : at + 20]) for at in range(12)]] * 2)
-    for size in (None, 4):
-        events.clear()
-        kept.append(0)
-
-        def pack(tensor):
-            kept[-1] += tensor.numel()
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            value = BiEncoderLoss(model, "softmax", in_batch=True, mini_batch_size=size)(columns)
-        value.backward()
-        pieces = 2 if size is None else 6
-        assert events[:pieces] == ["forward"] * pieces
-        assert events[pieces:] == (["backward"] * 2 if size is None else ["forward", "backward"] * pieces)
-    assert kept[1] < 0.3 * kept[0]  # similarities
-
-
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("size", [1, 2, 100])
-def test_mini_batches_change_nothing(name, size):
-    model = Encoder()
-    cross = [CrossEncoderLoss(model, name, mini_batch_size=each) for each in (None, size)]
-    same(*(value_and_grads(loss, (QUERIES, LISTS), GRADES) for loss in cross))
-    both = [BiEncoderLoss(model, name, mini_batch_size=each) for each in (None, size)]
-    same(*(value_and_grads(loss, features(model), torch.tensor([[2.0, 1.0]] * 3)) for loss in both))
-    with torch.no_grad():
-        assert not both[1](features(model)).requires_grad
-
-
-def gradients_of_one_of_two(rank, path):
-    """What one of two processes does: its queries take another number of mini-batches than those of the other."""
-    distributed.init_process_group("gloo", init_method=f"file://{path}/store", rank=rank, world_size=2)
-    found = []
-    for size in (None, 1, 4):
-        model = Encoder()
-        wrapped = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
-        wrapped.preprocess = model.preprocess
-        mine = slice(rank, rank + 2)
-        CrossEncoderLoss(wrapped, "list_net", mini_batch_size=size)(
-            (QUERIES[mine], LISTS[mine]), GRADES[mine]
-        ).backward()
-        found.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
-    torch.save(found, f"{path}/{rank}.pt")
-    distributed.destroy_process_group()
-
-
-@pytest.mark.slow
-def test_mini_batches_on_two_devices_have_the_mean_gradient(tmp_path):
-    context = multiprocessing.get_context("forkserver")
-    running = [context.Process(target=gradients_of_one_of_two, args=(rank, str(tmp_path))) for rank in range(2)]
-    for process in running:
-        process.start()
-    for process in running:
-        process.join(timeout=100)
-    assert [process.exitcode for process in running] == [0, 0]
-    parts = (slice(0, 2), slice(1, 3))
-    alone = CrossEncoderLoss(Encoder(), "list_net")
-    expected = sum(value_and_grads(alone, (QUERIES[x], LISTS[x]), GRADES[x])[1] for x in parts) / 2
-    for rank in range(2):
-        for grads in torch.load(tmp_path / f"{rank}.pt"):
-            same([grads], [expected])
 
 
 # --- the adapters ------------------------------------------------------------------------------------------------
@@ -389,43 +297,3 @@ def test_distillation_and_in_batch_negatives_are_those_of_sentence_transformers(
     ):
         found = value_and_grads(ours, features(bi_encoder, given), labels)
         same(found, value_and_grads(other, features(bi_encoder, given), labels), 1e-4)
-
-
-def test_mini_batches_are_the_gradient_cache_of_sentence_transformers_with_dropout(bi_encoder):
-    from sentence_transformers.sentence_transformer import losses as its
-
-    bi_encoder.train()
-    columns = [WORDS[:7], WORDS[7:14], WORDS[14:21]]
-    ours = BiEncoderLoss(bi_encoder, "softmax", in_batch=True, mini_batch_size=3)
-    theirs = its.CachedMultipleNegativesRankingLoss(bi_encoder, mini_batch_size=3)
-    found = value_and_grads(ours, features(bi_encoder, columns))
-    torch.manual_seed(3)
-    value = theirs(features(bi_encoder, columns), None)
-    bi_encoder.zero_grad()
-    value.backward()  # by a hook, for which torch.autograd.grad does not wait
-    grads = [p.new_zeros(p.shape) if p.grad is None else p.grad for p in bi_encoder.parameters()]
-    same(found, (value.detach(), torch.cat([g.flatten() for g in grads])), 1e-4)
-
-
-# --- Lightning-IR ------------------------------------------------------------------------------------------------
-
-
-def test_losses_of_lightning_ir():
-    its = pytest.importorskip("lightning_ir")
-    from lightning_ir.loss import listwise, pairwise
-
-    scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    targets = torch.stack(ORDERS).unsqueeze(-1).double() - 1.5
-    for name, theirs in (
-        ("kl", listwise.KLDivergence()),
-        ("margin_mse", pairwise.SupervisedMarginMSE()),
-        ("ranknet", pairwise.RankNet()),
-    ):
-        ours = lightning_ir_loss(name)
-        batch = its.TrainBatch(QUERIES, EQUAL, query_ids=["1", "2", "3"], targets=targets)
-        module = SimpleNamespace(loss_functions=[(ours, 1.0), (theirs, 1.0)])
-        output = its.CrossEncoderOutput(scores=scores.reshape(-1))
-        values = its.CrossEncoderModule._compute_losses(module, batch, output)
-        torch.testing.assert_close(values[0].double(), values[1].double(), rtol=1e-5, atol=1e-6)
-        assert type(ours).__name__ == name
-        same(*([torch.autograd.grad(value, scores, retain_graph=True)[0]] for value in values), 1e-5)

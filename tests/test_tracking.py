@@ -13,7 +13,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 import trainers.run.methods
-from ltr.figures import ranked_list_figure
+from ltr.display.figures import ranked_list_figure
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 from trainers.display import Display

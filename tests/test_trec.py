@@ -145,17 +145,38 @@ def test_the_level_of_relevance(tmp_path):
         (
             "q Q0 a 1 0.5 x\nq Q0 a\n",
             "q 0 a 1\n",
-            "run: line 2 must read `query Q0 document rank score tag`, got 'q Q0 a'",
+            "run: each line must read `query Q0 document rank score tag`, got 'q Q0 a' in row 2",
         ),
-        ("q Q0 a 1 high x\n", "q 0 a 1\n", "run: score must be a number, got 'high' in line 1"),
+        ("q Q0 a 1 high x\n", "q 0 a 1\n", "run: score must be a finite number, got 'high' in row 1"),
+        ("q Q0 a 1 nan x\n", "q 0 a 1\n", "run: score must be a finite number, got 'nan' in row 1"),
         ("q Q0 a 1 1 x\nq Q0 a 2 0 x\n", "q 0 a 1\n", "run: a query must have a document once, got 'a' of 'q' again"),
+        (
+            "q Q0 a 1 1 x y\n",
+            "q 0 a 1\n",
+            "run: each line must read `query Q0 document rank score tag`, got Length of header or names does not match",
+        ),
         (
             "q Q0 a 1 1 x\n",
             "\nq 0 a 0.5\n",
-            "qrels: label must be an integer from -2**53 to 2**53, got '0.5' in line 2",
+            "qrels: label must be an integer from -2**53 to 2**53, got '0.5' in row 1",
         ),
-        ("q Q0 a 1 1 x\n", f"q 0 b 1\nq 0 a {2**53 + 1}\n", f"2**53, got '{2**53 + 1}' in line 2"),
+        (
+            "q Q0 a 1 1 x\n",
+            "q 0 a 1e30\n",
+            "qrels: label must be an integer from -2**53 to 2**53, got '1e30' in row 1",
+        ),
+        ("q Q0 a 1 1 x\n", f"q 0 a {2**63}\n", f"2**53, got '{2**63}' in row 1"),
+        ("q Q0 a 1 1 x\n", f"q 0 b 1\nq 0 a {2**53 + 2}\n", f"2**53, got '{2**53 + 2}' in row 2"),
+        ("q Q0 a 1 1 x\nq Q0 a 1 1 x y\n", "q 0 a 1\n", "got Expected 6 fields in line 2, saw 7"),
         ("q Q0 a 1 1 x\n", "", "qrels: the file has no lines"),
+        ("\n \t\n", "q 0 a 1\n", "run: the file has no lines"),
+        ("q Q0 a 1 1_0 x\n", "q 0 a 1\n", "run: score must be a finite number, got '1_0' in row 1"),
+        (
+            "p Q0 a 1 1 x\n\nq Q0 b 2 0 x\np Q0 a 2 0 x",
+            "q 0 a 1\n",
+            "have a document once, got 'a' of 'p' again in row 3",
+        ),
+        ("q Q0 a 1 1 x\n\nq Q0 b 2 0", "q 0 a 1\n", "got 'q Q0 b 2 0' in row 2"),
         ("q Q0 a 1 1 x\n", "r 0 a 1\n", "run and qrels must have a query in common, got none"),
     ],
 )
@@ -186,10 +207,31 @@ def test_runs_survive_the_file(tmp_path):
         write_run(tmp_path / "run", ["a"], ["x y"], [0.0])
 
 
+NAMES_OF_FILES = ["#1", "x\u00a0y", "\u2028", "NA", "Größe", '"', "007", "\ufffd", "d"]
+
+
+def test_names_are_texts_as_they_stand(tmp_path):
+    pairs = [(query, document) for query in NAMES_OF_FILES for document in NAMES_OF_FILES]
+    scores = np.random.default_rng(0).integers(0, 3, len(pairs))
+    lines = [f"{query}\tQ0  {document} 1 {y} t\r\n" for (query, document), y in zip(pairs, scores, strict=True)]
+    (tmp_path / "run").write_bytes("".join(lines).encode("utf-8-sig"))
+    run = read_run(tmp_path / "run")
+    assert list(zip(run["query"], run["document"], strict=True)) == pairs
+    write_run(tmp_path / "again", run["query"], run["document"], run["score"])
+    again = read_run(tmp_path / "again")
+    # by trec_eval's order: of one score, the larger name first
+    sort = sorted(range(len(pairs)), key=lambda at: (scores[at], pairs[at][1]), reverse=True)
+    sort.sort(key=lambda at: NAMES_OF_FILES.index(pairs[at][0]))
+    assert list(zip(again["query"], again["document"], strict=True)) == [pairs[at] for at in sort]
+    (tmp_path / "run").write_bytes(b"q\xe9 Q0 a 1 2 t\n")
+    with pytest.raises(DataError, match="run: must be UTF-8, got 0xe9"):
+        read_run(tmp_path / "run")
+
+
 @pytest.mark.parametrize("text", ["1", "-0.0", "+1.5", "1e-5", ".5", "5.", "1E400", "1e-400", "0.1000000000000000055"])
 def test_scores_are_those_of_python(tmp_path, text):
     (tmp_path / "run").write_text(f"q Q0 a 1 {text} t\nq Q0 b 2 {text}x t\n")
-    with pytest.raises(DataError, match=re.escape(f"got '{text}' in line 1" if text == "1E400" else f"'{text}x' in")):
+    with pytest.raises(DataError, match=re.escape(f"got '{text}' in row 1" if text == "1E400" else f"'{text}x' in")):
         read_run(tmp_path / "run")
     (tmp_path / "run").write_text(f"q Q0 a 1 {text.replace('400', '40')} t\n")
     assert str(read_run(tmp_path / "run")["score"][0]) == str(float(text.replace("400", "40")))
@@ -201,10 +243,15 @@ def test_frames_are_judged_as_files_are(tmp_path):
     other = judged_lists(*frames, complete=True)
     for name, values in vars(one).items():
         np.testing.assert_array_equal(values, getattr(other, name))
-    with pytest.raises(DataError, match=r"frame: a query must have a document once, got '.*' again in row 81"):
+    with pytest.raises(DataError, match=r"frame: a query must have a document once, got '.*' again in row 82"):
         judged_lists(pd.concat([frames[0][:81], frames[0][3:4]]), frames[1])
-    with pytest.raises(DataError, match="names of documents must have no line feed"):
-        judged_lists(frames[0].replace(frames[0]["document"][0], "a\nb"), frames[1])
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(DataError, match="query must be a text without white space or a byte order mark in front"):
+        write_run(tmp_path / "run", ["\ufeffq"], ["a"], [0.0])
+    with pytest.raises(DataError, match=r"labels must be integers from -2\*\*53 to 2\*\*53, got inf"):
+        write_qrels(tmp_path / "qrels", ["q"], ["a"], [np.inf])
 
 
 def test_scores_are_compared_in_double_precision(tmp_path):

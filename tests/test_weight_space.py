@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 
-from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve, tuning
 from ltr.exact.local_search.search import local_search
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, coordinates, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
 from ltr.exact.weight_space.pool import WorkerPool
-from ltr.exact.weight_space.schedule import _POWER, CutoffSchedule, Subtrees, least_distance
+from ltr.exact.weight_space.schedule import CutoffSchedule, Subtrees, least_distance
 from ltr.exact.weight_space.space import BEYOND, Boxes, space_of
 from ltr.statistics import RankStatistic
 from tests.reference import (
@@ -187,7 +187,7 @@ def test_a_target_bounds_every_point_of_the_boxes(name):
         box.low[0, :d], box.high[0, :d] = ends
         cutoff = searchable.integer(problem.trivial_bound * rng.uniform(0.6, 1.0))
         with WorkerPool(searchable, 1, lambda x: None) as workers:
-            done = workers.close(box, cutoff, lambda: None)
+            done = workers.close(box, cutoff, lambda: False)
         assert not done.left
         reached = searchable.objective(max(done.cutoff, done.unresolved))
         for v in rng.uniform(box.low[0, :d], box.high[0, :d], size=(200, d)):
@@ -201,11 +201,11 @@ def test_what_an_allowance_leaves_covers_the_rest():
     value = solve(problem, "local_search", Limits(time_limit=5)).value
     cutoff = searchable.integer(value) + 10**6
     with WorkerPool(searchable, 1, lambda x: None) as workers:
-        whole = workers.close(searchable.roots, cutoff, lambda: None)
-        part = workers.close(searchable.roots, cutoff, lambda: None, allowance=1)
+        whole = workers.close(searchable.roots, cutoff, lambda: False)
+        part = workers.close(searchable.roots, cutoff, lambda: False, allowance=1)
         assert part.left
         joined = Boxes(*(np.concatenate(parts) for parts in zip(*part.left, strict=True)))
-        rest = workers.close(joined, cutoff, lambda: None)
+        rest = workers.close(joined, cutoff, lambda: False)
     assert not whole.left
     assert not rest.left
     assert max(part.cutoff, rest.cutoff) == whole.cutoff
@@ -369,7 +369,7 @@ def test_the_schedule_ends_at_the_value():
 
 
 def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
-    subtrees = Learned(lambda distance: 30.0 - 6.0 * distance**_POWER)
+    subtrees = Learned(lambda distance: 30.0 - 6.0 * distance**tuning.POWER)
     schedule, left = CutoffSchedule(gap=8.0, quantum=0.01), math.exp(subtrees.log_work(0.0) - 4.0)
     spent = []
     while schedule.distance > 0 and len(spent) < 50:
@@ -413,7 +413,7 @@ def test_subtrees_cover_their_roots_and_mix_much_work_and_little():
 
 
 def test_subtrees_that_are_closed_tell_of_the_others():
-    subtrees = Learned(lambda distance: 25.0 - 3.0 * distance**_POWER)
+    subtrees = Learned(lambda distance: 25.0 - 3.0 * distance**tuning.POWER)
     subtrees.close(4.0)
     subtrees.close(2.25)
     assert subtrees.measured
@@ -448,7 +448,7 @@ def test_a_cutoff_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
 
     monkeypatch.setattr(search.Proof, "_keep_pace", watched)
     monkeypatch.setattr(Subtrees, "left", left)
-    monkeypatch.setattr(search, "_BETWEEN", 0.0)
+    monkeypatch.setattr(tuning, "ROUND_LOOKS", 0.0)
     solution = solve(problem, WeightSpaceSearch(threads=2, scip=False), Limits(time_limit=20.0))
     assert solution.status is Status.OPTIMAL
     assert solution.value == pytest.approx(optimum)
@@ -457,7 +457,7 @@ def test_a_cutoff_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
 
 
 def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
-    monkeypatch.setattr(search, "_PAUSE", 0.05)
+    monkeypatch.setattr("ltr.exact.tuning.BESIDE_PAUSE", 0.05)
     looks = []
     monkeypatch.setattr(
         "ltr.exact.local_search.search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn)
@@ -472,7 +472,7 @@ def test_a_value_found_elsewhere_raises_the_cutoff():
     problem = hard_list(n=30, d=3)
     searchable = space_of(problem)
     with WorkerPool(searchable, 1, lambda x: None) as workers:
-        best = workers.close(searchable.roots, -(2**61), lambda: None).cutoff
+        best = workers.close(searchable.roots, -(2**61), lambda: False).cutoff
     with WorkerPool(searchable, 1, lambda x: None) as workers:
         workers.least_cutoff = best
-        assert workers.close(searchable.roots, -(2**61), lambda: None).cutoff == best
+        assert workers.close(searchable.roots, -(2**61), lambda: False).cutoff == best

@@ -10,13 +10,12 @@ import argparse
 import contextlib
 import glob
 import io
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainers.stopping import complain, folded, is_first
+from trainers.stopping import complain, folded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +40,7 @@ def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
 
     config = load_config(arguments.config, arguments.overrides)
     config.data.check_files([config.answer.new])
-    return config, read_at_once(config) if is_first() else None
+    return config, read_at_once(config)
 
 
 def check_sweep(arguments: argparse.Namespace) -> Loaded:
@@ -69,7 +68,7 @@ def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
     from trainers.task.raw import read_labelled
 
     options: tuple[str, ...] = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit")
-    options += ("demands", "horizon", "point_limits")
+    options += ("demands", "horizon")
     tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
     tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
     columns = ("label", "positive", "drop", "time_to_event", "treatment")
@@ -222,17 +221,10 @@ def run(arguments: argparse.Namespace) -> int:
     from trainers.display import Display
     from trainers.ranking_files import HTML
     from trainers.run.experiment import run_experiment
-    from trainers.run.helpers import assist, is_helper, together
 
     console = Console(stderr=True)
-    with together(config.surrogate.device) as helpers:
-        if is_helper():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process says when to stop
-            assist(helpers)
-            return 0
-        with Display(None if arguments.quiet else console) as display:
-            fresh = arguments.fresh
-            results = run_experiment(config, fresh=fresh, display=display, helpers=helpers, source=source)
+    with Display(None if arguments.quiet else console) as display:
+        results = run_experiment(config, fresh=arguments.fresh, display=display, source=source)
     if arguments.json:
         _print_json(results.to_dict())
     elif results.rows:
@@ -463,16 +455,7 @@ def explain(arguments: argparse.Namespace) -> int:
     """Say why rows stand where a run puts them."""
     from rich.console import Console
 
-    from trainers.files import write_atomic, writing
-    from trainers.run.explain import (
-        chosen_rows,
-        explain_rows,
-        explanation_csv,
-        note_of,
-        picture_of,
-        table_of,
-        to_objects,
-    )
+    from trainers.run.explain import chosen_rows, explain_rows, explanation_csv, note_of, table_of, to_objects
     from trainers.run.ranges import ranges_of_rows
 
     folder, read = arguments.given
@@ -492,10 +475,6 @@ def explain(arguments: argparse.Namespace) -> int:
             console.print(" ".join(ranges.sentences), highlight=False, markup=False)
         if note := note_of(explanation):
             _noting(arguments)(note)
-    if arguments.picture is not None:
-        picture = picture_of(explanation, rows[0])
-        with writing(arguments.picture, "--picture"):
-            write_atomic(arguments.picture, picture)
     if arguments.output is not None:
         csv = explanation_csv(explanation, arguments.data, quote_formulas=arguments.quote_formulas)
         return _write_csv(csv, arguments)
@@ -630,8 +609,6 @@ def evaluate(arguments: argparse.Namespace) -> int:
     if "ndcg" in names:
         complain("ndcg has the gain 2^label - 1; trec_eval's ndcg, with the label as its gain, is 'ndcg(gain=linear)'")
     write = found.json if arguments.json else found.text
-    if isinstance(sys.stdout, io.TextIOWrapper):  # queries are bytes, not always of UTF-8
-        sys.stdout.reconfigure(errors="surrogateescape")
     sys.stdout.write(write(per_query=arguments.per_query))
     return 0
 

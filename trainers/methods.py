@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr.demands import Demands, read_demands
-from ltr.exact import METHODS, Limits, RerankProblem
+from ltr.exact import METHODS, RerankProblem
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
 from ltr.list_demands import read_list_demands
@@ -45,7 +45,7 @@ from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
 from trainers.records import pack_labels, thinned
-from trainers.task.data import FloatArray, Part, Split
+from trainers.task.data import FloatArray, Part
 from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels, share_name
 from trainers.task.raw import demand_columns, not_asked, raw_columns
 
@@ -62,7 +62,6 @@ _NOT_OF_THE_RANKER = frozenset(
     ("enabled", "base", "certificate", "ranges", "front", "top_k", "choose", "base_score", "spread", "reach")
 )
 """Keys of the exact section that are no arguments of `ExactRanker`, beside the limits."""
-_BLEND_SECONDS = 5.0  # for the best weights of a blend
 
 
 class Watch:
@@ -70,15 +69,6 @@ class Watch:
 
     resume: dict[str, Any] | None = None  # state of an interrupted training to go on from
     optimum: float | None = None  # certified optimum of a surrogate's objective, for the distance to it
-
-    @contextlib.contextmanager
-    def training(self, ranker: SurrogateRanker) -> Iterator[None]:
-        """Return a context for the training of a surrogate."""
-        yield
-
-    def shares(self, split: Split) -> tuple[Part, Part | None]:
-        """Return the rows of the training and the validation set that this process fits a surrogate to."""
-        return split.train, split.validation
 
     def wants(self, index: int, last: int | None) -> bool:
         """Return whether a step becomes a point of the curve; `last` is the last step where that is known."""
@@ -206,8 +196,8 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     started = time.perf_counter()
     if isinstance(ranker, SurrogateRanker):
         try:
-            with quiet_surrogates(), watch.training(ranker):
-                fit_surrogate(ranker, *watch.shares(task.split), watch.resume)
+            with quiet_surrogates():
+                fit_surrogate(ranker, train, task.split.validation, watch.resume)
         except KeyboardInterrupt:
             if ranker.fit_ is None:
                 raise
@@ -244,7 +234,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
             record["excess"] = ranker.objective_ - watch.optimum
     if isinstance(ranker, AutoRanker):
         scores = _out_of_fold(ranker, scores)
-        record |= {"message": _told(task, ranker), "compared": _compared(task, ranker)}
+        record |= {"message": str(ranker.comparison_), "compared": _compared(task, ranker)}
     weights = ranker.linear_weights
     ranker.name_features(task.split.feature_names)
     return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
@@ -281,24 +271,6 @@ def _ranked_last(scores: FloatArray) -> FloatArray:
     """Return scores in which rows that nothing has ranked, the first ones in time, stand below all others."""
     unknown = np.isnan(scores)
     return np.where(unknown, np.nanmin(scores) - 1.0, scores) if unknown.any() else scores
-
-
-def _told(task: Task, ranker: AutoRanker) -> str:
-    """Return what was chosen, and how near its weights are to the best ones on the list that the exact stage gets."""
-    said, exact, train = str(ranker.comparison_), task.config.exact, task.split.train
-    statistic = RankStatistic.parse(task.config.reported[0])
-    if not exact.enabled or train.weight is not None or statistic.length is not None or not statistic.kind.linear:
-        return said
-    top_k, limits = None if exact.top_k == "full" else int(exact.top_k), Limits(time_limit=_BLEND_SECONDS)
-    found = ranker.best_blend(train.y, train.qid, top_k=top_k, limits=limits)
-    if found is None:
-        return said
-    solution, own = found
-    proven = "proven" if solution.status is Status.OPTIMAL else f"at most {solution.bound:.6g}"
-    return (
-        f"{said}. On the {task.top}, out of fold, its weights reach {statistic} {own:.6g}; the best weights of a "
-        f"blend, which do no better on new rows, {solution.value:.6g} ({proven})"
-    )
 
 
 def _compared(task: Task, ranker: AutoRanker) -> Json:

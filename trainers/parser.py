@@ -40,8 +40,6 @@ examples:
   ltr eval run.txt qrels.txt -m nDCG@10 -m AP        measures of a run in trec_eval's format
   ltr verify certificate.json --require-proof        check a proof in exact arithmetic
   ltr options                                        every key of an experiment or sweep with its default
-  torchrun --standalone --nproc-per-node 4 -m trainers run configs/pima.toml
-                                                     several processes train the surrogates
   ltr board runs                                     TensorBoard: the methods of all runs side by side
   ltr sweep configs/paper/all.toml                   many experiments: data, splits, methods, options
   ltr sweep configs/paper/all.toml --shard 2/5       the second of five machines' share of it
@@ -366,7 +364,6 @@ def parser_of_ltr() -> _Parser:
     explain("--ranges", type=seconds_or_none, default=10.0, metavar="SECONDS", help=of_list)
     explain("--json", action="store_true", help="print JSON in place of tables")
     explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
-    explain("--picture", metavar="FILE", type=Path, help="draw the first of these rows against its neighbours, as PNG")
     explain("--trust", action="store_true", help=of_run)
     explain("-q", "--quiet", action="store_true", help="no notes and warnings")
     explain("--quote-formulas", action="store_true", help="as for predict")
@@ -445,8 +442,6 @@ def parser_of_ltr() -> _Parser:
     card("--points", type=whole(1, 100), default=5, metavar="N", help="most points of a question (default 5)")
     of_card = "what is maximised (default auc; c_index with --time, auuc with --treatment); log_loss: a risk score"
     card("--statistic", metavar="NAME", help=of_card)
-    of_points = "with --statistic log_loss: CSV file with the columns name, lb and ub, the limits of points by column"
-    card("--point-limits", metavar="FILE", help=of_points)
     card("--cuts", type=whole(1), default=5, metavar="N", help="most thresholds of a column of numbers (default 5)")
     card("--one-per-feature", action="store_true", help="at most one question about each column")
     of_list = "demands on the training rows, as in 'share(sex = F) @50 >= 0.4'; dropped columns are known to them"

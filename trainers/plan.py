@@ -27,7 +27,7 @@ from trainers.files import Json
 _VERSION = 1
 # `free_keys` do not change results; these choose which methods there are
 _CHOICES = {"surrogate.losses", "exact.enabled", "card.enabled"}
-_FILES = ("path", "test_path", "validation_path", "cache")  # the hash of the data says what is in them
+_FILES = ("path", "test_path", "validation_path")  # the hash of the data says what is in them
 
 
 @dataclass(frozen=True)

@@ -244,10 +244,7 @@ def raw_new(
     if frame is not None:
         cells: Mapping[str, Any] = {str(name): frame[name] for name in frame}
     else:
-        file = read_file(where, reading, ids=query, numbers=plain)
-        if problems := file.problems_of([*plain, *filter(None, [query])]):
-            raise TableError(where, problems)
-        cells = file.columns
+        cells = read_file(where, reading, ids=query, numbers=plain).columns
     if query is not None and query not in cells:
         raise TableError(where, [unknown("query column", query, cells)])
     columns = {name: Column(name, values, decimal=reading.decimal) for name, values in cells.items()}

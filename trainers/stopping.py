@@ -119,15 +119,13 @@ def exit_code(work: Callable[[Callable[[], None]], int], interrupted: Callable[[
 
 def leave_at_once(number: int, frame: FrameType | None) -> None:
     """End the process on SIGINT, while nothing is open yet."""
-    if is_first():
-        os.write(2, b"ltr: interrupted\n")
+    os.write(2, b"ltr: interrupted\n")
     os._exit(130)
 
 
 def complain(text: str) -> None:
-    """Show a line on stderr, folded between words on a terminal; under torchrun only in a machine's first process."""
-    if is_first():
-        sys.stderr.write(f"{folded(f'ltr: {text}', sys.stderr)}\n")
+    """Show a line on stderr, folded between words on a terminal."""
+    sys.stderr.write(f"{folded(f'ltr: {text}', sys.stderr)}\n")
 
 
 def folded(text: str, stream: TextIO) -> str:
@@ -144,11 +142,6 @@ def folded(text: str, stream: TextIO) -> str:
         break_on_hyphens=False,
     )
     return "\n".join(part for line in text.split("\n") for part in fold.wrap(line) or [""])
-
-
-def is_first() -> bool:
-    """Return whether this is the first process of those that torchrun started on a machine."""
-    return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["LOCAL_RANK"] == "0"
 
 
 @contextlib.contextmanager

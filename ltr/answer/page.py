@@ -10,7 +10,7 @@ from html import escape
 from ltr.answer.answer import Answer, Entry
 from ltr.answer.evidence import Interval
 from ltr.answer.proven import ListFront, RowRanges
-from ltr.pictures import letters, shortened
+from ltr.display.pictures import letters, shortened
 
 _IN_TEXT, _IN_HTML = 20, 200  # rows of the list that are shown
 _NAME = 18  # letters of a row's name in a terminal

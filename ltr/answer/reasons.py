@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ltr.data.columns import Column
 from ltr.data.encoding import Encoding
-from ltr.pictures import shortened
+from ltr.display.pictures import shortened
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 from ltr.cards.card import Card
 from ltr.cards.counts import Counts
 from ltr.cards.questions import Question, Questions
-from ltr.point_limits import PointLimits
 
 if TYPE_CHECKING:
     from ltr.cards.ranker import CardRanker, GoodCards
 
-__all__ = ["Card", "CardRanker", "Counts", "GoodCards", "PointLimits", "Question", "Questions"]
+__all__ = ["Card", "CardRanker", "Counts", "GoodCards", "Question", "Questions"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (classes that load torch, which cards do without)

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.cards.questions import Question, Questions
-from ltr.checks import as_sequence, nearest, one_of
+from ltr.checks import as_float, as_sequence, nearest, one_of
 from ltr.exact.card_rules import CardRule
-from ltr.point_limits import PointLimits
 
 IntArray = NDArray[np.int64]
 
 _SIGNS = {"+": 1, "-": -1}
+INTERCEPT = "(Intercept)"
+"""Name of the intercept among limits of points."""
 
 
 def signs_of(given: Mapping[str, str] | None, questions: Questions) -> IntArray:
@@ -41,24 +42,40 @@ def signs_of(given: Mapping[str, str] | None, questions: Questions) -> IntArray:
     return found
 
 
-def limits_of(given: PointLimits, questions: Questions, points: int) -> IntArray | None:
+def checked_limits(given: Any) -> dict[str, tuple[int, int]]:  # noqa: ANN401 (anything that a user has)
+    """Return the least and the largest points by the name of a column or question, or of `INTERCEPT`.
+
+    Raises:
+        ValueError: no mapping, or limits that are not two whole numbers with the least first.
+
+    Examples:
+        >>> checked_limits({"age": [0, 5], "(Intercept)": (-20, 20)})
+        {'age': (0, 5), '(Intercept)': (-20, 20)}
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise ValueError(f"point_limits must be a mapping such as {{'age': (0, 5)}}, got {given!r:.80}")
+    for name, ends in (given or {}).items():
+        numbers = list(map(as_float, ends)) if isinstance(ends, list | tuple) else []
+        if len(numbers) != 2 or not all(map(float.is_integer, numbers)) or numbers[0] > numbers[1]:
+            rule = "two whole numbers, the least and the largest points"
+            raise ValueError(f"point_limits[{name!r}] must be {rule}, got {ends!r:.80}")
+    return {name: (int(low), int(high)) for name, (low, high) in (given or {}).items()}
+
+
+def limits_of(given: Mapping[str, tuple[int, int]], questions: Questions, points: int) -> IntArray | None:
     """Return the least and the largest points of each question, (q, 2); None without limits.
 
     A column stands for all questions about it but whether it is missing; a question's own limits come first.
     """
-    if not given.limits:
+    limits = {name: ends for name, ends in given.items() if name != INTERCEPT}
+    if not limits:
         return None
     found = np.tile([-points, points], (len(questions.rules_), 1))
-    for name, ends in given.limits.items():
+    for name, ends in limits.items():
         for j in _asked(name, questions, "point_limits"):
-            if name == questions.questions_[j] or questions.questions_[j] not in given.limits:
+            if name == questions.questions_[j] or questions.questions_[j] not in limits:
                 found[j] = ends
     return found
-
-
-def free_of(given: PointLimits, questions: Questions) -> list[int]:
-    """Return the numbers of the questions that have no price and are not counted."""
-    return sorted({j for name in given.free for j in _asked(name, questions, "point_limits")})
 
 
 def _asked(name: str, questions: Questions, what: str) -> list[int]:

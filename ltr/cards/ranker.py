@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ltr.cards.card import Card, Searched, check_labels
-from ltr.cards.conditions import directions_of, free_of, limits_of, rules_of, signs_of
+from ltr.cards.conditions import INTERCEPT, checked_limits, directions_of, limits_of, rules_of, signs_of
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
 from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
@@ -34,7 +34,6 @@ from ltr.list_demands import Asked, ListDemand, OnTop
 from ltr.metrics.ranked import Ties as TiesOfMetric
 from ltr.onnx_graph import OnnxGraph
 from ltr.outcomes import Times, Treatments, label_kind, read_labels
-from ltr.point_limits import PointLimits
 from ltr.rankers.base import Ranker, all_or_nothing
 from ltr.rankers.baselines import RankBoostRanker
 from ltr.rankers.contract import FloatArray, IntArray, Qid
@@ -153,9 +152,8 @@ class CardRanker(Ranker):
             the C-index, and 0 for other statistics, for which no gain was measured.
         signs: ``"+"`` or ``"-"`` by column or question: answers of yes to thresholds of ``{"age": "+"}`` must not get
             points below 0. Values of text columns are named by question, ``{"mode = fast": "-"}``.
-        point_limits: least and largest points of columns and questions, for ``"log_loss"``: a mapping such as ``{"age":
-            (0, 3), "(Intercept)": (-9, 9)}``, the name of a CSV file with the columns name, lb and ub, or a
-            ``CoefficientSet`` of RiskSLIM (`PointLimits`). Rank statistics take what ``signs`` and ``forbidden`` say.
+        point_limits: least and largest points of columns and questions, for ``"log_loss"``, such as ``{"age": (0, 3),
+            "(Intercept)": (-9, 9)}``. Rank statistics take what ``signs`` and ``forbidden`` say.
         required: names of questions that every card must have.
         rules: further rules on the questions of a card, mappings such as ``{"at_least": 1, "of": ["age", "smoker"]}``
             or ``{"at_most": 2, "of": [...]}``, which with ``"when": [...]`` hold for cards that have one of these. A
@@ -386,8 +384,8 @@ class CardRanker(Ranker):
     ) -> CardProblem | RiskProblem:
         """Return the problem of a card of these questions for rows with these answers, (n, q), and labels, (n,)."""
         missing = np.array([rule.operator == "missing" for rule in questions.rules_])
-        given, signs = PointLimits.read(self.point_limits, self.C), signs_of(self.signs, questions)
-        limits, free = limits_of(given, questions, self.points), free_of(given, questions)
+        given, signs = checked_limits(self.point_limits), signs_of(self.signs, questions)
+        limits = limits_of(given, questions, self.points)
         rules = [one for one, _ in rules_of(self.rules, questions)]
         options: dict[str, Any] = {
             "C": self.C,
@@ -401,10 +399,8 @@ class CardRanker(Ranker):
             "directions": directions_of(self.one_direction, questions),
         }
         if self._is_risk:
-            own: dict[str, Any] = {"point_limits": limits, "intercept_limits": given.intercept, "free": free}
+            own: dict[str, Any] = {"point_limits": limits, "intercept_limits": given.get(INTERCEPT)}
             return RiskProblem(answers, labels, **options, **own)
-        if free:
-            raise ValueError(f"point_limits: columns without a price go with statistic {LOG_LOSS}, got {given.free}")
         if limits is not None:
             options["signs"], never = _signs_only(limits, signs, self.points, questions)
             options["rules"] = [*rules, *(CardRule([j], at_most=0) for j in never)]
@@ -569,12 +565,9 @@ class CardRanker(Ranker):
         found += [
             f"points of {name} not {'below' if sign == '+' else 'above'} 0" for name, sign in (self.signs or {}).items()
         ]
-        given = PointLimits.read(self.point_limits, self.C)
-        found += [f"points of {name} from {low} to {high}" for name, (low, high) in given.limits.items()]
-        found += (
-            [] if given.intercept is None or not self._is_risk else ["intercept from {} to {}".format(*given.intercept)]
-        )
-        found += [f"{name} is not counted" for name in given.free]
+        for name, (low, high) in checked_limits(self.point_limits).items():
+            if name != INTERCEPT or self._is_risk:
+                found.append(f"{'intercept' if name == INTERCEPT else f'points of {name}'} from {low} to {high}")
         found += [f"points of size {self.least_points} or more"] if self.least_points > 1 else []
         found += [f"with {name}" for name in required]
         found += [words for _, words in rules_of(self.rules, questions)]

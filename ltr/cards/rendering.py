@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ltr.cards.card import Card, statistic_name
 from ltr.cards.counts import Counts, Curve
-from ltr.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING, fonts, shortened, wrapped
+from ltr.display.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING, fonts, shortened, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -206,7 +206,7 @@ def _widest(card: Card) -> float:
 
 def figure(card: Card) -> Figure:
     """Return a card and the share of positives by total as a figure."""
-    from ltr.figures import canvas
+    from ltr.display.figures import canvas
 
     names = [(wrapped(name, 44, lines=4), points) for name, points in _lines(card, _plain)]
     facts = [line for fact in _facts(card, _plain) for line in textwrap.wrap(fact, 68)]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_numbers, as_sequence, is_whole, pieces
-from ltr.html import fact_table
+from ltr.display.html import fact_table
 
 FloatArray = NDArray[np.float64]
 Features = NDArray[np.float64] | NDArray[np.float32]

@@ -177,7 +177,7 @@ def _load_lists(
 ) -> Dataset:
     spec = LISTS_BY_QUERY[name]
     path, _ = (_find(name, file, spec.sha256[file], spec.source, data_dir) for file in (part, f"{part}.query"))
-    data = read_svmlight(path, features=features, cache=False)
+    data = read_svmlight(path, features=features)
     return Dataset(name, data.X, data.y, data.feature_names, data.qid, copy=False)
 
 

@@ -248,8 +248,7 @@ def read_raw_table(
     texts = [*roles.categories, *filter(None, [roles.group])]
     file, beside = read_roles(path, roles, reading, texts=texts, numbers=plain)
     decimal = None if reading is None else reading.decimal
-    options: dict[str, Any] = {"queries": beside, "problems": file.problems, "kinds": kinds, "decimal": decimal}
-    table = table_of(file.columns, str(path), roles, **options)
+    table = table_of(file.columns, str(path), roles, queries=beside, kinds=kinds, decimal=decimal)
     return replace(table, notes=(*file.notes, *table.notes))
 
 
@@ -261,21 +260,14 @@ def read_roles(
     texts: Collection[str] = (),
     numbers: Collection[str] | None = None,
 ) -> tuple[TableFile, NDArray[np.int64] | None]:
-    """Return a table file, with the problems of the columns that have a role, and the queries of a file beside it.
+    """Return a table file, and the queries of a file of sizes beside it where no column has them.
 
     The arguments are those of `read_raw_table` and `ltr.data.table_files.read_file`.
     """
-    may_be = roles.may_be_feature
-    file = read_file(path, reading, ids=roles.query, texts=texts, numbers=numbers, is_feature=may_be)
-    names, _ = features_of_roles(file.columns, roles)
-    problems = file.problems_of((*names, roles.label, *(getattr(roles, role) for role in COLUMN_ROLES)))
-    beside = None
-    if roles.query is None:
-        try:
-            beside = queries_beside(path, len(next(iter(file.columns.values()))))
-        except DataError as error:
-            problems.append(Problem(str(error)))
-    return replace(file, problems=tuple(problems)), beside
+    file = read_file(path, reading, ids=roles.query, texts=texts, numbers=numbers, is_feature=roles.may_be_feature)
+    if roles.query is not None:
+        return file, None
+    return file, queries_beside(path, len(next(iter(file.columns.values()))))
 
 
 def table_of(
@@ -284,7 +276,6 @@ def table_of(
     roles: Roles,
     *,
     queries: NDArray[Any] | None = None,
-    problems: Sequence[Problem] = (),
     kinds: Mapping[str, Kind] | None = None,
     decimal: str | None = None,
 ) -> Table:
@@ -295,12 +286,11 @@ def table_of(
         where: path of the file, or name of the frame, for messages.
         roles: what the columns are for.
         queries: the query of each row, if no column has it.
-        problems: what is wrong already.
         kinds: what the columns are; found out by default.
         decimal: decimal mark of numbers that could be read with both.
     """
     names, wrong = features_of_roles(columns, roles)
-    found, notes = [*problems, *wrong], []
+    found, notes = list(wrong), []
     of_rows = _of_rows(columns, roles, names, found, queries, decimal)
     if (kept := of_rows["rows"]) is not None:
         notes.append(f"{len(columns[str(roles.label)]) - len(kept)} rows without a label are left out")

@@ -11,17 +11,16 @@ are not given are 0. Blank lines and comments are skipped.
 
 Features become a dense matrix, into which the file is read piece by piece; one of more than 4 GB is rejected. They are
 float64, or float32 in half the memory where all values are exactly so (whole numbers, halves, ...) or where the caller
-asks for it, which keeps seven digits. The parsed content of a large file is cached (`ltr.data.cache`).
+asks for it, which keeps seven digits.
 """
 
 from __future__ import annotations
 
-import contextlib
 import io
 import itertools
 import os
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
@@ -30,20 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import one_of
-from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, Features, checked_features
 from ltr.data.raw_table import feature_names
-from ltr.data.shares import check_part, rows_of_part
 from ltr.data.table_files import is_number, queries_beside
-from ltr.files import LARGEST, SizeError, missing_file
+from ltr.files import LARGEST, missing_file
 
 FloatArray = NDArray[np.float64]
 DtypeName = Literal["auto", "float32", "float64"]
 """Types of the features of sparse text; auto is float32 where no value is rounded, else float64."""
 
-_PARSER = "svmlight-3"
 _BLOCK = 1 << 23  # bytes of a file that are parsed at a time
-_LINES = 1 << 12  # likewise of a part of a file
 _LARGEST_INDEX = 2**31 - 1
 _NAME = re.compile(r"f(0|[1-9]\d{0,9})")
 _LINE = re.compile(rb"[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+")
@@ -58,19 +53,14 @@ def read_svmlight(
     path: str | os.PathLike[str],
     *,
     features: Sequence[str] | None = None,
-    cache: bool = True,
     dtype: DtypeName = "auto",
-    part: tuple[int, int] | None = None,
 ) -> Dataset:
     r"""Return the labelled observations of a file.
 
     Args:
         path: the file.
         features: the features to take, such as those of the training file for a test file; all by default.
-        cache: whether to cache the parsed content of a large file, and to read it from the cache.
         dtype: type of the features: ``"float64"``, ``"float32"``, or ``"auto"`` for float32 where no value is rounded.
-        part: rank of a process and number of processes, to read that share of the rows: whole queries, about as many
-            rows for each. Rows of a query must follow each other. None reads all rows.
 
     Returns:
         The `Dataset`, named after the file, with queries if the file has them.
@@ -89,113 +79,64 @@ def read_svmlight(
         >>> data.y.tolist(), data.qid.tolist(), data.query_ids.tolist()
         ([2, 0, 1], [0, 0, 1], ['7', '9'])
     """
-    X, labels, names, queries, rows = _read(path, features, cache, dtype, part)
+    X, labels, names, queries = _read(path, features, dtype)
     if queries is None and set(np.unique(labels)) <= {-1.0, 1.0}:
         labels = (labels > 0).astype(np.float64)
-    return Dataset(Path(path).stem, X, labels, names, queries, copy=False, rows=rows)
+    return Dataset(Path(path).stem, X, labels, names, queries, copy=False)
 
 
 def read_svmlight_rows(
-    path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True, dtype: DtypeName = "auto"
+    path: str | os.PathLike[str], features: Sequence[str], *, dtype: DtypeName = "auto"
 ) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file, whatever its labels are."""
-    X, _, names, queries, _ = _read(path, features, cache, dtype)
+    X, _, names, queries = _read(path, features, dtype)
     return checked_features(X, names, str(path)), queries
 
 
 def _read(
-    path: str | os.PathLike[str],
-    features: Sequence[str] | None,
-    cache: bool,
-    dtype: DtypeName,
-    part: tuple[int, int] | None = None,
-) -> tuple[Features, FloatArray, list[str], NDArray[Any] | None, slice | None]:
-    """Return features, labels, names of the features, query ids (or None) of all rows, and which rows these are."""
+    path: str | os.PathLike[str], features: Sequence[str] | None, dtype: DtypeName
+) -> tuple[Features, FloatArray, list[str], NDArray[Any] | None]:
+    """Return the features, the labels, the names of the features, and the query ids or None of a file."""
     one_of("dtype", dtype, get_args(DtypeName))
     file = Path(path)
-    part = None if part is None else check_part(part)
     if not file.is_file():
         raise DataError(f"{path}: {missing_file(file)}")
     asked = None if features is None else list(feature_names(features))
     if foreign := [name for name in asked or () if not _NAME.fullmatch(name)]:
         raise DataError(f"{path}: features of sparse text are named f0, f1, ..., it has no {foreign[0]!r}")
-    wanted = None if asked is None else [int(name[1:]) for name in asked]
-    try:
-        try:
-            parser = f"{_PARSER}-{dtype}" + ("" if part is None else f"-{part[0]}-of-{part[1]}")
-            parsed = (
-                cached(file, parser, lambda: _parse(file, None, dtype, part))
-                if cache
-                else _parse(file, wanted, dtype, part)
-            )
-        except SizeError:  # some of the features may still be few enough
-            if wanted is None:
-                raise
-            parsed = _parse(file, wanted, dtype, part)
-    except SizeError as error:
-        raise DataError(f"{file}: {error}") from None
-    X: Any = parsed["X"]
-    own = parsed["indices"].tolist()
-    if wanted is not None and own != wanted:
-        X = _chosen(X, own, wanted)
-    begin, end, count = parsed["rows"].tolist()
-    ids, beside = parsed["queries"], queries_beside(file, count)
-    if len(ids) > 0 and beside is not None:
+    lines = _scan(file)
+    indices: Sequence[int] = range(lines.first, lines.last + 1)
+    if asked is not None:
+        indices = [int(name[1:]) for name in asked]
+    X, labels = _parse(file, indices, lines.rows, dtype)
+    beside = queries_beside(file, lines.rows)
+    if lines.queries and beside is not None:
         sizes = f"{file.name}.query"
         raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {sizes} beside it")
-    rows = None if part is None else slice(begin, end)
-    return X, parsed["labels"], [f"f{index}" for index in wanted or own], ids if len(ids) > 0 else beside, rows
+    queries = np.array(lines.queries, dtype=str) if lines.queries else beside
+    return X, labels, [f"f{index}" for index in indices], queries
 
 
-def _chosen(X: Features, own: Sequence[int], wanted: Sequence[int]) -> Features:
-    """Return the columns of a matrix by the indices of features, 0 for those that it lacks."""
-    place = {index: j for j, index in enumerate(own)}
-    chosen = np.zeros((len(X), len(wanted)), dtype=X.dtype)
-    for j, index in enumerate(wanted):
-        if index in place:
-            chosen[:, j] = X[:, place[index]]
-    return chosen
+def _parse(file: Path, wanted: Sequence[int], count: int, dtype: DtypeName) -> tuple[Features, FloatArray]:
+    """Return the features of some indices, (count, len(wanted)), and the labels, (count,), of a file of so many rows.
 
-
-def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName, part: tuple[int, int] | None) -> Arrays:
-    """Return the content of a file, which is read piece by piece.
-
-    Args:
-        file: the file.
-        wanted: indices of the features to take; None for all.
-        dtype: as for `read_svmlight`.
-        part: likewise.
-
-    Returns:
-        Labels, query ids of all rows (none where lines have none), the features X and their indices; the number of the
-        first of these rows, of the first one behind them, and of all rows.
-
-    Raises:
-        SizeError: features that would take too much memory.
+    The file is read piece by piece, so that it is never in memory as a whole.
     """
     from sklearn.datasets import load_svmlight_file
 
-    lines = _scan(file)
-    width = lines.last + 1 - lines.first if wanted is None else len(wanted)
     kind = "float32" if dtype == "float32" else "float64"
-    first, after = 0, lines.rows
-    if part is not None:
-        queries = np.array(lines.queries) if lines.queries else queries_beside(file, lines.rows)
-        first, after = rows_of_part(queries, lines.rows, part, str(file))
-    count = after - first
-    if (size := float(np.dtype(kind).itemsize) * count * width) > LARGEST:
+    if (size := float(np.dtype(kind).itemsize) * count * len(wanted)) > LARGEST:
         remedy = "take fewer of them" + (", or read them as float32" if kind == "float64" else "")
-        shape, limit = f"{count} rows of {width} features", f"the limit is {LARGEST / 1e9:g} GB"
-        raise SizeError(f"{shape} would take {size / 1e9:.1f} GB as dense {kind}, {limit}; {remedy}")
-    indices = np.arange(lines.first, lines.last + 1) if wanted is None else np.array(wanted, dtype=np.int64)
-    order = np.argsort(indices, kind="stable")
-    ordered = indices[order]
-    X: Any = np.zeros((count, width), dtype=np.float64 if dtype == "float64" else np.float32)
+        shape, limit = f"{count} rows of {len(wanted)} features", f"the limit is {LARGEST / 1e9:g} GB"
+        raise DataError(f"{file}: {shape} would take {size / 1e9:.1f} GB as dense {kind}, {limit}; {remedy}")
+    order = np.argsort(wanted, kind="stable")
+    ordered = np.array(wanted, dtype=np.int64)[order]
+    X: Any = np.zeros((count, len(wanted)), dtype=np.float64 if dtype == "float64" else np.float32)
     labels, begin = np.empty(count), 0
-    with contextlib.closing(_blocks(file, None if part is None else slice(first, after))) as blocks:
-        for block in blocks:
+    with _opened(file) as text:
+        while block := b"".join(text.readlines(_BLOCK)):
             try:
-                sparse, own = load_svmlight_file(io.BytesIO(b"".join(block)), dtype=np.float64, zero_based=True)
+                sparse, own = load_svmlight_file(io.BytesIO(block), dtype=np.float64, zero_based=True)
             except (ValueError, OverflowError) as error:
                 raise DataError(f"{file}: {_first_mistake(file) or error}") from None
             place = np.minimum(np.searchsorted(ordered, sparse.indices), len(ordered) - 1)
@@ -208,26 +149,7 @@ def _parse(file: Path, wanted: Sequence[int] | None, dtype: DtypeName, part: tup
                 X[rows, order[place[known]]] = values
             labels[begin : begin + len(own)] = own
             begin += len(own)
-    queries = np.array(lines.queries, dtype=str)
-    return {
-        "labels": labels,
-        "queries": queries,
-        "X": X,
-        "indices": indices,
-        "rows": np.array([first, after, lines.rows]),
-    }
-
-
-def _blocks(file: Path, rows: slice | None) -> Generator[list[bytes]]:
-    """Yield the lines of a file, or those of some rows, in blocks."""
-    if rows is None:
-        with _opened(file) as text:
-            while block := text.readlines(_BLOCK):
-                yield block
-        return
-    own = (text.rstrip() + b"\n" for _, text in itertools.islice(_observations(file), rows.start, rows.stop))
-    while block := list(itertools.islice(own, _LINES)):
-        yield block
+    return X, labels
 
 
 def _opened(file: Path) -> BinaryIO:

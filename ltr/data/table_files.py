@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from ltr.checks import pieces
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, checked_names
-from ltr.data.problems import TableError
 from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text, title_problem
-from ltr.files import PARQUET, SizeError, check_size, missing_file, parquet_files, read_arrays
+from ltr.files import PARQUET, SizeError, check_size, missing_file, parquet_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +30,7 @@ Columns = Mapping[str, Any]
 TablePath = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A table file, a folder of parquet files, or several parquet files whose rows follow each other."""
 
-BINARY_SUFFIXES = (*PARQUET, ".npy", ".npz", ".xlsx")
+BINARY_SUFFIXES = (*PARQUET, ".xlsx")
 
 
 def read_file(
@@ -55,13 +54,12 @@ def read_file(
         texts: columns whose fields stay texts, even where all are numbers.
         numbers: the columns of a text file whose fields are numbers with a decimal point; all others stay texts. By
             default those of which the file leaves no doubt.
-        is_feature: whether a column of a parquet file or a text file becomes a feature; any may by default. Where all
-            features of a parquet file are floating point numbers, and all of a long text file are numbers,
-            `ltr.data.columns.matrix_of` then has nothing to copy.
+        is_feature: whether a column of a parquet file becomes a feature; any may by default. Where all features are
+            floating point numbers, `ltr.data.columns.matrix_of` then has nothing to copy.
         rows: the rows of parquet files to read, perhaps none; all by default.
 
     Raises:
-        DataError: a missing, empty or unreadable file.
+        DataError: a missing, empty or unreadable file, a column name twice, or rows of the wrong length.
     """
     reading = reading or Reading()
     files, separator = files_of(path), reading.separator
@@ -70,14 +68,12 @@ def read_file(
     if separator is not None and (suffix not in TEXT_SUFFIXES or len(separator) != 1):
         raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
     if suffix in TEXT_SUFFIXES:
-        found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers, is_feature=is_feature)
+        found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers)
     elif suffix in PARQUET:
         found = TableFile(_read_parquet(files, is_feature, rows))
         sys.modules["pyarrow"].default_memory_pool().release_unused()  # in which it decoded pages
     elif suffix == ".xlsx":
         found = TableFile(_read_excel(file))
-    elif suffix in BINARY_SUFFIXES:
-        found = TableFile(_read_numpy(file))
     else:
         raise DataError(
             f"{path}: unknown file type {suffix!r}; known are {' '.join((*TEXT_SUFFIXES, *BINARY_SUFFIXES))}; "
@@ -136,8 +132,6 @@ def read_columns(path: str | os.PathLike[str], *, ids: str | None = None) -> dic
         {'kind': ['saw', nan], 'hours': [1.5, nan]}
     """
     file = read_file(path, ids=ids)
-    if problems := file.problems_of(file.columns):
-        raise TableError(str(path), problems)
     return {name: column if name == ids else _typed(Column(name, column)) for name, column in file.columns.items()}
 
 
@@ -245,22 +239,22 @@ def _parquet(files: Sequence[Path]) -> Iterator[list[Any]]:
         raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
 
 
-def parquet_column(path: TablePath, column: str | None) -> tuple[int, Any] | None:
-    """Return the number of rows of parquet files and the cells of a column if they have it; None for other files.
+def parquet_column(path: TablePath, column: str | None) -> tuple[int, NDArray[Any] | None]:
+    """Return the number of rows of parquet files, and the cells of a column if they have it.
 
     Raises:
-        DataError: files that cannot be read.
+        DataError: files that are no parquet files or cannot be read.
     """
     files = files_of(path)
     if files[0].suffix.lower() not in PARQUET:
-        return None
+        raise DataError(f"{path}: a part of a table is read from parquet files alone; write the table as parquet")
     with _parquet(files) as sources:
         import pyarrow as pa
 
         found = None
         if column is not None and column in sources[0].schema_arrow.names:
-            found = pa.concat_tables([source.read(columns=[column]) for source in sources])[column].to_pandas()
-        return sum(source.metadata.num_rows for source in sources), None if found is None else found.to_numpy()
+            found = pa.concat_tables([source.read(columns=[column]) for source in sources])[column].to_numpy()
+        return sum(source.metadata.num_rows for source in sources), found
 
 
 def _read_parquet(
@@ -354,34 +348,3 @@ def _read_excel(file: Path) -> dict[str, Any]:
     sheet = sheet.iloc[:, 1:] if numbered else sheet  # the index that pandas writes
     names = checked_names(first[0][1:] if numbered else first[0], str(file))
     return {name: sheet.iloc[1:, j].infer_objects() for j, name in enumerate(names)}
-
-
-def _read_numpy(file: Path) -> dict[str, Any]:
-    try:
-        arrays = read_arrays(file)
-    except SizeError as error:
-        raise DataError(f"{file}: {error}") from None
-    except ValueError as error:
-        raise DataError(f"{file}: not an array file: {error}") from None
-    if file.suffix.lower() == ".npy" and "X" in arrays and (fields := arrays["X"].dtype.names):
-        return {name: arrays["X"][name] for name in checked_names(fields, str(file))}
-    given = arrays.pop("feature_names", None)
-    columns: dict[str, Any] = {}
-    for key, array in arrays.items():
-        if array.ndim == 1 and file.suffix.lower() == ".npz":
-            columns[key] = array
-        elif array.ndim == 2 and key == "X":
-            names = [f"x{j}" for j in range(array.shape[1])] if given is None else [str(v) for v in np.ravel(given)]
-            if len(names) != array.shape[1]:
-                raise DataError(f"{file}: {len(names)} feature_names for the {array.shape[1]} columns of X")
-            clash = [name for name in names if name in arrays and name != "X"]
-            if clash:
-                raise DataError(f"{file}: column names must differ, got {clash[0]!r} in feature_names and as an array")
-            columns.update(zip(checked_names(names, str(file)), array.T, strict=True))
-        else:
-            rule = "1-D columns and a 2-D X" if file.suffix.lower() == ".npz" else "a structured or 2-D array"
-            raise DataError(f"{file}: must hold {rule}, got {key!r} of shape {array.shape}")
-    for name, column in columns.items():
-        if len(column) != len(next(iter(columns.values()))):
-            raise DataError(f"{file}: columns must be equally long, got {len(column)} rows in column {name!r}")
-    return columns

@@ -9,8 +9,8 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ltr.data.dataset import DataError
 from ltr.data.forms import amount_of, have_three_decimals, is_settled
-from ltr.data.problems import Problem, Remedy
+from ltr.data.problems import Problem, Remedy, TableError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,6 @@ TEXT_SUFFIXES = {".csv": None, ".txt": None, ".dat": None, ".tsv": "\t", ".tab":
 """Suffixes of text tables, with the separator where the suffix says it."""
 _SEPARATORS = (",", ";", "\t", "|")
 _SHOWN = 5  # lines of the wrong length that a message names
-_PIECE = 1 << 22  # characters that are parsed at a time
 _SAMPLE = 1000  # rows that tell which columns are numbers in one way only
 
 
@@ -53,20 +52,10 @@ class TableFile:
     Args:
         columns: the columns in the file's order.
         notes: what was found out about the file, such as its encoding.
-        problems: what is wrong with header and rows; the columns were mended so that others can be looked for.
-        short: columns whose last cells are missing in short rows, with the problem.
     """
 
     columns: dict[str, Any]
     notes: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    short: dict[str, Problem] = field(default_factory=dict)
-
-    def problems_of(self, used: Iterable[str | None]) -> list[Problem]:
-        """Return the problems of the file, those of single columns only where these are used."""
-        of_used = set(used)
-        cut = [one for name, one in self.short.items() if name in of_used]
-        return [*self.problems, *(one for at, one in enumerate(cut) if one not in cut[:at])]
 
 
 def read_text(
@@ -77,7 +66,6 @@ def read_text(
     ids: str | None,
     texts: Collection[str],
     numbers: Collection[str] | None,
-    is_feature: Callable[[str], bool] | None = None,
 ) -> TableFile:
     """Read a text table; the arguments are those of `ltr.data.table_files.read_file`."""
     import pandas as pd
@@ -86,10 +74,9 @@ def read_text(
     notes: tuple[str, ...] = (
         () if encoding == "utf-8-sig" else (f"read as {_ENCODINGS[encoding]}, for it is not UTF-8",)
     )
-    problems: list[Problem] = []
     with file.open(encoding=encoding, newline="") as stream:
         above, separator, header = _head(stream, file, reading.separator)
-        names, begin = _names(header, problems), stream.tell()
+        names, begin = _names(header, file), stream.tell()
         options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
         options |= {"skipinitialspace": True, "low_memory": False}
         options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
@@ -101,29 +88,26 @@ def read_text(
             stream.seek(begin)
         options |= {"dtype": {name: str for name in names if name not in numbers and (as_text or name != ids)}}
         try:
-            cells = _cells(stream, options, is_feature)
+            cells = dict(parse_csv(stream, options))
         except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
-            wrong: list[Problem] = []
             if "EOF inside string" not in str(error):
-                mended, wrong = _mended(file, encoding, separator, len(names), above)
-            if not wrong:
-                raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
-            problems += wrong
-            cells = _cells(mended, options, is_feature)
+                _check_lengths(file, encoding, separator, names, above)
+            raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
     if not as_text and ids in names:
         number, different = pd.factorize(cells[ids].replace("", None))  # an id is stored once for all of its rows
         cells[ids] = pd.Series(np.array([*different, None], dtype=object)[number], dtype=object)
     row_numbers = _row_numbers(cells, names)
     if "" in names and not row_numbers:
-        problems.append(_unnamed(1))
+        raise TableError(str(file), [_unnamed(1)])
     columns = {name: cells[name] for name in names if name or as_text}
     if separator == "," and guessed:
         columns = {
             name: column if name == ids or name in texts else _printed(column) for name, column in columns.items()
         }
     notes += ("the first column, without a name, holds row numbers: left out",) if row_numbers else ()
-    short = _short(file, encoding, separator, names, above) if not as_text and cells[names[-1]].isna().any() else {}
-    return TableFile(columns, notes, tuple(problems), short)
+    if not as_text and cells[names[-1]].isna().any():
+        _check_lengths(file, encoding, separator, names, above)
+    return TableFile(columns, notes)
 
 
 def _head(stream: TextIO, file: Path, separator: str | None) -> tuple[int, str, list[str]]:
@@ -162,64 +146,6 @@ def _printed(column: pd.Series[Any]) -> pd.Series[Any]:
         return column
     texts = column.dropna()
     return pd.to_numeric(column) if len(texts) and have_three_decimals(texts.unique().tolist()) else column
-
-
-def _cells(stream: TextIO, options: Mapping[str, Any], is_feature: Callable[[str], bool] | None) -> dict[str, Any]:
-    """Return the columns of the rows that follow.
-
-    Many rows are parsed piece by piece, because pandas takes several times the memory of their cells; features that are
-    numbers are then the columns of one matrix of float64.
-    """
-    import pandas as pd
-
-    begin, texts = stream.tell(), {*options["dtype"], *options.get("converters", ())}
-    matrix = np.empty((0, 0))
-    features: list[str] = []
-    kept: list[pd.DataFrame] = []
-    for piece in _pieces(stream):
-        try:
-            frame = parse_csv(io.BytesIO(piece.encode()), options)
-        except (pd.errors.ParserWarning, pd.errors.ParserError):
-            break  # for the message that the whole file gives
-        numbers = [name for name in frame if name not in texts]
-        if not kept:
-            features = [name for name in numbers if name and (is_feature is None or is_feature(name))]
-            features = [name for name in features if _exact(frame[name])]
-            if len(piece) < _PIECE:
-                break
-            matrix = np.empty((0, len(features)))
-        if any(frame[name].dtype.kind not in "if" for name in numbers) or not all(_exact(frame[f]) for f in features):
-            break  # what is no number further down makes texts of the cells above
-        matrix.resize((len(matrix) + len(frame), len(features)), refcheck=False)
-        matrix[-len(frame) :] = frame[features].to_numpy(dtype=np.float64)
-        kept.append(frame.drop(columns=features))
-    else:
-        if kept:
-            apart = pd.concat(kept, ignore_index=True)
-            place = {name: at for at, name in enumerate(features)}
-            return {
-                name: pd.Series(matrix[:, place[name]], copy=False) if name in place else apart[name]
-                for name in options["names"]
-            }
-    stream.seek(begin)
-    return dict(parse_csv(stream, options))
-
-
-def _pieces(stream: TextIO) -> Iterator[str]:
-    """Yield the rest of a stream in pieces of whole rows."""
-    while text := stream.read(_PIECE):
-        lines = [text, stream.readline()]
-        odd = sum(line.count('"') for line in lines) % 2  # a quoted field goes on in the next line
-        while odd and (more := stream.readline()):
-            lines.append(more)
-            odd = (odd + more.count('"')) % 2
-        if not (piece := "".join(lines)).isspace():
-            yield piece
-
-
-def _exact(column: pd.Series[Any]) -> bool:
-    """Return whether a column of numbers stays the same as float64."""
-    return column.dtype.kind == "f" or (column.dtype.kind == "i" and bool(column.abs().max() <= 2**53))
 
 
 def parse_csv(source: TextIO | io.BytesIO | Path, options: Mapping[str, Any]) -> pd.DataFrame:
@@ -301,21 +227,20 @@ def _fields(line: str, separator: str) -> list[str]:
     return [" ".join(field.split()) if "\n" in field else field.strip() for field in found]
 
 
-def _names(fields: Sequence[str], problems: list[Problem]) -> list[str]:
-    """Return different names for the columns; a header that gives one twice, or none, is added to the problems."""
-    names: list[str] = []
+def _names(fields: Sequence[str], file: Path) -> list[str]:
+    """Return the names of the columns; raise TableError for a header that gives one twice, or none but to the first."""
+    problems: list[Problem] = []
     seen: dict[str, int] = {}
     for at, name in enumerate(fields, start=1):
-        if name and (first := seen.get(name)) is not None:
-            rule = f"column names must differ, got {name!r} for columns {first} and {at}"
+        if name and name in seen:
+            rule = f"column names must differ, got {name!r} for columns {seen[name]} and {at}"
             problems.append(Problem(rule, (Remedy("rename one of them in the first line"),)))
-            name = f"{name} (column {at})"
         elif not name and at > 1:
             problems.append(_unnamed(at))
-            name = f"column {at}"
-        names.append(name)
         seen.setdefault(name, at)
-    return names
+    if problems:
+        raise TableError(str(file), problems)
+    return list(fields)
 
 
 def _unnamed(at: int) -> Problem:
@@ -330,53 +255,19 @@ def _row_numbers(columns: Mapping[str, Any], names: Sequence[str]) -> bool:
     return any(cells == list(map(str, range(first, first + len(cells)))) for first in (0, 1))
 
 
-def _rows(stream: TextIO, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of each line below the header, and its fields; lines without text are left out."""
-    reader = _reader(stream, separator)
-    while True:
-        line = reader.line_num + 1
-        fields = next(reader, None)
-        if fields is None:
-            return
-        if any(text.strip() for text in fields) or len(fields) > 1:
-            yield line, fields
-
-
-def _mended(file: Path, encoding: str, separator: str, wide: int, above: int) -> tuple[TextIO, list[Problem]]:
-    """Return the rows of a file as CSV, and a problem that names those that are too long.
-
-    The row before stands in for such a row, so that nothing else is found wrong with it.
-    """
-    mended = io.StringIO()
-    writer = csv.writer(mended, delimiter=separator, lineterminator="\n")
-    wrong: list[tuple[int, int]] = []
-    before: list[str] = []
-    with file.open(encoding=encoding, newline="") as stream:
-        _header(stream)
-        for line, fields in _rows(stream, separator):
-            if any(text.strip() for text in fields[wide:]):
-                wrong.append((line + above, len(fields)))
-                fields = before or fields  # its cells stand in wrong columns
-            before = fields
-            writer.writerow(fields[:wide])
-    mended.seek(0)
-    return mended, [_lengths(wrong, wide)] if wrong else []
-
-
-def _lengths(wrong: Sequence[tuple[int, int]], wide: int) -> Problem:
-    shown = ", ".join(f"line {line} has {fields} fields" for line, fields in wrong[:_SHOWN])
-    more = f" (and {len(wrong) - _SHOWN} more lines)" if len(wrong) > _SHOWN else ""
-    advice = Remedy("mend these lines: a field with a separator in it needs quotes around it")
-    return Problem(f"{shown}{more}, the header {wide}", (advice,))
-
-
-def _short(file: Path, encoding: str, separator: str, names: Sequence[str], above: int) -> dict[str, Problem]:
-    """Return the columns that rows with too few fields lack, with the problem that names these rows."""
+def _check_lengths(file: Path, encoding: str, separator: str, names: Sequence[str], above: int) -> None:
+    """Raise TableError, which names the first lines, if rows have too many or too few fields."""
     wrong = []
     with file.open(encoding=encoding, newline="") as stream:
         _header(stream)
-        wrong = [(line + above, len(fields)) for line, fields in _rows(stream, separator) if len(fields) < len(names)]
+        reader, end = _reader(stream, separator), above
+        for fields in reader:
+            line, end = end + 1, above + reader.line_num
+            blank = len(fields) < 2 and not any(field.strip() for field in fields)
+            if not blank and (len(fields) < len(names) or any(field.strip() for field in fields[len(names) :])):
+                wrong.append(f"line {line} has {len(fields)} fields")
     if not wrong:
-        return {}
-    problem = _lengths(wrong, len(names))
-    return dict.fromkeys(names[min(fields for _, fields in wrong) :], problem)
+        return
+    more = f" (and {len(wrong) - _SHOWN} more lines)" if len(wrong) > _SHOWN else ""
+    advice = Remedy("mend these lines: a field with a separator in it needs quotes around it")
+    raise TableError(str(file), [Problem(f"{', '.join(wrong[:_SHOWN])}{more}, the header {len(names)}", (advice,))])

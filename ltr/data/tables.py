@@ -1,4 +1,4 @@
-"""Data sets of your own: data frames, tables (CSV, TSV, parquet, .npy and .npz files) and sparse text.
+"""Data sets of your own: data frames, tables (CSV, TSV, parquet, Excel) and sparse text.
 
 Tables have one observation per row. Sparse text (`ltr.data.svmlight`) is told from them by suffix and content.
 
@@ -8,10 +8,7 @@ suffix                 columns
 .csv .txt .dat         named by the header line; the separator is given or detected in that line (, ; tab or |)
 .tsv .tab              named by the header line; separated by tabs
 .parquet .pq           as stored (needs pyarrow); a folder of such files is one table
-.npy                   a structured array: its fields; a plain 2-D array: ``x0``, ``x1``, ... by position
 .xlsx                  the first sheet of a workbook, named by its first row (needs openpyxl)
-.npz                   each 1-D array by its key; a 2-D array ``X`` gives ``x0``, ``x1``, ..., or the names in an
-                       array ``feature_names``
 =====================  ============================================================================================
 
 Text may be UTF-8, UTF-16 or Latin-1, and numbers may have decimal commas. A first column without a name that numbers
@@ -40,7 +37,7 @@ from ltr.data.columns import Column, matrix_of
 from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_names, checked_queries
 from ltr.data.forms import NumberForm
 from ltr.data.kinds import Kind
-from ltr.data.problems import Problem, TableError, unknown
+from ltr.data.problems import TableError, unknown
 from ltr.data.raw_table import Roles, feature_names, features_of_roles, read_roles, table_of
 from ltr.data.shares import check_part, rows_of_part
 from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
@@ -131,9 +128,9 @@ def read_table(
         drop: columns to leave out.
         features: the columns to take, in this order; all but label, query and drop, in the file's order, by default.
         separator: one character between the fields of a text file.
-        part: rank of a process and number of processes, to keep that share of the rows alone: whole queries, about as
-            many rows for each. Rows of a query must follow each other, and labels be whole numbers. Of parquet files
-            the other rows are not even read. None keeps all rows.
+        part: rank of a process and number of processes, to read that share of the rows of parquet files alone: whole
+            queries, about as many rows for each. Rows of a query must follow each other, and labels be whole numbers.
+            None reads all rows.
 
     Returns:
         The `Dataset`, named after the file.
@@ -155,46 +152,31 @@ def read_table(
     roles = Roles(label, positive, query, drop, features)
     name = Path(path).stem if isinstance(path, str | os.PathLike) else files_of(path)[0].stem
     if part is not None:
-        return _share(path, name, roles, Reading(separator), check_part(part))
+        return _share(path, name, roles, check_part(part))
     file, beside = read_roles(path, roles, Reading(separator))
-    return dataset_of(file.columns, str(path), name, roles, queries=beside, problems=file.problems)
+    return dataset_of(file.columns, str(path), name, roles, queries=beside)
 
 
-def _share(path: TablePath, name: str, roles: Roles, reading: Reading, part: tuple[int, int]) -> Dataset:
+def _share(path: TablePath, name: str, roles: Roles, part: tuple[int, int]) -> Dataset:
     """Return the rows of one of several processes; `part` is its rank and the number of processes."""
     if roles.positive is not None:
         raise DataError(f"{path}: positive is for whole tables, the labels of a part must be numbers")
-    file = None
-    if (found := parquet_column(path, roles.query)) is not None:
-        count, ids = found
-    else:
-        file = read_file(path, reading, ids=roles.query, is_feature=roles.may_be_feature)
-        count = len(next(iter(file.columns.values())))
-        ids = None if roles.query is None else ids_of(file.columns, str(path), roles.query)
+    count, ids = parquet_column(path, roles.query)
     ids = queries_beside(path, count) if roles.query is None else ids
     rows = slice(*rows_of_part(ids, count, part, str(path)))
-    whole = file is not None
-    if file is None:
-        file = read_file(path, reading, is_feature=roles.may_be_feature, rows=rows)
-    features, problems = features_of_roles(file.columns, roles)
-    problems += file.problems_of((*features, roles.label, roles.query))
+    columns = read_file(path, is_feature=roles.may_be_feature, rows=rows).columns
+    features, problems = features_of_roles(columns, roles)
     if problems:
         raise TableError(str(path), problems, given={"drop": roles.drop})
-    y, *columns = (_column(str(path), one, file.columns[one], None) for one in (str(roles.label), *features))
-    X = matrix_of(columns)
-    if whole:
-        X, y = X[rows].copy(), y[rows]
-    return Dataset(name, X, y, features, ids, copy=False, rows=rows)
+    y, *found = (_column(str(path), one, columns[one], None) for one in (str(roles.label), *features))
+    return Dataset(name, matrix_of(found), y, features, ids, copy=False, rows=rows)
 
 
 def read_table_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, query: str | None, separator: str | None
 ) -> tuple[Features, NDArray[Any] | None]:
     """Return features (n, len(features)) and query ids of a table, None without queries."""
-    file = read_file(path, Reading(separator), ids=query, is_feature=set(features).__contains__)
-    if problems := file.problems_of((*features, query)):
-        raise TableError(str(path), problems)
-    columns = file.columns
+    columns = read_file(path, Reading(separator), ids=query, is_feature=set(features).__contains__).columns
     X = features_of(columns, str(path), features)
     return X, queries_beside(path, len(X)) if query is None else ids_of(columns, str(path), query)
 
@@ -206,11 +188,10 @@ def dataset_of(
     roles: Roles,
     *,
     queries: NDArray[Any] | None = None,
-    problems: Sequence[Problem] = (),
 ) -> Dataset:
     """Return the data set in some columns; `queries` has the query of each row if no column does."""
     numbers = dict.fromkeys(columns, Kind("number"))
-    table = table_of(columns, where, roles, queries=queries, problems=problems, kinds=numbers)
+    table = table_of(columns, where, roles, queries=queries, kinds=numbers)
     table.check()
     features = list(table.columns)
     X = features_of(table.columns, where, features)
@@ -278,7 +259,6 @@ def read_data(
     query: str | None = None,
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
-    cache: bool = True,
     dtype: DtypeName = "auto",
     part: tuple[int, int] | None = None,
 ) -> Dataset:
@@ -291,9 +271,8 @@ def read_data(
         query: the query column, for tables only.
         drop: columns to leave out, for tables only.
         features: the features to take; all by default.
-        cache: whether to cache the parsed content of a large sparse file.
         dtype: type of the features of a sparse file, as for `read_svmlight`; those of a table are as it has them.
-        part: rank of a process and number of processes, to keep the rows of that process alone: whole queries.
+        part: rank of a process and number of processes, to read its share of parquet files alone, see `read_table`.
 
     Raises:
         DataError: a file or an option that breaks the rules of its reader.
@@ -302,10 +281,10 @@ def read_data(
         if label is None:
             raise DataError(f"{path}: a table needs the name of its label column, got none")
         return read_table(path, label=label, query=query, drop=drop, features=features, part=part)
-    for name, given in (("label", label), ("query", query), ("drop", list(drop))):
+    for name, given in (("label", label), ("query", query), ("drop", list(drop)), ("part", part)):
         if given:
             raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {given!r}")
-    return read_svmlight(path, features=features, cache=cache, dtype=dtype, part=part)
+    return read_svmlight(path, features=features, dtype=dtype)
 
 
 def read_rows(
@@ -315,7 +294,6 @@ def read_rows(
     format: FormatName = "auto",  # noqa: A002
     query: str | None = None,
     separator: str | None = None,
-    cache: bool = True,
     dtype: DtypeName = "auto",
 ) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file to predict on.
@@ -327,7 +305,6 @@ def read_rows(
         format: as for `read_data`.
         query: the query column of a table; a sparse file has its own query ids.
         separator: one character between the fields of a text table.
-        cache: as for `read_data`.
         dtype: as for `read_data`.
 
     Raises:
@@ -337,7 +314,7 @@ def read_rows(
         return read_table_rows(path, features, query=query, separator=separator)
     if separator is not None:
         raise DataError(f"{path}: separator is for tables only, got {separator!r}")
-    return read_svmlight_rows(path, features, cache=cache, dtype=dtype)
+    return read_svmlight_rows(path, features, dtype=dtype)
 
 
 def is_table(path: str | os.PathLike[str], name: FormatName) -> bool:

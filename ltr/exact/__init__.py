@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ltr.exact.certificate import Certificate, certify
     from ltr.exact.fronts import Front, front
     from ltr.exact.ranges import RankRanges, rank_ranges
-    from ltr.exact.scip import build_model, write_model
 
 __all__ = [
     "METHODS",
@@ -40,26 +39,22 @@ __all__ = [
     "Solver",
     "Status",
     "TracePoint",
-    "build_model",
     "certify",
     "front",
     "multipartite_pairs",
     "rank_ranges",
     "relative_gap",
     "solve",
-    "write_model",
 ]
 
 
-_LATE = {  # SCIP takes a second to load, the checker of certificates a tenth of one
+_LATE = {  # the checker of certificates takes a tenth of a second to load
     "Certificate": "ltr.exact.certificate",
     "Front": "ltr.exact.fronts",
     "RankRanges": "ltr.exact.ranges",
-    "build_model": "ltr.exact.scip",
     "certify": "ltr.exact.certificate",
     "front": "ltr.exact.fronts",
     "rank_ranges": "ltr.exact.ranges",
-    "write_model": "ltr.exact.scip",
 }
 
 

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_float
+from ltr.display.html import fact_table
 from ltr.exact.demand import DEMAND_TOLERANCE, Demand
 from ltr.exact.problem import FloatArray, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
-from ltr.html import fact_table
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Front:
 
     def plot(self) -> Figure:
         """Return a picture of the front as a matplotlib figure: points, and the bounds of those that are not proven."""
-        from ltr.figures import front_figure
+        from ltr.display.figures import front_figure
 
         values = [(point.second, point.first, point.first_bound) for point in self.points]
         return front_figure(self.names, values)

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.problem import Demanded, FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState, Stopped, scalable
-from ltr.exact.weight_space.space import TOLERANCE
+from ltr.exact.state import TOLERANCE, Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.supports import bounds_of
 from ltr.native import PointSearch
 

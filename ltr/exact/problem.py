@@ -57,6 +57,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_float, as_numbers, as_sequence, check_matrix, is_whole, one_of
+from ltr.display.html import fact_table
 from ltr.exact.constraints import LARGEST, SIDE_TOLERANCE, LinearConstraints, check_constraints, set_fields
 from ltr.exact.demand import Demand
 from ltr.exact.levels import (
@@ -70,7 +71,6 @@ from ltr.exact.levels import (
     ranked_levels,
 )
 from ltr.exact.scores import Scores
-from ltr.html import fact_table
 from ltr.outcomes import Treatments, label_kind
 from ltr.statistics import RankStatistic
 

@@ -36,11 +36,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import as_float
+from ltr.exact import tuning
 from ltr.exact.cards import NONE_MEETS, CardProblem, within_time
 from ltr.exact.problem import FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Solution
 from ltr.exact.state import Limits, SolveState, Stopped, scalable
-from ltr.exact.weight_space.coordinates import FIRST, adapted, apply_to
+from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.pool import NarrowBoxes, WorkerPool, offer_candidate
 from ltr.exact.weight_space.search import out_of_reach, prove
 from ltr.exact.weight_space.space import Boxes, space_of
@@ -124,7 +125,7 @@ class RankRanges:
         Args:
             first: length of the top of the list, drawn as a line.
         """
-        from ltr.figures import intervals_figure
+        from ltr.display.figures import intervals_figure
 
         title = f"places over all scorers with a statistic of at least {self.least:.4g}"
         return intervals_figure(title, self.best, self.worst, self.exact, first)
@@ -226,7 +227,11 @@ def rank_ranges(
     pool = _Pool(problem, sides)
     pool.take(solution.weights)
     _sample(problem, least, solution.weights, pool, seed, began + _SHARE * time_limit)
-    found = adapted(problem, solution.weights, np.eye(problem.d)) if problem.d >= FIRST and apply_to(problem) else None
+    found = (
+        adapted(problem, solution.weights, np.eye(problem.d))
+        if problem.d >= tuning.ADAPTED_FROM and apply_to(problem)
+        else None
+    )
     T = None if found is None else found[0]
     allowance, waiting = _FIRST, [side for side in sides if side.open]
     for side in waiting:
@@ -322,14 +327,15 @@ def _close(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatAr
     def found(w: FloatArray) -> None:
         offer_candidate(state, w if searchable.space.fixed else w / np.abs(w).max(), sparse=False)
 
-    def check() -> None:
+    def ends() -> bool:
         workers.least_cutoff = cutoff()
         state.check()
+        return False
 
     with WorkerPool(searchable, threads, found, lambda box: narrow.settle(searchable, box)) as workers:
         workers.trusted = False
         with contextlib.suppress(Stopped):
-            done = workers.close(Boxes.joined(left), cutoff(), check, allowance)
+            done = workers.close(Boxes.joined(left), cutoff(), ends, allowance)
             side.left = done.left
             if not done.left:
                 side.stuck = done.unresolved > cutoff()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.html import fact_table, number
+from ltr.display.html import fact_table, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +85,7 @@ class Solution:
         message: further information for the user; may be empty.
         model_bound: bound that the solver proved for its own model, None without one. It is above `bound` where the
             trivial bound is lower. It may be below where the model admits fewer weights than the problem, as the
-            faithful ResolvedRank does; it is then valid for those weights only.
+            paper's ResolvedRank does; it is then valid for those weights only.
     """
 
     weights: NDArray[np.float64]
@@ -136,7 +136,7 @@ class Solution:
             >>> solution.plot().axes[0].get_xlabel()
             'seconds'
         """
-        from ltr.figures import trace_figure
+        from ltr.display.figures import trace_figure
 
         title = f"{self.method}: {self.status.value}, {self._values}"
         return trace_figure(title, [(point.seconds, point.incumbent, point.bound) for point in self.trace])

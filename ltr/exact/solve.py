@@ -44,14 +44,12 @@ class Solver(Protocol):
         """Offer weights to the state and prove bounds until done or `SolveState.check` raises `Stopped`."""
 
 
-_MODELS = ("resolved", "subrank", "auc", "pairwise")
 _ROWS: dict[str, Solver | None] = {
     "local_search": LocalSearch(),
     "weight_space": WeightSpaceSearch(),
     "cards": CardSearch(),
     # those of `ltr.exact.scip.METHODS`: SCIP is loaded when one of them is used
-    "lattice": None,
-    **dict.fromkeys(f"{model}{form}" for model in _MODELS for form in ("", "_faithful")),
+    **dict.fromkeys(("lattice", "resolved", "subrank", "auc", "pairwise")),
 }
 
 

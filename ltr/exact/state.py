@@ -26,6 +26,7 @@ from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
 MEGABYTE = 2**20
+TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
 _SHARE = 0.5  # share of the free memory that a solve may use if no limit is given
 _PAUSE = 0.05  # seconds between two measurements of the process
 _SNAP = 1e-9  # weights this small are solver noise
@@ -217,6 +218,10 @@ class SolveState:
     def closed(self, *, claimed: bool = True) -> bool:
         """Whether the bound has come down to the value, up to a tolerance that is wider for a solver's own claim."""
         return self.bound - self.value <= (_PROOF if claimed else _ROUNDING) * self.size
+
+    def demands_bind(self, above: float = -math.inf) -> bool:
+        """Whether weights are known that miss a demand and are better than the best ones, and than a value."""
+        return bool(self.problem.demanded) and self.free_value > max(above, self.value) + TOLERANCE * self.size
 
     def stop_requested(self) -> bool:
         """Whether the caller asks the solve to stop."""

@@ -18,10 +18,6 @@ that many rows at a time are on the device; everything else takes a few numbers 
 *Validation.* With a `Validation` the statistic of the rows held out is measured after each step. If it decides, the
 best step is the one with the largest statistic, and the fit ends when `FitOptions.patience` steps have brought no
 larger one.
-
-*Many processes.* Inside an initialised process group of `torch.distributed` every process gives its own rows, whole
-lists if there are lists. They make one fit of all these rows: the same steps, mini-batches and weights as one process
-that has the rows of the first process, then those of the second, and so on, but for the rounding of sums.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.fitting.objective import Objective
-from ltr.fitting.observations import Rows, check_whole_lists, item_batches, list_batches, pieces_to_score
+from ltr.fitting.observations import Rows, item_batches, list_batches, pieces_to_score
 from ltr.fitting.options import FitOptions
 from ltr.fitting.scoring import draws_by_torch, own_randomness, score_rows
 from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
@@ -115,8 +111,7 @@ class Fit:
         loss: a loss of `ltr.losses` or its name, or any module that is called as ``loss(scores, labels)``, with
             ``qid=`` if there is one, and returns one number.
         X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given. Or the
-            `ltr.fitting.observations.Rows` that the scorer takes, on its device, with y, qid and weight of the rows of
-            all processes.
+            `ltr.fitting.observations.Rows` that the scorer takes, on its device.
         y: labels, (n,), at least two different ones in some list.
         options: optimizer, penalty, tolerance and so on.
         qid: integers, (n,), the list of each observation; None means that all are one list.
@@ -144,7 +139,6 @@ class Fit:
         TypeError: a scorer, loss or options of another type.
         NoSlopeError: a loss that is not convex, from a start at which its gradient is 0.
         FloatingPointError: while iterating or at the start: an objective that is not finite.
-        ConnectionError: another process of the group has ended; the fit is where it was before the step.
 
     Examples:
         >>> from ltr.losses import RankNetLoss
@@ -199,7 +193,11 @@ class Fit:
             chunk_rows=self.options.chunk_rows,
             half=self._takes_half(),
         )
-        self._validation = None if validation is None else self._joined(validation)
+        if validation is not None and not isinstance(validation.X, Rows):
+            dtype, resident = self._objective.parameters[0].dtype, self.options.chunk_rows is None
+            rows = Rows(validation.X, dtype=dtype, device=self.device, resident=resident)
+            validation = dataclasses.replace(validation, X=rows)
+        self._validation = validation
         self.index = 0
         self.seconds = 0.0
         self._stopped: StopReason = ""
@@ -260,30 +258,17 @@ class Fit:
         assert self._validation is not None
         return self._validation.values(self._scores_held())
 
-    def _joined(self, held: Validation) -> Validation:
-        """Return rows held out as the scorer takes them, with the labels, lists and weights of all processes."""
-        rows = held.X
-        if not isinstance(rows, Rows):
-            dtype = self._objective.parameters[0].dtype
-            rows = Rows(rows, dtype=dtype, device=self.device, resident=self.options.chunk_rows is None)
-            arrays: dict[str, Any] = {
-                name: rows.team.join(name, getattr(held, name)) for name in ("y", "qid", "weight")
-            }
-            held = dataclasses.replace(held, X=rows, **arrays)
-        check_whole_lists(rows, held.qid)
-        return held
-
     def _scores_held(self) -> NDArray[np.float64]:
-        """Return the scores of the rows held out, of all processes, for the current parameters."""
+        """Return the scores of the rows held out for the current parameters."""
         assert self._validation is not None
         rows, ids = self._validation.X, self._validation.qid
         assert isinstance(rows, Rows)
         found = np.zeros(len(rows))
         with torch.no_grad():
-            for some in pieces_to_score(self.scorer, rows.begin, rows.end, ids):
+            for some in pieces_to_score(self.scorer, len(rows), ids):
                 scores = score_rows(self.scorer, rows.take(some), None if ids is None else ids[some])
                 found[some] = scores.double().cpu().numpy()
-        return rows.team.total(found)
+        return found
 
     def load_best(self) -> None:
         """Load the best parameters so far into the scorer."""
@@ -510,7 +495,7 @@ class Fit:
     def _validated(self) -> float | None:
         if self._validation is None:
             return None
-        return self._objective.agreed(self._validation.mean(self._scores_held()))
+        return self._validation.mean(self._scores_held())
 
     def _takes_half(self) -> bool:
         if self.options.precision != "auto":

@@ -6,9 +6,6 @@ chunk. But scores are only one number per row. So every evaluation has three par
 1. the scores, chunk by chunk;
 2. the loss of all scores and its derivative by each of them, near-linear in their number;
 3. the derivatives by the parameters, chunk by chunk, from those by the scores.
-
-Each process does this for its own rows. Of many lists it computes the loss of its own; of a single list all processes
-exchange the scores and compute the same loss. At the end, gradient and loss are summed over processes.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,22 +21,13 @@ from torch import Tensor, nn
 
 from ltr.checks import PIECE
 from ltr.fitting.observations import Labelled, Rows, lists_in_blocks, rows_of_lists
-from ltr.fitting.scoring import RowDropout, draws_by_torch, score_rows, scores_lists, seed_random
+from ltr.fitting.scoring import SeededDropout, draws_by_torch, score_rows, scores_lists, seed_random
 from ltr.fitting.smoothing import Smoothing
 
 _CHUNK = 1 << 14  # rows per chunk unless the user asks for fewer; large enough to make the overhead of calls small
 
 IntArray = NDArray[np.int64]
 _Places = slice | IntArray
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """Rows that are scored together, by their places among the rows at hand."""
-
-    places: _Places  # of this process
-    whole: tuple[int, int]  # the place of the chunk's first row of any process, and the number of its rows
-    inside: _Places  # places of this process's rows in the chunk
 
 
 @dataclass(frozen=True)
@@ -56,10 +43,8 @@ class Objective:
     """``loss(f(X), y) + (l2/2) ||weights||²`` as a function of the scorer's parameters.
 
     The arguments are those of `ltr.fitting.Fit` and `ltr.fitting.FitOptions`; with `half` the scorer takes the matrix
-    products of mini-batches in bfloat16. The penalty covers every trainable
-    parameter except those whose name ends in ``bias``. In a process group all processes make the same calls, each with
-    its own rows; they start from the first one's parameters. A `Rows` comes with the labels, lists and weights of all
-    processes.
+    products of mini-batches in bfloat16. The penalty covers every trainable parameter except those whose name ends in
+    ``bias``.
 
     Attributes:
         rows: number of observations.
@@ -93,17 +78,8 @@ class Objective:
         self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None
         if not isinstance(X, Rows):
             X = Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
-            joined: list[Any] = [X.team.join(*given) for given in (("y", y), ("qid", qid), ("weight", weight))]
-            y, qid, weight = joined
-        self._X, self._team, self.rows = X, X.team, len(X)
-        widths = self._team.all(X.d)
-        if len(set(widths)) > 1:
-            raise ValueError(f"X must have the same columns in every process, got {widths} columns")
-        if scores_lists(scorer) and qid is None and self._team.size > 1:
-            raise ValueError("qid is required in several processes: the scorer scores a row by the list that it is in")
+        self._X, self.rows = X, len(X)
         self.labelled = Labelled(X, y, qid, weight, dtype=dtype, device=device, chunk=self._chunk)
-        for tensor in (*scorer.parameters(), *scorer.buffers()):
-            self._team.follow(tensor.data)
         self._scored: tuple[Tensor, Tensor] | None = None
         self._evaluated: tuple[Smoothing | None, Tensor, Evaluation, list[Tensor]] | None = None
 
@@ -134,22 +110,16 @@ class Objective:
 
     def measure(self) -> tuple[float, float]:
         """Return objective and loss on all rows, without a gradient."""
-        scores = self.scores()
-        with self._team.checking():
-            value, _ = self.labelled.loss(self.loss, scores, derive=False)
-        value = value.new_tensor(self._summed(self.loss, value))
+        value, _ = self.labelled.loss(self.loss, self.scores(), derive=False)
         return float(self._with_penalty(value)), float(value)
 
     def slack(self, smoothed: Smoothing) -> float:
         """Return the slack of a smoothed loss at the current scores."""
-        return self._summed(smoothed.slack, self.labelled.loss(smoothed.slack, self.scores(), derive=False)[0])
+        return float(self.labelled.loss(smoothed.slack, self.scores(), derive=False)[0])
 
     def slope(self) -> float:
         """Return the Euclidean norm of the gradient of the loss with respect to the current scores."""
-        slopes = self.labelled.loss(self.loss, self.scores(), derive=True)[1]
-        if self.labelled.is_shared(self.loss):
-            self._team.add(slopes)
-        return self.agreed(float(slopes.norm()))
+        return float(self.labelled.loss(self.loss, self.scores(), derive=True)[1].norm())
 
     def scores(self) -> Tensor:
         """Return the current scores of all rows."""
@@ -157,7 +127,6 @@ class Objective:
         if self._scored is None or not torch.equal(self._scored[0], point):
             with torch.no_grad():
                 scores, _ = self._score(None, None, min(self._chunk, PIECE))
-            self._team.add(scores)
             self._scored = point, scores
         return self._scored[1]
 
@@ -172,87 +141,57 @@ class Objective:
         """Return the objective, the loss, the gradient of the objective, and the scores."""
         with torch.set_grad_enabled(self._keep_graphs):
             scores, graphs = self._score(rows, seed, self._chunk)
-        shared = self.labelled.is_shared(loss)
-        if rows is None or not shared:
-            self._team.add(scores)
         value, slopes = self.labelled.loss(loss, scores, rows, derive=True)
         sizes = [p.numel() for p in self.parameters]
-        sums = scores.new_zeros(sum(sizes) + 1)  # the last one is the loss
-        if shared or self._team.rank == 0:
-            sums[-1] = value
-        for at, chunk in enumerate(self._own_chunks(rows, seed, self._chunk)):
+        sums = scores.new_zeros(sum(sizes))
+        for at, chunk in enumerate(self._chunks(rows, self._chunk)):
             own = graphs[at] if self._keep_graphs else self._score_chunk(chunk, rows, seed)
             if own.requires_grad:
-                grads = torch.autograd.grad(own, self.parameters, slopes[chunk.places], allow_unused=True)
+                grads = torch.autograd.grad(own, self.parameters, slopes[chunk], allow_unused=True)
                 flat = [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, grads, strict=True)]
-                sums[:-1] += torch.cat([g.reshape(-1) for g in flat])
-        self._team.add(sums)
-        value, parts = sums[-1], sums[:-1].split(sizes)
+                sums += torch.cat([g.reshape(-1) for g in flat])
         penalised = {id(p) for p in self.penalised}
         gradient = [
             g.reshape(p.shape) + (self.l2 * p.detach() if id(p) in penalised else 0.0)
-            for p, g in zip(self.parameters, parts, strict=True)
+            for p, g in zip(self.parameters, sums.split(sizes), strict=True)
         ]
         return self._with_penalty(value), value, gradient, scores
 
     def _score(self, rows: IntArray | None, seed: tuple[int, ...] | None, size: int) -> tuple[Tensor, list[Tensor]]:
-        """Return this process's scores of some rows, or of all, 0 for rows of others, and its graphs if they are kept.
-
-        The graphs are those of its chunks of so many rows.
-        """
+        """Return the scores of some rows, or of all, and the graphs of chunks of so many rows, if they are kept."""
         count = self.rows if rows is None else len(rows)
         scores = torch.zeros(count, dtype=self.parameters[0].dtype, device=self._device)
         graphs = []
-        for chunk in self._own_chunks(rows, seed, size):
+        for chunk in self._chunks(rows, size):
             own = self._score_chunk(chunk, rows, seed)
-            scores[chunk.places] = own.detach()
+            scores[chunk] = own.detach()
             if torch.is_grad_enabled():  # small tensors that are kept among large ones would scatter free memory
                 graphs.append(own)
         return scores, graphs
 
-    def _score_chunk(self, chunk: _Chunk, rows: IntArray | None, seed: tuple[int, ...] | None) -> Tensor:
-        dropout = None
-        at = chunk.places if rows is None else rows[chunk.places]
+    def _score_chunk(self, chunk: _Places, rows: IntArray | None, seed: tuple[int, ...] | None) -> Tensor:
+        at = chunk if rows is None else rows[chunk]
         features, ids = self._X.take(at), self.labelled.ids
-        ids = None if ids is None else ids[at]
+        dropout: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
         if seed is not None:
-            begin, size = chunk.whole
+            of_chunk = (*seed, chunk.start if isinstance(chunk, slice) else int(chunk[0]))
             if draws_by_torch(self.scorer):
-                state = np.random.SeedSequence((*seed, begin)).generate_state(1, np.uint64)
-                seed_random(int(state[0] >> 1), self._device)
+                seed_random(of_chunk, self._device)
             if self._dropping:
-                inside = torch.from_numpy(np.arange(size)[chunk.inside]).to(self._device)
-                dropout = RowDropout((*seed, begin), size, inside)
-        with (
-            torch.autocast(self._device.type, torch.bfloat16, enabled=self._half and seed is not None),
-            contextlib.nullcontext() if dropout is None else dropout,
-        ):
-            scores = score_rows(self.scorer, features, ids, dropout)
+                dropout = SeededDropout(of_chunk)
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._half and seed is not None), dropout:
+            scores = score_rows(self.scorer, features, None if ids is None else ids[at])
         return scores.to(features.dtype)
 
-    def _own_chunks(self, rows: IntArray | None, seed: tuple[int, ...] | None, size: int) -> Iterator[_Chunk]:
-        """Yield this process's part of the chunks of all rows or of some; those of a scorer of lists are whole lists.
-
-        With a seed each is a part of a chunk that has rows of all processes, because the seed is that of a chunk.
-        """
-        count, X = self.rows if rows is None else len(rows), self._X
-        begin, end = (0, count) if rows is not None or seed is not None else (X.begin, X.end)
-        chunks: Iterator[_Places]
+    def _chunks(self, rows: IntArray | None, size: int) -> Iterator[_Places]:
+        """Yield chunks of all rows or of some, by their places among these; those of a scorer of lists are lists."""
+        count = self.rows if rows is None else len(rows)
         if scores_lists(self.scorer):
             ids = self.labelled.ids
             ids = np.zeros(count, dtype=np.int64) if ids is None else ids if rows is None else ids[rows]
-            groups = rows_of_lists(ids[begin:end]) if begin < end else []
-            chunks = (begin + members for members, _ in (lists_in_blocks(groups, size) if groups else []))
+            yield from (members for members, _ in lists_in_blocks(rows_of_lists(ids), size))
         else:
-            chunks = (slice(at, min(at + size, end)) for at in range(begin, end, size))
-        for chunk in chunks:
-            places = np.arange(chunk.start, chunk.stop) if isinstance(chunk, slice) else chunk
-            first, length = int(places[0]), len(places)
-            inside = np.flatnonzero(X.owned(places if rows is None else rows[places]))
-            if len(inside) == length:
-                yield _Chunk(chunk, (first, length), slice(0, length))
-            elif len(inside):
-                yield _Chunk(places[inside], (first, length), inside)
+            yield from (slice(at, min(at + size, count)) for at in range(0, count, size))
 
     def _with_penalty(self, value: Tensor) -> Tensor:
         penalty = sum(((p.detach() ** 2).sum() for p in self.penalised), value.new_zeros(()))
@@ -264,13 +203,3 @@ class Objective:
 
     def _point(self) -> Tensor:
         return torch.cat([p.detach().reshape(-1) for p in self.parameters])
-
-    def agreed(self, value: float) -> float:
-        """Return the value that the first process of the group has."""
-        return self._team.agreed(value)
-
-    def _summed(self, loss: Callable[..., Tensor], value: Tensor) -> float:
-        """Return the loss of all lists, given this process's part of it where it is shared."""
-        if self.labelled.is_shared(loss):
-            self._team.add(value)
-        return self.agreed(float(value))

@@ -1,4 +1,4 @@
-"""The observations of a fit: features, labels and lists, losses, mini-batches, and which process has which of them.
+"""The observations of a fit: features, labels and lists, losses, and mini-batches.
 
 *Mini-batches* consist of items, with every class in each, or of whole lists. The mean over the positive-negative pairs
 of a batch of items estimates the mean over all pairs without bias, because each class is sampled uniformly. Losses that
@@ -18,7 +18,6 @@ from ltr.checks import PIECE, as_array, as_matrix, as_numbers, pieces
 from ltr.data.dataset import checked_weights, labels_agree
 from ltr.fitting.scoring import scores_lists
 from ltr.fitting.smoothing import HuberHinge
-from ltr.fitting.team import Team
 from ltr.lists import numbered, weights_by_row
 from ltr.losses.contract import RankingLoss
 
@@ -30,21 +29,16 @@ BLOCKS = 16
 class Rows:
     """Observations, (n, d), checked to be finite, in the form in which a scorer takes them.
 
-    Their number and the numbers of rows are those of all processes of a team; each process has some rows.
-
     Args:
-        X: observations of this process, of any type of numbers.
+        X: observations, of any type of numbers.
         dtype: type of the scorer's parameters.
         device: device of the scorer.
         resident: whether all rows are kept on the device in that form. Otherwise X is not copied: a memory-mapped array
             (``numpy.load(..., mmap_mode="r")``) is read from disk whenever it is needed.
         scale: what is applied to rows of float64 first, piece by piece; None for nothing.
         chosen: numbers of the rows of X that are meant, ascending, (n,); None for all.
-        team: the processes; None for those of torch's default group.
 
     Attributes:
-        team: the processes.
-        begin, end: number of the first row of this process, and one more than that of its last row.
         d: number of columns.
     """
 
@@ -57,24 +51,14 @@ class Rows:
         resident: bool,
         scale: nn.Module | None = None,
         chosen: IntArray | None = None,
-        team: Team | None = None,
     ) -> None:
         self._dtype, self._device, self._scale = dtype, device, scale
-        self.team = Team() if team is None else team
-        with self.team.checking():
-            source = as_matrix("X", _plain(X), rows=1 if self.team.size == 1 else 0)
+        source = as_matrix("X", _plain(X), rows=1)
         self._source: NDArray[np.generic] | Tensor = source
+        self._chosen, self._rows = chosen, len(source if chosen is None else chosen)
         self.d = source.shape[1]
-        starts = self.team.starts(len(source))
-        first, after = starts[self.team.rank], starts[self.team.rank + 1]
-        self._chosen = None
-        self._rows, self.begin, self.end = int(starts[-1]), int(first), int(after)
-        if chosen is not None:
-            self._rows = len(chosen)
-            self.begin, self.end = np.searchsorted(chosen, [first, after]).tolist()
-            self._chosen = chosen[self.begin : self.end] - first
         if resident:
-            kept = torch.empty(self.end - self.begin, self.d, dtype=dtype, device=device)
+            kept = torch.empty(self._rows, self.d, dtype=dtype, device=device)
             for piece in pieces(len(kept)):
                 kept[piece] = self._copied(piece)
             self._source = kept
@@ -82,13 +66,8 @@ class Rows:
     def __len__(self) -> int:
         return self._rows
 
-    def owned(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Return which of some rows this process has."""
-        return (rows >= self.begin) & (rows < self.end)
-
     def take(self, rows: slice | NDArray[np.int64]) -> Tensor:
-        """Return some rows of this process, on the device."""
-        rows = slice(rows.start - self.begin, rows.stop - self.begin) if isinstance(rows, slice) else rows - self.begin
+        """Return some rows, on the device."""
         if isinstance(self._source, Tensor):
             return self._source[rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._device)]
         if self._scale is None:
@@ -101,15 +80,14 @@ class Rows:
         given = self._source[rows if self._chosen is None else self._chosen[rows]]
         if self._scale is not None:
             return self._scale(torch.tensor(given, dtype=torch.float64)).to(self._device, self._dtype)
-        # sums may depend on memory alignment, and torch aligns its own memory alike in every process
+        # sums may depend on memory alignment, and torch aligns its own memory always alike
         return torch.tensor(given, dtype=self._dtype).to(self._device)
 
 
 class Labelled:
     """The labels y, (n,), of one list of observations, or of the lists that qid names, and their weights if any.
 
-    The loss of many lists is a sum or a mean over them: every process computes that of its own lists, in blocks of
-    about `chunk` rows.
+    The loss of many lists is a sum or a mean over them, computed in blocks of about `chunk` rows.
 
     Weights of rows of several lists weigh the lists and the rows in each, as `ltr.lists` says. The mean over some lists
     is then ``sum of V_q L_q / (number of these lists * mean of V_q over all lists)``, which for all lists is the
@@ -139,7 +117,6 @@ class Labelled:
         self.labels = _checked_labels(y, rows)
         self.ids = None if qid is None else _checked_ids(qid, rows)
         self.groups = None if self.ids is None else rows_of_lists(self.ids)
-        check_whole_lists(X, self.ids)
         if labels_agree(self.labels, self.ids):
             if self.ids is None:
                 raise ValueError(f"y must hold both classes, got only {self.labels[0]:g}")
@@ -155,14 +132,9 @@ class Labelled:
             self._mean_weight = float(self.list_weight[np.unique(self.ids, return_index=True)[1]].mean())
             self._list_weight = torch.from_numpy(self.list_weight).to(device, dtype)
         self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
-        self._device, self._X = device, X
+        self._device = device
         if self.groups is not None:
-            own = [members for members in self.groups if X.begin <= members[0] < X.end]
-            self._blocks = lists_in_blocks(own, chunk) if own else []
-
-    def is_shared(self, loss: Callable[..., Tensor]) -> bool:
-        """Return whether every process computes a loss on its own lists, so that it needs no other scores."""
-        return self.ids is not None and self._X.team.size > 1 and _reduction(loss) is not None
+            self._blocks = lists_in_blocks(self.groups, chunk)
 
     def loss(
         self, loss: Callable[..., Tensor], scores: Tensor, rows: IntArray | None = None, *, derive: bool
@@ -170,8 +142,7 @@ class Labelled:
         """Return the loss of the scores of some rows, or of all, and its derivative by each score, 0 unless `derive`.
 
         The loss is called as ``loss(scores, labels)``, with ``qid=``, ``weight=`` and ``list_weight=`` if there are
-        any, and must return one number. `rows` has whole lists. Where the loss is shared (`is_shared`), the value is
-        this process's part of it, and derivatives are 0 for the rows of others; nothing is communicated.
+        any, and must return one number. `rows` has whole lists.
         """
         if not bool(torch.isfinite(scores).all()):
             # losses reject such scores; the caller decides how to handle a point out of range
@@ -181,7 +152,7 @@ class Labelled:
         if reduction is None:
             given = {"qid": self._qid, "weight": self._rows_weight}
         of_rows = {name: values for name, values in given.items() if values is not None}
-        y, shared = self._y, self.is_shared(loss)
+        y = self._y
         if rows is not None:
             index = torch.from_numpy(rows).to(self._device)
             y, of_rows = y[index], {name: values[index] for name, values in of_rows.items()}
@@ -190,10 +161,9 @@ class Labelled:
         if rows is None:
             lists, blocks = len(self.groups), self._blocks
         else:
-            ids, places = self.ids[rows], np.arange(len(rows))
-            lists, own = len(np.unique(ids)), self._X.owned(rows) if shared else slice(None)
-            blocks = [(places[own], len(np.unique(ids[own])))] if len(ids[own]) else []
-        if len(blocks) == 1 and not shared and self._list_weight is None:
+            lists = len(np.unique(self.ids[rows]))
+            blocks = [(np.arange(len(rows)), lists)]
+        if len(blocks) == 1 and self._list_weight is None:
             return _one(loss, scores, y, of_rows, derive=derive)
         total, slopes = scores.new_zeros(()), torch.zeros_like(scores)
         for members, count in blocks:
@@ -211,18 +181,6 @@ class Labelled:
         number = numbered(of_rows["qid"])
         lists = of_rows["list_weight"].new_zeros(int(number.max()) + 1).index_copy(0, number, of_rows["list_weight"])
         return float(lists.double().mean()) / self._mean_weight
-
-
-def check_whole_lists(X: Rows, ids: IntArray | None) -> None:
-    """Raise ValueError in all processes if one of them has some rows of a list and another one has others."""
-    if ids is not None and X.team.size > 1:
-        own, others = ids[X.begin : X.end], np.delete(ids, slice(X.begin, X.end))
-        with X.team.checking():
-            if len(np.intersect1d(own, others)):
-                raise ValueError(
-                    "the rows of a list must all be in one process, got some in this one and others elsewhere: sort "
-                    "the table by its query, and give every process whole queries"
-                )
 
 
 def lists_in_blocks(groups: Sequence[IntArray], chunk: int, most: int = BLOCKS) -> list[tuple[IntArray, int]]:
@@ -246,24 +204,18 @@ def lists_in_blocks(groups: Sequence[IntArray], chunk: int, most: int = BLOCKS) 
     ]
 
 
-def pieces_to_score(scorer: nn.Module, begin: int, end: int, ids: IntArray | None) -> Iterator[slice | IntArray]:
-    """Yield pieces of the rows from `begin` to `end` that a scorer scores one after the other.
+def pieces_to_score(scorer: nn.Module, rows: int, ids: IntArray | None) -> Iterator[slice | IntArray]:
+    """Yield pieces of so many rows that a scorer scores one after the other: whole lists for a scorer of lists.
 
-    These are whole lists for a scorer of lists.
-
-    Args:
-        scorer: the scorer.
-        begin: number of the first row.
-        end: one more than the number of the last row.
-        ids: the list of each row, from the first of all rows; None means that all are one list.
+    `ids` is the list of each row; None means that all are one list.
     """
     if not scores_lists(scorer):
-        yield from (slice(begin + piece.start, begin + piece.stop) for piece in pieces(end - begin))
+        yield from pieces(rows)
     elif ids is None:
-        yield slice(begin, end)
-    elif begin < end:
-        groups = rows_of_lists(ids[begin:end])
-        yield from (begin + members for members, _ in lists_in_blocks(groups, PIECE, len(groups)))
+        yield slice(0, rows)
+    elif rows:
+        groups = rows_of_lists(ids)
+        yield from (members for members, _ in lists_in_blocks(groups, PIECE, len(groups)))
 
 
 def rows_of_lists(ids: IntArray) -> list[IntArray]:
@@ -335,8 +287,7 @@ def list_batches(groups: list[IntArray], size: int, generator: np.random.Generat
     """Deal whole lists, given by their rows, into batches of about `size` lists; return the rows of each batch.
 
     The lists in their order, from a random one on, are cut into runs of as many lists as there are batches, and each
-    batch gets one of every run, at random; the last run may be shorter. So every batch has about as many lists of each
-    process. Lists in a batch keep their order.
+    batch gets one of every run, at random; the last run may be shorter. Lists in a batch keep their order.
 
     Examples:
         >>> groups = [np.array([0, 2]), np.array([1]), np.array([3])]

@@ -36,7 +36,7 @@ class FitOptions:
         tolerance: relative accuracy of the objective at which a fit has converged, > 0.
         chunk_rows: number of rows on the device at a time, at least 1. Features then stay where they are given, in
             memory or in a memory-mapped array, and are scored twice if their gradient is needed. None keeps all rows on
-            the device. Processes share the rows in chunks of this size, or of 16384 if it is None.
+            the device.
         seed: seed of mini-batches and dropout, >= 0.
         device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA if there is such a device.
 

@@ -20,7 +20,7 @@ _RANDOM = threading.Lock()
 
 
 def draws_by_torch(scorer: nn.Module) -> bool:
-    """Return whether a scorer may draw by torch's generators; those of this package draw by `RowDropout` alone."""
+    """Return whether a scorer may draw by torch's generators; those of this package draw by `SeededDropout` alone."""
     return not type(scorer).__module__.startswith("ltr.")
 
 
@@ -34,35 +34,26 @@ def own_randomness(device: torch.device | None = None) -> Iterator[None]:
         yield
 
 
-def seed_random(seed: int, device: torch.device) -> None:
+def seed_random(seed: Sequence[int], device: torch.device) -> None:
     """Seed torch's generators of the CPU and of a device; `torch.manual_seed`, for all devices, takes 0.1 ms."""
-    torch.default_generator.manual_seed(seed)
+    torch.default_generator.manual_seed(_number(seed))
     if device.type != "cpu":
-        getattr(torch, device.type).manual_seed(seed)
+        getattr(torch, device.type).manual_seed(_number(seed))
 
 
-class RowDropout(TorchFunctionMode):
-    """Dropout whose choice of values does not depend on which of the rows of a batch are scored together.
+class SeededDropout(TorchFunctionMode):
+    """A context in which `torch.nn.Dropout` draws from a seed of its own, so that threads do not share a generator.
 
-    Within this context `torch.nn.Dropout` draws for all rows of a batch and takes those of the rows at hand, so that
-    processes which share a batch drop what one process would. Each value is dropped with a probability that is a
-    multiple of 2^-16. On a CPU this takes about a third of the time of torch's dropout.
+    Each value is dropped with a probability that is a multiple of 2^-16. On a CPU this takes about a third of the time
+    of torch's dropout.
 
     Args:
-        seed: seed of the batch.
-        rows: number of rows of the batch.
-        places: the places in the batch of the rows that are scored.
+        seed: seed of the rows that are scored.
     """
 
-    def __init__(self, seed: Sequence[int], rows: int, places: Tensor) -> None:
+    def __init__(self, seed: Sequence[int]) -> None:
         super().__init__()
-        self._seed, self._rows, self._places = tuple(seed), rows, places
-        self.begin(None)
-
-    def begin(self, members: Tensor | None) -> None:
-        """Prepare for a call of the scorer with all rows, or with lists of rows at these places among them."""
-        self._calls = 0
-        self._here = self._places if members is None else self._places[members.to(self._places.device)]
+        self._seed, self._calls = tuple(seed), 0
 
     def __torch_function__(
         self,
@@ -78,24 +69,26 @@ class RowDropout(TorchFunctionMode):
         return func(*args, **given)
 
     def _dropped(self, values: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor | None:
-        """Return values with some of them dropped, None where they are not those of the rows."""
-        here = self._here
-        if not training or not 0 < p < 1 or values.shape[: here.ndim] != here.shape:
+        """Return values with some of them dropped, None where torch has to say what happens."""
+        if not training or not 0 < p < 1:
             return None
         self._calls += 1
-        units = values.shape[here.ndim :]
-        size, least = self._rows * units.numel(), min(round(p * 2**16), 2**16 - 1)
-        state = np.random.SeedSequence((*self._seed, self._calls))
+        size, least = values.numel(), min(round(p * 2**16), 2**16 - 1)
+        seed = (*self._seed, self._calls)
         if values.device.type == "cpu":
-            words = np.random.SFC64(state).random_raw(-(-size // 4))
+            words = np.random.SFC64(np.random.SeedSequence(seed)).random_raw(-(-size // 4))
             drawn = torch.from_numpy(words.view(np.int16)[:size])
         else:
-            generator = torch.Generator(values.device).manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
+            generator = torch.Generator(values.device).manual_seed(_number(seed))
             drawn = torch.empty(size, dtype=torch.int16, device=values.device).random_(
                 -(2**15), 2**15, generator=generator
             )
-        kept = drawn.reshape(self._rows, *units)[here] >= least - 2**15
+        kept = drawn.reshape(values.shape) >= least - 2**15
         return values * (kept.to(values.dtype) / (1 - least / 2**16))
+
+
+def _number(seed: Sequence[int]) -> int:
+    return int(np.random.SeedSequence(tuple(seed)).generate_state(1, np.uint64)[0] >> 1)
 
 
 def scores_lists(scorer: nn.Module) -> bool:
@@ -103,32 +96,20 @@ def scores_lists(scorer: nn.Module) -> bool:
     return bool(getattr(scorer, "of_lists", False))
 
 
-def score_rows(
-    scorer: nn.Module, rows: Tensor, ids: NDArray[np.int64] | None, dropout: RowDropout | None = None
-) -> Tensor:
+def score_rows(scorer: nn.Module, rows: Tensor, ids: NDArray[np.int64] | None) -> Tensor:
     """Return the scores of rows, (n,), from features (n, d) and the list of each row; None means that all are one list.
 
-    A scorer of lists is called as ``scorer(features, mask)``, once for lists of similar length; padding is 0. `dropout`
-    is that of the context, if there is one.
+    A scorer of lists is called as ``scorer(features, mask)``, once for lists of similar length; padding is 0.
     """
-
-    def begin(members: Tensor | None = None) -> None:
-        if dropout is not None:
-            dropout.begin(members)
-
     if not scores_lists(scorer):
-        begin()
         scores: Tensor = scorer(rows)
         return scores
     if ids is None:
-        begin(torch.arange(len(rows)).unsqueeze(0))
         found: Tensor = scorer(rows.unsqueeze(0)).squeeze(0)
         return found
     parts = list(buckets(torch.from_numpy(np.unique(ids, return_inverse=True)[1])))
     places = torch.cat([members[mask] for members, mask in parts])
-    lists = [(members.to(rows.device), mask.to(rows.device)) for members, mask in parts]
     scored = []
-    for members, mask in lists:
-        begin(members)
+    for members, mask in ((members.to(rows.device), mask.to(rows.device)) for members, mask in parts):
         scored.append(scorer(rows[members].masked_fill(~mask.unsqueeze(-1), 0.0), mask)[mask])
     return torch.cat(scored)[torch.argsort(places).to(rows.device)]

@@ -15,7 +15,6 @@ NB_MODULE(_core, module) {
   ltr::bind_recorder(module);
   ltr::bind_scores(module);
   ltr::bind_supports(module);
-  ltr::bind_text_lines(module);
   ltr::bind_trees(module);
   ltr::bind_weight_space(module);
   nb::set_leak_warnings(false);  // objects that caches keep until Python ends

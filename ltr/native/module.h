@@ -15,7 +15,6 @@ void bind_ranking(nanobind::module_& module);
 void bind_recorder(nanobind::module_& module);
 void bind_scores(nanobind::module_& module);
 void bind_supports(nanobind::module_& module);
-void bind_text_lines(nanobind::module_& module);
 void bind_trees(nanobind::module_& module);
 void bind_weight_space(nanobind::module_& module);
 

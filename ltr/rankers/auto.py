@@ -56,7 +56,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, check_callable, doubles
-from ltr.data.dataset import Features, checked_queries, checked_weights, labels_agree
+from ltr.data.dataset import Features, checked_queries, checked_weights
 from ltr.demands import Demanding, Demands
 from ltr.losses import ranknet_loss
 from ltr.onnx_graph import OnnxGraph
@@ -66,18 +66,17 @@ from ltr.rankers.bases import ScoreColumn, fit_estimator, last_step, linear_weig
 from ltr.rankers.calibration import fit_calibration_of_repeats
 from ltr.rankers.choice import Fold, compare, folds_of, labels_in_lists, mean_of_lists, places, side_by_side
 from ltr.rankers.constrained import check_possible
-from ltr.rankers.contract import FloatArray, IntArray, Qid
+from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.demand_checks import refuse_violated, why_refused
 from ltr.rankers.estimators import EstimatorRanker, make_ranker, on_few_columns
-from ltr.rankers.exact import ExactRanker, cut
-from ltr.rankers.inputs import LabelledRows, check_alone, labels_and_lists, weights_for_losses
+from ltr.rankers.inputs import LabelledRows, weights_for_losses
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
 
 if TYPE_CHECKING:
-    from ltr.exact import Limits, Solution
+    pass
 
 __all__ = ["BLEND", "TODAY", "AutoRanker", "Comparison"]
 
@@ -223,7 +222,6 @@ class AutoRanker(Demanding, Scored, Ranker):
             ValueError: an argument against its rule; too few rows to hold some out; constraints that no method or no
                 weights satisfy.
         """
-        check_alone(self)
         measure = self._measure()
         check_callable("on_progress", on_progress)
         if math.isnan(simplicity := as_float(self.simplicity)):
@@ -465,55 +463,6 @@ class AutoRanker(Demanding, Scored, Ranker):
         features = self._features(X)
         lists = None if qid is None else checked_queries(qid, len(features))[0]
         return {name: member.scores(features, lists) for name, member in self._members.items()}
-
-    def best_blend(
-        self,
-        y: ArrayLike,
-        qid: Qid = ...,
-        *,
-        top_k: int | None = 50,
-        limits: Limits | None = None,
-    ) -> tuple[Solution, float] | None:
-        """Return the weights of the members with the largest statistic on the top of the list out of fold, proven.
-
-        They do no better on new rows than those that are deployed, which is why they are not (`docs/answer.md`). What
-        they tell is how much of the statistic any blend of these methods could have on this list.
-
-        Args:
-            y: the labels of the fit, (n,).
-            qid: the lists of the fit, (n,).
-            top_k: rows of each list to rerank; None takes all.
-            limits: limits of the search.
-
-        Returns:
-            The `Solution`, and the value of the deployed weights there. None where scores out of fold were not kept, a
-            single method is deployed, or the top holds a single label.
-
-        Examples:
-            >>> from sklearn.datasets import load_breast_cancer
-            >>> X, y = load_breast_cancer(return_X_y=True)
-            >>> ranker = AutoRanker(["logistic", "boosting"]).fit(X[::2, :5], 1 - y[::2])
-            >>> solution, own = ranker.best_blend(1 - y[::2], top_k=120)
-            >>> solution.status.value, bool(solution.value >= own)
-            ('optimal', True)
-        """
-        if self.members_out_of_fold_ is None or self.out_of_fold_ is None or len(self.weights_) < 2:
-            return None
-        scores, members = self.out_of_fold_.mean(axis=0), self.members_out_of_fold_.mean(axis=0)
-        labels, lists = labels_and_lists(y, self._lists_for("best_blend", qid), len(scores))
-        known = np.flatnonzero(~np.isnan(scores))
-        of_known = None if lists is None else np.unique(lists[known], return_inverse=True)[1]
-        top = known[scores[known] >= cut(scores[known], of_known, top_k)]
-        tops = None if lists is None else lists[top]
-        if labels_agree(labels[top], tops):
-            return None
-        signs: dict[str | int, str] = dict.fromkeys(range(members.shape[1]), "+")
-        exact = ExactRanker(self.statistic, gain=self.gain, normalize=self.normalize, signs=signs, limits=limits)
-        exact.fit(members[top], labels[top], tops)
-        solution, problem, found = exact.solution_, exact.problem_, exact._lists
-        assert solution is not None and problem is not None and found is not None  # noqa: PT018 (after a fit)
-        weights = np.array([self.weights_.get(name, 0.0) for name in self._members])
-        return solution, problem.statistic_value(problem.in_box(found.standardised(weights)))
 
     @property
     def linear_weights(self) -> FloatArray | None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -15,9 +13,10 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.checks import check_whole, nearest
+from ltr.checks import check_whole
 from ltr.data.dataset import (
     checked_groups,
     checked_names,
@@ -76,49 +75,13 @@ def all_or_nothing(
     return fit_or_restore
 
 
-_ELSEWHERE = {
-    **dict.fromkeys(("evalset", "evalqid", "evalgroup", "validsets", "validationdata"), "validation_set"),
-    **dict.fromkeys(("qids", "queryid", "groupid"), "qid"),
-    **dict.fromkeys(("weight", "weights"), "sample_weight"),
-    "groups": "group",
-}
-"""What keywords of a fit are called by other libraries, and here."""
-
-
-def _refusing_others(fit: Callable[Concatenate[_R, _P], _Result]) -> Callable[Concatenate[_R, _P], _Result]:
-    """Decorate a ``fit`` so that keywords that it does not have are answered with those that are meant."""
-    parameters = inspect.signature(fit).parameters
-    takes = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD][1:]
-    if len(takes) + 1 < len(parameters):
-        return fit
-
-    @functools.wraps(fit)
-    def fit_or_tell(self: _R, /, *args: _P.args, **kwargs: _P.kwargs) -> _Result:
-        for name in kwargs.keys() - set(takes):
-            hint = nearest(name, takes, {key: own for key, own in _ELSEWHERE.items() if own in takes})
-            raise TypeError(f"{type(self).__name__}.fit() has no {name!r}{hint}; it has {', '.join(takes)}")
-        return fit(self, *args, **kwargs)
-
-    return fit_or_tell
-
-
-class _WhereCalibrated:
-    """A method that a ranker has once it is calibrated, so that ``hasattr`` tells, as for scikit-learn's estimators."""
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self.__func__ = method  # as static methods and class methods have it
-        functools.update_wrapper(self, method)  # type: ignore[arg-type]  # which is not callable itself
-
-    def __get__(self, ranker: Ranker | None, owner: type[Ranker]) -> Callable[..., Any]:
-        if ranker is None:
-            return self.__func__
-        if ranker.calibration_ is None:
-            name = owner.__name__
-            raise NotFittedError(
-                f"{self.__func__.__name__} needs a calibrated ranker, which this {name} is not: call calibrate(X, y) "
-                "with the rows of its fit"
-            )
-        return MethodType(self.__func__, ranker)
+def _is_calibrated(ranker: Ranker) -> bool:
+    if ranker.calibration_ is None:
+        raise NotFittedError(
+            f"predict_proba needs a calibrated ranker, which this {type(ranker).__name__} is not: call calibrate(X, y) "
+            "with the rows of its fit"
+        )
+    return True
 
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
@@ -177,8 +140,6 @@ class Ranker(RankerContract):
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
         super().__init_subclass__(**kwargs)
         KINDS[cls.__name__] = cls
-        if "fit" in vars(cls):
-            cls.fit = _refusing_others(vars(cls)["fit"])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -361,7 +322,7 @@ class Ranker(RankerContract):
         self.calibration_ = fit_calibration(scores[known], rows.labels, rows.weights, rows.groups)
         return self
 
-    @_WhereCalibrated
+    @available_if(_is_calibrated)
     def predict_proba(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the chances of a label of 0 and of a hit, a label above 0, by the calibration, (n, 2).
 
@@ -378,27 +339,6 @@ class Ranker(RankerContract):
         assert self.calibration_ is not None
         chances = self.calibration_(scores)
         return np.column_stack([1 - chances, chances])
-
-    @_WhereCalibrated
-    def plot_reliability(
-        self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., *, bins: int = 10, title: str = ""
-    ) -> Figure:
-        """Return a matplotlib figure of the share of hits against the predicted chance, by `Calibration.reliability`.
-
-        Args:
-            X: rows that the ranker has not seen, (n, d), with the columns of the fit.
-            y: their labels, (n,).
-            qid: list of each row, as for `rank`.
-            bins: number of bins of about as many rows each.
-            title: what to write above.
-
-        Raises:
-            sklearn.exceptions.NotFittedError: a ranker without a calibration: call `calibrate` first.
-        """
-        qid, features = self._lists_of_scores("plot_reliability", qid), self._features(X)
-        labels, _ = labels_and_lists(y, qid, len(features))
-        assert self.calibration_ is not None
-        return self.calibration_.plot_reliability(self._placed(features, qid)[0], labels, bins, title)
 
     # lists
 

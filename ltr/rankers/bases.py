@@ -29,7 +29,7 @@ from ltr.rankers.inputs import LabelledRows, linear_scores
 
 __all__ = ["ScoreColumn"]
 
-_LIBRARIES = ("sklearn", "lightgbm", "xgboost", "catboost")
+_LIBRARIES = ("sklearn", "lightgbm", "xgboost")
 _ROUNDS = ("n_estimators", "max_iter")
 _FEW = 3  # rounds of a fit that is only to show the form of a model
 _AFFINE = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SelectKBest", "StandardScaler", "VarianceThreshold")
@@ -306,8 +306,8 @@ def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
     if form is None:
         raise TypeError(
             f"a {type(base).__name__} has no form that can be saved or exported. Linear models have one (also "
-            "after linear steps of a pipeline), gradient boosting of LightGBM, XGBoost and CatBoost, forests, trees "
-            "and gradient boosting of scikit-learn, and the rankers of this package. Pickle the ranker, or save or "
+            "after linear steps of a pipeline), gradient boosting of LightGBM and XGBoost, forests, trees and "
+            "gradient boosting of scikit-learn, and the rankers of this package. Pickle the ranker, or save or "
             "export the base by its own means and rank its scores as a column (ScoreColumn)"
         )
     return form

@@ -39,7 +39,6 @@ from ltr.data.dataset import checked_groups, checked_weights
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 __all__ = ["ISOTONIC_FROM", "Calibration", "fit_calibration", "predictive_interval"]
 
@@ -174,14 +173,6 @@ class Calibration:
             interval = binomtest(int(hits[held].sum()), int(held.sum())).proportion_ci(method="wilson")
             found.append((chances[held].mean(), hits[held].mean(), int(held.sum()), interval.low, interval.high))
         return pd.DataFrame(found, columns=["predicted", "observed", "rows", "low", "high"])
-
-    def plot_reliability(self, scores: ArrayLike, labels: ArrayLike, bins: int = 10, title: str = "") -> Figure:
-        """Return the table of `reliability` as a matplotlib figure, with a title."""
-        from ltr.figures import reliability_figure
-
-        table = self.reliability(scores, labels, bins)
-        columns = ("predicted", "observed", "low", "high", "rows")
-        return reliability_figure(title, *(table[name].to_numpy() for name in columns))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""

@@ -27,7 +27,6 @@ from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.times import checked_times
 from ltr.demands import RankerKind
-from ltr.fitting.team import ALONE, Team
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration
@@ -210,36 +209,22 @@ class RankerContract(BaseEstimator):
         return RankStatistic.parse(self.statistic), self.gain, bool(self.normalize)
 
     def _training_data(
-        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, team: Team = ALONE
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
     ) -> tuple[Any, FloatArray, IntArray | None]:
         """Check the data of a fit and record the names and the number of the features.
 
-        Args:
-            X: features of this process.
-            y: labels of the rows of all processes of the team.
-            qid: likewise the list of each row.
-            team: processes of which each has some rows.
-
-        Returns:
-            Features, as float64 unless the ranker takes singles; labels, and the number of each row's list, None
-            without a `qid`.
+        Returns features, as float64 unless the ranker takes singles; labels, and the number of each row's list, None
+        without a `qid`.
         """
         self.preparation_ = self.calibration_ = None
-        least = 2 if team.size == 1 else 0
-        with team.checking():
-            names = column_names(X)
-            given = X if names is None else columns_by_name(X, names, missing=True)
-            target = None if y is None else "no_validation"
-            features = validate_data(self, given, target, ensure_min_samples=least, **_AS_IS)
-            if names is not None:
-                self.feature_names_in_ = np.array(names, dtype=object)
-            features = checked_features(features, names, least=least and 1)
-        columns = team.all(names or features.shape[1])
-        if any(one != columns[0] for one in columns):
-            raise ValueError(f"X must have the same columns in every process, got {columns!s:.200}")
-        if len(set(team.all(features.dtype.str))) > 1:
-            features = doubles(features)
-        labels, groups = labels_and_lists(y, qid, int(team.starts(len(features))[-1]))
+        names = column_names(X)
+        given = X if names is None else columns_by_name(X, names, missing=True)
+        target = None if y is None else "no_validation"
+        features = validate_data(self, given, target, ensure_min_samples=2, **_AS_IS)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        features = checked_features(features, names)
+        labels, groups = labels_and_lists(y, qid, len(features))
         self._by_list = groups is not None
         if labels_agree(labels, groups):
             raise ValueError("y must hold two different labels in at least one list, got none")
@@ -253,19 +238,13 @@ class RankerContract(BaseEstimator):
         sample_weight: ArrayLike | None,
         group: ArrayLike | None = None,
         time: ArrayLike | None = None,
-        team: Team = ALONE,
     ) -> LabelledRows:
         """Check the data of a fit with groups, times and weights of rows, see `_training_data`.
 
         A row of weight 0 is left out. There are no weights where all of them are 1, so that the fit is the same as
-        without weights, to the last bit. Each process of a team gives its own rows, and gets their features; everything
-        else is of the rows of all processes.
+        without weights, to the last bit.
         """
-        if team.size > 1:
-            y = team.join("y", y)  # type: ignore[assignment]
-            qid, group, time = team.join("qid", qid), team.join("group", group), team.join("time", time)
-            sample_weight = team.join("sample_weight", sample_weight)
-        features, labels, lists = self._training_data(X, y, qid, team)
+        features, labels, lists = self._training_data(X, y, qid)
         n = len(labels)
         rows = LabelledRows(features, labels, lists, checked_groups(group, n, lists), checked_times(time, n, lists))
         if sample_weight is None:
@@ -273,10 +252,10 @@ class RankerContract(BaseEstimator):
         weights = checked_weights(sample_weight, n)
         kept = weights > 0
         if not kept.all():
-            begin, end, numbers = *team.span(len(features)), (lists, rows.groups)
+            numbers = (lists, rows.groups)
             lists, groups = (None if one is None else checked_queries(one[kept], kept.sum())[0] for one in numbers)
             times = None if rows.times is None else rows.times[kept]
-            rows = LabelledRows(features[kept[begin:end]], labels[kept], lists, groups, times)
+            rows = LabelledRows(features[kept], labels[kept], lists, groups, times)
             if not kept.any() or labels_agree(rows.labels, rows.lists):
                 raise ValueError("the rows whose sample_weight is not zero must hold two different labels in some list")
         return dataclasses.replace(rows, weights=None if (weights[kept] == 1).all() else weights[kept])

@@ -5,18 +5,15 @@
 ======================================================  =================
 LightGBM: estimators, Booster                           `TreesRanker`
 XGBoost: estimators, Booster                            `TreesRanker`
-CatBoost: estimators                                    `TreesRanker`
 scikit-learn: HistGradientBoosting*, GradientBoosting*  `TreesRanker`
 scikit-learn: RandomForest*, ExtraTrees*, DecisionTree* `TreesRanker`
 anything whose score is linear in the features          `WeightsRanker`
 ======================================================  =================
 
-*One form of trees.* Libraries differ in how a node decides: LightGBM and HistGradientBoosting compare doubles by
-``x <= t``, the other trees of scikit-learn and CatBoost numbers that are rounded to single precision; XGBoost compares
-such numbers by ``x < t``; missing values go left, right, or count as 0; a category is in a set or not. All of these are
-functions of x that are constant on finitely many intervals, and missing values go one way. So each node becomes a
-binary search among the bounds of its intervals, nodes that decide by ``x <= t`` in double precision, nearly always a
-single one. For example, x rounds to a single below t exactly if x is at most the largest double that does.
+*One form of trees.* Every node asks ``x <= t`` in double precision, and missing values go one way. LightGBM and
+HistGradientBoosting ask that already. The other trees of scikit-learn compare numbers that are rounded to single
+precision; XGBoost asks ``x < t`` of such numbers; LightGBM takes tiny numbers for 0. There, t is replaced by the
+largest double that goes left. Categories are refused.
 
 *The same digits.* Leaf values are added in the order of the trees and in the precision of the library, which for
 XGBoost is single. (A forest of scikit-learn with ``n_jobs`` above 1 adds them as its threads finish, so that its own
@@ -27,15 +24,12 @@ which one differs in the last digit.
 
 from __future__ import annotations
 
-import bisect
 import copy
 import json
 import math
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -61,7 +55,6 @@ __all__ = ["GivenRanker", "TreesRanker", "WeightsRanker", "own_form", "raw_score
 _PROBES = 400  # rows on which trees are compared with their model
 _ZERO = float(np.float32(1e-35))  # LightGBM: numbers up to here count as 0
 _REFUSED = frozenset(' "[]{},:<')  # letters that names of columns must not have in LightGBM or XGBoost, or that change
-_LARGEST_CATEGORY = 2.0**24  # XGBoost: numbers above are no categories
 
 
 @dataclass(eq=False, repr=False)
@@ -120,7 +113,7 @@ class WeightsRanker(GivenRanker):
 
 @dataclass(eq=False, repr=False)
 class TreesRanker(GivenRanker):
-    """Rank by the decision trees of a fitted model of LightGBM, XGBoost, CatBoost or scikit-learn.
+    """Rank by the decision trees of a fitted model of LightGBM, XGBoost or scikit-learn.
 
     It scores as the model does, bit for bit, without the library: boosted classifiers by their log odds, forests and
     single trees by the share of the positive class. Features may be missing (NaN) where the model takes such rows.
@@ -172,9 +165,9 @@ class TreesRanker(GivenRanker):
         """Return the trees of a fitted model.
 
         Args:
-            model: an estimator or Booster of LightGBM or XGBoost; one of CatBoost; or of scikit-learn, a
-                HistGradientBoosting, GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. It must have one
-                score for a row.
+            model: an estimator or Booster of LightGBM or XGBoost; or of scikit-learn, a HistGradientBoosting,
+                GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. It must have one score for a row, and
+                no categories.
 
         Raises:
             TypeError: a model of another kind, or one whose trees do not give its scores in this form.
@@ -182,8 +175,8 @@ class TreesRanker(GivenRanker):
         read = _reader_of(model)
         if read is None:
             raise TypeError(
-                "model must be a fitted model of LightGBM, XGBoost or CatBoost, or trees, a forest or gradient "
-                f"boosting of scikit-learn, got {model!r:.80}"
+                "model must be a fitted model of LightGBM or XGBoost, or trees, a forest or gradient boosting of "
+                f"scikit-learn, got {model!r:.80}"
             )
         forest = read(model)
         ranker = cls(type(model).__name__)._of(model, forest.features)
@@ -255,9 +248,6 @@ def known_names(model: Any) -> list[str] | None:  # noqa: ANN401 (a model of any
             names = None if names == [f"Column_{j}" for j in range(len(names))] else names  # which it makes up
         elif _reader_of(model) is _read_xgboost:
             names = (model if hasattr(model, "feature_names") else model.get_booster()).feature_names
-        elif _reader_of(model) is _read_catboost:
-            names = model.feature_names_
-            names = None if names == [f"{j}" for j in range(len(names))] else names  # which it makes up
         else:
             names = getattr(model, "feature_names_in_", None)
     except (AttributeError, NotFittedError):
@@ -357,9 +347,6 @@ def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: 
             scores = model.predict(rows, output_margin=True)
         else:
             scores = model.inplace_predict(features, predict_type="margin", validate_features=False)
-    elif reader is _read_catboost:
-        common: Any = next(kind for kind in type(model).__mro__ if kind.__name__ == "CatBoost")
-        scores = common.predict(model, rows, prediction_type="RawFormulaVal")
     elif reader is _read_forest and hasattr(model, "classes_"):
         scores = _in_order(model).predict_proba(rows)
         scores = scores[:, 1] if np.shape(scores)[1:] == (2,) else scores
@@ -383,69 +370,12 @@ def _reader_of(model: Any) -> Callable[[Any], _Forest] | None:  # noqa: ANN401
             return _read_lightgbm
         if library == "xgboost" and name in ("XGBModel", "Booster"):
             return _read_xgboost
-        if library == "catboost" and name == "CatBoost":
-            return _read_catboost
         if library == "sklearn" and name in _OF_SKLEARN:
             return _OF_SKLEARN[name]
     return None
 
 
 # --- one form of trees -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Split:
-    """Where rows go from a node: by the interval in which their feature is, or by being missing.
-
-    The intervals are those up to the first bound and with it, from there to the second one, and so on.
-    """
-
-    feature: int
-    bounds: list[float]
-    goes: list[int]  # a node of the tree for each interval
-    missing: int
-
-    @classmethod
-    def by(cls, feature: int, bounds: Iterable[float], goes: Callable[[float], int], missing: int) -> _Split:
-        """Return the split by a function of the feature that is constant between the bounds."""
-        found: list[tuple[float, int]] = []
-        for bound in (*sorted(set(bounds)), math.inf):
-            if found and found[-1][1] == goes(bound):
-                found.pop()
-            found.append((bound, goes(bound)))
-        kept = [bound for bound, _ in found]
-        nodes = [node for _, node in found]
-        if len(kept) > 1 and missing in nodes:
-            return cls(feature, kept[:-1], nodes, missing)
-        return cls(feature, kept, [*nodes, missing], missing)  # no number is above infinity
-
-    def search(self, first: int, number: dict[int, int]) -> list[tuple[float, bool, int, int]]:
-        """Return the nodes of a binary search for the interval: threshold, missing left, left, right.
-
-        Args:
-            first: number of the first of these nodes.
-            number: number of the first node of each node of the tree.
-        """
-        way = self.goes.index(self.missing)  # missing values take the way to this interval
-        found: list[tuple[float, bool, int, int]] = []
-        open_ranges = [(0, len(self.bounds))]
-        places: dict[tuple[int, int], int] = {}
-        order: list[tuple[int, int]] = []
-        while open_ranges:
-            low, high = open_ranges.pop()
-            if low < high:
-                places[low, high] = first + len(order)
-                order.append((low, high))
-                middle = (low + high) // 2
-                open_ranges += [(middle + 1, high), (low, middle)]
-        for low, high in order:
-            middle = (low + high) // 2
-            left, right = (
-                places[part] if part[0] < part[1] else number[self.goes[part[0]]]
-                for part in ((low, middle), (middle + 1, high))
-            )
-            found.append((self.bounds[middle], way <= middle, left, right))
-        return found
 
 
 @dataclass(frozen=True)
@@ -460,24 +390,25 @@ class _Nodes:
     value: FloatArray
 
     @classmethod
-    def of(cls, tree: Sequence[_Split | float]) -> _Nodes:
-        """Return the nodes of a tree that is given as splits, and the values of leaves; the first one is the root."""
-        nodes: list[tuple[int, float, bool, int, int, float]] = []
-        order, number, at = [0], {}, 0
-        for node in order:  # which grows
-            number[node], what = at, tree[node]
-            if isinstance(what, _Split):
-                order += dict.fromkeys(what.goes)
-                at += len(what.bounds)
-            else:
-                at += 1
-        for node in order:
-            what = tree[node]
-            if isinstance(what, _Split):
-                nodes += [(what.feature, *found, 0.0) for found in what.search(number[node], number)]
-            else:
-                nodes.append((-1, 0.0, False, 0, 0, what))
-        return cls(*map(np.array, zip(*nodes, strict=True)))
+    def of(
+        cls,
+        leaf: NDArray[np.bool_],
+        feature: IntArray,
+        threshold: FloatArray,
+        missing_left: IntArray,
+        left: IntArray,
+        right: IntArray,
+        value: FloatArray,
+    ) -> _Nodes:
+        """Return the nodes of arrays that have anything where a leaf has no split, and a split no value."""
+        return cls(
+            np.where(leaf, -1, feature),
+            np.where(leaf, 0.0, threshold),
+            missing_left.astype(bool) & ~leaf,
+            left,
+            right,
+            np.where(leaf, value, 0.0),
+        )
 
 
 @dataclass(frozen=True)
@@ -528,9 +459,9 @@ def _probes(ranker: TreesRanker) -> FloatArray:
     return rows
 
 
-def _below(number: float) -> float:
-    """Return the next smaller double."""
-    return math.nextafter(number, -math.inf)
+def _check_no_categories(model: Any, found: bool) -> None:  # noqa: ANN401
+    if found:
+        raise TypeError(f"a {type(model).__name__} with categories has no form here: make columns of numbers of them")
 
 
 # --- LightGBM --------------------------------------------------------------------------------------------------------
@@ -545,61 +476,36 @@ def _read_lightgbm(model: Any) -> _Forest:  # noqa: ANN401
         raise TypeError("a LightGBM model with a score for each class is no ranker: take a regressor or ranker")
     if "\naverage_output" in head:
         raise TypeError("a LightGBM model with boosting='rf' has no form here")
-    categories = text.rpartition("\npandas_categorical:")[2].split("\n")[0]
-    if categories not in ("", "null", "[]"):
-        raise TypeError("a LightGBM model with categories of a pandas frame has no form here: pass numbers")
-    return _Forest(int(facts["max_feature_idx"]) + 1, [_lightgbm_tree(part) for part in parts])
-
-
-def _lightgbm_tree(text: str) -> _Nodes:
-    facts = dict(line.split("=", 1) for line in text.splitlines()[1:] if "=" in line)
-    if facts.get("is_linear", "0") != "0":
+    trees = [dict(line.split("=", 1) for line in part.splitlines()[1:] if "=" in line) for part in parts]
+    if any(facts.get("is_linear", "0") != "0" for facts in trees):
         raise TypeError("a LightGBM model with linear_tree=True has no form here")
-
-    def numbers(name: str, kind: type) -> list[Any]:
-        return [kind(word) for word in facts.get(name, "").split()]
-
-    leaves = numbers("leaf_value", float)
-    splits = len(leaves) - 1
-
-    def place(child: int) -> int:
-        return child if child >= 0 else splits + ~child
-
-    columns = [numbers(name, int) for name in ("split_feature", "decision_type", "left_child", "right_child")]
-    begins, words = numbers("cat_boundaries", int), numbers("cat_threshold", int)
-    found: list[_Split | float] = []
-    for feature, decision, left, right, threshold in zip(*columns, numbers("threshold", float), strict=True):
-        if decision & 1:  # whether the whole part of the number is one of a set
-            chosen = words[begins[int(threshold)] : begins[int(threshold) + 1]]
-            found.append(_lightgbm_category(feature, chosen, place(left), place(right)))
-        else:
-            found.append(_lightgbm_number(feature, threshold, decision, place(left), place(right)))
-    return _Nodes.of(found + leaves)
+    _check_no_categories(model, any(facts["num_cat"] != "0" for facts in trees))
+    return _Forest(int(facts["max_feature_idx"]) + 1, [_lightgbm_tree(facts) for facts in trees])
 
 
-def _lightgbm_number(feature: int, threshold: float, decision: int, left: int, right: int) -> _Split:
-    default = left if decision & 2 else right
-    kind = decision >> 2 & 3  # of missing values: none, those that are 0, and NaN
-
-    def goes(x: float) -> int:
-        number = x if abs(x) > _ZERO else 0.0
-        if kind == 1 and number == 0.0:
-            return default
-        return left if number <= threshold else right
-
-    return _Split.by(feature, [threshold, _below(-_ZERO), _ZERO], goes, default if kind == 2 else goes(0.0))
-
-
-def _lightgbm_category(feature: int, words: Sequence[int], left: int, right: int) -> _Split:
-    chosen = set(_bits(words))
-    bounds = [bound for c in chosen for bound in (_below(c) if c else -1.0, _below(c + 1))]
-    # numbers are cut off towards 0
-    return _Split.by(feature, bounds, lambda x: left if x > -1 and x < 2**31 and int(x) in chosen else right, right)
-
-
-def _bits(words: Iterable[int]) -> list[int]:
-    """Return the numbers of a set that is given by bits, 32 a word."""
-    return [32 * at + bit for at, word in enumerate(words) for bit in range(32) if int(word) >> bit & 1]
+def _lightgbm_tree(facts: dict[str, str]) -> _Nodes:
+    """Return the nodes of a tree: first its splits, then its leaves, which have negative numbers in the text."""
+    names = ("split_feature", "decision_type", "left_child", "right_child")
+    feature, decision, left, right = (np.array(facts.get(name, "").split(), dtype=np.int64) for name in names)
+    threshold = np.array(facts.get("threshold", "").split(), dtype=np.float64)
+    values = np.array(facts["leaf_value"].split(), dtype=np.float64)
+    if (decision >> 2 == 1).any():
+        raise TypeError("a LightGBM model with zero_as_missing=True has no form here")
+    splits = len(feature)
+    # without a way of their own, missing values count as 0, as tiny ones do
+    missing_left = np.where(decision >> 2 == 2, decision & 2 > 0, threshold >= 0)
+    tiny = np.abs(threshold) <= _ZERO
+    threshold = np.where(tiny, np.where(threshold >= 0, _ZERO, np.nextafter(-_ZERO, -np.inf)), threshold)
+    ends = np.zeros(len(values), dtype=np.int64)
+    left, right = (np.where(child >= 0, child, splits + ~child) for child in (left, right))
+    return _Nodes(
+        np.append(feature, ends - 1),
+        np.append(threshold, ends),
+        np.append(missing_left, ends > 0),
+        np.append(left, ends),
+        np.append(right, ends),
+        np.append(np.zeros(splits), values),
+    )
 
 
 # --- XGBoost ---------------------------------------------------------------------------------------------------------
@@ -619,8 +525,7 @@ def _read_xgboost(model: Any) -> _Forest:  # noqa: ANN401
         raise TypeError(f"an XGBoost model with booster={trees['name']!r} has no form here, only 'gbtree'")
     if int(facts["num_class"]) > 1 or int(facts.get("num_target", 1)) > 1:
         raise TypeError("an XGBoost model with several scores for a row is no ranker: take a regressor or ranker")
-    if trees["model"].get("cats", {}).get("enc"):
-        raise TypeError("an XGBoost model with categories of a frame has no form here: pass numbers")
+    _check_no_categories(model, any(tree["categories_nodes"] for tree in trees["model"]["trees"]))
     given = json.loads(facts["base_score"])  # in a list, since version 3.1
     start = float(np.float32(given[0] if isinstance(given, list) else given))
     objective = learner["objective"]["name"]
@@ -633,95 +538,11 @@ def _read_xgboost(model: Any) -> _Forest:  # noqa: ANN401
 
 
 def _xgboost_tree(tree: dict[str, Any]) -> _Nodes:
-    sets = {
-        node: tree["categories"][begin : begin + size]
-        for node, begin, size in zip(
-            tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
-        )
-    }
-    columns = (tree[name] for name in ("split_indices", "split_conditions", "default_left", "left_children",
-                                       "right_children"))  # fmt: skip
-    found: list[_Split | float] = []
-    for node, (feature, number, missing_left, left, right) in enumerate(zip(*columns, strict=True)):
-        number = float(np.float32(number))
-        if left < 0:
-            found.append(number)
-        elif node in sets:
-            found.append(_xgboost_category(feature, sets[node], left, right, left if missing_left else right))
-        else:
-            bound = _rounds_below(number)
-            # missing values go their own way, so that the number of intervals is two
-            found.append(_Split(feature, [bound], [left, right], left if missing_left else right))
-    return _Nodes.of(found)
-
-
-def _xgboost_category(feature: int, chosen: Sequence[int], left: int, right: int, missing: int) -> _Split:
-    known = set(chosen)
-
-    def goes(x: float) -> int:
-        with np.errstate(over="ignore"):
-            number = float(np.float32(x))
-        inside = 0 <= number <= _LARGEST_CATEGORY and int(number) in known
-        return right if inside else left
-
-    return _Split.by(feature, [_rounds_below(c + more) for c in known for more in (0.0, 1.0)], goes, missing)
-
-
-def _rounds_below(number: float) -> float:
-    """Return the largest double that is below a number of single precision when it is rounded to single precision."""
-    single = np.float32(number)
-    before = np.nextafter(single, np.float32(-np.inf))
-    middle = 0.5 * (float(before) + float(single))
-    return middle if np.float32(middle) < single else _below(middle)
-
-
-# --- CatBoost --------------------------------------------------------------------------------------------------------
-
-
-def _read_catboost(model: Any) -> _Forest:  # noqa: ANN401
-    """Return the trees of a model of CatBoost, from its JSON."""
-    if not model.is_fitted():
-        raise NotFittedError(f"a {type(model).__name__} that is not fitted has no trees")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.json")
-        model.save_model(str(path), format="json")
-        found = json.loads(path.read_text())
-    scale, bias = found["scale_and_bias"]
-    trees = found["trees"] if "trees" in found else found["oblivious_trees"]
-    if len(bias) != 1:
-        raise TypeError("a CatBoost model with a score for each class is no ranker: take a regressor or ranker")
-    if scale != 1:
-        raise TypeError(f"a CatBoost model with a scale of {scale!r} has no form here: its scale must be 1")
-    known = {one["feature_index"]: one for one in found["features_info"].get("float_features", [])}
-
-    def split(of: dict[str, Any], left: int, right: int) -> _Split:
-        if of["split_type"] != "FloatFeature":
-            raise TypeError("a CatBoost model with categories has no form here: pass numbers")
-        feature = known[of["float_feature_index"]]
-        missing = right if feature["nan_value_treatment"] == "AsTrue" else left
-        bound = float(_rounds_up_to(np.array([of["border"]]))[0])
-        return _Split(feature["flat_feature_index"], [bound], [left, right], missing)
-
-    def nodes(tree: dict[str, Any]) -> Iterator[_Split | float]:
-        """Yield the nodes of a tree, row by row from its root."""
-        if "splits" in tree:  # one for each row
-            depth, values = len(tree["splits"]), tree["leaf_values"]
-            for at in range(2**depth - 1):
-                yield split(tree["splits"][(at + 1).bit_length() - 1], 2 * at + 1, 2 * at + 2)
-            for leaf in range(2**depth):  # whose bits are the ways from the root, the first one last
-                yield values[int(f"{leaf:0{depth}b}"[::-1], 2)]
-            return
-        order = [tree]
-        for node in order:  # which grows
-            if "split" in node:
-                yield split(node["split"], len(order), len(order) + 1)
-                order += [node["left"], node["right"]]
-            else:
-                yield node["value"]
-
-    # the bias is added last, as the value of a leaf alone
-    parts = [_Nodes.of(list(nodes(tree))) for tree in trees] + [_Nodes.of([bias[0]])]
-    return _Forest(len(model.feature_names_), parts)
+    names = ("split_indices", "default_left", "left_children", "right_children")
+    feature, missing_left, left, right = (np.array(tree[name], dtype=np.int64) for name in names)
+    number = np.array(tree["split_conditions"], dtype=np.float32)  # the value, in a leaf
+    before = _rounds_up_to(np.nextafter(number, np.float32(-np.inf)).astype(np.float64))
+    return _Nodes.of(left < 0, feature, before, missing_left, left, right, number.astype(np.float64))
 
 
 # --- scikit-learn ----------------------------------------------------------------------------------------------------
@@ -734,55 +555,16 @@ def _read_histograms(model: Any) -> _Forest:  # noqa: ANN401
         raise TypeError("a model with a score for each class is no ranker: take a regressor")
     if not hasattr(model, "classes_") and model.loss not in ("squared_error", "absolute_error", "quantile"):
         raise TypeError(f"a {type(model).__name__} with loss={model.loss!r} has no form here")
-    place, values = np.arange(model.n_features_in_), {}
-    if model._preprocessor is not None:  # which numbers the categories, and puts their columns first
-        place = np.concatenate([np.flatnonzero(model.is_categorical_), np.flatnonzero(~model.is_categorical_)])
-        known = model._preprocessor.named_transformers_["encoder"].categories_
-        if any(categories.dtype.kind not in "biuf" for categories in known):
-            raise TypeError(f"the categories of a {type(model).__name__} must be numbers to have a form here")
-        values = {j: [float(c) for c in categories if not np.isnan(c)] for j, categories in enumerate(known)}
-    trees = [_histogram_tree(one, place, values) for (one,) in model._predictors]
+    _check_no_categories(model, model.is_categorical_ is not None)
+    trees = [_histogram_tree(one.nodes) for (one,) in model._predictors]
     return _Forest(int(model.n_features_in_), trees, float(np.ravel(model._baseline_prediction)[0]))
 
 
-def _histogram_tree(predictor: Any, place: IntArray, values: dict[int, list[float]]) -> _Nodes:  # noqa: ANN401
-    nodes = predictor.nodes
-    features, missing_left, left, right = (
-        nodes[name].astype(np.int64) for name in ("feature_idx", "missing_go_to_left", "left", "right")
-    )
-    leaf, category = nodes["is_leaf"].astype(bool), nodes["is_categorical"].astype(bool)
-    if not category.any():
-        return _Nodes(
-            np.where(leaf, -1, place[features]),
-            np.where(leaf, 0.0, nodes["num_threshold"]),
-            missing_left.astype(bool) & ~leaf,
-            left,
-            right,
-            np.where(leaf, nodes["value"], 0.0),
-        )
-    found: list[_Split | float] = []
-    for at, feature in enumerate(features.tolist()):
-        ways = int(left[at]), int(right[at])
-        missing = ways[0] if missing_left[at] else ways[1]
-        if leaf[at]:
-            found.append(float(nodes["value"][at]))
-        elif category[at]:
-            chosen = set(_bits(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][at]]))
-            found.append(_histogram_category(int(place[feature]), values[feature], chosen, *ways, missing))
-        else:
-            found.append(_Split(int(place[feature]), [float(nodes["num_threshold"][at])], [*ways], missing))
-    return _Nodes.of(found)
-
-
-def _histogram_category(
-    feature: int, values: Sequence[float], chosen: set[int], left: int, right: int, missing: int
-) -> _Split:
-    def goes(x: float) -> int:
-        at = bisect.bisect_left(values, x)
-        known = at < len(values) and values[at] == x
-        return missing if not known else left if at in chosen else right
-
-    return _Split.by(feature, [bound for value in values for bound in (_below(value), value)], goes, missing)
+def _histogram_tree(nodes: NDArray[Any]) -> _Nodes:
+    names = ("feature_idx", "missing_go_to_left", "left", "right")
+    feature, missing_left, left, right = (nodes[name].astype(np.int64) for name in names)
+    leaf = nodes["is_leaf"].astype(bool)
+    return _Nodes.of(leaf, feature, nodes["num_threshold"], missing_left, left, right, nodes["value"])
 
 
 def _read_forest(model: Any) -> _Forest:  # noqa: ANN401
@@ -828,15 +610,9 @@ def _read_gradient_boosting(model: Any) -> _Forest:  # noqa: ANN401
 
 def _sklearn_tree(tree: Any, value: FloatArray) -> _Nodes:  # noqa: ANN401
     """Return the nodes of a tree that compares features in single precision with thresholds in double precision."""
-    leaf = tree.children_left < 0
-    return _Nodes(
-        np.where(leaf, -1, tree.feature),
-        np.where(leaf, 0.0, _rounds_up_to(tree.threshold)),
-        tree.missing_go_to_left.astype(bool) & ~leaf,
-        tree.children_left,
-        tree.children_right,
-        np.where(leaf, value, 0.0),
-    )
+    left, right = tree.children_left, tree.children_right
+    threshold = _rounds_up_to(tree.threshold)
+    return _Nodes.of(left < 0, tree.feature, threshold, tree.missing_go_to_left, left, right, value)
 
 
 def _rounds_up_to(numbers: FloatArray) -> FloatArray:

@@ -17,7 +17,6 @@ from ltr.data.dataset import Features, checked_features, checked_names, checked_
 from ltr.data.forms import NumberForm
 from ltr.data.similar import similar_rows
 from ltr.data.tables import features_of
-from ltr.fitting.team import Team
 from ltr.lists import weights_by_row
 
 FloatArray = NDArray[np.float64]
@@ -180,15 +179,6 @@ def labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[Float
         row = int(np.argmax(wrong))
         raise ValueError(f"y must hold finite labels >= 0, 0 and 1 or graded, got {labels[row]:g} in row {row + 1}")
     return labels, None if qid is None else checked_queries(qid, n)[0]
-
-
-def check_alone(ranker: object) -> None:
-    """Raise ValueError in a process group: some of the fits inside would share rows, and others would not."""
-    if (size := Team().size) > 1:
-        raise ValueError(
-            f"{type(ranker).__name__}.fit must run in one process, got a group of {size}: fit a SurrogateRanker "
-            "there, leave the group (torch.distributed.destroy_process_group()), and go on in one process"
-        )
 
 
 def weights_for_losses(

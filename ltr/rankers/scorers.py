@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ltr.checks import as_float, as_matrix, as_sequence, check_whole, doubles, pieces
-from ltr.fitting.team import ALONE, Team
 
 __all__ = ["AttentionScorer", "Decimals", "LinearScorer", "MLPScorer", "Quantiles", "Standardize", "TwoStageScorer"]
 
@@ -298,7 +297,6 @@ class Standardize(nn.Module):
         weight: FloatArray | None = None,
         *,
         rows: NDArray[np.int64] | None = None,
-        team: Team = ALONE,
     ) -> Standardize:
         """Learn the mean and the population standard deviation of each column.
 
@@ -306,12 +304,11 @@ class Standardize(nn.Module):
             X: observations, (n, d), finite.
             weight: weight of each observation, (n,), > 0; None means that all count alike.
             rows: numbers of the observations to learn from, (m,), of which `weight` has the weights; None for all.
-            team: processes of which each has some observations, and the weights and the numbers of all of them.
 
         Raises:
             ValueError: X of another shape, or not finite.
         """
-        features, rows, weight = _own_rows(X, rows, weight, team)
+        features = as_matrix("X", X, rows=1)
         # in units of the largest entry neither the mean of huge nor the variance of tiny columns leaves float64
         n, d = len(features) if rows is None else len(rows), features.shape[1]
 
@@ -322,7 +319,6 @@ class Standardize(nn.Module):
         for piece in pieces(n):
             values = part(piece)
             low, high = np.minimum(low, values.min(axis=0)), np.maximum(high, values.max(axis=0))
-        low, high = np.min(team.all(low), axis=0), np.max(team.all(high), axis=0)
         size = np.maximum(np.abs(low), np.abs(high))
         unit, constant = np.where(size > 0, size, 1.0), high == low
 
@@ -333,7 +329,6 @@ class Standardize(nn.Module):
                 given = np.ones(len(values)) if weight is None else weight[piece]
                 total += (values if weight is None else values * given[:, None]).sum(axis=0)
                 count += np.broadcast_to(given[:, None], values.shape).sum(axis=0)
-            total, count = team.total(np.array([total, count]))
             return total / count
 
         own = average(lambda values: values)
@@ -383,30 +378,25 @@ class Quantiles(nn.Module):
         self.register_buffer("values", torch.zeros(self.d, knots, dtype=torch.float64))
 
     @classmethod
-    def fit(
-        cls, X: ArrayLike, knots: int = _KNOTS, *, rows: NDArray[np.int64] | None = None, team: Team = ALONE
-    ) -> Quantiles:
+    def fit(cls, X: ArrayLike, knots: int = _KNOTS, *, rows: NDArray[np.int64] | None = None) -> Quantiles:
         """Learn the places of the values of each column.
 
         Args:
             X: observations, (n, d), finite.
             knots: as above.
             rows: numbers of the observations to learn from, (m,); None for all.
-            team: processes of which each has some observations; each works on some columns.
 
         Raises:
             ValueError: X of another shape, or not finite.
         """
         from scipy.special import ndtri
 
-        features, rows, _ = _own_rows(X, rows, None, team)
+        features = as_matrix("X", X, rows=1)
         quantiles = cls(features.shape[1], knots)
         chosen = slice(None) if rows is None else rows
         for j, (own, placed) in enumerate(zip(quantiles.knots, quantiles.values, strict=True)):
             if j % _COLUMNS == 0:  # a few columns at a time, because reading one takes as long
-                some = team.columns(np.ascontiguousarray(features[:, j : j + _COLUMNS][chosen].T))
-            if j % team.size != team.rank:
-                continue
+                some = np.ascontiguousarray(features[:, j : j + _COLUMNS][chosen].T)
             ordered = np.sort(some[j % _COLUMNS])
             ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered))
             values, counts = doubles(ordered[ends - 1]), np.diff(ends, prepend=0)
@@ -418,8 +408,6 @@ class Quantiles(nn.Module):
             kept = np.unique([0, *kept])[-knots:] if len(values) > knots else np.arange(len(values))
             own.copy_(_padded(values[kept], knots))
             placed.copy_(_padded(normal[kept], knots))
-        for found in (quantiles.knots, quantiles.values):  # 0 in the columns of others
-            found.copy_(torch.from_numpy(team.total(found.numpy())))
         return quantiles
 
     def forward(self, features: Tensor) -> Tensor:
@@ -437,18 +425,6 @@ class Quantiles(nn.Module):
     def extra_repr(self) -> str:
         """Return the options, for torch's own printing of modules."""
         return f"d={self.d}, knots={self.knots.shape[-1]}"
-
-
-def _own_rows(
-    X: ArrayLike, rows: NDArray[np.int64] | None, weight: FloatArray | None, team: Team
-) -> tuple[NDArray[Any], NDArray[np.int64] | None, FloatArray | None]:
-    """Return the observations of this process, the numbers of those to learn from among them, and their weights."""
-    features = as_matrix("X", X, rows=1 if team.size == 1 else 0)
-    if team.size == 1:
-        return features, rows, weight
-    ends = team.span(len(features))
-    begin, end = ends if rows is None else np.searchsorted(rows, ends)
-    return features, None if rows is None else rows[begin:end] - ends[0], None if weight is None else weight[begin:end]
 
 
 def _padded(values: NDArray[np.float64], size: int) -> Tensor:

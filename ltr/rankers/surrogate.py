@@ -26,7 +26,6 @@ from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_ou
 from ltr.fitting.fit import check_state
 from ltr.fitting.observations import Rows, pieces_to_score
 from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
-from ltr.fitting.team import ALONE, Team
 from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
@@ -180,10 +179,6 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     ) -> SurrogateRanker:
         """Learn from observations and labels.
 
-        Inside an initialised process group of `torch.distributed` every process gives its own rows, whole queries if
-        there are any, and all end with the model of one process that has the rows of all of them
-        (`ltr.fitting.Fit`). Processes without rows give arrays of length 0.
-
         A fit refused for its arguments leaves the ranker as it was. Once training has begun, however it ends, by
         itself, by an error or by Ctrl-C, the ranker has the best weights so far, and `objective_`, `n_iter_` and
         `converged_` describe them: a caller that catches `KeyboardInterrupt` can go on with the ranker. The exception
@@ -244,7 +239,6 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         self._check_options()
         loss = parse_loss(self.loss)
         wrong = [
-            (Team().size > 1, "the number of processes", 1, Team().size),
             (self.scorer != "linear", "scorer", "linear", self.scorer),
             (self._chosen("optimizer") != "lbfgs", "optimizer", "lbfgs", self.optimizer),
             (bool(self.validation), "validation", None, self.validation),
@@ -297,8 +291,7 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         self._check_options()
         loss = parse_loss(self.loss)
         self._new_scorer(1)
-        team = Team()
-        given = self._weighted_data(X, y, qid, sample_weight, group, time, team)
+        given = self._weighted_data(X, y, qid, sample_weight, group, time)
         features, labels, groups, weights = given.features, given.labels, given.lists, given.weights
         if (
             weights is not None
@@ -315,7 +308,7 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         until = None
         decides = self._validates(loss, groups)
         if validation_set is not None:
-            held = self._checked_set(validation_set, groups, team)
+            held = self._checked_set(validation_set, groups)
         elif decides and (rows := self._held_out(given)) is not None:
             parts = [_rows_of(features, labels, groups, weights, chosen) for chosen in (~rows, rows)]
             if self.scorer == "linear" and not loss.convex:
@@ -378,27 +371,24 @@ class SurrogateRanker(Demanding, Scored, Ranker):
             )
         return rows
 
-    def _checked_set(self, given: ValidationSet, groups: IntArray | None, team: Team = ALONE) -> _Rows:
-        """Check the rows that a user holds out; each process of a team gives its own."""
+    def _checked_set(self, given: ValidationSet, groups: IntArray | None) -> _Rows:
+        """Check the rows that a user holds out."""
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
             raise ValueError(f"validation_set must be (X, y) or (X, y, qid), got {type(given).__name__}")
         qid = given[2] if len(given) == 3 else None
         if (qid is None) != (groups is None):
             raise ValueError("validation_set must have a qid if and only if the training rows have one")
-        with team.checking():
-            has_rows = team.size == 1 or len(given[0]) > 0  # type: ignore[arg-type]
-            features = self._features(given[0]) if has_rows else np.empty((0, self.n_features_in_))
-        y, qid = team.join("the labels of validation_set", given[1]), team.join("the qid of validation_set", qid)
-        labels, lists = labels_and_lists(y, qid, int(team.starts(len(features))[-1]))  # type: ignore[arg-type]
+        features = self._features(given[0])
+        labels, lists = labels_and_lists(given[1], qid, len(features))
         return features, labels, lists, None, None
 
     def _scaled(self, rows: _Rows, scorer: _Scorer, options: FitOptions) -> tuple[_Scale, Rows]:
         """Return the scaling learned from some rows, and these rows, scaled for a scorer."""
         X, _, _, weights, chosen = rows
         if self._chosen("scale") == "standardize":
-            scale: _Scale = Standardize.fit(X, weights, rows=chosen, team=Team())
+            scale: _Scale = Standardize.fit(X, weights, rows=chosen)
         else:
-            scale = Quantiles.fit(X, rows=chosen, team=Team())  # places, which weights do not move
+            scale = Quantiles.fit(X, rows=chosen)  # places, which weights do not move
         return scale, self._rows(rows, scale, scorer, options)
 
     def _rows(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Rows:
@@ -503,7 +493,7 @@ class SurrogateRanker(Demanding, Scored, Ranker):
             scorer = copy.deepcopy(scorer).double()
         scores = np.empty(len(features))
         with torch.no_grad():
-            for some in pieces_to_score(scorer, 0, len(features), lists):
+            for some in pieces_to_score(scorer, len(features), lists):
                 Z = scale(torch.tensor(features[some], dtype=torch.float64)).to(parameter.device)
                 scores[some] = _array(score_rows(scorer, Z, None if lists is None else lists[some]))
         # a matrix product may round equal rows differently, and ties decide rank statistics

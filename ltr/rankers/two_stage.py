@@ -62,7 +62,7 @@ from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
 from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
-from ltr.rankers.inputs import LabelledRows, check_alone
+from ltr.rankers.inputs import LabelledRows
 from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
@@ -219,7 +219,6 @@ class TwoStageRanker(Ranker):
                 although `top_k` asks for the top of its order; constraints that a stage is not known to satisfy;
                 demands that no weights are known to meet.
         """
-        check_alone(self)
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
         training = self._weighted_data(X, y, qid, sample_weight, group, time)

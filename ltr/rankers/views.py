@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
-from ltr.html import fact_table
-from ltr.pictures import ABOVE, BELOW, INK, SMALL, TITLE, fonts, shortened, wrapped
+from ltr.display.html import fact_table
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.contract import FloatArray, IntArray, RankerContract
 
@@ -40,9 +39,6 @@ __all__ = [
 BASE_SCORE, CONSTANT, TOTAL = "base score", "constant", "total"
 RESERVED = (BASE_SCORE, CONSTANT, TOTAL)
 """Names of columns that stand beside those of the features."""
-
-_SHOWN = 12  # columns of a picture
-_LETTERS = 24  # of a line of a column's name in a picture
 
 
 def rows_from_the_top(scores: FloatArray, queries: IntArray | None) -> IntArray:
@@ -84,7 +80,7 @@ def list_figure(
     title: str,
 ) -> Figure:
     """Return the picture of `Ranker.plot_list` of rows that are checked already; `groups` numbers their lists."""
-    from ltr.figures import ranked_list_figure
+    from ltr.display.figures import ranked_list_figure
 
     scores, reranked = ranker._placed(features, qid)
     lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
@@ -241,38 +237,6 @@ class Explanation:
                 found[side] = self.list.index[at[0]]
         return found
 
-    def plot(self, row: Hashable, other: Hashable | None = None) -> Figure:
-        """Return a picture of the columns that put a row above or below its neighbours, as a matplotlib figure.
-
-        Args:
-            row: the row, by its index.
-            other: the row to compare it with; by default the row above it and the row below it, side by side.
-
-        Raises:
-            ValueError: a row that is not there, or a list without another row.
-        """
-        from ltr.figures import canvas
-
-        compared = self.neighbours(row) if other is None else {"": other}
-        if not compared:
-            raise ValueError(f"row {row!r} is the only one on its list: explain more rows, or take its line of frame")
-        tables = {neighbour: self.against(row, neighbour)[:-1] for neighbour in compared.values()}
-        bars = [_bars_of(table) for table in tables.values()]
-        heights = [0.75 + sum(0.1 + 0.14 * label.count("\n") for label in [*labels, "\n"]) for labels, _ in bars]
-        with fonts():
-            figure = canvas(sum(heights) + 0.45)
-            drawn = figure.subplots(len(tables), 1, height_ratios=heights, squeeze=False)[:, 0]
-            for axes, neighbour, (labels, values) in zip(drawn, tables, bars, strict=True):
-                _draw_bars(axes, labels, values)
-                title = shortened(f"against {self._name(neighbour)}", 44)
-                axes.set_title(title, fontsize=TITLE, parse_math=False)
-            title = f"Why {shortened(self._name(row), 28)} stands where it does"
-            figure.suptitle(title, fontsize=TITLE, fontweight="bold", parse_math=False)
-        return figure
-
-    def _name(self, row: Hashable) -> str:
-        return f"row {row} (position {self.list['position'].iloc[self._place(row)]})"
-
     def _place(self, row: Hashable) -> int:
         """Return the number of the row with an index."""
         places = np.flatnonzero(self.frame.index == row)
@@ -327,35 +291,3 @@ def summed(values: pd.DataFrame, parts: FloatArray, scores: FloatArray) -> pd.Da
         frame[CONSTANT] = rest
     frame[TOTAL] = scores
     return frame
-
-
-def _bars_of(table: pd.DataFrame) -> tuple[list[str], FloatArray]:
-    """Return labels and lengths of the bars: the columns that differ, the largest ones alone where there are many."""
-    values = table["difference"]
-    rest: list[float] = []
-    if len(values) > _SHOWN:
-        largest = values.abs().sort_values(ascending=False).index[:_SHOWN]
-        rest = [float(values.drop(largest).sum())]
-        values = values[values.index.isin(largest)]
-    labels = [f"{wrapped(str(name), _LETTERS)}\n{_compared(table.loc[name])}" for name in values.index]
-    labels += [f"{len(table) - _SHOWN} more columns\n" for _ in rest]
-    return labels, np.array([*values, *rest])
-
-
-def _compared(line: pd.Series) -> str:
-    """Return the values that two rows have in a column."""
-    return " vs ".join("missing" if np.isnan(value) else f"{value:.4g}" for value in line[["value", "other"]])
-
-
-def _draw_bars(axes: Any, labels: list[str], values: FloatArray) -> None:  # noqa: ANN401 (of matplotlib)
-    ends = np.cumsum([0.1 + 0.14 * (1 + label.count("\n")) for label in labels])
-    places = (np.array([0.0, *ends[:-1]]) + ends) / 2
-    axes.barh(places, values, height=0.2, color=np.where(values > 0, ABOVE, BELOW))
-    axes.set_yticks(places, labels, fontsize=SMALL - 1, parse_math=False)
-    axes.set_ylim(max([0.2, *ends]), 0)
-    axes.tick_params(axis="y", length=0)
-    axes.tick_params(axis="x", labelsize=SMALL - 1)
-    axes.locator_params(axis="x", nbins=5)
-    axes.axvline(0, color=INK, linewidth=0.8)
-    axes.set_xlabel("← below it      above it →", fontsize=SMALL)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -2,36 +2,46 @@
 
 Splits of one data set share rows, so differences over splits are tested by the corrected resampled t-test. Data sets
 are independent of each other, so gains over data sets are tested by Wilcoxon's signed-rank test, and rankings by
-Friedman's and Nemenyi's. Every family of tests is adjusted as a whole.
+Friedman's. Every family of tests is adjusted as a whole.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 
-from ltr.metrics.comparison import Comparison, compare, holm
+from ltr.metrics.comparison import holm
 from ltr.statistics import RankStatistic
 from trainers.config import EXACT
+from trainers.files import Json
 from trainers.records import nothing_proven
-from trainers.report.evidence import BASE, PARTS, Evidence, FloatArray, Length, Series, in_order, mean_of, proven
-from trainers.report.options import comparison_table
-from trainers.report.page import Table, literal
+from trainers.report.evidence import (
+    BASE,
+    PARTS,
+    Evidence,
+    FloatArray,
+    Length,
+    Lengths,
+    Series,
+    in_order,
+    mean_of,
+    proven,
+)
+from trainers.report.page import literal
 from trainers.report.paired import ALPHA, Paired, family
 from trainers.report.reference import Reference
-from trainers.report.wording import ABSENT, Pair, counted, decided, fixed, listed, p_equals, p_text, percent, share
+from trainers.report.wording import Pair, counted, gap_text, listed, p_equals, percent
 
 _FEWEST_DATA = 6  # with 5 data sets, no two-sided signed-rank test reaches 0.05
-_LEAST_GAIN = 0.05  # percent; for a smaller mean gain in training, no surviving share is given
 _DIGITS = 10  # digits of a value that count in a ranking
+_TOLERANCE = 1e-9  # differences of values that are rounding
 _LOGARITHMS = ("dcg", "dcg(base=e)")
 _STAND_INS = ("roc_flexibility",)  # data whose number of positives is not the paper's
 
@@ -50,25 +60,22 @@ def protocol(evidence: Evidence) -> dict[str, Any]:
     return {**usual, "others": f" ({others})" if others else ""}
 
 
-def logarithm(evidence: Evidence, reference: Reference) -> dict[str, Any]:
-    """Compare published values with the largest possible DCG, with base 2 and with base e."""
-    rows, beyond, natural = [], 0, 0
+def logarithm(evidence: Evidence, reference: Reference) -> dict[str, int]:
+    """Count the data sets, and those with a published value above the largest DCG with base 2, and with base e."""
+    found = {"data": 0, "beyond": 0, "natural": 0}
     for data in dict.fromkeys(value.data for value in reference.values):
         sizes = [record["sizes"] for record in evidence.results.records if record["data"] == data]
         if data in _STAND_INS or not sizes:
             continue
-        positives = {part: max(size[part][1] for size in sizes) for part in PARTS}
-        best = {
-            part: [RankStatistic.parse(name).best(sizes[0][part][0], positives[part]) for name in _LOGARITHMS]
-            for part in PARTS
-        }
-        value = max((v for v in reference.values if v.data == data), key=lambda v: v.mean / best[v.part][0])
-        two, e = best[value.part]
-        beyond, natural = beyond + (value.mean > two), natural + (value.mean > e)
-        label, count = literal(value.variant.label), str(positives[value.part])
-        rows.append([literal(data), label, value.part, f"{value.mean:.2f}", count, f"{two:.2f}", f"{e:.2f}"])
-    header = ["data set", "published for", "set", "mean", "positives", "largest, base 2", "largest, base e"]
-    return {"beyond": beyond, "natural": natural, "table": Table(header, rows, left=3)}
+        best = {}
+        for part in PARTS:
+            positives = max(size[part][1] for size in sizes)
+            best[part] = [RankStatistic.parse(name).best(sizes[0][part][0], positives) for name in _LOGARITHMS]
+        values = [(value.mean, best[value.part]) for value in reference.values if value.data == data]
+        found["data"] += 1
+        found["beyond"] += any(mean > two for mean, (two, _) in values)
+        found["natural"] += any(mean > e for mean, (_, e) in values)
+    return found
 
 
 # --- against the base ranker --------------------------------------------------------------------------------------
@@ -76,45 +83,26 @@ def logarithm(evidence: Evidence, reference: Reference) -> dict[str, Any]:
 
 def gain(evidence: Evidence) -> dict[str, Any]:
     """Compare the exact stage with its base ranker and with the best surrogate, for each data set and K."""
-    test, train = evidence.gains["test"], evidence.gains["train"]
     records = [record for series in evidence.main.values() for record in series.records.values()]
     pairs = [evidence.with_base(series) for series in evidence.main.values()]
     change = np.concatenate([np.subtract(*(s.values("train", evidence.statistic) for s in two)) for two in pairs])
     limits = sorted({found.limit for found in evidence.lengths.values()})
     gaps = [record["list"]["gap"] for record in records if not proven(record) and record["list"]]
-
-    def with_proof(series: Series) -> tuple[Series, Series]:
-        return evidence.with_base(series.at([split for split in series.splits if proven(series.records[split])]))
-
-    def surviving(pair: Pair) -> str:
-        return share(test[pair].percent / train[pair].percent) if train[pair].percent >= 0.1 else ABSENT
-
-    best, hindsight = _against_best(evidence, linear=False)
+    best, hindsight = _against_best(evidence)
     curved = {pair[0]: series.variant.method for pair, series in best.items() if not _linear(series)}
     by_method = {method: [data for data in curved if curved[data] == method] for method in curved.values()}
-    best_names = {"best surrogate": lambda pair: best[pair].variant.label}
     return {
-        "test": test,
-        "train": train,
-        "plain": decided(evidence.over(evidence.with_base, "test", independent=True)),
-        "recentred": evidence.over(evidence.with_base, "test", recentred=True),
+        "test": evidence.gains["test"],
+        "train": evidence.gains["train"],
         "limits": " to ".join(dict.fromkeys(f"{limit:g}" for limit in (limits[0], limits[-1]))),
         "lists": len(records),
         "proven": sum(map(proven, records)),
         "unproven": sum(map(nothing_proven, records)),
         "open_gap": float(np.median([100 * gap for gap in gaps if gap is not None] or [math.nan])),
-        "above": int((change > 1e-9).sum()),
-        "below": int((change < -1e-9).sum()),
-        "proven_only": (only := evidence.over(with_proof, "test")),
-        "proven_count": sum(one.splits for one in only.values()),
+        "above": int((change > _TOLERANCE).sum()),
+        "below": int((change < -_TOLERANCE).sum()),
         "hindsight": hindsight,
-        "hindsight_linear": _against_best(evidence, linear=True)[1],
         "curved": "; ".join(f"{method} on {listed(data)}" for method, data in by_method.items()),
-        "test_table": comparison_table(
-            test, evidence, "exact - base on test", more={"proven": lambda pair: evidence.main[pair].proven}
-        ),
-        "train_table": comparison_table(train, evidence, "exact - base in training", more={"survives": surviving}),
-        "hindsight_table": comparison_table(hindsight, evidence, "exact - best on test", more=best_names),
     }
 
 
@@ -122,7 +110,7 @@ def _linear(series: Series) -> bool:
     return all(record["weights"] is not None for record in series.records.values())
 
 
-def _against_best(evidence: Evidence, *, linear: bool) -> tuple[dict[Pair, Series], dict[Pair, Paired]]:
+def _against_best(evidence: Evidence) -> tuple[dict[Pair, Series], dict[Pair, Paired]]:
     """Compare the exact stage with the first stage that is best on the test sets of each data set."""
     best: dict[Pair, Series] = {}
     for pair, series in evidence.main.items():
@@ -130,7 +118,7 @@ def _against_best(evidence: Evidence, *, linear: bool) -> tuple[dict[Pair, Serie
             found.at(series.splits)
             for table in evidence.tables
             for variant, found in table.rows.get(series.data, {}).items()
-            if variant.method != EXACT and set(series.splits) <= set(found.splits) and (_linear(found) or not linear)
+            if variant.method != EXACT and set(series.splits) <= set(found.splits)
         ]
         means = [mean_of(found.values("test", evidence.statistic)) for found in candidates]
         if defined := [at for at, mean in enumerate(means) if not np.isnan(mean)]:
@@ -146,60 +134,19 @@ class LevelGain:
     """Gains over the base ranker at one K on several data sets."""
 
     name: str  # the K that most data sets have
-    lengths: dict[str, Length]  # the K of each data set
     data: tuple[str, ...]  # data sets with enough splits for a test
     train: FloatArray  # gains in percent, one for each data set
     test: FloatArray
-    comparison: Comparison | None = None  # of the gains on test with 0; None with too few data sets
-    p_holm: float = math.nan  # p value of its signed-rank test, adjusted over all K
 
     @property
-    def survives(self) -> tuple[float, float, float]:
-        """Mean gain on test over mean gain in training, with its bootstrap interval over data sets."""
-        if self.train.mean() < _LEAST_GAIN:
-            return math.nan, math.nan, math.nan
-        ratio = float(self.test.mean() / self.train.mean())
-        if self.comparison is None:
-            return ratio, math.nan, math.nan
-        draws = np.random.default_rng(0).integers(0, len(self.data), size=(9999, len(self.data)))
-        train, test = self.train[draws].mean(axis=1), self.test[draws].mean(axis=1)
-        kept = train > 0
-        low, high = np.quantile(test[kept] / train[kept], [ALPHA / 2, 1 - ALPHA / 2])
-        return ratio, float(low), float(high)
+    def survives(self) -> float:
+        """Mean gain on test over mean gain in training."""
+        return float(self.test.mean() / self.train.mean())
 
     @property
-    def correlation(self) -> tuple[float, float]:
-        """Spearman's correlation of the gains in training and on test over data sets, with its p value."""
-        if self.comparison is None or np.ptp(self.train) == 0 or np.ptp(self.test) == 0:
-            return math.nan, math.nan
-        found = scipy.stats.spearmanr(self.train, self.test)
-        return float(found.statistic), float(found.pvalue)
-
-    @property
-    def row(self) -> list[str]:
-        """Return the row of the gain in the page's table."""
-        others = [f"{data}: {k}" for data, k in self.lengths.items() if str(k) != self.name]
-        own, (ratio, low, high), (rho, p_rho) = self.comparison, self.survives, self.correlation
-        return [
-            f"{self.name} ({', '.join(others)})" if others else self.name,
-            percent(float(self.train.mean())),
-            percent(float(self.test.mean())),
-            ABSENT if own is None else f"{percent(own.difference.low)} to {percent(own.difference.high)}",
-            percent(float(np.median(self.test))),
-            f"{int((self.test > 0).sum())}/{len(self.data)}",
-            p_text(math.nan if own is None else own.p_wilcoxon),
-            p_text(self.p_holm),
-            share(ratio),
-            ABSENT if math.isnan(low) else f"{share(low)} to {share(high)}",
-            fixed(rho, 2),
-            p_text(p_rho),
-        ]
-
-
-LEVEL_HEADER = (
-    "K", "gain in training", "on test", "95%", "median", "better on", "p", "p Holm", "survives", "95%", "rho",
-    "p of rho",
-)  # fmt: skip
+    def p(self) -> float:
+        """P value of the signed-rank test of the gains on test; NaN with too few data sets."""
+        return float(scipy.stats.wilcoxon(self.test).pvalue) if len(self.data) >= _FEWEST_DATA else math.nan
 
 
 def levels(evidence: Evidence) -> dict[Length, dict[str, Length]]:
@@ -227,27 +174,26 @@ def level_gains(evidence: Evidence) -> list[LevelGain]:
                 both[pair[0]] = [one.percent for one in two]
         if len(both) >= 2:
             train, test = np.array(list(both.values())).T
-            comparison = compare(test, np.zeros(len(test))) if len(test) >= _FEWEST_DATA else None
-            found.append(LevelGain(str(length), of, tuple(both), train, test, comparison))
-    adjusted = iter(holm([level.comparison.p_wilcoxon for level in found if level.comparison is not None]))
-    return [g if g.comparison is None else dataclasses.replace(g, p_holm=next(adjusted)) for g in found]
+            found.append(LevelGain(str(length), tuple(both), train, test))
+    return found
 
 
 def mean_text(gains: Sequence[LevelGain]) -> str:
     """Say at which K the mean gain over data sets differs from 0."""
-    tested = [level for level in gains if level.comparison is not None]
+    tested = [level for level in gains if not math.isnan(level.p)]
     if not tested:
         return f"Too few data sets for a test ({max((len(level.data) for level in gains), default=0)} at most)."
+    adjusted = holm([level.p for level in tested])
     parts = []
     for word, sign in (("better", 1), ("worse", -1)):
         names = [
-            f"K = {level.name} (mean {percent(float(level.test.mean()))}, {p_equals(level.p_holm)})"
-            for level in tested
-            if level.p_holm <= ALPHA and sign * level.test.mean() > 0
+            f"K = {level.name} (mean {percent(float(level.test.mean()))}, {p_equals(p)})"
+            for level, p in zip(tested, adjusted, strict=True)
+            if p <= ALPHA and sign * level.test.mean() > 0
         ]
         if names:
             parts.append(f"Over data sets the exact stage is {word} than its base ranker at {listed(names)}.")
-    if rest := [level.name for level in tested if level.p_holm > ALPHA]:
+    if rest := [level.name for level, p in zip(tested, adjusted, strict=True) if p > ALPHA]:
         parts.append(f"Over data sets no difference is shown at K = {listed(rest)}.")
     return " ".join(parts)
 
@@ -276,70 +222,113 @@ class Ranking:
         found = scipy.stats.friedmanchisquare(*np.round(self.values, _DIGITS).T)
         return float(found.statistic), float(found.pvalue)
 
-    def nemenyi(self) -> dict[tuple[str, str], float]:
-        """Return p values of Nemenyi's test for each pair, the one with the better mean rank first."""
-        k, ranks = len(self.names), self.ranks
-        unit = math.sqrt(k * (k + 1) / (6 * len(self.data)))
-        return {
-            (self.names[a], self.names[b]): float(
-                scipy.stats.studentized_range.sf((ranks[b] - ranks[a]) / unit * math.sqrt(2), k, np.inf)
-            )
-            for a, b in itertools.combinations(np.argsort(ranks, kind="stable"), 2)
-        }
+    def __str__(self) -> str:
+        best, worst = int(np.argmin(self.ranks)), int(np.argmax(self.ranks))
+        order = (
+            f"The best mean rank is that of {self.names[best]} ({self.ranks[best]:.1f}), "
+            f"the worst that of {self.names[worst]} ({self.ranks[worst]:.1f})"
+        )
+        if len(self.data) < _FEWEST_DATA or len(self.names) < 3:
+            few = counted(len(self.data), "data set")
+            return f"{order}. With {few} and {len(self.names)} bases nothing is tested."
+        if np.ptp(self.ranks) == 0:
+            return f"All bases rank alike on the {len(self.data)} data sets."
+        statistic, p = self.friedman
+        test = f"(Friedman's chi-squared = {statistic:.1f}, {p_equals(p)}, {len(self.data)} data sets)"
+        if p > ALPHA:
+            return f"No difference between the bases is shown {test}. {order}; that may be chance."
+        return f"The bases do not rank alike {test}. {order}."
 
 
-def ranked_bases(evidence: Evidence) -> tuple[Ranking, Ranking] | None:
-    """Rank the bases after reranking and by themselves, on the splits and data sets that all of them have."""
+def ranked_bases(evidence: Evidence) -> Ranking | None:
+    """Rank the bases after reranking, on the splits and data sets that all of them have."""
     for lines in (lines for table in evidence.tables for lines in table.along(BASE) if not lines.held):
         names = tuple(dict.fromkeys(name for row in lines.rows.values() for name in row))
-        found: dict[str, list[FloatArray]] = {}
+        found: dict[str, list[float]] = {}
         for data, row in lines.rows.items():
-            both = [evidence.with_base(row[name]) for name in names if name in row]
-            splits = sorted(set.intersection(*(set(exact.splits) for exact, _ in both)))
-            if len(both) == len(names) > 1 and splits:
-                means = [[mean_of(s.at(splits).values("test", evidence.statistic)) for s in two] for two in both]
+            splits = sorted(set.intersection(*(set(series.splits) for series in row.values())))
+            if len(row) == len(names) > 1 and splits:
+                means = [mean_of(row[name].at(splits).values("test", evidence.statistic)) for name in names]
                 if not np.isnan(means).any():
-                    found[data] = np.array(means)
+                    found[data] = means
         if found:
-            after, alone = np.moveaxis(np.array(list(found.values())), 2, 0)
-            return Ranking(names, tuple(found), after), Ranking(names, tuple(found), alone)
+            return Ranking(names, tuple(found), np.array(list(found.values())))
     return None
 
 
-def base_table(after: Ranking, alone: Ranking, decimals: int) -> Table:
-    """Return ranks and gains of the bases, with their means after reranking on each data set."""
-    gains = 100 * (after.values - alone.values) / np.abs(alone.values)
-    rows = [
-        [
-            after.names[at],
-            f"{after.ranks[at]:.2f}",
-            f"{alone.ranks[at]:.2f}",
-            percent(float(gains[:, at].mean())),
-            f"{int((gains[:, at] > 0).sum())}/{len(after.data)}",
-            *(fixed(value, decimals) for value in after.values[:, at]),
-        ]
-        for at in np.argsort(after.ranks, kind="stable")
-    ]
-    return Table(["base", "rank after reranking", "rank alone", "gain of reranking", "better on", *after.data], rows)
+# --- a larger K, and more time ------------------------------------------------------------------------------------
 
 
-def ranking_text(ranking: Ranking, what: str) -> str:
-    """Say what the tests show about a ranking."""
-    ranks = ranking.ranks
-    best, worst = int(np.argmin(ranks)), int(np.argmax(ranks))
-    order = (
-        f"The best mean rank is that of {ranking.names[best]} ({ranks[best]:.1f}), "
-        f"the worst that of {ranking.names[worst]} ({ranks[worst]:.1f})"
-    )
-    if len(ranking.data) < _FEWEST_DATA or len(ranking.names) < 3:
-        few = counted(len(ranking.data), "data set")
-        return f"{order}. With {few} and {len(ranking.names)} {what} nothing is tested."
-    if np.ptp(ranks) == 0:
-        return f"All {what} rank alike on the {len(ranking.data)} data sets."
-    statistic, p = ranking.friedman
-    test = f"(Friedman's chi-squared = {statistic:.1f}, {p_equals(p)}, {len(ranking.data)} data sets)"
-    if p > ALPHA:
-        return f"No difference between the {what} is shown {test}. {order}; that may be chance."
-    pairs = [f"{a} ranks better than {b} ({p_equals(q)})" for (a, b), q in ranking.nemenyi().items() if q <= ALPHA]
-    which = f"By Nemenyi's test {listed(pairs)}." if pairs else "No single pair differs by Nemenyi's test."
-    return f"The {what} do not rank alike {test}. {order}. {which}"
+def larger(evidence: Evidence) -> dict[str, Any] | None:
+    """Compare lengths of the list; return None if no data set has two.
+
+    A longer list is *worse* on a split where a shorter one has the larger statistic of the whole training set. That is
+    *settled* where the bound proves that no linear order of the longer list reaches the value of the shorter one.
+    """
+    several = [lengths for lengths in evidence.lengths.values() if len(lengths.main) > 1]
+    found = [pair for lengths in several for pair in _pairs(evidence, lengths)]
+    if not found:
+        return None
+    whole = {
+        (lengths.data, last): evidence.compare(lengths.main[last], next(iter(lengths.main.values())), "test")
+        for lengths in several
+        for last in [[*lengths.main][-1]]
+    }
+    return {
+        "pairs": len(found),
+        "worse": sum(worse for worse, _ in found),
+        "settled": sum(settled for _, settled in found),
+        "whole": family(whole),
+        "more_time": _more_time(evidence),
+    }
+
+
+def _pairs(evidence: Evidence, lengths: Lengths) -> Iterator[tuple[bool, bool]]:
+    """Yield, for two K on a split, whether the larger one is worse, and whether the bound settles that."""
+    for a, b in itertools.combinations(lengths.main.values(), 2):
+        for split in a.common(b):
+            short, long = (series.records[split]["train"].get(evidence.statistic) for series in (a, b))
+            if short is not None and long is not None:
+                slack = _TOLERANCE * max(abs(short), abs(long))
+                yield long < short - slack, short > _reachable(evidence, b.records[split]) + slack
+
+
+def _reachable(evidence: Evidence, record: Json) -> float:
+    """Return an upper bound of the training set's statistic over all linear orders of an exact result's list.
+
+    It is the answer's value, plus the distance to its bound, plus the price of the weights that it does not use. It is
+    NaN if the statistic of a whole list is not the sum over its top and the rest.
+    """
+    found, options = record["list"], record["options"]
+    adds_up = RankStatistic.parse(evidence.statistic).kind.adds_up
+    if found is None or not adds_up or "ranked" not in record:
+        return math.nan
+    unused = record["sizes"]["d"] - int(np.count_nonzero(record["weights"]))
+    return float(record["train"][evidence.statistic] + found["bound"] - found["value"] + options["C"] * unused)
+
+
+def _more_time(evidence: Evidence) -> dict[str, Any] | None:
+    """Show what a longer time limit brings to the lists that the usual one leaves open."""
+    found: list[tuple[Series, Series]] = []
+    for lengths in evidence.lengths.values():
+        for length, long in ((length, long) for of in lengths.longer.values() for length, long in of.items()):
+            short = lengths.main.get(length)
+            splits = [] if short is None else [s for s in long.common(short) if not proven(short.records[s])]
+            if splits:
+                found.append((short.at(splits), long.at(splits)))
+    if not found:
+        return None
+    changes = {
+        part: np.concatenate([np.subtract(*(s.values(part, evidence.statistic) for s in (b, a))) for a, b in found])
+        for part in PARTS
+    }
+    records = [record for _, long in found for record in long.records.values()]
+    gaps = [np.concatenate([two[at].on_list("gap") for two in found]) for at in (0, 1)]
+    known = [gap[~np.isnan(gap)] for gap in gaps]
+    return {
+        "lists": len(records),
+        "proven": sum(map(proven, records)),
+        "gaps": [gap_text(float(np.median(gap))) if len(gap) else "none" for gap in known],
+        "rises": {part: int((c > _TOLERANCE).sum()) for part, c in changes.items()},
+        "falls": {part: int((c < -_TOLERANCE).sum()) for part, c in changes.items()},
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,6 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ltr.checks import nearest
-from ltr.data.cache import cache_folder
 from trainers.board.comparisons import Comparison, comparisons_of_runs, comparisons_of_sweep
 from trainers.board.events import write_board
 from trainers.files import RunError, write_json
@@ -85,7 +85,7 @@ def build_board(
         what = json.dumps([[str(path) for path in resolved], list(data), split])
         name = f"{resolved[0].name}-{hashlib.sha256(what.encode()).hexdigest()[:8]}"
         try:
-            target = cache_folder() / "boards" / name
+            target = Path(os.environ.get("LTR_CACHE") or Path.home() / ".cache" / "ltr").expanduser() / "boards" / name
         except RuntimeError:
             raise RunError("--logdir: is needed, because there is no home directory to write to") from None
     with _replacing(target) as new:

@@ -35,7 +35,7 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, Sessi
 from torch.utils.tensorboard.summary import custom_scalars
 from torch.utils.tensorboard.writer import SummaryWriter
 
-from ltr.pictures import FAINT, GREY, METHODS, SMALL, TITLE, WIDTH, shortened
+from ltr.display.pictures import FAINT, GREY, METHODS, SMALL, TITLE, WIDTH, shortened
 from trainers.board.comparisons import PARTS, Comparison, Line, Points, precision_curve, rank_scores, stairs
 from trainers.config import EXACT
 from trainers.loggers import event_tag

@@ -154,7 +154,7 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
         findings += reader.findings
     data: dict[str, Tree] = {}
     for at, variant in ((at, variant) for at, grid in enumerate(grids) for variant in grid.variants):
-        found, name = variant.config.data.model_dump(exclude={"cache"}), variant.config.name
+        found, name = variant.config.data.model_dump(), variant.config.name
         if data.setdefault(name, found) != found:  # they would share a row of the tables
             rule = f"two experiments called {name!r} have different data; give one of them another name"
             findings.append(Finding(f"grid[{at}].experiments", rule))

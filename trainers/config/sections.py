@@ -41,7 +41,6 @@ from ltr.exact.problem import MOST_POINTS
 from ltr.files import has_text, missing_file, parquet_files
 from ltr.list_demands import ListDemand, read_list_demands
 from ltr.outcomes import survival_labels, uplift_labels
-from ltr.point_limits import PointLimits
 from ltr.statistics import LOG_LOSS, GainName, RankStatistic
 from ltr.training import ADAM_ONLY, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
 
@@ -327,7 +326,6 @@ class DataConfig(Section):
         "type of the features of sparse text: float32 takes half the memory and keeps seven digits; auto takes it "
         "where no value is rounded",
     )
-    cache: bool = option(True, "keep the parsed content of a large sparse file in LTR_CACHE", free=True)
 
     def clashes(self) -> Iterator[Clash]:
         """Require a data set by name or a file by path, and columns only with a table."""
@@ -789,15 +787,9 @@ def _cuts(value: object) -> object:
 
 
 def _point_limits(value: object) -> object:
-    if value is not None and not isinstance(value, str | dict):
-        raise ValueError("must be a table of the least and the largest points, or the name of a CSV file")
-    try:
-        PointLimits.read(value)
-    except OSError as error:
-        raise ValueError(f"must be a CSV file that can be read ({error.strerror or error})") from None
-    except ValueError as error:
-        raise ValueError(str(error).removeprefix("point_limits: ")) from None
-    return value
+    from ltr.cards.conditions import checked_limits
+
+    return value if value is None else checked_limits(value)
 
 
 class CardConfig(Section):
@@ -827,10 +819,10 @@ class CardConfig(Section):
     signs: dict[str, Literal["+", "-"]] | None = option(
         None, 'table of "+" or "-" by column or question: points must not be below or above 0; any when left out'
     )
-    point_limits: Annotated[str | dict[str, Any] | None, PlainValidator(_point_limits)] = option(
+    point_limits: Annotated[dict[str, Any] | None, PlainValidator(_point_limits)] = option(
         None,
-        "with log_loss: table of the least and the largest points by column or question, such as { age = [0, 3] }, or "
-        'a CSV file with the columns name, lb and ub; "(Intercept)" names the intercept',
+        "with log_loss: table of the least and the largest points by column or question, such as { age = [0, 3] }; "
+        '"(Intercept)" names the intercept',
     )
     least_points: StrictInt = option(
         1, "smallest number of points, up to the sign, of a question that the card asks", ge=1, le=100

@@ -89,7 +89,6 @@ def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
     tree = read_toml(path)
     make_absolute(tree.get("data"), path.parent)
     make_absolute(tree.get("answer"), path.parent, ("new",))
-    make_absolute(tree.get("card"), path.parent, ("point_limits",))
     _find_modules_beside(path, tree)
     parent = tree.pop("extends", None)
     if parent is None:

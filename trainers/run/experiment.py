@@ -25,7 +25,6 @@ from trainers.methods import INTERRUPTED, binding_demands
 from trainers.run.certificates import keep_certificate
 from trainers.run.checks import check_data, notes_on_saving
 from trainers.run.folder import open_run
-from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.overview import write_overview
 from trainers.run.page import write_run_page
@@ -43,7 +42,6 @@ def run_experiment(
     *,
     fresh: bool = False,
     display: Display | None = None,
-    helpers: Helpers | None = None,
     source: Source | Split | None = None,
     page: bool = True,
 ) -> Results:
@@ -56,7 +54,6 @@ def run_experiment(
         config: the experiment.
         fresh: throw away an earlier run of this name.
         display: what the user sees; nothing by default.
-        helpers: processes that help to train the surrogates; none by default.
         source: the data, if they have been read or even split.
         page: whether to make the page of the recommended ranker, once all methods are finished.
 
@@ -75,7 +72,7 @@ def run_experiment(
     config, split = check_data(config, source)
     display.wait("preparing the run")
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
-        context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
+        context = Context(config, split, run, display, stop)
         records: list[Json] = []
         for note in (*(f"data: {text}" for text in split.notes), *notes_on_saving(config, split)):
             display.note(note)
@@ -86,8 +83,6 @@ def run_experiment(
             try:
                 with contextlib.suppress(KeyboardInterrupt):
                     for method in config.methods:
-                        if method not in config.surrogate.losses:
-                            context.helpers.release()
                         records.append(_run_or_read(context, method, records))
                         if records[-1]["status"] == INTERRUPTED:
                             break

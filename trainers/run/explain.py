@@ -7,7 +7,6 @@ trees, is explained as on the page: by the chance that a row would have if a cel
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -212,15 +211,3 @@ def explanation_csv(explanation: Explanation | Ranking, data: Path, *, quote_for
     order = places.assign(list=lists).sort_values(["list", "position"]).index
     own = read_texts(data) if format_of(data) == "table" else {}
     return csv_text(ours, own, [row - 1 for row in order], quote_formulas=quote_formulas)
-
-
-def picture_of(explanation: Explanation | Ranking, row: int) -> bytes:
-    """Return the picture of a row beside its neighbours, as PNG."""
-    if not isinstance(explanation, Explanation):
-        raise RunError("--picture: shows what columns add to a score that is their sum, which this one is not")
-    picture = io.BytesIO()
-    try:
-        explanation.plot(row).savefig(picture, format="png")
-    except ValueError as error:
-        raise RunError(f"--picture: {error}") from None
-    return picture.getvalue()

@@ -64,9 +64,7 @@ if TYPE_CHECKING:
 PAGE = "page.json"
 """Name of the file of a ranking's page (`trainers.ranking_files`)."""
 # keys that say what to write and where, not what to compute: a run goes on when they change
-_FREE_KEYS = frozenset(
-    {"runs_dir", "data.cache", *(f"answer.{name}" for name in ("visits", "id", "new", "new_values", "price"))}
-)
+_FREE_KEYS = frozenset({"runs_dir", *(f"answer.{name}" for name in ("visits", "id", "new", "new_values", "price"))})
 
 
 MODELS = ("model.json", "model.safetensors")

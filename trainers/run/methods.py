@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +19,7 @@ from ltr.estimator_names import EstimatorName
 from ltr.exact.solution import TracePoint
 from ltr.files import read_arrays
 from ltr.fitting import Fit
-from ltr.rankers import AutoRanker, Choice, Ranker, SurrogateRanker
+from ltr.rankers import AutoRanker, Choice, Ranker
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state
 from ltr.rankers.scorers import Standardize
 from trainers.cards import Listed, write_card
@@ -33,12 +32,10 @@ from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.certificates import save_solution
 from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
-from trainers.run.helpers import Helpers
 from trainers.run.ranges import save_answers
 from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number
-from trainers.task.data import Part, Split
 from trainers.task.measures import Scores, Task, by_tag
 from trainers.task.raw import raw_columns, raw_texts
 
@@ -53,7 +50,6 @@ class Context(Task):
     run: RunFolder  # its folder
     display: Display  # what the user sees
     stop: StopFlag  # flag that is raised when the user asks to stop
-    helpers: Helpers  # the other processes under torchrun
     unsaved: dict[str, Ranker] = field(default_factory=dict)  # fitted rankers that no file holds, by method
 
     @cached_property
@@ -71,7 +67,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
 
     Raises:
         KeyboardInterrupt: the user stopped a method that keeps nothing of what it has done.
-        RunError: a training that leaves the floating point range, or loses its helpers.
+        RunError: a training that leaves the floating point range.
     """
     config, folder = context.config, context.run.method(method)
     exact, card, surrogate = method == EXACT, method == CARD, method in config.surrogate.losses
@@ -227,24 +223,8 @@ class _RunWatch(Watch):
         stop = stop or self._context.stop.raised
         if stop or time.monotonic() - self._saved >= _SECONDS_BETWEEN_CHECKPOINTS:
             self._save_checkpoint(fit)
-        self._context.helpers.check(stop)
-
-    @contextlib.contextmanager
-    def training(self, ranker: SurrogateRanker) -> Iterator[None]:
-        try:
-            with self._context.helpers.training((self._context.config, self._method, self.resume)):
-                yield
-        except ConnectionError as error:
-            if ranker.fit_ is None:
-                raise RunError(f"surrogate: training on {self._method} could not begin: {error}") from error
-            self._save_checkpoint(ranker.fit_)
-            if self._context.stop.raised:  # the user stopped the helpers too
-                raise KeyboardInterrupt from None
-            done = f"training on {self._method} ended after step {ranker.fit_.index}, which is kept"
-            raise RunError(f"surrogate: {done}: {error}") from error
-
-    def shares(self, split: Split) -> tuple[Part, Part | None]:
-        return self._context.helpers.shares(split)
+        if stop:
+            raise KeyboardInterrupt
 
     def doing(self, what: str) -> None:
         self._context.display.doing(what)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from matplotlib.figure import Figure
 
-from ltr.figures import ranked_list_figure
+from ltr.display.figures import ranked_list_figure
 from trainers.config import EXACT
 from trainers.files import write_atomic
 from trainers.loggers import RESULTS, Charts, Loggers, event_tag

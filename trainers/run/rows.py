@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data import DataError, Reading, TableError, format_of, read_rows
+from ltr.data import DataError, Reading, format_of, read_rows
 from ltr.data.columns import Column
 from ltr.data.dataset import Features
 from ltr.data.encoding import encode, encodings_in, notes_on
@@ -101,9 +101,6 @@ def _prepared_rows(
     query = facts.get("query")
     plain = {one.column for one in encodings if one.number is not None and one.number.plain}
     file = read_file(data, how, ids=query, numbers=plain)
-    used = [one.column for one in encodings]
-    if problems := file.problems_of((*used, query)):
-        raise TableError(str(data), problems)
     columns = {name: Column(name, values) for name, values in file.columns.items()}
     X = encode(columns, encodings, str(data), new_values=new_values)
     ids = queries_beside(data, len(X)) if query is None else ids_of(file.columns, str(data), query)

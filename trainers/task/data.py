@@ -482,7 +482,7 @@ def _load(options: DataConfig) -> Source:
     if options.path is None:
         assert options.name is not None
         return Source(load(options.name, seed=options.seed), load_test(options.name))
-    common: dict[str, Any] = {"format": options.format, "cache": options.cache, "dtype": options.dtype}
+    common: dict[str, Any] = {"format": options.format, "dtype": options.dtype}
     data = read_data(options.path, features=options.features, **common)
 
     def other(path: str | None) -> Dataset | None:

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ltr.exact import tuning
 from ltr.exact.constraints import LinearConstraints, set_fields
 from ltr.exact.problem import Demanded, FloatArray, IntArray, Problem, check_pairs
 from ltr.exact.solution import Status
@@ -27,7 +28,6 @@ from ltr.threads import available_threads
 AnyProblem = TypeVar("AnyProblem", bound=Problem)
 
 __all__ = [
-    "RESTARTS",
     "LocalSearch",
     "SearchBeside",
     "load_search",
@@ -37,18 +37,8 @@ __all__ = [
     "search_without_demands",
 ]
 
-RESTARTS = 300
-"""Default number of ascents after those from the starting points."""
-_MANY = 1_000_000
 _STRIDE = 1_000_003
-_SUPPORTS = 10  # sets of features searched if the number of non-zero weights is limited
-_DRAWS = 20  # attempts to find one that was not searched yet
-_PATTERNS = 3  # required columns of which all combinations of signs are tried where no weights are known
 _ROOM = 1 + 1e-6  # times the least weight of required columns, from which rounding does not lead below it
-_COMPARED, _SHARE_COMPARED = 0.3, 0.1  # seconds for real weights to compare whole numbers with, share of the limit
-_RESTARTS_COMPARED = 20
-_EACH = 10  # restarts for each ascent of whole numbers
-_SHARE = 0.25  # share of the time spent without that limit, to find the features to begin with
 
 
 @dataclass(frozen=True)
@@ -59,7 +49,7 @@ class LocalSearch:
         restarts: number of ascents from perturbed local optima, after those from the starting points.
     """
 
-    restarts: int = RESTARTS
+    restarts: int = tuning.RESTARTS
 
     def __post_init__(self) -> None:
         if self.restarts < 0:
@@ -87,7 +77,7 @@ def load_search() -> None:
 
 
 def search_locally(
-    state: SolveState, seconds: float, restarts: int = RESTARTS, *, turn: int = 0, threads: int = 1
+    state: SolveState, seconds: float, restarts: int = tuning.RESTARTS, *, turn: int = 0, threads: int = 1
 ) -> None:
     """Offer the state the best weights that a local search finds, starting from the best known.
 
@@ -113,7 +103,7 @@ def search_locally(
     if problem.integer is not None:  # the state has the roundings of real weights
         from ltr.exact.local_search.whole_numbers import ascend
 
-        ascend(state, time.monotonic() + seconds, generator, max(1, restarts // _EACH))
+        ascend(state, time.monotonic() + seconds, generator, max(1, restarts // tuning.RESTARTS_PER_WHOLE))
 
 
 def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Ending:
@@ -123,7 +113,10 @@ def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Endin
     """
     try:
         search_locally(
-            state, state.remaining, _MANY if ending.status is Status.TIME_LIMIT else RESTARTS, threads=threads
+            state,
+            state.remaining,
+            tuning.UNLIMITED_RESTARTS if ending.status is Status.TIME_LIMIT else tuning.RESTARTS,
+            threads=threads,
         )
     except Stopped as stop:  # the ending says more than that time is up
         if stop.status is not Status.TIME_LIMIT:
@@ -154,14 +147,17 @@ def search_without_demands(state: SolveState, seconds: float, restarts: int) -> 
 class SearchBeside:
     """Local searches in a thread of their own, one at a time, beside the other work of a solve.
 
-    A search works on a copy of what is known when it begins, and the thread that solves takes its weights over.
+    A search works on a copy of what is known when it begins, for a share of the time since the last one, and the thread
+    that solves takes its weights over. The next one is due after a pause, which doubles where nothing was found.
 
     Args:
         state: the solve.
+        share: share of the time; with 0 no search is ever due.
     """
 
-    def __init__(self, state: SolveState) -> None:
-        self._state, self._own, self._stopping = state, state, False
+    def __init__(self, state: SolveState, share: float) -> None:
+        self._state, self._own, self._stopping, self._share = state, state, False, share
+        self._ended_at, self._turn, self._pause, self._began_from = state.seconds, 0, tuning.BESIDE_PAUSE, state.value
         self._pool: ThreadPoolExecutor | None = None
         self._running: Future[None] | None = None
 
@@ -170,19 +166,29 @@ class SearchBeside:
         """Whether a search is running or has ended without being taken over."""
         return self._running is not None
 
-    def begin(self, seconds: float, restarts: int, turn: int) -> None:
-        """Begin a search; see `search_locally` for the arguments. None may be running."""
-        state = self._state
+    @property
+    def due(self) -> bool:
+        """Whether it is time for the next search."""
+        return self._share > 0 and not self.busy and self._state.seconds - self._ended_at >= self._pause
+
+    def begin(self) -> None:
+        """Begin a search, unless one is running."""
+        if self.busy:
+            return
+        state, since = self._state, self._state.seconds - self._ended_at
+        self._turn += 1
+        self._began_from = state.value
+        seconds = max(self._share * since, min(tuning.BESIDE_SECONDS, since))
         limits = dataclasses.replace(state.limits, time_limit=max(min(seconds, state.remaining), 1e-6))
         self._own = SolveState(state.problem, limits, should_stop=lambda: self._stopping)
         self._own.memory = state.memory
         self._own.value, self._own.weights = state.value, state.weights
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="search-beside")
-        self._running = self._pool.submit(self._search, self._own, seconds, restarts, turn)
+        self._running = self._pool.submit(self._search, self._own, seconds)
 
-    def _search(self, own: SolveState, seconds: float, restarts: int, turn: int) -> None:
+    def _search(self, own: SolveState, seconds: float) -> None:
         with contextlib.suppress(Stopped):
-            search_locally(own, seconds, restarts, turn=turn)
+            search_locally(own, seconds, tuning.UNLIMITED_RESTARTS, turn=self._turn)
 
     def take(self) -> bool:
         """Take over the weights of a search that has ended; return whether one has."""
@@ -192,6 +198,8 @@ class SearchBeside:
         self._running = None
         if self._own.value > self._state.value:
             self._state.offer(self._own.weights)
+        self._ended_at = self._state.seconds
+        self._pause = tuning.BESIDE_PAUSE if self._state.value > self._began_from else 2 * self._pause
         return True
 
     def close(self) -> None:
@@ -217,8 +225,8 @@ def real_value(state: SolveState) -> float:
         _with_signs(_of_columns(problem.real, columns), signs),
         seed=state.limits.seed,
         starts=[w[columns] / problem.reach],
-        restarts=_RESTARTS_COMPARED,
-        time_limit=min(_COMPARED, _SHARE_COMPARED * state.limits.time_limit),
+        restarts=tuning.COMPARED_RESTARTS,
+        time_limit=min(tuning.COMPARED_SECONDS, tuning.COMPARED_SHARE * state.limits.time_limit),
     )
     return max(found.value, state.value)
 
@@ -233,18 +241,18 @@ def _search_real(
         return
     load_search()
     until = time.monotonic() + seconds
-    each, X = max(1, restarts // _SUPPORTS), problem.X
-    weights = _search(state, np.arange(problem.d), _SHARE * seconds, each, turn, threads)
+    each, X = max(1, restarts // tuning.SEARCHED_SUPPORTS), problem.X
+    weights = _search(state, np.arange(problem.d), tuning.UNLIMITED_SHARE * seconds, each, turn, threads)
     # what each feature contributes to the scores without the limit, from squares that do not overflow
     importance = np.abs(weights) * (X / (np.abs(X).max() or 1.0)).std(axis=0)
     tried: set[tuple[int, ...]] = set()
-    for k in range(_SUPPORTS):
+    for k in range(tuning.SEARCHED_SUPPORTS):
         columns = _support(state, importance, generator, tried)
         left = until - time.monotonic()
         if columns is None or (left <= 0 and k > 0):
             return
         tried.add(tuple(columns.tolist()))
-        _search(state, columns, left / (_SUPPORTS - k), each, turn, threads)
+        _search(state, columns, left / (tuning.SEARCHED_SUPPORTS - k), each, turn, threads)
 
 
 def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int, turn: int, threads: int) -> FloatArray:
@@ -318,7 +326,7 @@ def _sign_patterns(state: SolveState, turn: int) -> list[FloatArray]:
             at = columns.index(j) if (j := int(np.flatnonzero(row)[0])) in columns else None
             if at is not None:
                 signs[at], open_signs[at] = -np.sign(row[j]), False
-    changeable = np.flatnonzero(open_signs)[:_PATTERNS]
+    changeable = np.flatnonzero(open_signs)[: tuning.SIGN_PATTERNS]
     numbers = range(2 ** len(changeable)) if state.value == -math.inf else [(turn + 1) // 2 * (turn % 2)]
     patterns = []
     for number in numbers:
@@ -353,7 +361,7 @@ def _support(
     importance = importance[counted]
     if not tried:
         return np.sort(np.append(given, counted[np.argsort(-importance, kind="stable")[:most]]))
-    for _ in range(_DRAWS):
+    for _ in range(tuning.SUPPORT_DRAWS):
         # those of the best weights first, filled up with important ones
         order = counted[np.lexsort((-importance, state.weights[counted] == 0))]
         inside, outside = order[:most], order[most:]

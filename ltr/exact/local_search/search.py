@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels, RankedItems
 from ltr.exact.linear_program import minimize_linear
@@ -29,23 +30,8 @@ from ltr.native import Ascents, clip_segment
 _TIGHT = 1e-9  # room of a row, relative to its size, up to which it is an equality
 _NOISE = 1e-12  # size of numbers that differ from 0 by rounding only
 _STOP_SHORT = 1.0 - 1e-12  # share of the way to a side constraint that is gone: rounding would lead beyond it
-_PENALTY = 10.0  # what missing all of a demand costs, as a multiple of the best order's value
-_EXTRA = 8  # random directions per round
-_STALE = 30  # ascents without a gain before the search moves elsewhere
-_ELITES = 8
 _ROUNDING = 1e-9  # room for rounding, as a share of the margin
-_MANY, _MOST = 200_000, 20_000_000  # pairs; with the larger number a line search takes about a second
-_PER_PAIR, _ROUNDS = 5e-8, 3  # seconds of a line search; rounds of them that have to fit the time
-_WORK = 2_000_000  # pairs examined before the clock is read: about a tenth of a second
-_POLL = 0.02  # seconds between two checks of the clock and of `should_stop`
-_ROWS = 10  # rows per feature from which the separating program takes too long
-_ENTRIES = 10_000_000  # of the matrix of that program
-_SHORTEST, _LONGEST = 1e-3, 1.0  # seconds for the program
-_FIRST_STEP, _LAST_STEP = 1.0, 1e-3  # shares of the spread of the scores
 _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
-_FEW = 5_000  # pairs up to which they are listed
-_LISTS, _FLAT = 100, 0.5  # lists, and share of places with the weight of the one below, from which items are quicker
-_PER_ITEM = 8  # pairs that take as long as an item
 _ITEM_BYTES = 1500  # of an item but for its features: pairs of short lists, and the changes along a line
 _BYTES = PAIR_BYTES + 64  # for each pair: its levels, what the kernels keep of it, and breakpoints
 
@@ -129,7 +115,9 @@ def local_search(
     with ThreadPoolExecutor(1, thread_name_prefix="local-search") as pool:  # the kernels see no signal
         running = pool.submit(search.run, given, restarts)
         try:
-            while not wait([running], timeout=min(_POLL, max(0.0, search.deadline - time.perf_counter()))).done:
+            while not wait(
+                [running], timeout=min(tuning.ASCENT_POLL, max(0.0, search.deadline - time.perf_counter()))
+            ).done:
                 if should_stop is not None and should_stop():
                     search.interrupted = True
                 if search.interrupted or time.perf_counter() > search.deadline:
@@ -159,15 +147,19 @@ class _Structure(NamedTuple):
 def _structure(problem: Problem, time_limit: float, memory: float) -> _Structure:
     """Return what line searches are to work on within these limits, in seconds and bytes."""
     pairs = problem.pair_count
-    soon = pairs <= _MANY or line_search_seconds(problem) <= time_limit
-    fits = pairs <= _MOST and soon and _BYTES * pairs <= memory
+    soon = pairs <= tuning.MANY_PAIRS or line_search_seconds(problem) <= time_limit
+    fits = pairs <= tuning.MOST_PAIRS and soon and _BYTES * pairs <= memory
     enough = problem.n * (8 * problem.d + _ITEM_BYTES) <= memory
-    items = problem.ranked_items() if enough and (not fits or pairs > _FEW) and not problem.demanded else None
+    items = (
+        problem.ranked_items()
+        if enough and (not fits or pairs > tuning.LISTED_PAIRS) and not problem.demanded
+        else None
+    )
     if items is not None:
         # many lists, or cutoffs that make most places equal
-        flat = len(items.weight_at) > _LISTS or (np.diff(items.weight) == 0).mean() > _FLAT
+        flat = len(items.weight_at) > tuning.ITEM_LISTS or (np.diff(items.weight) == 0).mean() > tuning.ITEM_FLAT
         if not fits or flat:
-            return _Structure("items", _PER_ITEM * len(items.row), items)
+            return _Structure("items", tuning.PAIRS_PER_ITEM * len(items.row), items)
     return _Structure("pairs", pairs) if fits else _Structure("none", 0)
 
 
@@ -242,7 +234,7 @@ class _Search:
         here = self.best if math.isfinite(self.best[0]) else max(reached, key=lambda one: one[0])
         stale = 0
         for _ in range(restarts):
-            fresh = stale >= _STALE
+            fresh = stale >= tuning.STALE
             w = self._new_start() if fresh else self._perturb(here[1])
             value = self._ascend(w)
             if fresh or value > here[0] + 1e-9:
@@ -288,12 +280,12 @@ class _Search:
         """Ascend from w, in place; return the objective reached, as the kernels compute it."""
         value = self._ascend_steps(w) if self._structure.kind == "none" else self._ascend_lines(w)
         if all(abs(value - other) > 1e-9 for other, _ in self.elites):
-            self.elites = sorted([*self.elites, (value, w.copy())], key=lambda e: -e[0])[:_ELITES]
+            self.elites = sorted([*self.elites, (value, w.copy())], key=lambda e: -e[0])[: tuning.ELITES]
         return value
 
     def _ascend_lines(self, w: FloatArray) -> float:
         """Ascend by exact line searches."""
-        budget = max(1, _WORK // max(1, self._structure.work))
+        budget = max(1, tuning.ASCENT_WORK // max(1, self._structure.work))
         value, left = self._ascents.ascend(w, budget, resume=False)
         self.lines += budget - left
         while left == 0 and not self._over():
@@ -312,9 +304,9 @@ class _Search:
         doubled after a gain or halved. With a price, a weight is set to 0 if that gains.
         """
         problem, value = self.problem, self._offer(w)
-        step, sign = np.full(problem.d, _FIRST_STEP), np.ones(problem.d)
+        step, sign = np.full(problem.d, tuning.FIRST_STEP), np.ones(problem.d)
         priced = problem.counted if problem.C > 0 else np.zeros(problem.d, dtype=bool)
-        while np.max(step) > _LAST_STEP:
+        while np.max(step) > tuning.LAST_STEP:
             for j in self.rng.permutation(problem.d):
                 scores = float((self._deviations * np.abs(w)).max())  # about the spread of the scores
                 length = step[j] * (scores or 1.0) / self._deviations[j]
@@ -403,7 +395,7 @@ class _Search:
 
 def line_search_seconds(problem: Problem) -> float:
     """Return about how many seconds a few rounds of exact line searches take."""
-    return _ROUNDS * _PER_PAIR * problem.pair_count * (problem.d + _EXTRA)
+    return tuning.LINE_ROUNDS * tuning.LINE_SECONDS * problem.pair_count * (problem.d + tuning.RANDOM_DIRECTIONS)
 
 
 def regression(problem: Problem) -> FloatArray:
@@ -463,7 +455,7 @@ def new_ascents(
     seed: int,
     sides: tuple[FloatArray, FloatArray] | None = None,
     project: FloatArray | None = None,
-    extra: int = _EXTRA,
+    extra: int = tuning.RANDOM_DIRECTIONS,
     threads: int = 1,
     stop: NDArray[np.uint8] | None = None,
     sizes: IntArray | None = None,
@@ -517,7 +509,7 @@ def new_ascents(
 def penalties(problem: Problem) -> FloatArray:
     """Return the price of each unit that a demand's statistic is below its least value, (demands,)."""
     sizes = [asked.problem.trivial_bound - asked.problem.shift for asked in problem.demanded]
-    return _PENALTY * abs(problem.trivial_bound) / np.maximum(np.array(sizes, dtype=np.float64), 1e-300)
+    return tuning.PENALTY * abs(problem.trivial_bound) / np.maximum(np.array(sizes, dtype=np.float64), 1e-300)
 
 
 def _sides_of(problem: Problem) -> tuple[FloatArray, FloatArray]:
@@ -550,13 +542,13 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
         Weights of a size of at most 1 / unit, (d,); None also if time is up.
     """
     d = problem.d
-    if problem.n > _ROWS * d or seconds < _SHORTEST:
+    if problem.n > tuning.SEPARATING_ROWS * d or seconds < tuning.SEPARATING_SHORTEST:
         return None
     level = levels.level[levels.positive]
     upper, lower = _sides(level, levels.above), _sides(level, levels.below)
     rows = len(upper) + len(lower)
     thresholds = len(levels.table)
-    if not 0 < rows <= _ROWS * d or rows * (d + thresholds) > _ENTRIES:
+    if not 0 < rows <= tuning.SEPARATING_ROWS * d or rows * (d + thresholds) > tuning.SEPARATING_ENTRIES:
         return None
     unit = min(max(problem.margin, _LEAST_UNIT), _MOST_UNIT)
     sign = np.repeat([1.0, -1.0], [len(upper), len(lower)])
@@ -575,7 +567,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
         np.append(np.full(d, -1 / unit), np.full(thresholds, -np.inf)),
         np.append(np.full(d, 1 / unit), np.full(thresholds, np.inf)),
         price=np.append(1 / size[(sign < 0).astype(int), side], np.full(len(b), np.inf)),
-        time_limit=min(seconds, _LONGEST),
+        time_limit=min(seconds, tuning.SEPARATING_LONGEST),
     )
     return None if found is None else found[0][:d]
 

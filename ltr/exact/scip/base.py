@@ -1,4 +1,4 @@
-r"""The common base of the paper's four MIP formulations: weights, support, comparisons, faces, full warm starts.
+r"""The common base of the paper's four MIP formulations: weights, support, comparisons, full warm starts.
 
 Variables and constraints of every model, in the paper's symbols, with δ = x_i - x_k and ε the margin:
 
@@ -9,24 +9,10 @@ Variables and constraints of every model, in the paper's symbols, with δ = x_i 
     z_ik in {0, 1},  z_ik <= w·δ + 1 - ε                  z_ik = 1 only where i beats k
     A w <= b                                              side constraints, see `side_rows`
 
-*Global M (faithful).* As printed, the row of z_ik with z_ik >= 0 also says w·δ >= ε - 1 and so restricts w unless the
-features are small. Dividing features and margin by ``L = max over pairs of ||δ||_1 + ε`` repairs that, because
-|w·δ| <= ||δ||_1 on the box, and changes no comparison. Multiplied by L the row reads
-
-    w·δ >= ε z_ik - (L - ε)(1 - z_ik)    or    w·δ - L z_ik >= ε - L,
-
-the form in which it is built: one big-M for all pairs, numbers in the units of the data.
-
-*Pairwise M (strengthened).* ``w·δ - (ε + ||δ||_1) z_ik >= -||δ||_1`` with the smallest M valid on the box; pairs with
-||δ||_1 < ε, such as duplicates, can never be won and get no variable.
-
-*Faces (strengthened).* Scaling w up to max_j |w_j| = 1 keeps every won comparison and the support, so non-zero weights
-can be required to lie on a face of the box, w_j = 1 or w_j = -1, chosen by binaries φ_j+, φ_j- that sum to 1:
-
-    w_j >= 2 φ_j+ - 1,    w_j <= 1 - 2 φ_j-.
-
-Rows of A w <= b with b <= 0 survive the scaling; a row with b > 0 rules the disjunction out. The faces leave out
-w = 0, whose value the caller must compare (`Formulation.covers_zero`).
+*Scale.* As printed, the row of z_ik with z_ik >= 0 also says w·δ >= ε - 1 and so restricts w unless the features are
+small. Dividing features and margin by ``L = max over pairs of ||δ||_1 + ε`` repairs that, because |w·δ| <= ||δ||_1 on
+the box, and changes no comparison. Multiplied by L the row reads ``w·δ - L z_ik >= ε - L``, the form in which it is
+built: one big-M for all pairs, numbers in the units of the data.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), sections 3.1, 3.2 and appendices A.1, A.2.
 """
@@ -36,17 +22,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyscipopt
 from numpy.typing import NDArray
 
-from ltr.checks import one_of
 from ltr.exact.constraints import SIDE_TOLERANCE, LinearConstraints
 from ltr.exact.problem import FloatArray, IntArray, Problem, RankName, RerankProblem
 from ltr.exact.solution import Status
-from ltr.exact.state import SolveState, Stopped, scalable
+from ltr.exact.state import SolveState, Stopped
 
 # pyscipopt has no types of its own
 Model: TypeAlias = Any
@@ -57,11 +42,8 @@ ScipEvent: TypeAlias = Any
 Constraints: TypeAlias = Any
 
 Result = TypeVar("Result")
-Form = Literal["faithful", "strengthened"]
-"""A formulation as the paper prints it, or strengthened; see the module docstring."""
 Assignment = list[tuple[Variable, float]]
 
-_ROUNDING = 1e-9  # relative rounding error of a sum: a pair is dropped only if it is certainly lost
 _PAIR_BYTES, _TERM_BYTES = 3_000, 100  # memory of SCIP per comparison and per term of it, measured while it solves
 _BUILDING, _LEAST_BUILDING = (
     0.1,
@@ -80,55 +62,38 @@ class Formulation:
 
     Attributes:
         problem: the problem modelled.
-        form: ``"faithful"``, the paper's constraints, or ``"strengthened"``.
         model: the `pyscipopt.Model`, ready to solve, with the problem's objective.
         w: variables of the d weights.
         pairs: comparisons (i, k) that have a variable, (pairs, 2).
         z: variables of the comparisons, in the order of `pairs`.
-        covers_zero: False if the faces leave out w = 0.
         unit: power of two by which the objective is divided; 1 unless the statistic is very large or small.
         feature_unit: power of two by which differences and margin are divided; 1 for ordinary features.
         margin: margin of the problem in that unit.
-        scale: L, by which features and margin are divided in the faithful form, in that unit.
+        scale: L, the big-M of all comparisons, in that unit.
         exact: False if the model excludes weights of the problem, so that its bound is not a bound of the problem.
         guard: keeps exceptions of callbacks; to be checked after a solve.
-        lazy: True if a constraint handler contains part of the model, so that no file can express it.
 
     Args:
         problem: the problem to model.
-        form: ``"faithful"`` or ``"strengthened"``.
-        faces: require max |w_j| = 1; None decides by the form and the side constraints.
         state: a solve in progress, whose limits apply to building the model; None for no limits.
 
     Raises:
-        ValueError: the form is unknown, side constraints forbid faces, or the model cannot express this problem.
+        ValueError: the model cannot express this problem.
         Stopped: a limit of the solve is reached, or building the model would take too much of its time.
     """
 
     name: ClassVar[str]
     exact: bool = True
-    lazy: bool = False
     rows: int = 1
     """Constraints and variables per comparison, in multiples of those of z_ik alone."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        form: Form = "strengthened",
-        *,
-        faces: bool | None = None,
-        state: SolveState | None = None,
-    ) -> None:
+    def __init__(self, problem: Problem, state: SolveState | None = None) -> None:
         self.check(problem)
-        one_of("form", form, get_args(Form))
-        if faces and not scalable(problem):
-            raise ValueError("faces need side constraints that stay satisfied when w is scaled up (b <= 0), got b > 0")
-        self.problem, self.form, self._state = problem, form, state
+        self.problem, self._state = problem, state
         self.unit = objective_unit(problem)
         self.feature_unit = feature_unit(problem)
         self.margin = problem.margin / self.feature_unit
-        self.tight = form == "strengthened"
-        self.model: Model = pyscipopt.Model(f"{self.name}_{form}")
+        self.model: Model = pyscipopt.Model(self.name)
         self.model.hideOutput()
         self.guard = Guard()
         self.pairs: IntArray = np.zeros((0, 2), dtype=np.int64)
@@ -136,10 +101,8 @@ class Formulation:
         self.w = [self.model.addVar(f"w_{j}", lb=-1.0, ub=1.0) for j in range(problem.d)]
         self.gamma = self._add_support()
         self._add_side_constraints()
-        self.face = self._add_faces() if (self.tight and scalable(problem) if faces is None else faces) else []
-        self.covers_zero = not self.face
         objective, offset = self._build()
-        price = linear((problem.counted * (problem.price / self.unit))[: len(self.gamma)], self.gamma)
+        price = linear(problem.counted * (problem.price / self.unit), self.gamma)
         self.model.setObjective(objective - price, "maximize")
         self.model.addObjoffset(offset)
 
@@ -147,11 +110,6 @@ class Formulation:
     def check(cls, problem: Problem) -> Problem:
         """Return the problem; raise ValueError if the model cannot express it."""
         raise NotImplementedError
-
-    @classmethod
-    def for_problem(cls, problem: Problem) -> type[Formulation]:
-        """Return the class to build for this problem: this one, unless a subclass offers a choice."""
-        return cls
 
     def _build(self) -> tuple[Expression, float]:
         """Add the variables and rows of the formulation; return its statistic as an expression and a constant."""
@@ -165,8 +123,6 @@ class Formulation:
 
     def _add_support(self) -> list[Variable]:
         most = self.problem.max_nonzeros
-        if self.problem.C == 0 and most is None and self.tight:
-            return []
         counted = self.problem.counted
         gamma = [self.model.addVar(f"gamma_{j}", vtype="B", lb=float(not counts)) for j, counts in enumerate(counted)]
         for j, (g, w) in enumerate(zip(gamma, self.w, strict=True)):
@@ -184,25 +140,6 @@ class Formulation:
                 self.model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
             elif limit < 0:  # an infeasible row without terms, which SCIP cannot express
                 self.model.addCons(self.w[0] >= 2, name=f"side_{r}")
-
-    def _add_faces(self) -> list[tuple[Variable, Variable]]:
-        face = []
-        for j, w in enumerate(self.w):
-            plus = self.model.addVar(f"face_plus_{j}", vtype="B")
-            minus = self.model.addVar(f"face_minus_{j}", vtype="B")
-            self.model.addCons(w - 2 * plus >= -1, name=f"on_face_plus_{j}")
-            self.model.addCons(w + 2 * minus <= 1, name=f"on_face_minus_{j}")
-            if self.gamma:
-                self.model.addCons(plus + minus - self.gamma[j] <= 0, name=f"face_support_{j}")
-            face.append((plus, minus))
-        flat = [v for pair in face for v in pair]
-        self.model.addCons(linear([1.0] * len(flat), flat) == 1, name="one_face")
-        return face
-
-    def _add_one_way(self, comparison: dict[tuple[int, int], Variable]) -> None:
-        for (i, k), z in comparison.items():
-            if i < k and (k, i) in comparison:
-                self.model.addCons(z + comparison[k, i] <= 1, name=f"one_way_{i}_{k}")
 
     def tick(self) -> None:
         """Check the limits; called regularly while building."""
@@ -232,21 +169,16 @@ class Formulation:
             raise Stopped(Status.TIME_LIMIT, f"the model would take about {expected:.1f} s to build, {rule}")
 
     def _add_comparisons(self, pairs: IntArray) -> dict[tuple[int, int], Variable]:
-        """Add z_ik and its big-M row for every pair that can be won; the pairs are distinct."""
-        margin = self.margin
-        norm = np.concatenate([np.abs(delta).sum(axis=1) for _, delta in self._differences(pairs)])
-        self.scale = float(np.max(norm, initial=0.0)) + margin
-        if self.tight:
-            keep = norm >= margin * (1 - _ROUNDING)
-            pairs, norm = pairs[keep], norm[keep]
+        """Add z_ik and its big-M row for every pair; the pairs are distinct."""
+        norms = (np.abs(delta).sum(axis=1).max(initial=0.0) for _, delta in self._differences(pairs))
+        self.scale = float(max(norms)) + self.margin
         self.pairs = pairs
-        began = time.monotonic()
+        began, least = time.monotonic(), self.margin - self.scale
         for block, rows in self._differences(pairs):
             self._foresee(began, block.start / max(1, len(pairs)))
-            for (i, k), row, size in zip(pairs[block].tolist(), rows, norm[block].tolist(), strict=True):
+            for (i, k), row in zip(pairs[block].tolist(), rows, strict=True):
                 z = self.model.addVar(f"z_{i}_{k}", vtype="B")
-                reach, big = (size, margin + size) if self.tight else (self.scale - margin, self.scale)
-                self.model.addCons(linear(row, self.w) - big * z >= -reach, name=f"beats_{i}_{k}")
+                self.model.addCons(linear(row, self.w) - self.scale * z >= least, name=f"beats_{i}_{k}")
                 self.z.append(z)
         return {(i, k): z for (i, k), z in zip(pairs.tolist(), self.z, strict=True)}
 
@@ -261,12 +193,7 @@ class Formulation:
     # --- solutions ---------------------------------------------------------------------------------------------
 
     def complete(self, w: FloatArray) -> Assignment | None:
-        """Extend weights, moved to a face if the model has faces, to all variables; None where infeasible."""
-        if self.face:
-            largest = float(np.max(np.abs(w)))
-            if largest == 0:
-                return None
-            w = w / largest
+        """Extend weights to all variables; None where infeasible."""
         if self.problem.max_nonzeros is not None and self.problem.nonzeros(w) > self.problem.max_nonzeros:
             return None
         own = self._complete(self.problem.scores(w).wins(self.pairs[:, 0], self.pairs[:, 1]), w)
@@ -274,12 +201,7 @@ class Formulation:
             return None
         values: Assignment = list(zip(self.w, w.tolist(), strict=True))
         used = (w != 0) | ~self.problem.counted
-        values += [(g, float(v)) for g, v in zip(self.gamma, used, strict=False)]
-        if self.face:
-            on = int(np.argmax(np.abs(w)))
-            for j, (plus, minus) in enumerate(self.face):
-                values += [(plus, float(j == on and w[j] > 0)), (minus, float(j == on and w[j] < 0))]
-        return values + own
+        return values + assign(self.gamma, used) + own
 
 
 class RankFormulation(Formulation):

@@ -9,17 +9,6 @@ The first two have a variable per rank: t_il = 1 says that the rank of positive 
 
     s.t.  t_il <= 1/(l-1) sum_k z_ik                        i in S+, l in S_r        (rank_reached)
 
-The strengthened form replaces this row and adds what a ranking implies; l' precedes l in S_r, from l' = 1:
-
-          sum_{l in S_r} (l - l') t_il <= sum_k z_ik        i in S+                  (rank_reached)
-          t_il <= t_il'                                     i in S+                  (ranks_below)
-          sum_{i in S+} t_il <= n - l + 1                   l in S_r                 (hall)
-          z_ik + z_ki <= 1                                  i, k in S+               (one_way)
-
-rank_reached implies the paper's: by ranks_below, (l - 1) t_il <= sum over l'' <= l of the steps times t_il''.
-hall: let S be the positives with t_il = 1. The lowest scored of S beats l - 1 observations, none of them in S, for
-those score no less; so #S + l - 1 <= n.
-
 **ResolvedRank**, constraint by constraint as printed: r_i in {0, ..., n-1} is the ResolvedRank, the rank of i is
 r_i + 1, and L is `base`'s scale:
 
@@ -31,14 +20,12 @@ r_i + 1, and L is `base`'s scale:
 
 *What it leaves out.* in_order and `base`'s row make weights with any score difference strictly between 0 and ε
 infeasible. The model's optimum is therefore that of the regular weights only, and its bound says nothing about the
-others (`exact` is False). `ltr.exact.scip.resolved_pairs` has a model of the whole problem.
+others (`exact` is False).
 
 The other two maximise a weighted sum of won comparisons:
 
     max   constant + sum over pairs of  π_ik z_ik  -  C sum_j γ_j
     s.t.  z_ik <= w·(x_i - x_k) + 1 - ε                     for each pair            (see `base`)
-
-The strengthened form adds ``z_ik + z_ki <= 1`` if both directions are pairs (one_way).
 
 **AUC** (the paper's appendix A.1). Where a_l = a_1 + β (l - 1) is linear in the rank, the positions of the positives
 among each other cancel: with c_i = n_neg - sum_k z_ik negatives not beaten, ResolvedRank gives
@@ -97,35 +84,13 @@ class Subrank(_Ranks):
     def _build(self) -> tuple[Expression, float]:
         self.comparison = self._add_comparisons(self._problem_pairs())
         statistic = self._add_ranks()
-        self._add_rank_reached()
-        if self.tight:
-            self._add_ranks_below()
-            self._add_hall()
-            self._add_one_way(self.comparison)
-        return statistic
-
-    def _add_rank_reached(self) -> None:
-        widths = np.diff(self.reached, prepend=1)
         for i, row in self._rows():
             self.tick()
-            won = [self.comparison[i, k] for k in range(self.problem.n) if (i, k) in self.comparison]
+            won = [self.comparison[i, k] for k in range(self.problem.n) if k != i]
             beaten = linear([1.0] * len(won), won)
-            if not self.tight:
-                for rank, t in row:
-                    self.model.addCons((rank - 1) * t - beaten <= 0, name=f"rank_reached_{i}_{rank}")
-            elif row:
-                self.model.addCons(linear(widths, self.t[i]) - beaten <= 0, name=f"rank_reached_{i}")
-
-    def _add_ranks_below(self) -> None:
-        for i, row in self._rows():
-            for (rank, t), (_, below) in zip(row[1:], row[:-1], strict=True):
-                self.model.addCons(t - below <= 0, name=f"ranks_below_{i}_{rank}")
-
-    def _add_hall(self) -> None:
-        for rank, column in zip(self.reached.tolist(), zip(*self.t.values(), strict=True), strict=True):
-            room = self.problem.n - rank + 1
-            if room < len(column):
-                self.model.addCons(linear([1.0] * len(column), column) <= room, name=f"hall_{rank}")
+            for rank, t in row:
+                self.model.addCons((rank - 1) * t - beaten <= 0, name=f"rank_reached_{i}_{rank}")
+        return statistic
 
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
         rank = np.ones(self.problem.n, dtype=np.int64)
@@ -215,11 +180,8 @@ class _Agreement(Formulation):
 
     def _build(self) -> tuple[Expression, float]:
         pairs, weights, constant = self._preferences()
-        comparison = self._add_comparisons(pairs)
-        if self.tight:
-            self._add_one_way(comparison)
-        weight = {(i, k): value for (i, k), value in zip(pairs.tolist(), weights.tolist(), strict=True)}
-        return linear([weight[i, k] for i, k in self.pairs.tolist()], self.z), constant
+        self._add_comparisons(pairs)
+        return linear(weights, self.z), constant
 
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
         return assign(self.z, wins)

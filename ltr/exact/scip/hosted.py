@@ -46,6 +46,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Model, Nodesel
 
+from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.scip.base import Constraints, Guard, Result, ScipSolution, linear, objective_unit, side_rows
 from ltr.exact.scip.constraints import ScipConstraints
@@ -61,10 +62,7 @@ Node: TypeAlias = Any  # pyscipopt has no types of its own
 _SLACK = 4e-9  # added to bounds that SCIP compares within _EPSILON
 _EPSILON = 1e-9
 _OUTWARD = 1e-9  # SCIP's tolerance of feasibility, by which bounds of nodes are widened
-_ALONE = 7  # largest number of boxes that become regions of their own
-_FIRST = 1_000_000  # pairs examined per node at first
 _FIRST_CHOICE = 1_000_000  # priority above those of SCIP's own node selectors
-_SHARE = 1 / 32  # pairs examined per node later on, as a share of all examined so far
 
 
 def prove_in_scip(
@@ -115,7 +113,7 @@ class Region:
 def _cut(left: list[Boxes]) -> list[Boxes]:
     """Divide boxes into regions: the largest boxes one by one, the others together."""
     # the search hands the deepest boxes back last
-    alone = left[: _ALONE if len(left) > _ALONE + 1 else len(left)]
+    alone = left[: tuning.REGIONS if len(left) > tuning.REGIONS + 1 else len(left)]
     rest = left[len(alone) :]
     return [*alone, Boxes.joined(rest)] if rest else alone
 
@@ -254,7 +252,7 @@ class Host:
         """Search a region, up to an allowance, and return the regions that are left, cut for branching."""
         if len(region.boxes.bound) == 0:
             return []
-        left = self.proof.close(region.boxes, max(_FIRST, _SHARE * self.proof.spent))
+        left = self.proof.close(region.boxes, max(tuning.REGION_WORK, tuning.REGION_SHARE * self.proof.spent))
         bounds = [(part, self.proof.searchable.objective(int(part.bound.max()))) for part in _cut(left)]
         return [Region(part, min(region.bound, bound)) for part, bound in bounds]
 
@@ -371,7 +369,7 @@ class Handler(Constraint):
         if proof.ending is None:
             proof.begin()
         if host.branches and proof.ending is None:
-            roots, self._next_bound = proof.roots, proof.bound
+            roots, self._next_bound = proof.searchable.roots, proof.bound
             self._children = [Region(root, bound) for root in roots.each()]
             return
         proof.close_all()

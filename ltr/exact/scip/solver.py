@@ -8,7 +8,7 @@ then looks for the middle of their cell, the set of weights that win the same pa
 *Cuts.* In a cutting plane of a big-M row the margin is in the last digits of a coefficient, of relative size
 margin / M, and SCIP rounds cuts. Measured on random lists with margin / M near 3e-8, one solve in fifty ended with a
 bound below the optimum with SCIP's separators, none of 900 without; and they hardly improve the bound of such models.
-So they are off, except for the tangents, whose coefficients are exact.
+So they are off.
 
 *Small margins.* A binary 1e-9 short of 1 moves its row by 1e-9 M. With ``M = max ||δ||_1``, a margin below
 max(1e-5, 1e-6 M) is therefore reported in the solution's message, and one below 1e-8 max(1, M) is rejected. For
@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from pyscipopt import (
@@ -35,14 +35,12 @@ from pyscipopt import (
     Heur,
 )
 
-from ltr.checks import one_of
 from ltr.exact.largest_margin import deepest
 from ltr.exact.local_search import load_search, search_instead, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import (
     Assignment,
     Constraints,
-    Form,
     Formulation,
     Guard,
     Model,
@@ -137,8 +135,6 @@ class ScipSolver:
 
     Attributes:
         formulation: the model.
-        form: ``"faithful"``, the paper's constraints, or ``"strengthened"``.
-        faces: require max |w_j| = 1; None decides by the form and the side constraints.
         feastol: SCIP's feasibility tolerance.
         local_search: share of the time limit given to the local search, 2 seconds at most; 0 skips it.
         rounding: evaluate the weights of LP relaxations while SCIP runs.
@@ -148,14 +144,11 @@ class ScipSolver:
     """
 
     formulation: type[Formulation]
-    form: Form = "strengthened"
-    faces: bool | None = None
     feastol: float = 1e-9
     local_search: float = 0.1
     rounding: bool = True
 
     def __post_init__(self) -> None:
-        one_of("form", self.form, get_args(Form))
         if not 0 < self.feastol <= 1e-6:
             raise ValueError(f"feastol must be above 0 and at most 1e-6, got {self.feastol!r}")
         if not 0 <= self.local_search < 1:
@@ -164,7 +157,7 @@ class ScipSolver:
     def check(self, problem: Problem) -> None:
         """Raise ValueError if the formulation cannot express the problem, or SCIP's tolerances exceed the margin."""
         check_real(problem)
-        self.formulation.for_problem(problem).check(problem)
+        self.formulation.check(problem)
         unit = feature_unit(problem)
         least = _LEAST_MARGIN * unit * max(1.0, spread(problem) / unit)
         if problem.margin < least:
@@ -176,16 +169,12 @@ class ScipSolver:
         if self.local_search > 0:
             load_search()
 
-    def build(self, problem: Problem, state: SolveState | None = None) -> Formulation:
-        """Return the model of a problem, built within the limits of a solve under way."""
-        return self.formulation.for_problem(problem)(problem, self.form, faces=self.faces, state=state)
-
     def run(self, state: SolveState) -> Ending:
         """Search locally, then branch and bound."""
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, LONGEST_SEARCH))
         try:
-            formulation = self.build(state.problem, state)
+            formulation = self.formulation(state.problem, state)
         except Stopped as stop:
             if self.local_search > 0 and stop.message:  # the model would not fit; without a message a limit is reached
                 return search_instead(state, Ending(stop.status, stop.message))
@@ -200,8 +189,6 @@ class ScipSolver:
         model = formulation.model
         configure(model, state.limits, self.feastol)
         model.setHeuristics(SCIP_PARAMSETTING.FAST)  # the local search leaves the slow ones little to find
-        if formulation.lazy:
-            model.setParam("constraints/tangents/sepafreq", 1)  # which turning off the separators has turned off
         # signals belong to the main thread
         model.setParam("misc/catchctrlc", threading.current_thread() is threading.main_thread())
         model.includeEventhdlr(Watcher(formulation, state), "watcher", "incumbents and bounds")
@@ -215,7 +202,7 @@ class ScipSolver:
         formulation.guard.check()
         claim = optimize(formulation.model, state)
         if claim != "infeasible":
-            bound = dual_bound(formulation, state)
+            bound = dual_bound(formulation)
             state.model_bound = bound if np.isfinite(bound) else None
             if formulation.exact:
                 state.prove(bound)
@@ -233,8 +220,6 @@ class ScipSolver:
             # SCIP's best weights win only within its tolerance: look near them for weights that do win
             search_locally(state, _LONGEST_REPAIR)
         notes = [_margin_note(state.problem)]
-        if status is Status.INFEASIBLE and formulation.exact and not formulation.covers_zero:
-            state.prove(state.zero_value)  # w = 0 is all that the model leaves out
         if not formulation.exact:
             kind = f"weights without score differences strictly between 0 and {state.problem.margin:g}"
             found = "none exist" if status is Status.INFEASIBLE else "model_bound holds for those alone"
@@ -257,16 +242,12 @@ def _margin_note(problem: Problem) -> str:
 # --- what runs inside SCIP ---------------------------------------------------------------------------------------
 
 
-def dual_bound(formulation: Formulation, state: SolveState) -> float:
-    """The dual bound of a model under way, infinite while SCIP has none.
-
-    Where the model leaves out w = 0 its bound is raised to the value there.
-    """
+def dual_bound(formulation: Formulation) -> float:
+    """Return the dual bound of a model under way, infinite while SCIP has none."""
     bound = float(formulation.model.getDualbound())
     if not math.isfinite(bound) or abs(bound) > _INFINITE:
         return math.inf
-    bound *= formulation.unit
-    return bound if formulation.covers_zero else max(bound, state.zero_value)
+    return bound * formulation.unit
 
 
 def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSolution) -> None:
@@ -358,7 +339,7 @@ class Watcher(Eventhdlr):
             offer_solution(self.formulation, self.state, self.model.getBestSol())
         # once SCIP has decided to stop, it drops the current node: the bound of the rest does not hold for the problem
         if self.model.getStageName() == "SOLVING" and self.model.getStatus() == "unknown":
-            bound, nodes = dual_bound(self.formulation, self.state), int(self.model.getNTotalNodes())
+            bound, nodes = dual_bound(self.formulation), int(self.model.getNTotalNodes())
             self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)
         if self.state.stop_requested():
             interrupt(self.model)

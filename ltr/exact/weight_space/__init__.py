@@ -36,21 +36,15 @@ from typing import Any
 import numpy as np
 
 from ltr.checks import check_callable, one_of
+from ltr.exact import tuning
 from ltr.exact.local_search import load_search, search_instead, search_locally, search_without_demands
 from ltr.exact.problem import Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
-from ltr.exact.weight_space.coordinates import SYSTEMS, WIDEST, apply_to
+from ltr.exact.weight_space.coordinates import SYSTEMS, apply_to
 from ltr.threads import available_threads
 
 __all__ = ["WeightSpaceSearch"]
-
-_LONGEST_SEARCH = 0.1  # seconds before the first boxes, on short lists; more follow between cutoffs
-_RESTARTS = 30
-_FEW_PAIRS, _SECONDS_PER_ROW = (
-    10_000,
-    2e-6,
-)  # pairs up to which two columns are searched by boxes; of local search first
 
 
 @dataclass(frozen=True)
@@ -108,8 +102,8 @@ class WeightSpaceSearch:
                 )
         if self.coordinates == "adapted" and not apply_to(problem):
             raise ValueError(
-                f"coordinates 'adapted' are for 2 to {WIDEST} features without price, side constraints, max_nonzeros, "
-                "required columns and whole numbers, use None"
+                f"coordinates 'adapted' are for 2 to {tuning.ADAPTED_TO} features without price, side constraints, "
+                "max_nonzeros, required columns and whole numbers, use None"
             )
 
     def prepare(self) -> None:
@@ -137,22 +131,28 @@ class WeightSpaceSearch:
         def search_briefly() -> None:
             if share == 0:
                 return
-            longest = max(_LONGEST_SEARCH, line_search_seconds(problem))
+            longest = max(tuning.FIRST_SEARCH, line_search_seconds(problem))
             seconds = min(share * state.limits.time_limit, longest)
             if problem.demanded:
                 seconds /= 2
-                search_without_demands(state, seconds, _RESTARTS)
-            search_locally(state, seconds, _RESTARTS)
+                search_without_demands(state, seconds, tuning.FIRST_RESTARTS)
+            search_locally(state, seconds, tuning.FIRST_RESTARTS)
 
         if problem.integer is not None:
             search_briefly()
             if (ending := search_points(state, threads)) is not None:
                 return ending
         ending, plain = out_of_reach(state), self.coordinates is None and self.configure is None
-        if plain and (ending is not None or problem.pair_count > _FEW_PAIRS) and arcs_apply_to(problem, state, threads):
+        if (
+            plain
+            and (ending is not None or problem.pair_count > tuning.FEW_PAIRS)
+            and arcs_apply_to(problem, state, threads)
+        ):
             if share > 0:
-                seconds = _LONGEST_SEARCH + _SECONDS_PER_ROW * problem.n
-                search_locally(state, min(share * state.limits.time_limit, seconds), _RESTARTS, threads=threads)
+                seconds = tuning.FIRST_SEARCH + tuning.FIRST_SEARCH_PER_ROW * problem.n
+                search_locally(
+                    state, min(share * state.limits.time_limit, seconds), tuning.FIRST_RESTARTS, threads=threads
+                )
             of_arcs = search_arcs(state, threads)
             if of_arcs.status is not Status.INEXACT:
                 return of_arcs

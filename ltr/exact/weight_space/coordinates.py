@@ -24,29 +24,19 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, Problem
 
 SYSTEMS = ("given", "adapted")
-FIRST = 5  # features from which coordinates are adapted before the first box
-WIDEST = 20  # most features with which coordinates are adapted: the descent keeps a matrix of d⁴ numbers
-
-_CONDITION = 1e-6  # smallest share of the largest variance that an axis may have
-_PAIRS = 2000  # pairs examined, evenly spaced
-_WON = 0.3  # weight of a pair that the best weights win
-_SMOOTH = 1e-3  # |t| is the root of t² + this²
-_STEPS = 300
-_ENOUGH = 1e-4  # share of the decrease that the slope promises from which a step is taken
-_SHORTEST = 1e-6  # of a step
-_LOOK, _FLAT = 30, 0.01  # steps, and by how much J has to fall in them for the descent to go on
 
 
 def apply_to(problem: Problem) -> bool:
     """Return whether coordinates other than the weights may be searched.
 
-    So it is for 2 to `WIDEST` features, if nothing is asked of single weights.
+    So it is for 2 to `tuning.ADAPTED_TO` features, if nothing is asked of single weights.
     """
     plain = problem.constraints is None and not problem.required and problem.integer is None
-    return 1 < problem.d <= WIDEST and problem.C == 0 and problem.max_nonzeros is None and plain
+    return 1 < problem.d <= tuning.ADAPTED_TO and problem.C == 0 and problem.max_nonzeros is None and plain
 
 
 def adapted(
@@ -63,18 +53,18 @@ def adapted(
     levels, _ = problem.all_levels(tick)
     if len(levels.above) == 0:
         return None
-    take = slice(None, None, -(-len(levels.above) // _PAIRS))
+    take = slice(None, None, -(-len(levels.above) // tuning.ADAPTED_PAIRS))
     differences = problem.X[levels.above[take]] - problem.X[levels.below[take]]
     with np.errstate(over="ignore"):
         products = differences.T @ differences / max(1, len(differences))
     if not np.isfinite(products).all():
         return None
     variances, axes = np.linalg.eigh(products)
-    if not variances[0] > _CONDITION * variances[-1]:
+    if not variances[0] > tuning.ADAPTED_CONDITION * variances[-1]:
         return None
     branching_scores = differences @ w
     spread = float(np.sqrt(np.mean(branching_scores**2))) or 1.0
-    weights = np.exp(-0.5 * (branching_scores / spread) ** 2) * np.where(branching_scores > 0, _WON, 1.0)
+    weights = np.exp(-0.5 * (branching_scores / spread) ** 2) * np.where(branching_scores > 0, tuning.ADAPTED_WON, 1.0)
     weights /= weights.sum()
     given = np.eye(problem.d)
     starts = (given, axes * variances**-0.5 @ axes.T, axes * variances**-0.5)
@@ -94,7 +84,7 @@ def _cost(entries: FloatArray, differences: FloatArray, weights: FloatArray) -> 
         return np.inf, np.zeros(d * d)
     y = differences @ T
     with np.errstate(over="ignore", invalid="ignore"):  # J is infinite then
-        size = np.sqrt(y * y + _SMOOTH**2)
+        size = np.sqrt(y * y + tuning.ADAPTED_SMOOTH**2)
         mean = weights @ size
         gradient = differences.T @ (weights[:, None] * y / size / mean) - np.linalg.inv(T).T
     return float(np.log(mean).sum() - log_volume), gradient.ravel()
@@ -114,17 +104,20 @@ def _descend(
     value, gradient = _cost(x, differences, weights)
     inverse = np.eye(len(x)) / max(float(np.linalg.norm(gradient)), 1.0)  # a guess, until a step has been made
     before = np.inf
-    for step in range(_STEPS):
-        if step % _LOOK == 0:
-            if before - value < _FLAT:
+    for step in range(tuning.DESCENT_STEPS):
+        if step % tuning.DESCENT_LOOK == 0:
+            if before - value < tuning.DESCENT_FLAT:
                 break
             before = value
         tick()
         direction = -inverse @ gradient
         slope, length = float(gradient @ direction), 1.0
-        while not (found := _cost(x + length * direction, differences, weights))[0] <= value + _ENOUGH * length * slope:
+        while (
+            not (found := _cost(x + length * direction, differences, weights))[0]
+            <= value + tuning.DESCENT_ENOUGH * length * slope
+        ):
             length /= 2
-            if length < _SHORTEST:
+            if length < tuning.DESCENT_SHORTEST:
                 break
         if not found[0] < value:
             break

@@ -32,23 +32,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.weight_space.space import BEYOND, Searchable
 from ltr.native import OperatingPoints
 
-_MOST_ROWS, _LEAST_FEATURES = 200, 5
-# numbers of negatives that may stand above the positives of a level, in the order in which levels are added: two
-# levels prove most in the first seconds, others follow where these do not suffice
-_ABOVE, _FIRST_LEVELS = (0, 8, 3, 15, 5, 24, 1, 11), 2
-_GROWTH = 1.03  # of the loss to be proven
-_SHARE, _LEADING_SHARE = 1 / 16, 1 / 2  # of the time, while boxes prove more and while they prove less
-_SECONDS = 0.1  # of a call, about
-_FIRST = 10_000_000  # work of the first call: some hundredths of a second
-_EFFORT, _MORE = 20_000_000, 2.0  # work of a round at first, and its growth from round to round
-_FEWER, _LEAST_SHARE = 3.0, 0.05  # fall of the share of work on several levels that proves nothing, and its least
-_PROOF = 200_000.0  # least work expected of a proof
-_HARDER, _PATIENCE = 2.0, 3.0  # growth of the work from one proof of a level to the next; excess at which one is left
-_TRIAL = 3.0  # seconds in which boxes have to prove more, or have only a small share of the time
 _OPEN, _PROVEN, _FOUND = 0, 1, 2
 
 _T = TypeVar("_T")
@@ -58,7 +46,7 @@ _Schedule = Generator[OperatingPoints | None, tuple[int, int], _T]
 
 def apply_to(problem: Problem) -> bool:
     """Return whether the problem has one list of two classes, neither too long nor of too few features."""
-    if problem.d < _LEAST_FEATURES or problem.n > _MOST_ROWS:
+    if problem.d < tuning.POINTS_FEATURES or problem.n > tuning.POINTS_ROWS:
         return False
     levels = problem.levels()
     return len(levels.table) == 1 and len(levels.observation) > 1 and len(levels.below) > 0
@@ -100,12 +88,15 @@ class PointsThreads:
         self._boxes = self._boxes + (now - self._polled) * (self.taken < threads) if leads else 0.0
         self._polled = now
         if self._pool is None:
-            if not points.finished and points.seconds <= (_LEADING_SHARE if leads else _SHARE) * elapsed:
+            if (
+                not points.finished
+                and points.seconds <= (tuning.POINTS_LEADING_SHARE if leads else tuning.POINTS_SHARE) * elapsed
+            ):
                 points.advance(cutoff)
             return self.bound
-        alone = leads and self._boxes > max(_TRIAL, _SHARE * elapsed, patience)
+        alone = leads and self._boxes > max(tuning.POINTS_TRIAL, tuning.POINTS_SHARE * elapsed, patience)
         self._wanted = threads if alone else int(leads)
-        if leads or (not points.finished and points.seconds <= _SHARE * elapsed):
+        if leads or (not points.finished and points.seconds <= tuning.POINTS_SHARE * elapsed):
             for worker in range(max(self._wanted, 1)):
                 running = self._running[worker]
                 if running is not None and not running.done():
@@ -155,9 +146,9 @@ class OperatingPointBounds:
         points = np.ascontiguousarray(problem.X[np.concatenate([upper, lower])])
         positive = np.repeat(np.array([1, 0], np.uint8), [self._n_pos, self._n_neg])
         self._points, self._positive, self._problem = points, positive, problem
-        self._choices = [j for j in _ABOVE if j < self._n_neg]
+        self._choices = [j for j in tuning.POINTS_LEVELS if j < self._n_neg]
         self._alone = [self._search(1) for _ in range(workers)]
-        self._take_levels(_FIRST_LEVELS)
+        self._take_levels(tuning.POINTS_FIRST_LEVELS)
         self._stop = np.zeros(1, np.uint8)
         self.perfect = int(self._contribution[: self._n_pos].sum())
         self.caps = np.full(self._n_neg, self._n_pos)  # upper bounds of the N_j
@@ -165,7 +156,7 @@ class OperatingPointBounds:
         self._work = np.zeros(self._n_neg)  # expected of the next proof of each level
         self._busy: set[int] = set()  # levels that some worker is at
         self.bound, self.seconds, self.finished = self.perfect, 0.0, False
-        self._allowance, self._cutoff = [_FIRST] * workers, -BEYOND
+        self._allowance, self._cutoff = [tuning.POINTS_FIRST] * workers, -BEYOND
         self._lock = Lock()  # held but for the searches
         self._schedules = [self._schedule() if worker == 0 else self._further(worker) for worker in range(workers)]
         self._begun = [False] * workers
@@ -201,7 +192,7 @@ class OperatingPointBounds:
         self._searches[worker] = search
         took = time.monotonic() - started
         if left <= 0:
-            self._allowance[worker] = int(allowance * min(max(_SECONDS / max(took, 1e-6), 0.5), 2.0))
+            self._allowance[worker] = int(allowance * min(max(tuning.POINTS_SECONDS / max(took, 1e-6), 0.5), 2.0))
         if worker == 0:
             self.seconds += took
             self.finished = search is None or self.bound <= cutoff
@@ -220,15 +211,15 @@ class OperatingPointBounds:
 
     def _schedule(self) -> _Schedule[None]:
         """Yield the searches to go on with, single levels and several of them in turn."""
-        effort, share = _EFFORT, 1.0
+        effort, share = tuning.POINTS_EFFORT, 1.0
         while self.bound > self._cutoff and not self._stop[0]:
             yield from self._alone_within(0, effort)
             last, before = bool(self._reached.all()), self.bound  # nothing else is left to do
             progress = yield from self._together_within(BEYOND if last else int(share * effort))
             if progress == _FOUND and last:
                 return
-            share = 1.0 if self.bound < before else max(share / _FEWER, _LEAST_SHARE)
-            effort = int(effort * _MORE)
+            share = 1.0 if self.bound < before else max(share / tuning.POINTS_FEWER, tuning.POINTS_LEAST_SHARE)
+            effort = int(effort * tuning.POINTS_MORE)
 
     def _further(self, worker: int) -> _Schedule[None]:
         """Yield searches of single levels, None while other workers are at all that are left."""
@@ -245,8 +236,11 @@ class OperatingPointBounds:
             left[list(self._busy)] = False
             if not left.any():
                 return
-            j = int(np.argmax(np.where(left, self._gains() / np.maximum(self._work, _PROOF), -1.0)))
-            allowed, required = int(_PATIENCE * max(self._work[j], _PROOF)), int(self._n_pos - self.caps[j]) + 1
+            j = int(np.argmax(np.where(left, self._gains() / np.maximum(self._work, tuning.POINTS_PROOF), -1.0)))
+            allowed, required = (
+                int(tuning.POINTS_PATIENCE * max(self._work[j], tuning.POINTS_PROOF)),
+                int(self._n_pos - self.caps[j]) + 1,
+            )
             for other in self._alone:
                 if other is not search:
                     search.learn_from(other)
@@ -255,13 +249,13 @@ class OperatingPointBounds:
             self._busy.remove(j)
             effort -= work
             if progress == _PROVEN:
-                self._work[j] = _HARDER * work
+                self._work[j] = tuning.POINTS_HARDER * work
                 self.caps[: j + 1] = np.minimum(self.caps[: j + 1], self._n_pos - required)
                 self._prove(int(self._losses(np.arange(self._n_neg), self.caps).sum()))
             elif progress == _FOUND:
                 self._reached[j] = True
             else:
-                self._work[j] = _HARDER * work
+                self._work[j] = tuning.POINTS_HARDER * work
             # N_j does not fall with j
             self._reached |= np.maximum.accumulate(np.where(self._reached, self.caps, -1)) >= self.caps
 
@@ -276,7 +270,7 @@ class OperatingPointBounds:
         loss, rest = self._table()
         while progress == _PROVEN and self.bound > self._cutoff:
             lost = self.perfect - self.bound
-            required = min(int(lost * _GROWTH) + 1, self.perfect - self._cutoff)
+            required = min(int(lost * tuning.POINTS_GROWTH) + 1, self.perfect - self._cutoff)
             progress = _PROVEN
             if required > rest:
                 progress, _ = yield from self._proof(self._together, self._above, loss, required - rest, effort)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact import tuning
 from ltr.exact.largest_margin import middle_of_cell
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.state import SolveState
@@ -28,11 +29,6 @@ NEVER = -(2**62)
 _DOUBT = 1e-6  # share of the margin by which a candidate may miss it
 _WIDENED = 1e-13  # added to a narrow box on every side
 _SURROUNDINGS = 1e-9  # likewise, for the surroundings that it is settled with
-_PIECE = 4_000_000  # pairs examined between two checks of the clock: about a tenth of a second
-_FIRST = 500_000  # pairs examined before threads are started
-_TOGETHER = 8  # largest number of boxes per task
-_NARROW_BOXES = 16  # largest number of boxes too narrow to split that a task returns
-_POLL = 0.05  # seconds between two checks of the clock
 
 
 @dataclass(frozen=True)
@@ -109,23 +105,26 @@ class WorkerPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
         self._idle.clear()
 
-    def close(self, boxes: Boxes, cutoff: int, check: Callable[[], None], allowance: float = np.inf) -> Outcome:
+    def raise_cutoff(self, cutoff: int) -> None:
+        """Raise lower cutoffs to this one from now on."""
+        self.least_cutoff = max(self.least_cutoff, cutoff)
+
+    def close(self, boxes: Boxes, cutoff: int, ends: Callable[[], bool], allowance: float = np.inf) -> Outcome:
         """Search boxes until everything in them is at most the cutoff, or the allowance is used up.
 
         Args:
             boxes: boxes to search.
             cutoff: bound at which a box is closed, an integer of the space.
-            check: called several times a second; what it raises ends the search.
+            ends: called several times a second; ends the search where it returns True. The outcome is of no use then.
             allowance: work, in pairs examined, after which the boxes that are left are returned.
         """
         least = 2 * self.searchable.space.columns.size
         done = Outcome(cutoff, [], NEVER, 0)
         self.searchable.space.stop[0], self.work = 0, None
-        if self._pool is None and least <= _FIRST and self.searchable.supports is None:
-            piece = self._search(boxes, cutoff, _FIRST)
+        if self._pool is None and least <= tuning.ALONE and self.searchable.supports is None:
+            piece = self._search(boxes, cutoff, tuning.ALONE)
             done, boxes = self._take(piece, done), piece.left
-            check()
-            if len(boxes.bound) == 0 or done.spent >= allowance:
+            if ends() or len(boxes.bound) == 0 or done.spent >= allowance:
                 return dataclasses.replace(done, left=list(boxes.each()))
         else:
             self.work = np.zeros(len(boxes.bound), np.int64)
@@ -145,11 +144,11 @@ class WorkerPool:
                         if left[root] == 0:
                             self.reached[root] = max(done.cutoff, done.unresolved)
                         continue
-                    piece_size = max(int(min(_PIECE, allowance - done.spent)), least)
+                    piece_size = max(int(min(tuning.PIECE, allowance - done.spent)), least)
                     running.add(self._pool.submit(self._search, _pop(pending), current, piece_size, root))
                 if pending and not running:  # a pause
-                    time.sleep(_POLL)
-                finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
+                    time.sleep(tuning.POOL_POLL)
+                finished, running = wait(running, timeout=tuning.POOL_POLL, return_when=FIRST_COMPLETED)
                 for future in finished:
                     piece = future.result()
                     done = self._take(piece, done)
@@ -160,7 +159,8 @@ class WorkerPool:
                     left[piece.root] += len(piece.left.bound) - piece.searched
                     if left[piece.root] == 0:
                         self.reached[piece.root] = max(done.cutoff, done.unresolved)
-                check()
+                if ends():
+                    break
         finally:
             self.searchable.space.stop[0] = 1
             wait(running)
@@ -171,7 +171,7 @@ class WorkerPool:
         work = self._idle.pop() if self._idle else SearchWorkspace(space.compiled)
         low, high, used, bound, part = boxes
         left, narrow, reached, value, best, tally = search_weight_space(
-            space.compiled, work, low, high, used, bound, cutoff, allowance, _NARROW_BOXES, self.trusted
+            space.compiled, work, low, high, used, bound, cutoff, allowance, tuning.NARROW_BOXES, self.trusted
         )
         return _Piece(
             space, reached, value, best, _boxes_of(left, part), _boxes_of(narrow, part), tally, work, root, len(bound)
@@ -200,7 +200,7 @@ def _boxes_of(found: Sequence[NDArray[Any]], part: IntArray) -> Boxes:
 
 def _pop(pending: list[tuple[int, Boxes]]) -> Boxes:
     """Take some boxes of one root off the stack: more where there are many, few enough that all threads have work."""
-    most, (root, box) = min(_TOGETHER, 1 + len(pending) // 16), pending.pop()
+    most, (root, box) = min(tuning.BOXES_TOGETHER, 1 + len(pending) // 16), pending.pop()
     taken = [box]
     while pending and len(taken) < most and pending[-1][0] == root:
         taken.append(pending.pop()[1])

@@ -11,27 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, IntArray
 from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable
-
-_NEXT = 0.75  # share of the gap at which a series of cutoffs begins
-_GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff to cutoff
-_UNMEASURED = 2.5  # the largest one while the work of one cutoff alone is known
-# factor by which the work of the value itself may be expected to grow, and share of the time left that it may take
-_REACH, _REACHED = 4.0, 0.8
-_FAR, _FAR_REACHED = 64.0, 0.3  # the same for a larger step, whose work is less certain
-_LAST = 0.67  # share of the work of several cutoffs that is the last one's
-_POWER = 0.6  # of the distance, in which the work's logarithm is about linear
-_STEEP = 6.0  # growth of the work's logarithm on the way from the first cutoff to the value, at least
-_NEAREST, _FARTHEST = 0.2, 0.95  # limits of the next distance, as shares of the last one
-_HALVINGS = 30  # of an interval that contains a distance
-_SHARES = 64  # parts of the work, of which a subtree is expected to take no more than one
-_DIVIDED = 8_000_000  # pairs examined in a subtree that is worth dividing
-_OWN = 0.6  # weight of a subtree's own slope, against that of all
-_DIFFERENT = 3.0  # factor by which its own slope may differ
-_KNOWN = 0.1  # share of the work from which the subtrees closed tell how long the others take
-_LONGER = 0.25  # share of its work that a subtree which has taken longer than expected still takes
-_LARGEST = 99.0  # logarithm of a growth
 
 
 class CutoffSchedule:
@@ -50,17 +32,17 @@ class CutoffSchedule:
     """
 
     def __init__(self, gap: float, quantum: float) -> None:
-        self.distance, self.growth = _NEXT * gap if math.isfinite(gap) else 0.0, 0.0
+        self.distance, self.growth = tuning.FIRST_CUTOFF * gap if math.isfinite(gap) else 0.0, 0.0
         self._quantum = quantum
 
     @property
     def least_slope(self) -> float:
         """The least slope of `Subtrees` that is plausible."""
-        return _STEEP / float(_depth(self.distance)) if self.distance > 0 else 1.0
+        return tuning.STEEPNESS / float(_depth(self.distance)) if self.distance > 0 else 1.0
 
     def lower(self, gap: float) -> None:
         """Set the next distance after the bound has come down to a gap by other means."""
-        self.distance = min(self.distance, _NEXT * gap)
+        self.distance = min(self.distance, tuning.FIRST_CUTOFF * gap)
 
     def advance(self, subtrees: Subtrees, value: float, room: float) -> None:
         """Set the next distance.
@@ -79,13 +61,13 @@ class CutoffSchedule:
         last = max(float(subtrees.expected(self.distance, value).sum()), 1.0)
         self.growth = _growth(room / last)
         if not subtrees.measured:
-            self.growth = min(self.growth, _UNMEASURED)
+            self.growth = min(self.growth, tuning.UNMEASURED_GROWTH)
         reach, most = needed(0.0) / last, room / last
-        far = min(_FAR, _FAR_REACHED * most) if subtrees.measured else 0.0
-        if reach <= max(far, min(_REACH, _REACHED * most)):
+        far = min(tuning.FAR_REACH, tuning.FAR_REACH_SHARE * most) if subtrees.measured else 0.0
+        if reach <= max(far, min(tuning.REACH, tuning.REACH_SHARE * most)):
             self.distance, self.growth = 0.0, reach
         else:
-            nearest, farthest = _NEAREST * self.distance, _FARTHEST * self.distance
+            nearest, farthest = tuning.NEAREST * self.distance, tuning.FARTHEST * self.distance
             self.distance = least_distance(needed, self.growth * last, nearest, farthest)
             if self.distance < self._quantum:
                 self.distance = 0.0
@@ -98,21 +80,21 @@ def _growth(room: float) -> float:
         room: work that fits the time left, as a multiple of that of the last cutoff.
     """
     if math.isinf(room):
-        return _GROWTH
-    cutoffs = max(int(math.log(max(_LAST * room, 1.0), _GROWTH)), 1)
-    return max(((_LAST if cutoffs > 1 else 1.0) * room) ** (1 / cutoffs), _LEAST_GROWTH)
+        return tuning.GROWTH
+    cutoffs = max(int(math.log(max(tuning.LAST_SHARE * room, 1.0), tuning.GROWTH)), 1)
+    return max(((tuning.LAST_SHARE if cutoffs > 1 else 1.0) * room) ** (1 / cutoffs), tuning.LEAST_GROWTH)
 
 
 def _depth(distance: float | FloatArray) -> FloatArray:
     """Return the power of distances in which the logarithm of the work is about linear."""
-    return np.maximum(distance, 0.0) ** _POWER
+    return np.maximum(distance, 0.0) ** tuning.POWER
 
 
 def least_distance(needed: Callable[[float], float], room: float, low: float, high: float) -> float:
     """Return the least distance of an interval at which the work, which falls with the distance, fits, or its end."""
     if needed(low) <= room:
         return low
-    for _ in range(_HALVINGS):
+    for _ in range(tuning.HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if needed(middle) <= room else (middle, high)
     return high
@@ -122,8 +104,8 @@ class Subtrees:
     """Boxes that together cover all weights, what is proven in each, and how much work it takes.
 
     The work differs much from box to box, but the logarithm of each is about linear in a power of the cutoff's distance
-    from the value, `_POWER`. The slope is measured for all together and for each alone. So the boxes that are closed
-    first tell how long the others will take. A box that was closed at some cutoff stays closed at all higher ones.
+    from the value, `tuning.POWER`. The slope is measured for all together and for each alone. So the boxes that are
+    closed first tell how long the others will take. A box closed at some cutoff stays closed at all higher ones.
 
     Attributes:
         boxes: the boxes; those searched first are the last.
@@ -155,7 +137,9 @@ class Subtrees:
     def expected(self, distance: float | FloatArray, value: float) -> FloatArray:
         """Return the pairs expected to be examined in each box at a cutoff this far from the value, (boxes,)."""
         steps = _depth(self._at - value) - _depth(distance)
-        return self._work * np.exp(np.clip(self.slope * self._relative * steps, -_LARGEST, _LARGEST))
+        return self._work * np.exp(
+            np.clip(self.slope * self._relative * steps, -tuning.LARGEST_EXPONENT, tuning.LARGEST_EXPONENT)
+        )
 
     def needed(self, distance: float, value: float) -> float:
         """Return the pairs expected to be examined to close all boxes at a cutoff."""
@@ -184,7 +168,11 @@ class Subtrees:
             self.measured = True
             own = known & self._known[rows] & (before > 0) & (spent > 0) & (steps > 0.5 * mean)
             relative = np.log(spent[own] / before[own]) / steps[own] / self.slope
-            self._relative[rows[own]] = _OWN * np.clip(relative, 1 / _DIFFERENT, _DIFFERENT) + 1 - _OWN
+            self._relative[rows[own]] = (
+                tuning.OWN_SLOPE * np.clip(relative, 1 / tuning.OWN_SLOPE_FACTOR, tuning.OWN_SLOPE_FACTOR)
+                + 1
+                - tuning.OWN_SLOPE
+            )
         self._work[rows], self._at[rows], self._known[rows], self._comparable = spent, at, known, True
         if known:
             self.reached[rows] = reached
@@ -201,7 +189,7 @@ class Subtrees:
         """Halve the boxes that will take the most work, and mix those that take much and little."""
         if not self._divisible or not self._work.any():
             return
-        most = max(float(self.expected(distance, value).sum()) / _SHARES, _DIVIDED)
+        most = max(float(self.expected(distance, value).sum()) / tuning.SUBTREES, tuning.DIVIDED)
         while (expected := self.expected(distance, value)).max() > most:
             large, kept = np.flatnonzero(expected > most), np.flatnonzero(expected <= most)
             halves = [self._halved(self.boxes.rows(large), upper) for upper in (False, True)]
@@ -232,16 +220,16 @@ class Subtrees:
         at[rows[closed]] = np.maximum(self._objectives(reached[closed]) - value, 0.0)
         expected = self.expected(at, value)[rows]
         known = expected * self._known[rows]
-        if (done := known[closed].sum()) > _KNOWN * expected.sum():
+        if (done := known[closed].sum()) > tuning.KNOWN_SHARE * expected.sum():
             factor = work[closed & self._known[rows]].sum() / done
-        elif expected[begun].sum() > 0 and work.sum() > _KNOWN * expected.sum():  # it is at least this
+        elif expected[begun].sum() > 0 and work.sum() > tuning.KNOWN_SHARE * expected.sum():  # it is at least this
             factor = work.sum() / expected[begun].sum()
         else:
             return None
 
         def left(distance: float) -> float:
             # a box that has taken longer than expected goes on for a while
-            expected = np.maximum(factor * self.expected(distance, value)[rows] - work, _LONGER * work)
+            expected = np.maximum(factor * self.expected(distance, value)[rows] - work, tuning.LONGER * work)
             return float(expected[~closed].sum())
 
         return left

@@ -16,56 +16,32 @@ unless positives tie, that suffices.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
+from ltr.exact import tuning
 from ltr.exact.local_search import SearchBeside
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.solution import Status
-from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped, scalable
-from ltr.exact.weight_space.coordinates import FIRST, adapted, apply_to
+from ltr.exact.state import MEGABYTE, TOLERANCE, Ending, SolveState, Stopped
+from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.operating_points import PointsThreads
 from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
 from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, WorkerPool, offer_candidate
 from ltr.exact.weight_space.schedule import CutoffSchedule, Subtrees, least_distance
 from ltr.exact.weight_space.space import (
     BEYOND,
-    TOLERANCE,
     Boxes,
     Searchable,
+    box_around,
     memory_needed,
     space_of,
     spaces_of,
 )
 from ltr.exact.weight_space.supports import Sets
 
-_EARLY = 0.05  # share of its time that a round is to end before the limit
-_LEAST_ROOM = 0.3  # share of the time left that it may take all the same
-_DOUBT = 0.4  # share by which the work for the value itself may exceed that room at first, when it is known least
-_BETWEEN = 0.03  # share of the time left between two looks at whether it will do
-_PATIENCE = 4.0  # of the time that a cutoff is expected to take, before boxes make way for operating points
-_MOMENT = 1e-3  # shortest time that is measured, in seconds
-_PAIRS = 4
-_FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
 _BELOW_STEP = 0.999  # share of the step between values above the best one at which a proof may end
-_MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
-_FEW_PAIRS = 10_000  # up to which a proof is always tried
-_TERMS_PER_SECOND = 2e8  # pairs times coordinates of the boxes that are searched in a second
-_LEAST_BOXES, _MOST_DOUBLINGS = 30, 10  # boxes that lower the bound: twice as many for every other feature
-_ADAPTING, _PART_ADAPTING = 1.2e-5, 0.2  # seconds that coordinates take, by the fourth power of features; of the time
-_LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
-_LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
-_AROUND = 0.01  # half-width of the first box around the best weights
-_PART_AROUND = 0.2  # of the share of the time for better weights
-_LEAST_AROUND = 250_000  # pairs examined around them, at least
-_WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights are searched for
-_LEAST_SECONDS = 0.1
-_PAUSE = 5.0  # seconds at one cutoff before a search for better weights; doubled if it finds none
-_MANY = 1_000_000  # restarts: as many as fit the time
-_BATCH = 200  # sets of columns that are searched together
 _NARROW = "the boxes left are too narrow to decide"
 _ATTAINED = "the bound is attained"
 
@@ -82,10 +58,12 @@ def out_of_reach(state: SolveState) -> Ending | None:
     if needed > left:
         takes, have = math.ceil(needed / MEGABYTE), max(0, int(left / MEGABYTE))
         return Ending(Status.MEMORY_LIMIT, f"a proof needs about {takes} MB, and {have} MB may be used: {bound}")
-    if pairs * (problem.d + 1) > _MOST_TERMS:
+    if pairs * (problem.d + 1) > tuning.MOST_TERMS:
         return Ending(Status.HEURISTIC, f"{pairs} pairs of {problem.d} features are too many for a proof: {bound}")
-    boxes = _TERMS_PER_SECOND * state.limits.time_limit / (max(1, pairs) * (problem.d + 1))
-    if pairs > _FEW_PAIRS and boxes < _LEAST_BOXES * 2.0 ** min(_most_used(state) / 2, _MOST_DOUBLINGS):
+    boxes = tuning.TERMS_PER_SECOND * state.limits.time_limit / (max(1, pairs) * (problem.d + 1))
+    if pairs > tuning.FEW_PAIRS and boxes < tuning.LEAST_BOXES * 2.0 ** min(
+        _most_used(state) / 2, tuning.MOST_DOUBLINGS
+    ):
         what = f"{pairs} pairs of {problem.d} features are too many for a proof in {state.limits.time_limit:g} s"
         return Ending(Status.TIME_LIMIT, f"{what}: {bound}")
     return None
@@ -121,23 +99,14 @@ def prove(
         return proof.ending
 
 
-class _Attained(Exception):  # noqa: N818 - good news, not an error
-    """Raised once the best weights attain the bound."""
-
-
-class _Overtaken(Exception):  # noqa: N818 - a way on, not an error
-    """Raised once operating points prove the cutoff of the round."""
-
-
-class _Undecided(Exception):  # noqa: N818 - a way on, not an error
-    """Raised where the relaxation does not decide a narrow box, or suffices because demands bind no longer."""
-
-
 class Proof:
     """A proof under way: rounds, each with a cutoff at which every box has to be closed; a context manager.
 
-    A round is ``begin()``, then ``close_all()`` or calls of `close` until no boxes are left of `roots`, then ``end()``.
-    Whoever calls `close` chooses the order in which boxes are closed, and what happens between two calls.
+    A round is ``begin()``, then ``close_all()`` or calls of `close` until no boxes are left of the space's roots, then
+    ``end()``. Whoever calls `close` chooses the order in which boxes are closed, and what happens between two calls.
+
+    A round may be cut short: the best weights attain the bound (`ending` is set), operating points prove its cutoff, or
+    the problem that is searched does not suffice.
 
     Attributes:
         state: the solve that it belongs to.
@@ -173,133 +142,31 @@ class Proof:
         self.state, self.spent = state, 0
         self.ending: Ending | None = None
         self._threads, self._coordinates, self._share = threads, coordinates, local_search
-        self._searched_at, self._turn, self._pause, self._searched_from = state.seconds, 0, _PAUSE, state.value
-        self._beside = SearchBeside(state)
-        self._boxes = state.nodes  # without those of the present worker pool
+        self._beside = SearchBeside(state, local_search)
+        self._boxes_before = state.nodes  # without those of the present worker pool
         self._points: PointsThreads | None = None
+        self._rows: IntArray | None = None  # numbers of the subtrees that `close_all` searches
+        self._schedule: CutoffSchedule
+        self._relaxation = state.problem.relaxed if relaxed else None
         try:
-            self._relaxation = state.problem.relaxed if relaxed else None
             self._start(state.problem if self._relaxation is None else self._relaxation)
         except BaseException:
-            self._beside.close()
+            self.__exit__()
             raise
 
     def __enter__(self) -> Proof:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._workers.__exit__()
+        self._leave()
         self._beside.close()
-        self._leave_points()
-
-    def _start(self, problem: Problem) -> None:
-        """Begin to search a problem."""
-        state = self.state
-        self.problem, self.coordinates, self._adapted = problem, "given", -math.inf
-        zero = np.zeros(problem.d)
-        self.zero_value = float(problem.evaluate(zero)) if problem.feasible(zero) else -math.inf
-        self.cutoff, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
-        self._undecided = self._overtaken = self._closing = False
-        self._attempts = math.inf  # boxes too narrow to split that may be settled without finding better weights
-        self._rows: IntArray | None = None  # numbers of the subtrees that are searched
-        self._narrow = NarrowBoxes(state, problem)
-        self._leave_points()
-        sets = Sets.of(problem, state.check)
-        if sets is None:
-            found, forced = None, isinstance(self._coordinates, str) and self._coordinates == "adapted"
-            if isinstance(self._coordinates, np.ndarray):
-                found = self._coordinates, 0.0
-            elif forced or (self._adaptable and problem.d >= FIRST):
-                found = self._better_coordinates(np.eye(problem.d), -math.inf if forced else _LEAST_GAIN)
-            self._search_in(space_of(problem, found and found[0], state.check))
-            self.coordinates = "adapted" if found else "given"
-        else:
-            self._search_by_sets(sets)
-            if self._undecided:
-                self._start_again()
-                return
-        self._points = PointsThreads(problem, self.searchable, self._threads) if points_apply_to(problem) else None
-        self._schedule = CutoffSchedule(state.bound - state.value, max(quantum(self.searchable), _FINEST * state.size))
-        self._subtrees.slope = self._subtrees.least_slope = self._schedule.least_slope
-        self._best, self._expected = -math.inf, 0.0
-        self._began, self._spent_before = state.seconds, self.spent
-
-    def _search_by_sets(self, sets: Sets) -> None:
-        """Search in the spaces of the sets of columns that may have a larger value than the best known.
-
-        Where there are many, those with the largest bounds are closed first, at the best value known: that lowers the
-        bound and finds weights, so that fewer are left.
-        """
-        state = self.state
-        room = 0.5 * TOLERANCE * state.size  # for rounding in bounds
-        with self._noting():
-            while len((sets := sets.above(state.value + room)).bounds) > _BATCH and self.ending is None:
-                batch, sets = sets.split(_BATCH)
-                self._search_in(spaces_of(self.problem, *batch, state.check))
-                try:
-                    done = self._workers.close(self.roots, self._cutoff_at(state.value), self._check)
-                finally:
-                    self._leave()
-                self.spent += done.spent
-                if done.unresolved > done.cutoff:
-                    raise Stopped(Status.INEXACT, _NARROW)
-                if math.isfinite(state.value):
-                    left = float(sets.bounds[-1]) + room
-                    state.prove(max(left, self.searchable.objective(done.cutoff), self.zero_value))
-                    state.observe(state.bound, nodes=self.boxes)
-                    if state.gap <= state.limits.gap:
-                        self.ending = Ending(Status.OPTIMAL, "searched by sets of columns")
-        sets = sets.nearest_last(state.weights)
-        self._search_in(spaces_of(self.problem, *sets, state.check))
-
-    def _search_in(self, searchable: Searchable) -> None:
-        self.searchable, self._subtrees = searchable, Subtrees(searchable)
-        self._workers = WorkerPool(searchable, self._threads, self._offer, self._settle)
-        sides = self.problem.constraints
-        self._workers.trusted = sides is None or sides.linear
-        self._share_threads()
-
-    @property
-    def _adaptable(self) -> bool:
-        """Whether the coordinates may change, in a small part of the time, and better weights are known than before."""
-        soon = _ADAPTING * self.problem.d**4 <= _PART_ADAPTING * self.state.limits.time_limit
-        return self._coordinates is None and soon and apply_to(self.problem) and self.state.value > self._adapted
-
-    def _better_coordinates(self, present: FloatArray, least: float) -> tuple[FloatArray, float] | None:
-        """Return coordinates adapted to the best weights and what they gain, if that is more than `least`."""
-        self._adapted = self.state.value
-        found = adapted(self.problem, self.state.weights, present, self.state.check)
-        return found if found is not None and found[1] > least else None
-
-    def _adapt(self) -> None:
-        """Change to coordinates adapted to the best weights, if they gain enough."""
-        if (found := self._better_coordinates(self.searchable.space.T, _LEAST_GAIN)) is not None:
-            self._leave()
-            known = self._subtrees
-            self._search_in(space_of(self.problem, found[0], self.state.check))
-            self._subtrees.estimate(known, found[1])
-            self.coordinates = "adapted"
-
-    def _leave(self) -> None:
-        self._boxes, self._workers.boxes = self.boxes, 0
-        self._workers.__exit__()
-
-    def _leave_points(self) -> None:
-        if self._points is not None:
-            self._points.close()
-            self._points = None
 
     # --- rounds ------------------------------------------------------------------------------------------------
 
     @property
     def boxes(self) -> int:
         """Boxes searched so far."""
-        return self._boxes + self._workers.boxes
-
-    @property
-    def roots(self) -> Boxes:
-        """Boxes that cover all weights but w = 0."""
-        return self.searchable.roots
+        return self._boxes_before + self._workers.boxes
 
     @property
     def bound(self) -> float:
@@ -307,16 +174,26 @@ class Proof:
         return self.searchable.objective(max(self._reached, self._unresolved))
 
     def begin(self) -> None:
-        """Begin a round."""
+        """Begin a round: choose its cutoff, and whether the problem or its relaxation is searched at it."""
         state = self.state
         # `_cutoff_at` adds a tolerance, which must not push the bound beyond the requested gap
         allowed = state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size
         # a bound less than a step above the value is rounded down to it
         allowed = max(allowed, _BELOW_STEP * state.problem.step)
-        self._from, self._distance = state.value, max(self._schedule.distance, allowed)
-        self._choose_problem(allowed)
-        self.cutoff = self._cutoff_at(self._from + self._distance) if math.isfinite(self._from) else -BEYOND
-        self._reached, self._unresolved, self._undecided, self._overtaken = self.cutoff, NEVER, False, False
+        found, self._from = math.isfinite(state.value), state.value
+        self._distance = max(self._schedule.distance, allowed)
+        if self._relaxation is not None and state.problem.demanded:
+            bind = state.demands_bind(self._from + self._distance if found else -math.inf)
+            # where the relaxation cannot go down to the cutoff, but below the bound, it goes as low as it can
+            lowers = found and state.bound > state.free_value + 2 * TOLERANCE * state.size
+            relaxed = not bind or lowers
+            if relaxed != (self.problem is not state.problem):
+                self._start(self._relaxation if relaxed else state.problem)
+                self._distance = max(self._schedule.distance, allowed)
+            if relaxed and bind:
+                self._distance = max(self._distance, state.free_value - self._from)
+        self.cutoff = self._cutoff_at(self._from + self._distance) if found else -BEYOND
+        self._reached, self._unresolved, self._insufficient, self._overtaken = self.cutoff, NEVER, False, False
         self._began, self._spent_before, self._looked, self._learned = state.seconds, self.spent, 0.0, False
         if state.closed(claimed=False):
             self.ending = Ending(Status.OPTIMAL, _ATTAINED)
@@ -332,7 +209,7 @@ class Proof:
             self._rows, workers.least_cutoff = None, NEVER
         if self._overtaken:
             np.minimum(subtrees.reached, self.cutoff, out=subtrees.reached)
-        elif workers.work is not None and math.isfinite(self.state.value) and not (self._undecided or self.ending):
+        elif workers.work is not None and math.isfinite(self.state.value) and not self._cut_short:
             subtrees.learn(rows, workers.work, workers.reached, self.state.value)
             self._reached, self._learned = int(subtrees.reached.max()), True
 
@@ -344,15 +221,16 @@ class Proof:
             allowance: work, in pairs examined, after which the boxes that are left are returned.
 
         Returns:
-            boxes that are left, the deepest last; none once the proof has ended.
+            boxes that are left, the deepest last; none once the round is cut short.
         """
-        if self.ending is not None or self._undecided or self._overtaken:
+        if self._cut_short:
             return []
-        with self._noting():
-            self._closing = True
-            cutoff = max(self.cutoff, self._cutoff_at(self.state.value))
-            done = self._workers.close(boxes, cutoff, self._check, allowance)
-            self.spent += done.spent
+        cutoff = max(self.cutoff, self._cutoff_at(self.state.value))
+        done = self._workers.close(boxes, cutoff, lambda: self._ends(in_round=True), allowance)
+        self.spent += done.spent
+        if self._overtaken:  # whatever the boxes proved, all values are at most the cutoff
+            self._reached, self._unresolved = self.cutoff, NEVER
+        elif not self._cut_short:
             self._reached = max(self._reached, done.cutoff)
             self._unresolved = max(self._unresolved, done.unresolved)
             return done.left
@@ -366,8 +244,8 @@ class Proof:
         """
         if self.ending is not None:
             return
-        if self._undecided:
-            self._start_again()
+        if self._insufficient:
+            self._start_other()
             return
         state, resolved = self.state, max(self._reached, self._unresolved) <= self.cutoff
         if math.isfinite(state.value):
@@ -375,7 +253,7 @@ class Proof:
             state.observe(state.bound, nodes=self.boxes)
         found, relaxed = state.value > -math.inf, self.problem is not state.problem
         # boxes leave out weights that win the same pairs as w = 0, and those of demands are not the relaxation's
-        stuck = (relaxed and not self._bind() and not (resolved and found)) or not (resolved or found)
+        stuck = (relaxed and not state.demands_bind() and not (resolved and found)) or not (resolved or found)
         stuck = stuck or (self._schedule.distance == 0 and state.value <= self._best)
         if found and (state.closed(claimed=False) or state.gap <= state.limits.gap):
             self.ending = Ending(Status.OPTIMAL, f"searched in {self.coordinates} coordinates")
@@ -385,115 +263,150 @@ class Proof:
         elif not stuck:
             self._prepare_next()
         elif relaxed:
-            self._start_again()  # the bound is as low as the relaxation allows
+            self._start_other()  # the bound is as low as the relaxation allows
         else:
             self.ending = Ending(Status.INEXACT, _NARROW)
 
-    def _choose_problem(self, allowed: float) -> None:
-        """Search the problem of the round's cutoff, of the one with demands and its relaxation.
-
-        Where the relaxation cannot go down to the cutoff, but below the bound, it goes as low as it can.
-
-        Args:
-            allowed: least distance of the cutoff from the best value.
-        """
-        state = self.state
-        if self._relaxation is None or not state.problem.demanded:
-            return
-        at = self._from + self._distance if math.isfinite(self._from) else -math.inf
-        bind, lowers = self._bind(at), state.bound > state.free_value + 2 * TOLERANCE * state.size
-        relax = not bind or (lowers and math.isfinite(self._from))
-        if relax != (self.problem is not state.problem):
-            self._switch()
-            self._distance = max(self._schedule.distance, allowed)
-        if relax and bind:
-            self._distance = max(self._distance, state.free_value - self._from)
-
-    def _bind(self, at: float = -math.inf) -> bool:
-        """Whether weights are known that miss a demand and are better than the best ones, and than a value."""
-        state = self.state
-        return bool(state.problem.demanded) and state.free_value > max(at, state.value) + TOLERANCE * state.size
-
-    def _switch(self) -> None:
-        """Search the relaxation in place of the problem, or the other way round."""
-        assert self._relaxation is not None
-        self._leave()
-        self._start(self._relaxation if self.problem is self.state.problem else self.state.problem)
-
-    def _start_again(self) -> None:
-        """Search the problem in place of its relaxation, which does not suffice; or that, once demands do not bind."""
-        if self.problem is self.state.problem and self._relaxation is not None:
-            self._switch()
-            return
-        self._leave()
-        self._relaxation = None
-        self._start(self.state.problem)
-
     def _prepare_next(self) -> None:
-        """Set the next cutoff, look for better weights, and for better coordinates."""
+        """Look for better weights and for better coordinates, and set the distance of the next cutoff."""
         state, spent = self.state, self.spent - self._spent_before
         self._best = state.value
         if self._overtaken:
             self._schedule.lower(state.bound - state.value)
             return
-        took = max(state.seconds - self._began, _MOMENT)
+        took = max(state.seconds - self._began, tuning.MOMENT)
         if not self._learned:  # from boxes that were closed one by one
             rows, reached = np.arange(len(self._subtrees.reached)), max(self._reached, self._unresolved)
             self._subtrees.learn(rows, spent, np.full(len(rows), reached), state.value)
-        if self._share > 0 and spent >= _WORTHWHILE:
-            with self._noting():
-                self._search_beside()
-                self._search_around(max(_PART_AROUND * self._share * spent, _LEAST_AROUND))
-        if self._undecided:
-            self._start_again()
+        if self._share > 0 and spent >= tuning.WORTH_SEARCHING:
+            self._beside.begin()
+            self._share_threads()
+            self._search_around(max(tuning.AROUND_SHARE * self._share * spent, tuning.AROUND_LEAST))
+        if self._insufficient:
+            self._start_other()
         elif self.ending is None:
-            if spent >= _LONG and self._adaptable:
-                self._adapt()
+            if (
+                spent >= tuning.WORTH_ADAPTING
+                and (found := self._better_coordinates(self.searchable.space.T)) is not None
+            ):
+                known = self._subtrees
+                self._search_in(space_of(self.problem, found[0], state.check))
+                self._subtrees.estimate(known, found[1])
+                self.coordinates = "adapted"
             left = (1 - self._share) * state.remaining
             self._schedule.advance(self._subtrees, state.value, left / took * spent)
             self._expected = self._schedule.growth * took
 
-    @contextlib.contextmanager
-    def _noting(self) -> Iterator[None]:
-        """A context for searches that end early.
+    # --- what is searched --------------------------------------------------------------------------------------
 
-        The best weights attain the bound, operating points prove the cutoff for all boxes, or the relaxation is too
-        weak.
-        """
-        try:
-            yield
-        except _Attained:
-            self.ending = Ending(Status.OPTIMAL, _ATTAINED)
-        except _Overtaken:
-            self._overtaken, self._reached, self._unresolved = True, self.cutoff, NEVER
-        except _Undecided:
-            self._undecided = True
-        finally:
-            self._closing = False
+    def _start(self, problem: Problem) -> None:
+        """Begin to search a problem."""
+        state = self.state
+        self._leave()
+        self.problem, self.coordinates, self._adapted_to = problem, "given", -math.inf
+        zero = np.zeros(problem.d)
+        self.zero_value = float(problem.evaluate(zero)) if problem.feasible(zero) else -math.inf
+        self.cutoff, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
+        self._insufficient = self._overtaken = False
+        self._attempts = math.inf  # boxes too narrow to split that may be settled without finding better weights
+        self._narrow = NarrowBoxes(state, problem)
+        sets = Sets.of(problem, state.check)
+        if sets is None:
+            forced = isinstance(self._coordinates, str) and self._coordinates == "adapted"
+            found: tuple[FloatArray, float] | None = None
+            if isinstance(self._coordinates, np.ndarray):
+                found = self._coordinates, 0.0
+            elif forced or problem.d >= tuning.ADAPTED_FROM:
+                found = self._better_coordinates(np.eye(problem.d), forced=forced)
+            self._search_in(space_of(problem, found and found[0], state.check))
+            self.coordinates = "adapted" if found else "given"
+        else:
+            self._search_by_sets(sets)
+            if self._insufficient:
+                self._start_other()
+                return
+        self._points = PointsThreads(problem, self.searchable, self._threads) if points_apply_to(problem) else None
+        self._schedule = CutoffSchedule(
+            state.bound - state.value, max(quantum(self.searchable), tuning.FINEST_GAP * state.size)
+        )
+        self._subtrees.slope = self._subtrees.least_slope = self._schedule.least_slope
+        self._best, self._expected = -math.inf, 0.0
+        self._began, self._spent_before = state.seconds, self.spent
 
-    # --- better weights ----------------------------------------------------------------------------------------
-
-    def _search_beside(self) -> None:
-        """Begin a local search, for a share of the time since the last one, which takes one of the threads."""
-        if self._beside.busy:
+    def _start_other(self) -> None:
+        """Search the problem in place of its relaxation, which does not suffice; or that, once demands do not bind."""
+        if self.problem is self.state.problem and self._relaxation is not None:
+            self._start(self._relaxation)
             return
-        self._turn += 1
-        since, self._searched_from = self.state.seconds - self._searched_at, self.state.value
-        self._beside.begin(max(self._share * since, min(_LEAST_SECONDS, since)), _MANY, self._turn)
+        self._relaxation = None
+        self._start(self.state.problem)
+
+    def _search_by_sets(self, sets: Sets) -> None:
+        """Search in the spaces of the sets of columns that may have a larger value than the best known.
+
+        Where there are many, those with the largest bounds are closed first, at the best value known: that lowers the
+        bound and finds weights, so that fewer are left.
+        """
+        state = self.state
+        room = 0.5 * TOLERANCE * state.size  # for rounding in bounds
+        while len((sets := sets.above(state.value + room)).bounds) > tuning.SETS_TOGETHER and not self._cut_short:
+            batch, sets = sets.split(tuning.SETS_TOGETHER)
+            self._search_in(spaces_of(self.problem, *batch, state.check))
+            done = self._workers.close(self.searchable.roots, self._cutoff_at(state.value), self._ends)
+            self.spent += done.spent
+            if self._cut_short:
+                break
+            if done.unresolved > done.cutoff:
+                raise Stopped(Status.INEXACT, _NARROW)
+            if math.isfinite(state.value):
+                left = float(sets.bounds[-1]) + room
+                state.prove(max(left, self.searchable.objective(done.cutoff), self.zero_value))
+                state.observe(state.bound, nodes=self.boxes)
+                if state.gap <= state.limits.gap:
+                    self.ending = Ending(Status.OPTIMAL, "searched by sets of columns")
+        sets = sets.nearest_last(state.weights)
+        self._search_in(spaces_of(self.problem, *sets, state.check))
+
+    def _search_in(self, searchable: Searchable) -> None:
+        """Search in this space from now on."""
+        self._end_workers()
+        self.searchable, self._subtrees = searchable, Subtrees(searchable)
+        self._workers = WorkerPool(searchable, self._threads, self._offer, self._settle)
+        sides = self.problem.constraints
+        self._workers.trusted = sides is None or sides.linear
         self._share_threads()
 
-    def _end_search(self) -> None:
-        """Take over the weights of a local search that has ended."""
-        if self._beside.take():
-            self._searched_at = self.state.seconds
-            self._pause = _PAUSE if self.state.value > self._searched_from else 2 * self._pause
-            self._share_threads()
-            self._raise_cutoff()
+    def _end_workers(self) -> None:
+        if hasattr(self, "_workers"):  # not before the first space is made
+            self._boxes_before, self._workers.boxes = self.boxes, 0
+            self._workers.__exit__()
+
+    def _leave(self) -> None:
+        """End the threads that search the present problem."""
+        self._end_workers()
+        if self._points is not None:
+            self._points.close()
+            self._points = None
 
     def _share_threads(self) -> None:
         """Give the boxes the threads that nothing else takes."""
         taken = self._points.taken if self._points is not None else 0
         self._workers.threads = max(self._threads - taken - self._beside.busy, 0)
+
+    def _better_coordinates(self, present: FloatArray, *, forced: bool = False) -> tuple[FloatArray, float] | None:
+        """Return coordinates adapted to the best weights and what they gain; None where that is too little.
+
+        None, too, where the coordinates may not change, that would take too long, or no better weights are known since
+        the last time.
+        """
+        state, problem = self.state, self.problem
+        soon = tuning.ADAPTING_SECONDS * problem.d**4 <= tuning.ADAPTING_SHARE * state.limits.time_limit
+        possible = self._coordinates is None and soon and apply_to(problem) and state.value > self._adapted_to
+        if not (forced or possible):
+            return None
+        self._adapted_to = state.value
+        found = adapted(problem, state.weights, present, state.check)
+        return found if found is not None and (forced or found[1] > tuning.ADAPTING_GAIN) else None
 
     def _search_around(self, allowance: float) -> None:
         """Search boxes around the best weights, each twice as wide as the last, within an allowance of work.
@@ -504,38 +417,16 @@ class Proof:
         if self.searchable.supports is not None or self.problem.integer is not None:
             return
         # it proves nothing, and a narrow box there is much like the next
-        width, self._attempts = _AROUND, 1
-        try:
-            while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
-                value = self.state.value
-                done = self._workers.close(self._box_around(width), self._cutoff_at(value), self._check, allowance)
-                allowance -= done.spent
-                if self.state.value == value:
-                    width *= 2
-        finally:
-            self._attempts = math.inf
-
-    def _box_around(self, width: float) -> Boxes:
-        space, roots = self.searchable.space, self.searchable.roots
-        d = space.T.shape[1]
-        x = np.linalg.solve(space.T, self.state.weights)
-        box = roots.rows(slice(0, 1))
-        box.used[0] = space.free
-        face = scalable(self.problem)
-        if face:
-            x /= np.max(np.abs(x))
-        box.low[0, :d], box.high[0, :d] = np.maximum(x - width, -1), np.minimum(x + width, 1)
-        if face:
-            j = int(np.argmax(np.abs(x)))
-            box.low[0, j] = box.high[0, j] = np.sign(x[j])
-            box.used[0, j] = 1
-        for j in self.problem.required:
-            least = self.problem.least_required
-            if x[j] > 0:
-                box.low[0, j] = max(box.low[0, j], least)
-            else:
-                box.high[0, j] = min(box.high[0, j], -least)
-        return box
+        width, self._attempts = tuning.AROUND, 1
+        while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
+            value = self.state.value
+            box = box_around(self.searchable, self.problem, self.state.weights, width)
+            allowance -= self._workers.close(box, self._cutoff_at(value), self._ends, allowance).spent
+            if self._cut_short:
+                break
+            if self.state.value == value:
+                width *= 2
+        self._attempts = math.inf
 
     # --- what the worker pool asks for -------------------------------------------------------------------------
 
@@ -544,6 +435,7 @@ class Proof:
         return self.searchable.cutoff(value, self.state.size) if value > -math.inf else -BEYOND
 
     def _offer(self, w: FloatArray) -> None:
+        """Take over a candidate."""
         largest = float(np.max(np.abs(w), initial=0.0))
         w = w if self.searchable.space.fixed or largest == 0 else w / largest
         offer_candidate(self.state, w, sparse=self.problem.C > 0 or self.problem.max_nonzeros is not None)
@@ -551,37 +443,46 @@ class Proof:
             self.state.free_value = max(self.state.free_value, self.problem.evaluate(w))
 
     def _settle(self, box: Boxes) -> int:
-        if self.problem is not self.state.problem:
-            raise _Undecided
-        if self._attempts == 0:
+        """Return what the values in a box too narrow to split do not exceed."""
+        self._insufficient |= self.problem is not self.state.problem
+        if self._insufficient or self._attempts == 0:
             return int(box.bound[0])
         value = self.state.value
         bound = self._narrow.settle(self.searchable, box)
         self._attempts -= self.state.value == value
-        self._raise_cutoff()
+        self._workers.raise_cutoff(self._cutoff_at(self.state.value))
         return bound
 
-    def _raise_cutoff(self) -> None:
-        self._workers.least_cutoff = max(self._workers.least_cutoff, self._cutoff_at(self.state.value))
+    @property
+    def _cut_short(self) -> bool:
+        return self.ending is not None or self._insufficient or self._overtaken
 
-    def _check(self) -> None:
-        self.state.nodes = self.boxes
-        self.state.check()
-        self._end_search()
-        if self._share > 0 and self.state.seconds - self._searched_at >= self._pause:
-            self._search_beside()
-        if self._points is not None and math.isfinite(self.state.value):
-            self._poll(self._points)
+    def _ends(self, *, in_round: bool = False) -> bool:
+        """Do what is due several times a second, and return whether the search of boxes is cut short."""
+        if self._cut_short:
+            return True
+        state, points = self.state, self._points
+        state.nodes = self.boxes
+        state.check()
+        if self._beside.take():
+            self._workers.raise_cutoff(self._cutoff_at(state.value))
+        if self._beside.due:
+            self._beside.begin()
+        if points is not None and math.isfinite(state.value):
+            others = self.searchable.integer(state.bound)
+            bound = points.poll(self._cutoff_at(state.value), others, tuning.POINTS_WAIT * self._expected)
+            state.prove(max(self.searchable.objective(bound), self.zero_value))
+        self._share_threads()
         self._keep_pace()
-        if self.state.closed(claimed=False):
-            raise _Attained
-        if self.problem is self.state.problem and self._relaxation is not None and not self._bind():
-            raise _Undecided
-        if self._points is not None and self._closing and self._points.bound <= self.cutoff:
-            raise _Overtaken
-        limit = self.state.limits.node_limit
-        if limit is not None and self.state.nodes >= limit:
+        if state.closed(claimed=False):
+            self.ending = Ending(Status.OPTIMAL, _ATTAINED)
+        elif self.problem is state.problem and self._relaxation is not None and not state.demands_bind():
+            self._insufficient = True  # the relaxation has fewer pairs, and suffices now
+        elif in_round and points is not None and points.bound <= self.cutoff:
+            self._overtaken = True
+        elif state.limits.node_limit is not None and state.nodes >= state.limits.node_limit:
             raise Stopped(Status.NODE_LIMIT)
+        return self._cut_short
 
     def _keep_pace(self) -> None:
         """Raise the cutoff if the round would not end before the time limit."""
@@ -589,26 +490,19 @@ class Proof:
         if self._rows is None or work is None or not (math.isfinite(left) and math.isfinite(self._from)):
             return
         took = state.seconds - self._began
-        if state.seconds < self._looked + _BETWEEN * left or took <= 0:
+        if state.seconds < self._looked + tuning.ROUND_LOOKS * left or took <= 0:
             return
         self._looked = state.seconds
-        room = max(left - _EARLY * (took + left), _LEAST_ROOM * left) * float(work.sum()) / took
+        room = max(left - tuning.ROUND_EARLY * (took + left), tuning.ROUND_LEAST_ROOM * left) * float(work.sum()) / took
         needed = self._subtrees.left(self._distance, self._from, self._rows, work, self._workers.reached)
-        doubt = _DOUBT * left / (took + left) if self._distance == 0 else 0.0
+        doubt = tuning.ROUND_DOUBT * left / (took + left) if self._distance == 0 else 0.0
         if needed is None or needed(self._distance) <= room * (1 + doubt):
             return
         distance = least_distance(needed, room, self._distance, state.bound - self._from)
         if self._from + distance < state.bound:
             self._distance = self._schedule.distance = distance
             self.cutoff = self._cutoff_at(self._from + distance)
-            self._workers.least_cutoff = max(self._workers.least_cutoff, self.cutoff)
-
-    def _poll(self, points: PointsThreads) -> None:
-        """Take over the bound of the operating points, and leave them threads while it is the better one."""
-        others = self.searchable.integer(self.state.bound)
-        bound = points.poll(self._cutoff_at(self.state.value), others, _PATIENCE * self._expected)
-        self.state.prove(max(self.searchable.objective(bound), self.zero_value))
-        self._share_threads()
+            self._workers.raise_cutoff(self.cutoff)
 
 
 def quantum(searchable: Searchable) -> float:
@@ -616,4 +510,6 @@ def quantum(searchable: Searchable) -> float:
     space = searchable.space
     steps = space.step[: space.table[space.first_level[1] :].min(initial=len(space.contribution))]
     positive = steps[steps > 0]
-    return math.ldexp(_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12
+    return (
+        math.ldexp(tuning.QUANTUM_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12
+    )

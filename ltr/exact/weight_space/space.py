@@ -69,25 +69,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
 from ltr.exact.problem import Problem
-from ltr.exact.state import scalable
+from ltr.exact.state import TOLERANCE, scalable
 from ltr.native import SearchSpace, find_opposites
 
 Flags = NDArray[np.uint8]
 
 SLACK = 2.0**-43  # 1024 half-units: (100 updates + 8 + columns) * 3 * 2 of them, and room
-TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
 BEYOND = 2**61  # as an integer of a space, above all values; below all values with its sign changed
 LOOSE = 2 * SIDE_TOLERANCE
 _BITS = 58  # bits of the largest bound, out of 63
-_BLOCK = 1_000_000  # numbers computed between two checks of the clock
-_NEAREST = 4  # candidates for conflicts per pair
-_APART = 1.5  # from this length of f on, of at most 2, a conflict would be luck
-_WIDE, _FEW, _MANY = 12, 2_000, 6_000  # no candidates above `_MANY` pairs, or `_FEW` with over `_WIDE` features
 _CONFLICT_EVERYWHERE = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
-_KEPT = 8  # of these spaces in memory
 # of a thread, in all pairs: copied lists, each of at most 0.6 of the pairs of the one before; interval bounds; scratch
 _PAIR_LISTS, _STACK, _SCRATCH_BYTES = 1.5, 6, 34
 
@@ -283,7 +278,7 @@ def spaces_of(
         if tables["stop"][0] != 0:
             raise CancelledError
 
-    @functools.lru_cache(maxsize=_KEPT)
+    @functools.lru_cache(maxsize=tuning.SPACES_KEPT)
     def made(part: int) -> Space:
         return _space(problem, levels, tables, supports[part], system[:, supports[part]], go_on)[0]
 
@@ -349,7 +344,7 @@ def _space(
     pairs, d = len(levels.above), len(used)
     columns, size = np.empty((d + 1, pairs)), np.empty(pairs)
     single, varies = np.zeros((pairs, -(-d // 8) * 8), np.float32), np.zeros(d, dtype=bool)
-    X, length = problem.X[:, used], max(1, _BLOCK // (d + 1))
+    X, length = problem.X[:, used], max(1, tuning.BLOCK // (d + 1))
     for first in range(0, pairs, length):
         tick()
         block = slice(first, first + length)
@@ -456,6 +451,29 @@ def _roots(problem: Problem, T: FloatArray | None, columns: IntArray, varies: ND
     return roots
 
 
+def box_around(searchable: Searchable, problem: Problem, w: FloatArray, width: float) -> Boxes:
+    """Return the box of half-width `width` around weights, cut at the cube and, where length is free, on its face."""
+    space = searchable.space
+    d = space.T.shape[1]
+    x = np.linalg.solve(space.T, w)
+    box = searchable.roots.rows(slice(0, 1))
+    box.used[0] = space.free
+    face = scalable(problem)
+    if face:
+        x /= np.max(np.abs(x))
+    box.low[0, :d], box.high[0, :d] = np.maximum(x - width, -1), np.minimum(x + width, 1)
+    if face:
+        j = int(np.argmax(np.abs(x)))
+        box.low[0, j] = box.high[0, j] = np.sign(x[j])
+        box.used[0, j] = 1
+    for j in problem.required:
+        if x[j] > 0:
+            box.low[0, j] = max(box.low[0, j], problem.least_required)
+        else:
+            box.high[0, j] = min(box.high[0, j], -problem.least_required)
+    return box
+
+
 def conflicting_pairs(
     columns: FloatArray,
     slack: FloatArray,
@@ -486,7 +504,7 @@ def conflicting_pairs(
     d, pairs = columns.shape[0] - 1, columns.shape[1]
     if begins is not None and len(begins) > 2:
         return _of_objectives(columns, slack, reach, above, below, begins)
-    if pairs < 2 or pairs > _MANY or (d > _WIDE and pairs > _FEW):
+    if pairs < 2 or pairs > tuning.CONFLICT_PAIRS or (d > tuning.CONFLICT_WIDE and pairs > tuning.CONFLICT_PAIRS_WIDE):
         return ConflictingPairs.empty(d + 1, 0)
     # a pair with a larger margin than that is lost anyway
     norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
@@ -556,13 +574,13 @@ def _both_ways(above: NDArray[np.int32], below: NDArray[np.int32], begins: IntAr
 def _opposites(directions: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return each direction, a column, with those nearest to its negative, every two once, the nearest first."""
     pairs = directions.shape[1]
-    nearest = min(_NEAREST, pairs)
+    nearest = min(tuning.CONFLICTS_PER_PAIR, pairs)
     partners, distances = np.empty((pairs, nearest), dtype=np.int32), np.empty((pairs, nearest), dtype=np.float32)
     find_opposites(directions.astype(np.float32), partners, distances)
     distance, partner = distances.reshape(-1), partners.reshape(-1).astype(np.int64)
     pair = np.repeat(np.arange(pairs), nearest)
     one, other = np.minimum(pair, partner), np.maximum(pair, partner)
     _, first = np.unique(one * pairs + other, return_index=True)
-    first = first[(one[first] < other[first]) & (distance[first] < _APART)]
+    first = first[(one[first] < other[first]) & (distance[first] < tuning.CONFLICT_LENGTH)]
     first = first[np.argsort(distance[first], kind="stable")]
     return one[first].astype(np.int32), other[first].astype(np.int32)

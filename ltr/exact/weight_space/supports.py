@@ -16,13 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ltr.exact import tuning
 from ltr.exact.levels import FloatArray, IntArray
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.native import bound_supports
-
-_MOST_SUPPORTS, _MOST_BOUNDED = 5_000, 300_000  # sets, and sets where there are bounds
-_LARGEST_SUPPORT = 6  # columns of a set
-_TOGETHER = 2_000  # sets between two checks of the clock
 
 
 def supports_of(problem: Problem) -> IntArray | None:
@@ -32,11 +29,11 @@ def supports_of(problem: Problem) -> IntArray | None:
     sets, or sets of too many columns.
     """
     most, counted = problem.max_nonzeros, np.flatnonzero(problem.counted)
-    if most is None or most == len(counted) or most + len(problem.free) > _LARGEST_SUPPORT:
+    if most is None or most == len(counted) or most + len(problem.free) > tuning.LARGEST_SUPPORT:
         return None
     others, left = np.setdiff1d(counted, problem.required), most - len(problem.required)
     number = math.comb(len(others), left)
-    if number > (_MOST_BOUNDED if isinstance(problem, RerankProblem) else _MOST_SUPPORTS):
+    if number > (tuning.MOST_BOUNDED if isinstance(problem, RerankProblem) else tuning.MOST_SUPPORTS):
         return None
     chosen = np.array(list(itertools.combinations(others, left)), dtype=np.int64).reshape(number, left)
     given = np.array([*problem.free, *problem.required], dtype=np.int64)
@@ -105,9 +102,9 @@ def bounds_of(problem: Problem, supports: IntArray, tick: Callable[[], None] = l
             "gains": problem.gains[members],
             "sums": np.concatenate([[0.0], np.cumsum(weights)]).astype(np.float64),
         }
-        for first in range(0, len(supports), _TOGETHER):
+        for first in range(0, len(supports), tuning.BOUNDED_TOGETHER):
             tick()
-            some = slice(first, first + _TOGETHER)
+            some = slice(first, first + tuning.BOUNDED_TOGETHER)
             found = np.empty(len(supports[some]))
             bound_supports(**table, supports=supports[some], bounds=found)
             bounds[some] += found

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from ltr.figures import canvas
-from ltr.pictures import FAINT, INK, METHODS, RERANKED, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
+from ltr.display.figures import canvas
+from ltr.display.pictures import FAINT, INK, METHODS, RERANKED, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
 from trainers.config import CARD, EXACT
 
 NAMES = {"train": "training set", "test": "test set"}

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ltr.display.figures import BOUND, INCUMBENT, draw_trace
+from ltr.display.pictures import GREY, INK
 from ltr.exact.solution import relative_gap
-from ltr.figures import BOUND, INCUMBENT, draw_trace
-from ltr.pictures import GREY, INK
 from trainers.files import Json
 from trainers.records import nothing_proven
 from trainers.report.evidence import Along, Evidence, FloatArray, Series, SweepTable, in_order, proven, settled

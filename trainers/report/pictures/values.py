@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from ltr.cards import Card
-from ltr.figures import ranked_list_figure
-from ltr.pictures import GREY, INK
+from ltr.display.figures import ranked_list_figure
+from ltr.display.pictures import GREY, INK
 from trainers.config import EXACT
 from trainers.records import unpack_labels
 from trainers.report.evidence import (

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from ltr.pictures import FAINT, GREY, INK, NEGATIVE, POSITIVE, RERANKED, SMALL, TITLE, WIDTH, fonts, shortened
+from ltr.display.pictures import FAINT, GREY, INK, NEGATIVE, POSITIVE, RERANKED, SMALL, TITLE, WIDTH, fonts, shortened
 
 FloatArray = NDArray[np.float64]
 
@@ -110,36 +110,6 @@ def ranked_list_figure(
         known = [f"{value:.4f}" if abs(value) < 1000 else f"{value:.1f}" for value in values if value is not None]
         change = f"\n{statistic} {' → '.join(known)}" if len(known) == len(values) else ""
         figure.suptitle(f"{shortened(title, _LETTERS)}{change}", fontsize=TITLE, parse_math=False)
-    return figure
-
-
-def reliability_figure(
-    title: str, predicted: FloatArray, observed: FloatArray, low: FloatArray, high: FloatArray, rows: NDArray[np.int64]
-) -> Figure:
-    """Draw the observed share of hits against the predicted chance, with intervals.
-
-    Args:
-        title: what to write above.
-        predicted: mean chance of each bin, ascending, shape (b,).
-        observed: share of hits of each bin, shape (b,).
-        low: lower end of an interval for each share, shape (b,).
-        high: its upper end, shape (b,).
-        rows: number of rows of each bin, shape (b,).
-    """
-    with fonts():
-        figure = canvas(4.6)
-        axes = figure.subplots()
-        most = min(1.0, 1.05 * float(max(predicted.max(), high.max())))
-        axes.plot([0, most], [0, most], color=GREY, linewidth=1.2, linestyle=":", label="as predicted")
-        axes.vlines(predicted, low, high, color=RERANKED, linewidth=1.2, label="95 % interval")
-        axes.plot(predicted, observed, color=RERANKED, marker="o", markersize=4, linewidth=1.7, label="observed")
-        _label(axes, "where the predicted chance of a hit is ...", "... so large a share are hits")
-        axes.set_xlim(0, most)
-        axes.set_ylim(0, most)
-        axes.set_aspect("equal")
-        axes.legend(frameon=False, fontsize=SMALL, loc="upper left")
-        named = shortened(title or f"{rows.sum()} rows", _LETTERS)
-        figure.suptitle(named, fontsize=TITLE, parse_math=False)
     return figure
 
 

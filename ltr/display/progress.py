@@ -6,8 +6,7 @@ import math
 import sys
 from typing import Any, TextIO
 
-from ltr.exact.solution import TracePoint
-from ltr.html import number
+from ltr.display.html import number
 
 _WIDTH = 20  # characters of a bar in a terminal
 
@@ -40,19 +39,19 @@ class ProgressBar:
 
     def __call__(self, what: object, other: object = None) -> None:
         """Show what a callback is given: a `TracePoint`, two numbers of inner splits, or a step and its ranker."""
-        if isinstance(what, TracePoint):
+        found: Any = what
+        if hasattr(found, "incumbent"):
             if not math.isfinite(self._first):
-                self._first = what.gap
+                self._first = found.gap
             opened = 0 < self._first < math.inf
-            self.share = 1.0 if what.gap == 0 else max(0.0, 1 - what.gap / self._first) if opened else 0.0
-            gap = f"{what.gap:.2%}" if math.isfinite(what.gap) else "infinite"
-            self.text = f"value {number(what.incumbent)}, bound {number(what.bound)}, gap {gap}"
+            self.share = 1.0 if found.gap == 0 else max(0.0, 1 - found.gap / self._first) if opened else 0.0
+            gap = f"{found.gap:.2%}" if math.isfinite(found.gap) else "infinite"
+            self.text = f"value {number(found.incumbent)}, bound {number(found.bound)}, gap {gap}"
         elif isinstance(what, int) and isinstance(other, int):
             self.share, self.text = what / max(1, other), f"{what} of {other} inner splits"
         else:
-            step: Any = what
-            held = "" if step.validation is None else f", validation {number(step.validation)}"
-            self.share, self.text = None, f"step {step.index}, objective {number(step.objective)}{held}"
+            held = "" if found.validation is None else f", validation {number(found.validation)}"
+            self.share, self.text = None, f"step {found.index}, objective {number(found.objective)}{held}"
         self._show()
 
     def __enter__(self) -> ProgressBar:

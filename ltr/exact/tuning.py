@@ -1,0 +1,152 @@
+"""The numbers that the weight-space search and the local search are tuned by.
+
+They decide how long a search takes and how far its bound comes down, never whether an answer is right: tolerances and
+rounding allowances stand beside the proofs that need them. Where a line does not say that a number was measured, it was
+set by trial on lists like those of ``docs/exact_bench.md``; ``scripts/bench_exact.py`` and ``scripts/bench_times.py``
+measure a change. Work is counted in pairs examined.
+"""
+
+# --- The weight-space search: what is tried --------------------------------------------------------------------------
+
+# pairs times coordinates of a proof: beyond, a box takes tenths of a second and bounds hardly move
+MOST_TERMS = 50_000_000
+FEW_PAIRS = 10_000  # pairs up to which a proof by boxes is always tried, and two columns are left to boxes
+TERMS_PER_SECOND = 2e8  # pairs times coordinates of the boxes searched in a second, measured
+LEAST_BOXES = 30  # boxes that lower the bound for one feature; twice as many for every two more
+MOST_DOUBLINGS = 10  # of these boxes
+SETS_TOGETHER = 200  # sets of columns whose spaces are searched together
+FIRST_SEARCH = 0.1  # seconds of local search before the first boxes, on short lists
+FIRST_RESTARTS = 30  # restarts of that search
+FIRST_SEARCH_PER_ROW = 2e-6  # seconds for each row that are added before arcs
+MOST_SUPPORTS = 5_000  # sets of columns that are searched one by one where they have no bounds
+MOST_BOUNDED = 300_000  # the same where they have
+LARGEST_SUPPORT = 6  # columns of such a set
+BOUNDED_TOGETHER = 2_000  # sets bounded between two checks of the clock
+
+# --- The weight-space search: rounds of cutoffs ----------------------------------------------------------------------
+
+FIRST_CUTOFF = 0.75  # share of the gap at which a series of cutoffs begins
+GROWTH = 3.0  # factor by which the work grows from cutoff to cutoff
+LEAST_GROWTH = 1.3  # the least of these factors
+UNMEASURED_GROWTH = 2.5  # the largest one while the work of one cutoff alone is known
+REACH = 4.0  # factor by which the work of the value itself may grow to be the next cutoff
+REACH_SHARE = 0.8  # share of the time left that this may take
+FAR_REACH = 64.0  # the same factor for a larger step, whose work is less certain
+FAR_REACH_SHARE = 0.3  # share of the time left that this may take
+LAST_SHARE = 0.67  # share of the work of several cutoffs that is the last one's
+POWER = 0.6  # power of the distance in which the work's logarithm is about linear, measured
+STEEPNESS = 6.0  # least growth of that logarithm on the way from the first cutoff to the value
+NEAREST = 0.2  # least of the next distance, as a share of the last one
+FARTHEST = 0.95  # the largest such share
+HALVINGS = 30  # of an interval that contains a distance
+SUBTREES = 64  # parts of the work, of which a subtree is expected to take no more than one
+DIVIDED = 8_000_000  # pairs examined in a subtree that is worth dividing
+OWN_SLOPE = 0.6  # weight of a subtree's own slope, against that of all
+OWN_SLOPE_FACTOR = 3.0  # factor by which its own slope may differ
+KNOWN_SHARE = 0.1  # share of the work from which closed subtrees tell how long the others take
+LONGER = 0.25  # share of its work that a subtree which has taken longer than expected still takes
+LARGEST_EXPONENT = 99.0  # logarithm of a growth, so that nothing overflows
+ROUND_EARLY = 0.05  # share of its time that a round is to end before the limit
+ROUND_LEAST_ROOM = 0.3  # share of the time left that it may take all the same
+ROUND_DOUBT = 0.4  # share by which the work for the value itself may exceed that at first, when it is known least
+ROUND_LOOKS = 0.03  # share of the time left between two looks at whether a round will end in time
+MOMENT = 1e-3  # shortest time that is measured, in seconds
+QUANTUM_PAIRS = 4  # pairs whose contribution is a gap below which the work hardly grows
+FINEST_GAP = 1e-7  # share of the statistic's size below which the next cutoff is the value itself
+
+# --- The weight-space search: better weights and coordinates ---------------------------------------------------------
+
+WORTH_SEARCHING = 500_000  # pairs examined at a cutoff from which better weights are searched for
+AROUND = 0.01  # half-width of the first box around the best weights
+AROUND_SHARE = 0.2  # share of the time for better weights that is spent around the best ones
+AROUND_LEAST = 250_000  # pairs examined around them, at least
+WORTH_ADAPTING = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
+ADAPTING_SECONDS = 1.2e-5  # seconds that adapted coordinates take, by the fourth power of features, measured
+ADAPTING_SHARE = 0.2  # share of the time limit that they may take
+ADAPTING_GAIN = 0.2  # gain, a logarithm of boxes, from which they are used
+ADAPTED_FROM = 5  # features from which coordinates are adapted before the first box
+ADAPTED_TO = 20  # most features with which they are adapted: the descent keeps a matrix of d⁴ numbers
+ADAPTED_CONDITION = 1e-6  # smallest share of the largest variance that an axis may have
+ADAPTED_PAIRS = 2000  # pairs examined, evenly spaced
+ADAPTED_WON = 0.3  # weight of a pair that the best weights win
+ADAPTED_SMOOTH = 1e-3  # |t| is the root of t² + this²
+DESCENT_STEPS = 300  # most steps of the descent
+DESCENT_ENOUGH = 1e-4  # share of the decrease that the slope promises from which a step is taken
+DESCENT_SHORTEST = 1e-6  # shortest step
+DESCENT_LOOK = 30  # steps in which J has to fall
+DESCENT_FLAT = 0.01  # by this much, for the descent to go on
+
+# --- The weight-space search: boxes ----------------------------------------------------------------------------------
+
+PIECE = 4_000_000  # pairs that a task examines between two checks of the clock: about a tenth of a second
+ALONE = 500_000  # pairs examined before threads are started
+BOXES_TOGETHER = 8  # largest number of boxes per task
+NARROW_BOXES = 16  # largest number of boxes too narrow to split that a task returns
+POOL_POLL = 0.05  # seconds between two checks of the clock
+BLOCK = 1_000_000  # numbers computed between two checks of the clock
+CONFLICTS_PER_PAIR = 4  # candidates for conflicts per pair
+CONFLICT_LENGTH = 1.5  # length of f, of at most 2, from which a conflict would be luck
+CONFLICT_PAIRS = 6_000  # most pairs with candidates for conflicts
+CONFLICT_WIDE = 12  # features above which there are candidates up to fewer pairs
+CONFLICT_PAIRS_WIDE = 2_000  # namely these
+SPACES_KEPT = 8  # spaces of sets of columns in memory
+REGIONS = 7  # largest number of boxes that become nodes of SCIP alone
+REGION_WORK = 1_000_000  # pairs examined per node of SCIP at first
+REGION_SHARE = 1 / 32  # pairs examined per node later on, as a share of all examined so far
+
+# --- Operating points ------------------------------------------------------------------------------------------------
+
+POINTS_ROWS = 200  # most rows of a list with bounds from operating points
+POINTS_FEATURES = 5  # least features; with fewer, boxes are quicker
+# negatives that may stand above the positives of a level, in the order in which levels are added
+POINTS_LEVELS = (0, 8, 3, 15, 5, 24, 1, 11)
+POINTS_FIRST_LEVELS = 2  # levels at first: two prove most in the first seconds
+POINTS_GROWTH = 1.03  # growth of the loss to be proven
+POINTS_SHARE = 1 / 16  # share of the time while boxes prove more
+POINTS_LEADING_SHARE = 1 / 2  # share of the time while boxes prove less
+POINTS_SECONDS = 0.1  # seconds of a call, about
+POINTS_FIRST = 10_000_000  # work of the first call: some hundredths of a second
+POINTS_EFFORT = 20_000_000  # work of the first round
+POINTS_MORE = 2.0  # its growth from round to round
+POINTS_FEWER = 3.0  # fall of the share of work on several levels that proves nothing
+POINTS_LEAST_SHARE = 0.05  # the least such share
+POINTS_PROOF = 200_000.0  # least work expected of a proof
+POINTS_HARDER = 2.0  # growth of the work from one proof of a level to the next
+POINTS_PATIENCE = 3.0  # excess of the expected work at which a level is left
+POINTS_TRIAL = 3.0  # seconds in which boxes have to prove more, or have only a small share of the time
+POINTS_WAIT = 4.0  # times what a cutoff is expected to take, before boxes make way for operating points
+
+# --- Local search ----------------------------------------------------------------------------------------------------
+
+RESTARTS = 300  # ascents from perturbed local optima, after those from the starting points
+UNLIMITED_RESTARTS = 1_000_000  # as many as fit the time
+BESIDE_PAUSE = 5.0  # seconds before a search beside other work; doubled where it finds nothing
+BESIDE_SECONDS = 0.1  # least seconds of such a search
+SEARCHED_SUPPORTS = 10  # sets of features searched if the number of non-zero weights is limited
+UNLIMITED_SHARE = 0.25  # share of the time spent without that limit, to find the features to begin with
+SUPPORT_DRAWS = 20  # attempts to find a set that was not searched yet
+SIGN_PATTERNS = 3  # required columns of which all signs are tried where no weights are known
+COMPARED_SECONDS = 0.3  # seconds for real weights to compare whole numbers with
+COMPARED_SHARE = 0.1  # the same as a share of the time limit
+COMPARED_RESTARTS = 20  # restarts of that search
+RESTARTS_PER_WHOLE = 10  # restarts for each ascent of whole numbers
+RANDOM_DIRECTIONS = 8  # random directions per round
+STALE = 30  # ascents without a gain before the search moves elsewhere
+ELITES = 8  # optima that it moves between
+FIRST_STEP = 1.0  # size of a perturbation at first, as a share of the spread of the scores
+LAST_STEP = 1e-3  # the same in the end
+PENALTY = 10.0  # what missing all of a demand costs, as a multiple of the best order's value
+LISTED_PAIRS = 5_000  # pairs up to which they are listed
+MANY_PAIRS = 200_000  # pairs above which fewer lines are searched
+MOST_PAIRS = 20_000_000  # most pairs that are listed: a line search takes about a second
+LINE_SECONDS = 5e-8  # seconds of a line search for each pair, measured
+LINE_ROUNDS = 3  # rounds of line searches that have to fit the time
+ITEM_LISTS = 100  # lists from which items are quicker than pairs
+ITEM_FLAT = 0.5  # share of places with the weight of the one below from which they are
+PAIRS_PER_ITEM = 8  # pairs that take as long as an item
+ASCENT_WORK = 2_000_000  # pairs examined before the clock is read: about a tenth of a second
+ASCENT_POLL = 0.02  # seconds between two checks of the clock
+SEPARATING_ROWS = 10  # rows per feature from which the separating program takes too long
+SEPARATING_ENTRIES = 10_000_000  # most entries of its matrix
+SEPARATING_SHORTEST = 1e-3  # least seconds for it
+SEPARATING_LONGEST = 1.0  # most seconds for it
