@@ -131,7 +131,6 @@ def edit(name, text):
     return lambda folder: (folder / name).write_text(text)
 
 
-LABELS = table().splitlines()
 USER_ERRORS = [
     (["run", "nowhere.toml"], None, "nowhere.toml: no such config file"),
     (["run", "quick.toml"], edit("quick.toml", "[data"), "quick.toml: is not valid TOML:"),

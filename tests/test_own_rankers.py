@@ -36,7 +36,6 @@ from trainers.run.rows import method_of
 from trainers.sweep.compute import compute
 from trainers.task.data import split_of
 
-ROOT = Path(__file__).parents[1]
 OWN = '''
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
