@@ -14,7 +14,7 @@ from ltr.data import half_split, load
 from ltr.metrics import rank_statistic
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.baselines import pair_weights
-from trainers.report.reference import read_reference
+from scripts.paper.published import read_reference
 
 
 def problem(seed, n=40, d=3, values=6):

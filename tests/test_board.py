@@ -9,23 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import precision_recall_curve, roc_auc_score
+from sklearn.metrics import precision_recall_curve
 
-from ltr.display.pictures import METHODS as METHOD_COLOURS
-from ltr.display.pictures import RERANKED
 from ltr.exact.solution import relative_gap
 from ltr.statistics import RankStatistic
 from tests.board_events import charts, curves, events, hparams, tags, tensor
 from trainers.board import build
-from trainers.board import events as board_events
-from trainers.board.build import Board, build_board
+from trainers.board.build import build_board
 from trainers.board.comparisons import comparisons_of_sweep, mean_curve
-from trainers.board.events import colours_of, layout_of, roc_figure, runs_of
-from trainers.board.server import command, links
+from trainers.board.events import layout_of
+from trainers.board.server import command
 from trainers.files import RunError, write_json
 from trainers.records import cell_file, pack_labels, read_sweep, thinned, unpack_labels, write_cell, write_export
-from trainers.report.page import Picture, Section, Text
-from trainers.report.pictures.drawing import looks
 
 STATISTIC = "dcg(base=e)"
 EXACT_OPTIONS = {"base": "logistic_regression", "statistic": STATISTIC, "C": 0.25, "margin": 1e-4, "time_limit": 2.0}
@@ -107,21 +102,16 @@ def board(sweep, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def one_split(sweep, tmp_path_factory):
-    """The board of split 1 alone."""
-    return build_board([str(sweep)], folder=tmp_path_factory.mktemp("board") / "made", split=1).folder
-
-
-@pytest.fixture
-def no_pictures(monkeypatch):
-    """Boards without the pictures that a test does not look at: they take most of the time."""
-    monkeypatch.setattr(board_events, "roc_figure", lambda comparison, half: None)
-    monkeypatch.setattr(build, "pictures", lambda results: [])
+def one_split(tmp_path_factory):
+    """A sweep of split 1 alone, and its board."""
+    folder = tmp_path_factory.mktemp("one")
+    sweep = write_sweep(folder / "made", grid(["uis", "pima"], [1]))
+    return sweep, build_board([str(sweep)], folder=folder / "board").folder
 
 
 def test_each_method_of_each_data_set_is_one_run_with_one_file(board):
-    expected = {f"{data}/{label}" for data in ("uis", "pima") for label in [*LABELS, "results"]}
-    expected |= {"overview", "spare/1", "spare/2"}
+    expected = {f"{data}/{label}" for data in ("uis", "pima") for label in LABELS}
+    expected |= {"overview"}
     files = list(board.rglob("events.*"))
     assert sorted(str(path.parent.relative_to(board)) for path in files) == sorted(expected)
 
@@ -132,8 +122,9 @@ def float32(points):
 
 @pytest.mark.parametrize("data", ["uis", "pima"])
 @pytest.mark.parametrize("label", LABELS)
-def test_one_split_shows_the_values_of_its_records(sweep, one_split, data, label):
-    made, found = records_of(sweep, data, label)[1], curves(one_split / data / label)
+def test_one_split_shows_the_values_of_its_records(one_split, data, label):
+    sweep, board = one_split
+    made, found = records_of(sweep, data, label)[1], curves(board / data / label)
     longest = 5
     for half in ("train", "test"):
         for name, tag in ((STATISTIC, "dcg[base=e]"), ("auc", "auc")):
@@ -155,9 +146,10 @@ def test_one_split_shows_the_values_of_its_records(sweep, one_split, data, label
 
 
 @pytest.mark.parametrize("what", ["incumbent", "bound", "gap"])
-def test_the_trace_is_drawn_as_stairs_over_milliseconds(sweep, one_split, what):
+def test_the_trace_is_drawn_as_stairs_over_milliseconds(one_split, what):
+    sweep, board = one_split
     made = records_of(sweep, "uis", "exact, K = 5")[1]
-    points = dict(curves(one_split / "uis" / "exact, K = 5")[f"uis/{what}"])
+    points = dict(curves(board / "uis" / "exact, K = 5")[f"uis/{what}"])
     before = None
     for seconds, incumbent, bound, _ in made["trace"]:
         value = {"incumbent": incumbent, "bound": bound, "gap": relative_gap(incumbent, bound)}[what]
@@ -236,62 +228,12 @@ def test_all_methods_stand_in_the_charts_of_final_values(board):
         assert [tag for tag in curves(board / "pima" / label) if re.match(pattern, tag)]
 
 
-def test_few_comparisons_are_unfolded_and_none_where_tensorboard_shows_no_run_at_first(tmp_path):
-    few, many = (
-        comparisons_of_sweep(read_sweep(write_sweep(tmp_path / names, grid(names, [0]))))
-        for names in ("abcd", "abcdefgh")
-    )
-    counts = [len(runs_of(comparisons)) for comparisons in (few, many)]
-    assert counts[0] <= 40 < counts[1]
-    assert [c.title for c in layout_of(few, counts[0]).category if not c.closed] == ["a", "b", "c"]
-    assert all(c.closed for c in layout_of(many, counts[1]).category)
-    assert list(links(Board(tmp_path, tuple(few), counts[0]), "http://localhost:1/")) == ["a, b, c, d"]
-    by_data = links(Board(tmp_path, tuple(many), counts[1]), "http://localhost:1/")
-    assert list(by_data) == list("abcdefgh")
-    assert by_data["a"].startswith("http://localhost:1/?smoothing=0&runFilter=%5Ea%5B")
+def test_few_comparisons_are_unfolded(tmp_path):
+    made = comparisons_of_sweep(read_sweep(write_sweep(tmp_path / "made", grid("abcd", [0]))))
+    assert [c.title for c in layout_of(made).category if not c.closed] == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize(("others", "exact"), [(4, 2), (6, 1), (6, 4), (7, 3), (3, 4)])
-@pytest.mark.usefixtures("no_pictures")
-def test_the_exact_stage_has_colours_of_its_own(tmp_path, others, exact):
-    methods = [(f"loss{number}", {}) for number in range(others)]
-    methods += [("exact", {"exact.top_k": k}) for k in range(5, 5 + exact)]
-    made = build_board([str(write_sweep(tmp_path / "made", grid(["uis"], [0], methods)))], folder=tmp_path / "b")
-    colours = colours_in_tensorboard(made.folder)
-    of_exact = {colours.pop(name) for name in list(colours) if name.startswith("uis/exact")}
-    assert len(of_exact) == exact
-    assert of_exact.isdisjoint(colour for name, colour in colours.items() if name.startswith("uis/loss"))
-
-
-def colours_in_tensorboard(folder):
-    """The number of the colour of each run, which follows from the order in which the runs were begun."""
-    files = sorted(folder.rglob("events.*"), key=lambda path: int(path.suffix[1:]))
-    return {str(path.parent.relative_to(folder)): number % 7 for number, path in enumerate(files)}
-
-
-def test_a_method_has_the_colour_that_it_has_in_reports_on_every_data_set(board):
-    colours = colours_in_tensorboard(board)
-    for label in ("ranknet", "logistic_regression", "p_norm_push(p=2)"):
-        own = METHOD_COLOURS.index(looks([label])[label][0])
-        assert colours[f"uis/{label}"] == colours[f"pima/{label}"] == own
-    assert colours["uis/exact, K = 5"] == colours["pima/exact, K = 5"] == METHOD_COLOURS.index(RERANKED)
-
-
-def test_a_board_without_empty_runs_is_one_that_tensorboard_shows(tmp_path):
-    made = comparisons_of_sweep(read_sweep(write_sweep(tmp_path / "made", grid("abcdef", [0]))))
-    runs = [name for name, _, _ in runs_of(made)]
-    assert len(runs) == 6 * 5 + 6 + 1 <= 40
-    assert len(runs_of(made[:2])) == 2 * 5 + 2 + 2 + 1  # with two empty ones
-
-
-def test_roc_curves_have_the_colours_of_the_charts(sweep):
-    comparison = comparisons_of_sweep(read_sweep(sweep))[0]
-    drawn = roc_figure(comparison, "test").axes[0].lines[:-1]
-    found = {line.get_label().rpartition(" (")[0]: line.get_color() for line in drawn}
-    assert found == {name: METHOD_COLOURS[place] for name, place in colours_of(comparison.lines).items()}
-
-
-# --- HPARAMS, precision and recall, pictures, tables -----------------------------------------------------------
+# --- HPARAMS, precision and recall ---------------------------------------------------------------------------
 
 
 def test_hparams_has_a_row_for_each_method_of_each_data_set(sweep, board):
@@ -335,37 +277,9 @@ def test_precision_and_recall_are_those_of_scikit_learn_at_the_thresholds(sweep,
             assert recall[number] == pytest.approx(exact[1][at], abs=1e-6)
 
 
-def test_roc_curves_have_the_area_of_their_legend(sweep):
-    comparison = comparisons_of_sweep(read_sweep(sweep), 0)[0]
-    legend = roc_figure(comparison, "test").axes[0].get_legend()
-    expected = {}
-    for label in LABELS:
-        labels = unpack_labels(records_of(sweep, "uis", label)[0]["ranked"]["test"])
-        expected[label] = roc_auc_score(labels, -np.arange(len(labels)))
-    assert [text.get_text() for text in legend.get_texts()] == [f"{k} ({v:.3f})" for k, v in expected.items()]
-
-
-def test_pictures_and_tables_are_beside_the_methods_of_their_data_set(board):
-    assert "guide/text_summary" in events(board / "overview").Tags()["tensors"]
-    found = events(board / "uis" / "results")
-    assert {"uis/ROC curves/train", "uis/ROC curves/test"} <= set(found.Tags()["images"])
-    text = tensor(board / "pima" / "results", "pima/results/text_summary")[0].decode()
-    assert text.startswith(
-        "pima, split: mean of 2\n\n| method | train dcg(base=e) | test dcg(base=e) | value on list |"
-    )
-    assert [line.split(" | ")[0] for line in text.splitlines()[4:]] == [f"| {label}" for label in LABELS]
-
-
-def test_a_table_shows_means_and_deviations(sweep, board):
-    text = tensor(board / "uis" / "results", "uis/results, other statistics/text_summary")[0].decode()
-    values = [made["test"]["auc"] for made in records_of(sweep, "uis", "ranknet")]
-    assert f"| {np.mean(values):.3f} ± {np.std(values, ddof=1):.3f} |" in text.splitlines()[4]
-
-
 # --- unfinished, other and grown sweeps ------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_grown_sweep_replaces_the_board(tmp_path):
     made = grid(["uis", "pima"], [0, 1])
     folder, target = tmp_path / "made", tmp_path / "board"
@@ -383,15 +297,6 @@ def test_a_grown_sweep_replaces_the_board(tmp_path):
         assert len(list((target / run).glob("events.*"))) == 1
         assert curves(target / run) == curves(fresh / run)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["board", "fresh", "made"]
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_splits_of_an_unfinished_sweep_are_counted_by_method(tmp_path):
-    folder = write_sweep(tmp_path / "made", grid(["uis"], [0, 1]), missing=["/1/exact", "full"])
-    target = build_board([str(folder)], folder=tmp_path / "b").folder
-    text = tensor(target / "uis" / "results", "uis/results/text_summary")[0].decode()
-    assert "| ranknet (mean of 2) |" in text
-    assert "| exact, K = 5 (0) |" in text
 
 
 def test_a_failure_leaves_the_old_board(sweep, tmp_path, monkeypatch):
@@ -423,11 +328,9 @@ def test_records_without_ranked_lists_have_all_but_the_curves_made_of_them(tmp_p
     assert not [tag for tag in found.Tags()["tensors"] if "precision" in tag]
     assert {"search/loss", "search/test/dcg[base=e]", "search/final/test/auc"} <= set(found.Tags()["scalars"])
     assert not [tag for tag in found.Tags()["scalars"] if "/precision/" in tag]
-    assert not [tag for tag in events(target / "overview").Tags()["images"] if "ROC" in tag]
     assert not [title for title in charts(target)["search"] if "precision" in title]
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_undefined_values_are_left_out(tmp_path):
     head, records = grid(["uis"], [0, 1])
     for one in records:
@@ -451,7 +354,6 @@ def test_undefined_values_are_left_out(tmp_path):
     assert all(math.isfinite(value) for points in found.values() for _, value in points)
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_tables_of_a_sweep_are_comparisons_of_their_own(tmp_path):
     margins = [("exact", {"exact.top_k": 5, "exact.margin": margin}) for margin in (0.1, 0.01)]
     head, records = grid(["uis"], [0], margins)
@@ -466,7 +368,6 @@ def test_tables_of_a_sweep_are_comparisons_of_their_own(tmp_path):
     assert rows["uis, margin/exact, margin = 0.1"][0]["table"] == "margin"
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_file_of_results_has_all_but_the_curves_of_trainings(sweep, tmp_path):
     write_export(tmp_path / "cells.jsonl", read_sweep(sweep))
     target = build_board([str(tmp_path / "cells.jsonl")], folder=tmp_path / "b").folder
@@ -475,35 +376,16 @@ def test_a_file_of_results_has_all_but_the_curves_of_trainings(sweep, tmp_path):
     assert curves(target / "uis" / "exact, K = 5").keys() >= {"uis/incumbent", "uis/bound", "uis/gap"}
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_two_sweeps_of_one_data_set_keep_their_names_apart(sweep, tmp_path):
     other = write_sweep(tmp_path / "other", grid(["uis"], [2]))
     made = build_board([str(sweep), str(other)], folder=tmp_path / "b")
     assert [one.name for one in made.comparisons] == ["uis (made)", "pima", "uis (made) 2"]
-    assert len([path for path in made.folder.rglob("events.*") if "spare" not in path.parts]) == 15 + 3 + 1
+    assert len(list(made.folder.rglob("events.*"))) == 15 + 1
     patterns = [p for category in charts(made.folder).values() for chart in category.values() for p in chart]
     known = tags(made.folder)
     assert all(any(re.match(pattern, tag) for tag in known) for pattern in patterns)
 
 
-def test_the_pictures_of_the_report_on_the_chosen_data_are_images(sweep, tmp_path, monkeypatch):
-    asked = []
-
-    def pictures(evidence):
-        asked.append(evidence.results)
-        figure = roc_figure(comparisons_of_sweep(evidence.results)[0], "test")
-        return [Section("Ranked lists", [Text("before and after"), Picture("ranked_uis", figure, "")])]
-
-    monkeypatch.setattr(build, "pictures", pictures)
-    target = build_board([str(sweep)], folder=tmp_path / "b", data=["uis"]).folder
-    assert "report/ranked_uis" in events(target / "overview").Tags()["images"]
-    assert {one["data"] for one in asked[0].records} == {"uis"}
-    assert len(asked[0].records) == 10
-    build_board([str(sweep)], folder=tmp_path / "b", split=0)
-    assert len(asked) == 1  # they are about all splits
-
-
-@pytest.mark.usefixtures("no_pictures")
 def test_the_command_is_one_that_a_shell_takes(sweep, tmp_path):
     made = build_board([str(sweep)], folder=tmp_path / "a b")
     assert command(made) == f"tensorboard --logdir '{tmp_path / 'a b'}'"

@@ -178,7 +178,7 @@ def test_files_and_prediction_by_query(kind, method, tmp_path, monkeypatch):
         run_experiment(config)
 
     rows = parts["a.test"]
-    text = predict_csv(RunFolder(config.folder), tmp_path / f"a.test{suffix}", method=method).text
+    text = predict_csv(RunFolder(config.folder), tmp_path / f"a.test{suffix}", method=method)
     ranked = by_hand(text)
     scores = load_scores(RunFolder(config.folder).method(method or "exact")).test
     assert len(ranked) == 9

@@ -295,30 +295,6 @@ def test_a_run_is_found_by_path_or_by_name(finished):
         find_run("quik", finished.parent)
 
 
-FORMULAS = 'id,age,hours,=note,code\n=1+1,-1.5,2,"@SUM(A1)",-\nx,+2,3,plain,7\n"-cmd|x",4,-5,,--\n'
-
-
-def test_predict_names_the_columns_that_spreadsheets_would_run(finished, tmp_path, capsys):
-    (tmp_path / "new.csv").write_text(FORMULAS)
-    assert main(["predict", str(finished), str(tmp_path / "new.csv")]) == 0
-    out, err = capsys.readouterr()
-    assert err == (
-        "ltr: warning: columns 'id', '=note': texts that begin with = + - @ are formulas to a spreadsheet, which runs "
-        "them; --quote-formulas puts an apostrophe before them\n"
-    )
-    assert {row["id"] for row in read_csv(out)} == {"=1+1", "x", "-cmd|x"}
-
-    assert main(["predict", str(finished), str(tmp_path / "new.csv"), "--quote-formulas"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    rows = {row["row"]: row for row in read_csv(out)}
-    assert [rows[row]["id"] for row in "123"] == ["'=1+1", "x", "'-cmd|x"]
-    assert [rows[row]["'=note"] for row in "123"] == ["'@SUM(A1)", "plain", ""]
-    assert [rows[row]["age"] for row in "123"] == ["-1.5", "+2", "4"]  # numbers stay as they are
-    assert [rows[row]["code"] for row in "123"] == ["-", "7", "--"]
-    assert all(not row["score"].startswith("'") for row in rows.values())
-
-
 def shell(command, **options):
     """A command of the shell, in which ``ltr`` is this one."""
     text = command.replace("ltr ", f"{shlex.quote(sys.executable)} -m trainers ")

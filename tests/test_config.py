@@ -109,7 +109,7 @@ def test_a_bad_value_is_named_with_its_path_its_rule_and_the_value(path, value, 
     assert lines(error)[0].startswith(message)
 
 
-def test_everything_wrong_is_said_at_once():
+def test_everything_wrong_by_itself_is_said_at_once_and_then_what_does_not_go_together():
     tree = {
         "name": "x",
         "data": {"name": "pimma", "path": "t.csv", "train_fraction": 2},
@@ -121,10 +121,16 @@ def test_everything_wrong_is_said_at_once():
         parse_config(tree)
     paths = {finding.path for finding in error.value.findings}
     assert paths == {
-        "data.name", "data.path", "data.train_fraction", "exact.topk", "surrogate.l2",
-        "surrogate.hidden", "surrogate.losses[0]", "trakcing",
+        "data.train_fraction", "exact.topk", "surrogate.l2", "surrogate.losses[0]", "trakcing",
     }  # fmt: skip
-    assert str(error.value).startswith("config: 8 errors\n  ")
+    assert str(error.value).startswith("config: 5 errors\n  ")
+    tree |= {"exact": {"base": "nope"}, "surrogate": {"hidden": [4]}}
+    tree["data"] = {"name": "pimma", "path": "t.csv"}
+    del tree["trakcing"]
+    with pytest.raises(ConfigError) as error:
+        parse_config(tree)
+    paths = {finding.path for finding in error.value.findings}
+    assert paths == {"data.name", "data.path", "surrogate.hidden", "exact.base"}
 
 
 def test_a_run_needs_a_method():

@@ -26,6 +26,7 @@ from ltr.rankers import (
 )
 from trainers.cli import main
 from trainers.ranking import Ranking
+from trainers.run.explain import explain_rows
 from trainers.run.folder import find_run
 from trainers.run.predict import predict_csv
 
@@ -173,7 +174,7 @@ def run(tmp_path_factory):
         f'name = "explained"\nruns_dir = "{folder}"\n[data]\npath = "{folder}/table.csv"\nlabel = "ill"\n'
         'drop = ["name"]\n[surrogate]\nlosses = ["hinge"]\n'
         '[baselines]\nmethods = ["logistic_regression", "rankboost"]\n'
-        "[exact]\ntop_k = 30\ntime_limit = 0.5\nchoose = false\n"
+        "[exact]\ntop_k = 30\ntime_limit = 0.5\nchoose = false\nranges = 4\n"
         "[tracking]\nloggers = []\nfigures = false\n"
     )
     assert main(["run", str(config), "-q"]) == 0
@@ -182,19 +183,15 @@ def run(tmp_path_factory):
     return folder
 
 
-def test_the_command_explains_rows_of_a_run(run, capsys, tmp_path):
+def test_the_command_explains_rows_of_a_run(run, capsys):
     folder, new = run / "explained", run / "new.csv"
-    path = tmp_path / "explain.csv"
     capsys.readouterr()
-    assert main(["explain", str(folder), str(new), "--json", "--row", "4", "--row", "9", "-o", str(path)]) == 0
+    assert main(["explain", str(folder), str(new), "--json", "--row", "4", "--row", "9"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["row"] for one in found] == [4, 9]
-    text = predict_csv(find_run(str(folder)), new).text
+    text = predict_csv(find_run(str(folder)), new)
     ranked = {line["row"]: line for line in csv.DictReader(text.splitlines())}
-    # the table has a column named total: ours step aside
-    table = {line["ltr_row"]: line for line in csv.DictReader(path.read_text().splitlines())}
-    assert list(table) == list(ranked)
-    values = pd.read_csv(new)
+    values, explanation = pd.read_csv(new), explain_rows(find_run(str(folder)), new)
     for one in found:
         line = ranked[str(one["row"])]
         assert (str(one["position"]), one["stage"], repr(one["score"])) == (
@@ -205,8 +202,7 @@ def test_the_command_explains_rows_of_a_run(run, capsys, tmp_path):
         for column in one["columns"][:-1]:
             name = column["column"].removesuffix(" (column)")
             assert column["value"] == values.at[one["row"] - 1, name]
-            assert column["adds"] == float(table[str(one["row"])][f"ltr_{column['column']} adds"])
-        assert table[str(one["row"])]["name"] == line["name"]
+            assert column["adds"] == explanation.frame.at[one["row"], column["column"]]
 
 
 def test_rows_of_a_blend_are_explained_by_chances_with_typical_cells(tmp_path, capsys):
@@ -219,7 +215,7 @@ def test_rows_of_a_blend_are_explained_by_chances_with_typical_cells(tmp_path, c
     results = ltr.experiment(config, data=tmp_path / "table.csv", label="ill", folder=tmp_path / "run")
     capsys.readouterr()
     command = ["explain", str(results.folder), str(tmp_path / "new.csv")]
-    assert main([*command, "--row", "3", "--json", "-o", str(tmp_path / "out.csv")]) == 0
+    assert main([*command, "--row", "3", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)[0]
     ranking = Ranking.load(results.folder).rank(new)
     why, place = ranking.why_row(2), ranking.ranked.set_index("row").loc[3]
@@ -231,11 +227,6 @@ def test_rows_of_a_blend_are_explained_by_chances_with_typical_cells(tmp_path, c
         changed = new.iloc[[2]].assign(**{one["column"]: typical.features[0]})
         chance = ranking.evidence.calibration(results.rankers["exact"].decision_function(changed))[0]
         assert one["chance_if_typical"] == pytest.approx(chance)
-    table = pd.read_csv(tmp_path / "out.csv")
-    own = results.rankers["exact"].rank(new.reset_index(drop=True))
-    position = next(name for name in table if name.endswith("position"))
-    assert table[position].tolist() == list(range(1, 13))
-    assert (table[position.replace("position", "row")] - 1).tolist() == own.index.tolist()
     assert main(command) == 0
     printed = capsys.readouterr()
     assert printed.out.count("chance if") == 3
@@ -254,7 +245,7 @@ def test_rows_of_the_training_list_get_the_range_of_their_places(run, capsys):
     last, first = int(listed[-1]), int(listed[0])
     outside = next(row for row in range(1, 201) if row not in listed)
     rows_given = [word for row in (first, last, outside) for word in ("--row", str(row))]
-    assert main(["explain", str(run / "explained"), str(table), *rows_given, "--json", "--ranges", "4"]) == 0
+    assert main(["explain", str(run / "explained"), str(table), *rows_given, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert ["range" in one for one in found] == [True, True, False]
     scores = X @ np.array(solution["weights"])
@@ -264,15 +255,11 @@ def test_rows_of_the_training_list_get_the_range_of_their_places(run, capsys):
         if one["range"]["exact"] and expected.exact[at]:
             assert [one["range"]["best"], one["range"]["worst"]] == [expected.best[at], expected.worst[at]]
         assert one["range"]["best"] <= one["range"]["place"] <= one["range"]["worst"]
-    assert main(["explain", str(run / "explained"), str(table), "--row", str(last), "--ranges", "1"]) == 0
+    assert main(["explain", str(run / "explained"), str(table), "--row", str(last)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert f"Row {last} stands at place" in told
     assert "of the first 15 rows" in told
-    # a file with other rows under these numbers, and no seconds
+    # a file with other rows under these numbers
     own.iloc[::-1].to_csv(run / "turned.csv", index=False)
-    for data, seconds in ((run / "turned.csv", "1"), (table, "0")):
-        assert main(["explain", str(run / "explained"), str(data), "--row", str(last), "--ranges", seconds]) == 0
-        assert "stands at place" not in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["explain", str(run / "explained"), str(table), "--ranges", "-1"])
-    assert "--ranges: must be a number >= 0, got '-1'" in capsys.readouterr().err
+    assert main(["explain", str(run / "explained"), str(run / "turned.csv"), "--row", str(last)]) == 0
+    assert "stands at place" not in capsys.readouterr().out

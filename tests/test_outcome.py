@@ -73,27 +73,6 @@ def test_hits_are_counted_as_the_list_has_them(results):
     assert results.outcome(NEW.drop(columns="week")).periods == []
 
 
-def test_files_frames_and_predictions_say_the_same(results, tmp_path, capsys):
-    frame = NEW.assign(machine=[f"m{number}" for number in range(len(NEW))])
-    new, came, ranked = tmp_path / "new.csv", tmp_path / "came.csv", tmp_path / "ranked.csv"
-    frame.to_csv(new, index=False)
-    frame[["machine", "fails"]].sample(frac=1.0, random_state=0).to_csv(came, index=False)
-    run = str(results.folder)
-    assert main(["predict", run, str(new), "-o", str(ranked)]) == 0
-    found = []
-    for more in ([str(new)], [str(came), "--predictions", str(ranked), "--by", "machine"]):
-        assert main(["outcome", run, *more, "--json"]) == 0
-        found += json.loads(capsys.readouterr().out)
-    expected = results.outcome(frame).to_dict()
-    for one in (*found, results.outcome(new).to_dict()):
-        assert one["text"] == expected["text"]
-        for part in ("visits", "promise", "hits", "periods", "statistics"):
-            assert json.dumps(one[part]) == json.dumps(expected[part])
-    frame.assign(row=range(1, 201))[["row", "fails"]].to_csv(came, index=False)
-    assert main(["outcome", run, str(came), "--predictions", str(ranked)]) == 0
-    assert expected["text"] in capsys.readouterr().out
-
-
 def test_all_methods_are_compared(results, tmp_path, capsys):
     NEW.to_csv(tmp_path / "new.csv", index=False)
     assert main(["outcome", str(results.folder), str(tmp_path / "new.csv"), "--all"]) == 0
@@ -226,3 +205,17 @@ def test_first_rows_of_lists_by_brute_force():
 )
 def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected):
     np.testing.assert_array_equal(labels_that_came({"y": cells}, "y", positive, "t"), expected)
+
+
+def test_files_and_frames_say_the_same(results, tmp_path, capsys):
+    new = tmp_path / "new.csv"
+    NEW.to_csv(new, index=False)
+    assert main(["outcome", str(results.folder), str(new), "--json"]) == 0
+    [found] = json.loads(capsys.readouterr().out)
+    expected = results.outcome(NEW).to_dict()
+    for one in (found, results.outcome(new).to_dict()):
+        assert one["text"] == expected["text"]
+        for part in ("visits", "promise", "hits", "periods", "statistics"):
+            assert json.dumps(one[part]) == json.dumps(expected[part])
+    assert main(["outcome", str(results.folder), "nowhere.csv"]) == 2
+    assert "nowhere.csv" in capsys.readouterr().err

@@ -154,15 +154,12 @@ def test_all_parts_go_together(tmp_path):
 def test_the_command_writes_beside_the_cells_and_says_where(plain, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder_of(small(), tmp_path / "runs" / "small")
-    reference = tmp_path / "published.csv"
-    reference.write_text("data,method,varied,half,mean,std,note\npumps,hinge,,test,20,1,\n")
-    assert main(["report", "small", "--reference", str(reference)]) == 0
+    assert main(["report", "small"]) == 0
     out = [f"runs/small/report/{name}" for name in ("report.html", "report.md")]
     out += ["runs/small/report/figures", "runs/small/report/cells.jsonl"]
     assert capsys.readouterr().out.splitlines() == out
     text = (tmp_path / "runs" / "small" / "report" / "report.md").read_text()
     assert text.startswith("# Results of small\n")
-    assert "## Beside published values" in text
 
 
 def failure(capsys, *arguments):
@@ -186,10 +183,6 @@ def test_what_is_no_sweep_is_named_with_what_to_do(tmp_path, capsys, monkeypatch
     (tmp_path / "runs" / "pima" / "run.json").write_text("{}")
     for text in ("pima", "runs/pima"):
         assert "runs/pima has no results yet" in failure(capsys, text)
-        (tmp_path / "r.csv").write_text("")
-        assert "--reference: goes with sweeps, and runs/pima is one run" in failure(
-            capsys, text, "--reference", "r.csv"
-        )
     assert "is a config; give the folder that was made with it, such as runs/all" in failure(capsys, "all.toml")
 
 
@@ -209,4 +202,3 @@ def test_places_that_cannot_be_written_are_named(plain, tmp_path, capsys):
     path = tmp_path / "cells.jsonl"
     write_export(path, small())
     assert f"cannot write {path}/out: " in failure(capsys, path, "-o", path / "out")
-    assert "no.csv: is missing" in failure(capsys, path, "--reference", tmp_path / "no.csv")

@@ -10,12 +10,12 @@ import scipy.stats
 
 from scripts.paper import __main__ as paper
 from scripts.paper.experiments import Ranking, larger, level_gains, ranked_bases
+from scripts.paper.published import Reference
 from trainers.records import SweepResults
 from trainers.report.evidence import Evidence
 from trainers.report.options import option_tables
 from trainers.report.page import Table, Text
 from trainers.report.paired import Verdict, family, paired
-from trainers.report.reference import Reference
 from trainers.report.report import advice, build_page
 from trainers.report.tables import SECTIONS, below_a_start, gain_table, wide_gaps
 from trainers.report.wording import verdict_text

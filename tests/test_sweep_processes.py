@@ -96,7 +96,7 @@ def reference(tmp_path_factory):
     return found_in(folder)
 
 
-@pytest.mark.slow  # the worker of the next test, and those of Dask, find the same, too
+@pytest.mark.slow  # the worker of the next test finds the same, too
 def test_the_number_of_processes_changes_nothing(tmp_path, reference):
     outcome = run_sweep(write(tmp_path, sweep=SHORT), [f"runs_dir={tmp_path}"], workers=Workers(2))
     assert (outcome.cells, outcome.before, outcome.failures) == (12, 0, [])

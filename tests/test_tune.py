@@ -33,12 +33,6 @@ def found(tmp_path_factory):
     return ltr.tune(BASE, RANGES | {"trials": 5}, folder=tmp_path_factory.mktemp("runs") / "search")
 
 
-@pytest.fixture
-def without_report(monkeypatch):
-    """Reports take longer than these trials."""
-    monkeypatch.setattr(runner, "write_tuning", lambda tuning: None)
-
-
 def values(tuning):
     return tuning.trials.drop(columns="seconds")
 
@@ -102,7 +96,6 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_pat
     assert values(ltr.tune(BASE, RANGES | {"trials": 5}, **options)).equals(values(found))
 
 
-@pytest.mark.usefixtures("without_report")
 def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
     options = {"folder": tmp_path / "search"}
     first = ltr.tune(BASE, RANGES | {"trials": 1}, **options)
@@ -120,7 +113,6 @@ def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
         ltr.tune(BASE, RANGES, folder=tmp_path / "other")
 
 
-@pytest.mark.usefixtures("without_report")
 def test_the_test_set_has_no_say():
     draw = np.random.default_rng(0)
     frame = pd.DataFrame({"a": draw.normal(size=80), "b": draw.choice(["x", "y", None], 80)})
@@ -144,7 +136,6 @@ def test_trials_that_fail_say_why_and_the_others_count(tmp_path):
     assert failed.any()
     assert tuning.best == {"exact.max_nonzeros": 1}
     assert tuning.trials.loc[failed, "message"].str.contains("max_nonzeros: must be at most 2").all()
-    assert "## Trials that failed" in (tmp_path / "search" / "report.md").read_text()
     with pytest.raises(RunError, match=r"(?s)no trial has a value:.*max_nonzeros: must be at most 2"):
         ltr.tune(BASE | {"exact": exact}, ranges | {"exact.max_nonzeros": [8, 9], "trials": 1})
 
@@ -215,3 +206,24 @@ def test_all_mistakes_of_a_config_and_its_ranges_come_at_once(tmp_path):
         "tune.exact.margin.step: goes with log = false only",
         "tune.surrogate.heads[1]: must not be there twice",
     }
+
+
+def test_the_trials_are_compared(found):
+    table = pd.read_csv(found.folder / "trials.csv", index_col="trial")
+    assert table["value"].tolist() == found.trials["value"].tolist()
+    best = found.trials["value"].idxmax()
+    assert found.answer.startswith(f"**Best of 5 trials** (trial {best})")
+    header, rows = found.table(3)
+    assert header == ["trial", "auc", "lowest", "highest", "surrogate.l2", "surrogate.losses", "seconds"]
+    assert rows[0][:2] == [str(best), f"{found.value:.4f}"]
+    assert len(rows) == 3
+    assert repr(found) == f"<Tuning 'search': 5 trials of {found.method}, best auc {found.value:.4f}>"
+
+
+def test_the_journal_is_a_study_of_optuna(found):
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(found.folder / "trials.journal")))
+    study = optuna.load_study(study_name="tune", storage=storage)
+    assert [trial.value for trial in study.trials] == found.trials["value"].tolist()

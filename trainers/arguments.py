@@ -45,14 +45,6 @@ def seconds(text: str) -> float:
     return value
 
 
-def seconds_or_none(text: str) -> float:
-    """Return a number of at least 0."""
-    value = _number(text)
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number >= 0, got {text!r}")
-    return value
-
-
 def _number(text: str) -> float:
     try:
         return float(text)

@@ -22,7 +22,7 @@ from ltr.data.times import blocks_of
 from ltr.exact import Limits
 from trainers.config import Config
 from trainers.config.sections import CardConfig, DataConfig
-from trainers.csv_text import CsvText, csv_text
+from trainers.csv_text import csv_text
 from trainers.files import RunError, write_atomic
 from trainers.task.raw import Raw, asked_columns, not_asked, read_labelled, texts_of
 
@@ -84,39 +84,34 @@ class Listed:
     rows: NDArray[np.int64]  # numbers of the rows in the file, counted from 0
 
 
-def write_card(
-    card: Card, ranker: CardRanker, folder: Path, listed: Sequence[Listed], *, quote_formulas: bool = False
-) -> CsvText:
-    """Write a card in all forms, its certificate, and the ranked rows, which are returned, into a folder that is there.
+def write_card(card: Card, ranker: CardRanker, folder: Path, listed: Sequence[Listed]) -> None:
+    """Write a card in all forms, its certificate, and the ranked rows into a folder that is there.
 
     Args:
         card: the card.
         ranker: the ranker that found it in this process.
         folder: where to write.
         listed: the rows to rank.
-        quote_formulas: see `csv_text`; for the ranked rows.
     """
     images = {}
     for suffix in ("png", "svg"):
         image = io.BytesIO()
         card.plot().savefig(image, format=suffix, dpi=150)
         images[f"card.{suffix}"] = image.getvalue()
-    ranked = ranked_csv(card, listed, quote_formulas=quote_formulas)
     files = {
         "card.md": card.to_markdown().encode(),
         "card.html": card.to_html().encode(),
         **images,
-        "ranked.csv": ranked.content,
+        "ranked.csv": ranked_csv(card, listed).encode(),
     }
     for name in ("card.json", "card.csv"):
         card.save(folder / name)
     for name, content in files.items():
         write_atomic(folder / name, content)
     ranker.certificate().write(folder / "certificate.json")
-    return ranked
 
 
-def ranked_csv(card: Card, listed: Sequence[Listed], *, quote_formulas: bool = False) -> CsvText:
+def ranked_csv(card: Card, listed: Sequence[Listed]) -> str:
     """Return rows from the largest total down, with the points of each question."""
     points = pd.concat([card.explain(part.table) for part in listed], ignore_index=True)
     total = points.pop("total").to_numpy()
@@ -127,10 +122,8 @@ def ranked_csv(card: Card, listed: Sequence[Listed], *, quote_formulas: bool = F
     used = [part.used for part in listed for _ in part.rows]
     ours: dict[str, Sequence[Any]] = {"position": position.tolist(), "total": total.tolist(), "used for": used}
     ours |= {"row": (rows + 1).tolist(), **{str(name): points[name].tolist() for name in points}}
-    own = pd.concat([part.texts for part in listed], ignore_index=True).fillna("")
-    return csv_text(
-        ours, {str(name): own[name].tolist() for name in own}, order.tolist(), quote_formulas=quote_formulas
-    )
+    own = pd.concat([part.texts for part in listed], ignore_index=True)
+    return csv_text(ours, {str(name): own[name] for name in own}, order.tolist())
 
 
 def card_of_table(config: Config, test: float, table: Table | None = None) -> tuple[Found, list[Listed], list[str]]:

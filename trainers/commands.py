@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from ltr.data import JudgedLists, Roles, Table
     from trainers.config import Config
     from trainers.config.tuning import Tunable
-    from trainers.csv_text import CsvText
-    from trainers.preview import Preview
+    from trainers.preview import Parts
     from trainers.records import SweepResults
     from trainers.run.folder import RunFolder
     from trainers.run.results import Results
@@ -179,15 +178,12 @@ def check_eval(arguments: argparse.Namespace) -> JudgedLists:
 
 def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults | RunFolder]:
     """Return the folder or file of a sweep with its results, or the folder of a run."""
-    from trainers.files import RunError
     from trainers.records import is_sweep, read_sweep
     from trainers.run.folder import RunFolder, find_reported
 
     found = find_reported(arguments.runs)
     if is_sweep(found):
         return found, read_sweep(found)
-    if arguments.reference is not None:
-        raise RunError(f"--reference: goes with sweeps, and {found} is one run")
     return found, RunFolder(found)
 
 
@@ -260,7 +256,7 @@ def rank(arguments: argparse.Namespace) -> int:
         output = output or Path(given.config.runs_dir) / f"{given.config.name}-rank"
     note = _noting(arguments)
     if ranking is not None and output is not None:
-        write_ranking(ranking, output, quote_formulas=arguments.quote_formulas, note=note)
+        write_ranking(ranking, output, note)
     if arguments.json:
         _print_json(answer.to_dict())
     else:
@@ -296,7 +292,7 @@ def sweep(arguments: argparse.Namespace) -> int:
             outcome = run_sweep(
                 arguments.config,
                 arguments.overrides,
-                workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
+                workers=Workers(arguments.jobs, arguments.threads),
                 shard=shard,
                 known=arguments.known,
                 display=display,
@@ -344,7 +340,7 @@ def tune(arguments: argparse.Namespace) -> int:
     if tuning.results is not None:
         _print_table(tuning.results)
         if not arguments.quiet:
-            text = f"best options in {tuning.config}, which ltr run takes; report in {folder / 'report.html'}"
+            text = f"best options in {tuning.config}, which ltr run takes; all trials in {folder / 'trials.csv'}"
             console.print(text, highlight=False, soft_wrap=True)
     if tuning.complete:
         return 0
@@ -361,18 +357,16 @@ def _interrupted(arguments: argparse.Namespace, folder: Path) -> int:
 def report(arguments: argparse.Namespace) -> int:
     """Make tables and figures of a sweep or run."""
     from trainers.ranking_files import read_answer
-    from trainers.report.reference import read_reference
     from trainers.report.report import write_report
     from trainers.run.folder import PAGE, RunFolder
 
     found, results = arguments.given
     folder = arguments.output or (found.parent if found.is_file() else found) / "report"
-    reference = None if arguments.reference is None else read_reference(arguments.reference)
     answer = None
     if isinstance(results, RunFolder):
         answer = read_answer(found) if (found / PAGE).exists() else None
         results = _results_of(results)
-    written = write_report(results, folder, answer=answer, reference=reference)
+    written = write_report(results, folder, answer=answer)
     if arguments.json:
         _print_json({name: None if path is None else str(path) for name, path in vars(written).items()})
         return 0
@@ -389,7 +383,7 @@ def board(arguments: argparse.Namespace) -> int:
     note = _noting(arguments)
     if not arguments.print:
         note("writing the board, which takes half a minute for thousands of results")
-    board = build_board(arguments.paths, folder=arguments.logdir, data=arguments.data, split=arguments.split, note=note)
+    board = build_board(arguments.paths, folder=arguments.logdir, data=arguments.data, note=note)
     if arguments.print:
         sys.stdout.write(f"{command(board, arguments.host, arguments.port)}\n")
     else:
@@ -427,10 +421,9 @@ def predict(arguments: argparse.Namespace) -> int:
         arguments.data,
         rows=rows,
         method=arguments.method,
-        quote_formulas=arguments.quote_formulas,
         note=_noting(arguments),
     )
-    return _write_csv(ranked, arguments)
+    return _write_csv(ranked, arguments.output)
 
 
 def outcome(arguments: argparse.Namespace) -> int:
@@ -439,10 +432,8 @@ def outcome(arguments: argparse.Namespace) -> int:
 
     run: RunFolder = arguments.given
     methods = methods_of(run, arguments.method, every=arguments.all)
-    names = ("label", "predictions", "by", "new_values")
-    came = came_of_file(
-        run, arguments.data, **{name: getattr(arguments, name) for name in names}, note=_noting(arguments)
-    )
+    options = {"label": arguments.label, "new_values": arguments.new_values, "note": _noting(arguments)}
+    came = came_of_file(run, arguments.data, **options)
     found = outcomes(run, came, methods, arguments.first)
     if arguments.json:
         _print_json([one.to_dict() for one in found])
@@ -455,14 +446,14 @@ def explain(arguments: argparse.Namespace) -> int:
     """Say why rows stand where a run puts them."""
     from rich.console import Console
 
-    from trainers.run.explain import chosen_rows, explain_rows, explanation_csv, note_of, table_of, to_objects
+    from trainers.run.explain import chosen_rows, explain_rows, note_of, table_of, to_objects
     from trainers.run.ranges import ranges_of_rows
 
     folder, read = arguments.given
     options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
     explanation = explain_rows(folder, arguments.data, arguments.method, **options)
     rows = chosen_rows(explanation, arguments.row)
-    ranges, listed = ranges_of_rows(folder, arguments.method, read, rows, arguments.ranges)
+    ranges, listed = ranges_of_rows(folder, arguments.method, read, rows)
     if arguments.json:
         _print_json(to_objects(explanation, rows, ranges, listed))
     else:
@@ -475,29 +466,19 @@ def explain(arguments: argparse.Namespace) -> int:
             console.print(" ".join(ranges.sentences), highlight=False, markup=False)
         if note := note_of(explanation):
             _noting(arguments)(note)
-    if arguments.output is not None:
-        csv = explanation_csv(explanation, arguments.data, quote_formulas=arguments.quote_formulas)
-        return _write_csv(csv, arguments)
     return 0
 
 
-def _warn(rows: CsvText, arguments: argparse.Namespace) -> None:
-    if rows.formulas and not arguments.quote_formulas:
-        _noting(arguments)(f"warning: {rows.warning}")
-
-
-def _write_csv(rows: CsvText, arguments: argparse.Namespace) -> int:
-    """Write rows to the file that was asked for, or to stdout, with a warning of formulas."""
+def _write_csv(rows: str, output: Path | None) -> int:
+    """Write rows to a file, or to stdout."""
     from trainers.files import remove_leftovers, write_atomic, writing
 
-    output = arguments.output
-    _warn(rows, arguments)
     if output is None:
-        sys.stdout.write(rows.text)
+        sys.stdout.write(rows)
         return 0
     with writing(output, "--output"):
         remove_leftovers(output.parent, f".{glob.escape(output.name)}.*.tmp")
-        write_atomic(output, rows.content)
+        write_atomic(output, rows.encode())
     return 0
 
 
@@ -571,7 +552,7 @@ def card(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         from trainers.preview import preview_card
 
-        return _print_preview(lambda width: preview_card(config, labelled, arguments.test, width), arguments)
+        return _print_preview(lambda width: preview_card(config, labelled, arguments.test), arguments)
     note = _noting(arguments)
     found, listed, notes = card_of_table(config, arguments.test, labelled)
     if arguments.json:
@@ -583,9 +564,7 @@ def card(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         with writing(arguments.output, "--output"):
             arguments.output.mkdir(parents=True, exist_ok=True)
-            quoted = arguments.quote_formulas
-            ranked = write_card(found.card, found.ranker, arguments.output, listed, quote_formulas=quoted)
-        _warn(ranked, arguments)
+            write_card(found.card, found.ranker, arguments.output, listed)
         note(f"card and ranked rows are in {arguments.output}; ltr score applies the card to other rows")
     return 0
 
@@ -594,10 +573,7 @@ def score(arguments: argparse.Namespace) -> int:
     """Apply a card to the rows of a table."""
     from trainers.scoring import score_csv
 
-    return _write_csv(
-        score_csv(arguments.card, arguments.rows, missing=arguments.missing, quote_formulas=arguments.quote_formulas),
-        arguments,
-    )
+    return _write_csv(score_csv(arguments.card, arguments.rows, missing=arguments.missing), arguments.output)
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
@@ -668,16 +644,16 @@ def _print_json(content: object) -> None:
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _print_preview(preview: Callable[[int], Preview], arguments: argparse.Namespace) -> int:
+def _print_preview(preview: Callable[[int], Parts], arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    console = _stdout(Console)
-    found = preview(console.width)
+    from trainers.files import RunError
+
     if arguments.json:
-        _print_json(found.content)
-    else:
-        for part in found.parts:
-            console.print(part, highlight=False)
+        raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
+    console = _stdout(Console)
+    for part in preview(console.width):
+        console.print(part, highlight=False)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import threading
 import time
@@ -11,7 +10,16 @@ from typing import Self
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Column
 from rich.text import Text
 
@@ -40,14 +48,14 @@ class Display:
             BarColumn(bar_width=12, table_column=Column(min_width=12)),
             _DoneColumn(table_column=Column(no_wrap=True, min_width=9)),
             TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
+            TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
             _PartsColumn(Column(ratio=1, no_wrap=True)),
             console=self._console,
             transient=True,
             expand=True,
             disable=console is None or not console.is_terminal,
         )
-        self._last = self._began = -math.inf
-        self._before: int | None = None  # steps that were done before this display saw one
+        self._last = -math.inf
         self._waiting: threading.Timer | None = None
         self._choosing = False
         self._limit: float | None = None
@@ -93,12 +101,6 @@ class Display:
         """Show a step of a method, which is done and logged."""
         first = [next((tag for tag in values if tag.startswith(kind)), None) for kind in ("loss/", "train/", "test/")]
         parts = [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
-        for task in self._bar.tasks:
-            if task.total is not None and index < task.total and (elapsed := time.monotonic() - self._began) >= _STEPS:
-                # a resumed training has done its first steps earlier
-                self._before = index - 1 if self._before is None else self._before
-                seconds = elapsed / (index - self._before) * (task.total - index)
-                parts.append(f"at most {datetime.timedelta(seconds=round(seconds))} left")
         self._show(index, parts, f"{method}: step {index}, {', '.join(parts)}", _STEPS)
 
     def fitting(self, method: str, done: int, total: int, what: str) -> None:
@@ -130,19 +132,17 @@ class Display:
         self._clear()
         self._say(Text.assemble((f"{method}: ", "bold"), text))
 
-    def begin_sweep(self, total: int, missing: Sequence[Cell], who: str, at_once: int, threads: int) -> None:
+    def begin_sweep(self, total: int, missing: int, at_once: int, threads: int) -> None:
         """Show that a sweep starts: `missing` of `total` cells are computed, `at_once` at a time."""
-        self._remaining = Remaining(missing, at_once)
-        self._done, self._total = total - len(missing), total
+        self._done, self._total = total - missing, total
         earlier = f", {self._done} of them finished earlier" if self._done else ""
         each = "1 thread" if threads == 1 else f"{threads} threads"
         cells = "1 result" if total == 1 else f"{total} results"
-        self._say(f"{cells}{earlier}; {len(missing)} to compute {who}, {each} each")
-        self._start(self._remaining.text, total, self._done)
+        self._say(f"{cells}{earlier}; {missing} to compute, {at_once} at a time, {each} each")
+        self._start("sweep", total, self._done)
 
     def finished(self, cell: Cell, answer: Answer) -> None:
         """Show the answer on a cell of a sweep."""
-        self._remaining.finished(cell, None if answer.failure else answer.seconds)
         parts = [cell.data, f"split {cell.split}", f"{cell.method}: {answer.status or 'failed'}"]
         if not answer.failure:
             self._done += 1
@@ -151,25 +151,21 @@ class Display:
                 parts.append(NOTHING_PROVEN)
             elif answer.gap is not None:
                 parts.append(f"gap {answer.gap:.2%}")
-        left = self._remaining.text
-        line = f"{self._done}/{self._total}, {left}; {', '.join(parts)}"
-        self._show(self._done, parts, line, 0.0 if self._done == self._total else _CELLS, description=left)
+        line = f"{self._done}/{self._total}: {', '.join(parts)}"
+        self._show(self._done, parts, line, 0.0 if self._done == self._total else _CELLS)
 
     def _start(self, description: str, total: int | None, done: int = 0, limit: float | None = None) -> None:
         self._clear()
         self._bar.add_task(description, total=total, completed=done, parts=(), limit=limit)
         self._bar.start()
-        self._last = self._began = time.monotonic()
-        self._before = None
+        self._last = time.monotonic()
         if not self._console.is_terminal:  # the first step of a large table may take minutes
             self.wait(f"{description}: started")
 
-    def _show(
-        self, done: int, parts: Sequence[str], line: str, pause: float, *, description: str | None = None
-    ) -> None:
+    def _show(self, done: int, parts: Sequence[str], line: str, pause: float) -> None:
         """Move the bar, or print a line where the last one is `pause` seconds old."""
         for task in self._bar.task_ids:
-            self._bar.update(task, completed=done, parts=parts, description=description)
+            self._bar.update(task, completed=done, parts=parts)
         if not self._console.is_terminal and time.monotonic() - self._last >= pause:
             self._last = time.monotonic()
             self._say(line)
@@ -212,34 +208,3 @@ class _Parts(tuple[str, ...]):
         while shown and cell_len(", ".join(shown)) > options.max_width:
             shown.pop()
         yield Text(", ".join(shown), no_wrap=True)
-
-
-class Remaining:
-    """An estimate of the time that the remaining cells of a sweep take.
-
-    For each it is the time that it may take at most, times the share of theirs that finished cells needed. Exact cells
-    and others are counted apart, and one more cell of each kind counts as if it had needed all of its time.
-    """
-
-    def __init__(self, cells: Sequence[Cell], at_once: int) -> None:
-        self._left = {cell.id: cell for cell in cells}
-        self._at_once = at_once
-        self._shares = {True: [1.0], False: [1.0]}  # by whether cells are exact ones
-
-    def finished(self, cell: Cell, seconds: float | None) -> None:
-        """Take the seconds that a cell needed; None where it has no result."""
-        self._left.pop(cell.id, None)
-        if seconds is not None:
-            self._shares[cell.method == EXACT].append(seconds / cell.cost)
-
-    @property
-    def seconds(self) -> float:
-        """Estimated seconds until all is done."""
-        means = {exact: sum(shares) / len(shares) for exact, shares in self._shares.items()}
-        each = [cell.cost * means[cell.method == EXACT] for cell in self._left.values()]
-        return max(sum(each) / self._at_once, max(each, default=0.0))
-
-    @property
-    def text(self) -> str:
-        """The estimate as text, such as ``0:01:30 left``."""
-        return f"{datetime.timedelta(seconds=round(self.seconds))} left"

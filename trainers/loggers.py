@@ -1,4 +1,4 @@
-"""Loggers: TensorBoard, MLflow, W&B, or a user's own, all behind one small class.
+"""Loggers: TensorBoard or a user's own, all behind one small class.
 
 `trainers.run.tracking.Tracker` writes every value into JSON lines and passes it on to the loggers that
 ``tracking.loggers`` names, one of each kind for each method of a run, and one for its tables and pictures.
@@ -7,18 +7,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import math
-import os
-import re
-import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch.utils.tensorboard.summary import hparams
 from torch.utils.tensorboard.writer import SummaryWriter
@@ -115,118 +108,6 @@ class _TensorBoard(Logger):
         self._writer.close()
 
 
-class _MLflow(Logger):
-    """Logs to MLflow: an experiment for each run of the toolkit, an MLflow run for each method.
-
-    The server or folder is that of MLFLOW_TRACKING_URI, else the folder ``mlruns`` beside the run folder. A method that
-    continues gets a new MLflow run in place of the unfinished one.
-    """
-
-    def __init__(self, folder: Path, run: str, method: str) -> None:
-        beside = folder.absolute().parent.parent / "mlruns"
-        uri = os.environ.get("MLFLOW_TRACKING_URI") or beside.as_uri()
-        if uri.startswith("file:"):  # which newer versions keep for those who ask for it
-            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
-        from mlflow.entities import Metric
-        from mlflow.tracking import MlflowClient
-
-        self._metric, self._client = Metric, MlflowClient(tracking_uri=uri)
-        found = self._client.get_experiment_by_name(run)
-        experiment = self._client.create_experiment(run) if found is None else found.experiment_id
-        known = folder / "mlflow_run.txt"
-        if known.exists():
-            with contextlib.suppress(Exception):  # it may be gone
-                self._client.delete_run(known.read_text(encoding="utf-8"))
-        self._run = self._client.create_run(experiment, run_name=method).info.run_id
-        known.parent.mkdir(parents=True, exist_ok=True)
-        known.write_text(self._run, encoding="utf-8")
-        self._waiting: list[Any] = []
-        self._sent = time.monotonic()
-
-    def log_scalars(self, step: int, values: Mapping[str, float], *, when: float) -> None:
-        self._waiting += [self._metric(_mlflow_key(k), v, round(1000 * when), step) for k, v in values.items()]
-        if len(self._waiting) >= 500 or time.monotonic() - self._sent >= _FLUSH_SECONDS:  # it takes 1000 at a time
-            self.flush()
-
-    def log_text(self, tag: str, text: str) -> None:
-        self._client.log_text(self._run, text, f"{_mlflow_key(tag)}.md")
-
-    def log_figure(self, tag: str, figure: Figure) -> None:
-        self._client.log_figure(self._run, figure, f"{_mlflow_key(tag)}.png")
-
-    def log_parameters(self, parameters: Parameters, final: Mapping[str, float]) -> None:
-        for name, value in parameters.items():
-            self._client.log_param(self._run, name, value)
-
-    def flush(self) -> None:
-        self._client.log_batch(self._run, metrics=self._waiting)
-        self._waiting, self._sent = [], time.monotonic()
-
-    def close(self) -> None:
-        self.flush()
-        self._client.set_terminated(self._run)
-
-
-def _mlflow_key(tag: str) -> str:
-    """Return a tag as MLflow takes it, which has neither brackets nor ``@`` in names.
-
-    Examples:
-        >>> _mlflow_key("test/dcg(base=e)@10")
-        'test/dcg_base_e_at_10'
-    """
-    return re.sub(r"[^\w\-./ ]+", "_", tag.replace("@", "_at_")).replace("__", "_").strip("_")
-
-
-class _Wandb(Logger):
-    """Logs to W&B: a group for each run of the toolkit, a W&B run for each method, in the project ``ltr``.
-
-    It works offline in the method's folder, for ``wandb sync``, unless WANDB_MODE says otherwise; WANDB_PROJECT names
-    another project.
-    """
-
-    def __init__(self, folder: Path, run: str, method: str) -> None:
-        import wandb
-
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(folder / "wandb", ignore_errors=True)
-        self._wandb = wandb
-        self._run = wandb.init(
-            project=os.environ.get("WANDB_PROJECT", "ltr"),
-            group=run,
-            name=method,
-            dir=str(folder),
-            mode=os.environ.get("WANDB_MODE", "offline"),  # type: ignore[arg-type, unused-ignore]
-            reinit="create_new",
-            settings=wandb.Settings(silent=True, console="off"),
-        )
-        self._run.define_metric("step")
-        self._run.define_metric("*", step_metric="step")  # its own steps may not go back
-
-    def log_scalars(self, step: int, values: Mapping[str, float], *, when: float) -> None:
-        final = {tag: value for tag, value in values.items() if tag.startswith(FINAL)}
-        self._run.summary.update(final)
-        if curve := {tag: value for tag, value in values.items() if tag not in final}:
-            self._run.log({**curve, "step": step, "time": when})
-
-    def log_text(self, tag: str, text: str) -> None:
-        self._run.summary[tag] = text
-
-    def log_figure(self, tag: str, figure: Figure) -> None:
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-        self._run.log({tag: self._wandb.Image(np.asarray(canvas.buffer_rgba()))})
-
-    def log_parameters(self, parameters: Parameters, final: Mapping[str, float]) -> None:
-        self._run.config.update(dict(parameters))
-
-    def close(self) -> None:
-        self._run.finish()
-
-
-LOGGERS: dict[str, type[Logger]] = {"tensorboard": _TensorBoard, "mlflow": _MLflow, "wandb": _Wandb}
-"""Loggers by name."""
-
-
 def check_loggers(names: Sequence[str]) -> None:
     """Check that the loggers that a config names can be used, before anything is computed.
 
@@ -244,10 +125,8 @@ def check_loggers(names: Sequence[str]) -> None:
 
 
 def _class(name: str) -> type[Logger]:
-    if name in LOGGERS:
-        if name in ("mlflow", "wandb") and importlib.util.find_spec(name) is None:
-            raise ImportError(f"needs {name}, which is not installed: pip install 'rankproof[{name}]'")
-        return LOGGERS[name]
+    if name == "tensorboard":
+        return _TensorBoard
     found = named_object(f"logger {name}", name)
     if not (isinstance(found, type) and issubclass(found, Logger)):
         raise TypeError("must name a subclass of trainers.loggers.Logger")

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from ltr.checks import nearest
 from trainers import commands
-from trainers.arguments import file, seconds, seconds_or_none, shard, share, signed, whole
+from trainers.arguments import file, seconds, shard, share, signed, whole
 from trainers.stopping import folded
 
 _DESCRIPTION = (
@@ -215,7 +215,6 @@ def parser_of_ltr() -> _Parser:
     rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")
     rank("--json", action="store_true", help="print JSON, as in page.json")
     rank("-q", "--quiet", action="store_true", help="print only the page, no progress and messages")
-    rank("--quote-formulas", action="store_true", help="protect list.csv from formulas, as for predict")
 
     sweep = add(
         commands.sweep,
@@ -232,7 +231,6 @@ def parser_of_ltr() -> _Parser:
     sweep("-j", "--jobs", type=whole(1), metavar="N", help=jobs)
     sweep("--threads", type=whole(1), default=1, metavar="N", help="threads for each result (default 1)")
     sweep("--shard", type=shard, default=(1, 1), metavar="I/N", help="compute part I of N, one part per machine")
-    sweep("--dask", metavar="ADDRESS", help="compute on the workers of a Dask scheduler")
     known = "take over results from another sweep's folder or cells.jsonl"
     sweep("--from", dest="known", metavar="FOLDER", type=Path, help=known)
     sweep("-n", "--dry-run", action="store_true", help=_DRY)
@@ -266,7 +264,6 @@ def parser_of_ltr() -> _Parser:
     )
     report("runs", metavar="RUNS", help="folder of a sweep or run, its name in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
-    report("--reference", metavar="CSV", type=Path, help="published values to compare with")
     report("--json", action="store_true", help="print JSON: the files that were written")
     report("--trust", action="store_true", help=_TRUST.format("the results name"))
 
@@ -281,7 +278,6 @@ def parser_of_ltr() -> _Parser:
     )
     board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
     board("--data", action="append", default=[], metavar="NAME", help="show only this data set (repeatable)")
-    board("--split", type=whole(0), metavar="N", help="show this split of sweeps, not the mean over all")
     board("--logdir", type=Path, metavar="DIR", help="folder of the board (default: in LTR_CACHE)")
     board("--host", help="where TensorBoard listens (default: this machine alone)")
     board("--port", type=whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
@@ -312,20 +308,14 @@ def parser_of_ltr() -> _Parser:
     of_run = _TRUST.format("the run names")
     predict("--trust", action="store_true", help=of_run)
     predict("-q", "--quiet", action="store_true", help="no notes and warnings")
-    predict(
-        "--quote-formulas",
-        action="store_true",
-        help="put an apostrophe before texts that begin with = + - @, a tab or a line break, which spreadsheets run as "
-        "formulas; by default they stay as they are, with a warning. Numbers are never changed",
-    )
 
     outcome = add(
         commands.outcome,
         "outcome",
         "compare what was promised of new rows with what came",
-        "The rows have the columns of the run's table, and one that says what came; they are ranked again. Or, with "
-        "--predictions, they say what came of rows that were ranked before. Printed are the hits that were promised of "
-        "the first rows, with an interval, those that came, and the statistics of the test set and of these rows.",
+        "The rows have the columns of the run's table, and one that says what came; they are ranked again. Printed are "
+        "the hits that were promised of the first rows, with an interval, those that came, and the statistics of the "
+        "test set and of these rows.",
         *("trainers.run.outcome", *_DATA),
         early=commands.find_run,
     )
@@ -335,9 +325,6 @@ def parser_of_ltr() -> _Parser:
     )
     outcome("--label", metavar="COLUMN", help="column with the outcomes (default: the label of the run)")
     outcome("--first", type=whole(1), metavar="N", help="rows that were acted on (default: those of the page)")
-    outcome("--predictions", type=Path, metavar="FILE", help="the output of ltr predict, or list.csv: the order")
-    by = "with --predictions: column of both files that says which row is which (default: row)"
-    outcome("--by", metavar="COLUMN", help=by)
     outcome("--method", help="a method of the run; its exact stage by default")
     outcome("--all", action="store_true", help="every method of the run that has a fitted ranker")
     outcome("--new-values", action="store_true", help="as for predict")
@@ -360,13 +347,9 @@ def parser_of_ltr() -> _Parser:
     explain("--row", type=whole(1), action="append", default=[], metavar="N", help=top)
     explain("--method", help="a method of the run; its exact stage by default")
     explain("--new-values", action="store_true", help="as for predict")
-    of_list = "seconds for where rows of the training list may stand over all good scorers; 0 for none (default: 10)"
-    explain("--ranges", type=seconds_or_none, default=10.0, metavar="SECONDS", help=of_list)
     explain("--json", action="store_true", help="print JSON in place of tables")
-    explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
     explain("--trust", action="store_true", help=of_run)
     explain("-q", "--quiet", action="store_true", help="no notes and warnings")
-    explain("--quote-formulas", action="store_true", help="as for predict")
 
     export = add(
         commands.export,
@@ -454,7 +437,6 @@ def parser_of_ltr() -> _Parser:
     card("-n", "--dry-run", action="store_true", help=_DRY)
     card("--json", action="store_true", help="print JSON, as in card.json")
     card("-q", "--quiet", action="store_true", help="only the card, no notes and warnings")
-    card("--quote-formulas", action="store_true", help="for the ranked rows, as for predict")
 
     score = add(
         commands.score,
@@ -469,7 +451,6 @@ def parser_of_ltr() -> _Parser:
     score("-q", "--quiet", action="store_true", help="no warnings")
     texts = "text that stands for a missing value (repeatable); those of the card's own table are in card.json"
     score("--missing", action="append", default=[], metavar="TEXT", help=texts)
-    score("--quote-formulas", action="store_true", help="as for predict")
 
     verify = add(
         commands.verify,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -18,7 +16,7 @@ from ltr.statistics import LOG_LOSS
 from ltr.threads import available_threads
 from trainers.cards import label_name, parts_of_card
 from trainers.config import CARD, EXACT, Config
-from trainers.files import Json, RunError, read_json, to_json
+from trainers.files import RunError, read_json
 from trainers.own_table import columns_table, understood
 from trainers.plan import Cell
 from trainers.records import ADVICE, INDEX
@@ -31,17 +29,11 @@ from trainers.task.data import Source, Split
 from trainers.task.options import too_long
 from trainers.task.raw import asked_columns, not_asked
 
-
-@dataclass(frozen=True)
-class Preview:
-    """What would be computed, as JSON and in words."""
-
-    content: Json  # everything, for programs
-    parts: tuple[RenderableType, ...]  # the same for a terminal
+Parts = list[RenderableType]
 
 
-def preview_run(config: Config, source: Source | None, width: int, *, fresh: bool = False) -> Preview:
-    """Return what `trainers.run.experiment.run_experiment` would compute; nothing is written.
+def preview_run(config: Config, source: Source | None, width: int, *, fresh: bool = False) -> Parts:
+    """Return what `trainers.run.experiment.run_experiment` would compute, for a terminal; nothing is written.
 
     Raises:
         DataError: the data cannot be used.
@@ -60,21 +52,8 @@ def preview_run(config: Config, source: Source | None, width: int, *, fresh: boo
     columns = []
     if table is not None and split.preparation is not None:
         columns = list(understood(table, split.preparation.encodings_))
-    content: Json = {
-        "name": config.name,
-        "folder": str(config.folder),
-        "continues": goes_on,
-        "data": {**split.facts, "training_rows": len(split.train.y), "test_rows": len(split.test.y)},
-        "columns": [vars(column) for column in columns],
-        "methods": [
-            {"method": method, "state": state, "time_limit": limits.get(method)} for method, state in states.items()
-        ],
-        "exact": _exact_stage(config, split),
-        "notes": notes,
-    }
     rows = [[name, state, f"{limits[name]:g} s" if name in limits else ""] for name, state in states.items()]
-    shown = content["exact"]
-    parts: list[RenderableType] = [
+    return [
         _heading(f"run {config.name}", unchecked),
         Text(_data_line(config, split)),
         *([] if table is None else [Text(), columns_table(columns, width), Text()]),
@@ -82,11 +61,10 @@ def preview_run(config: Config, source: Source | None, width: int, *, fresh: boo
         Text(),
         folded_table(("method", "state", "time limit"), rows, width, whole=("state", "time limit")),
         Text(),
-        *([] if shown is None else [Text(f"exact: ranks the {shown['list']} by {shown['statistic']}")]),
+        *([Text(_exact_line(config, split))] if config.exact.enabled else []),
         *map(Text, notes),
         Text(f"folder {config.folder}: {_folder_line(states, left, goes_on=goes_on, fresh=fresh and folder.begun)}"),
     ]
-    return Preview(to_json(content), tuple(parts))
 
 
 def _heading(what: str, unchecked: Sequence[str] = ()) -> Text:
@@ -109,14 +87,11 @@ def _state(folder: RunFolder, method: str) -> str:
     return "begun" if files.checkpoint.exists() or files.inner.exists() or files.solution.exists() else "to compute"
 
 
-def _exact_stage(config: Config, split: Split) -> Json | None:
-    if not config.exact.enabled:
-        return None
+def _exact_line(config: Config, split: Split) -> str:
     whole = config.exact.top_k == "full" or bool(too_long(config, split))
     each = f" in each of {split.train.n_queries} queries" if split.by_query else ""
-    words = f"{'full list' if whole else f'top {config.exact.top_k}'} of {config.base}{each}"
-    found = {"list": words, "top_k": config.exact.top_k, "base": config.base, "choose": config.exact.choose}
-    return found | {"statistic": config.exact.statistic, "time_limit": config.exact.time_limit}
+    which = "full list" if whole else f"top {config.exact.top_k}"
+    return f"exact: ranks the {which} of {config.base}{each} by {config.exact.statistic}"
 
 
 def _data_line(config: Config, split: Split) -> str:
@@ -142,8 +117,8 @@ def _folder_line(states: dict[str, str], left: list[str], *, goes_on: bool, fres
     return f"{len(states) - len(left)} of {len(states)} methods are finished" if left else "everything is finished"
 
 
-def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Preview:
-    """Return what `trainers.sweep.runner.run_sweep` would compute; nothing is written.
+def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Parts:
+    """Return what `trainers.sweep.runner.run_sweep` would compute, for a terminal; nothing is written.
 
     Raises:
         DataError: data cannot be read, all of them named.
@@ -158,26 +133,18 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Prev
     cells = part(list(whole.cells.values()), shard)
     missing = missing_of(config.folder, cells)
     finished = {cell.id for cell in cells} - {cell.id for cell in missing}
-    groups: list[Json] = []
+    rows = []
     for (data, method), members in itertools.groupby(sorted(cells, key=_group), key=_group):
         mine = list(members)
-        limits = sorted({limit for cell in mine if (limit := _limit(cell)) is not None})
-        counts = {"results": len(mine), "finished": sum(cell.id in finished for cell in mine)}
-        groups.append({"data": data, "method": method, **counts, "time_limits": limits})
-    most = sum(_limit(cell) or 0.0 for cell in missing)
-    counts = {"results": len(cells), "finished": len(finished), "missing": len(missing)}
-    content: Json = {"name": config.name, "folder": str(config.folder), "continues": begun is not None, **counts}
-    content |= {"seconds_of_searches": most, "groups": groups, "notes": notes}
-    rows = [
-        [one["data"], one["method"], f"{one['results']}", f"{one['finished'] or ''}", _seconds(one["time_limits"])]
-        for one in groups
-    ]
+        limits = " or ".join(f"{limit:g} s" for limit in sorted(set(map(_limit, mine)) - {0.0}))
+        rows.append([data, method, str(len(mine)), str(sum(cell.id in finished for cell in mine) or ""), limits])
+    most = sum(map(_limit, missing))
     headings = ("data", "method", "results", "finished", "time limit")
     text = f"{len(cells)} results, {len(finished)} of them finished; {len(missing)} to compute"
     if most:
         longest = datetime.timedelta(seconds=round(most))
         text += f"; searches take at most {longest}, shared by {available_threads()} processors"
-    parts: list[RenderableType] = [
+    return [
         _heading(f"sweep {config.name}", unchecked),
         Text(),
         folded_table(headings, rows, width, whole=headings[2:], right=headings[2:]),
@@ -186,23 +153,19 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard, width: int) -> Prev
         Text(text),
         Text(f"folder {config.folder}: {'new' if begun is None else 'the sweep in it goes on'}"),
     ]
-    return Preview(to_json(content), tuple(parts))
 
 
 def _group(cell: Cell) -> tuple[str, str]:
     return cell.data, cell.method
 
 
-def _limit(cell: Cell) -> float | None:
-    return {EXACT: cell.config.exact.time_limit, CARD: cell.config.card.time_limit}.get(cell.method)
+def _limit(cell: Cell) -> float:
+    """Return the seconds that the search of a cell may take, 0 without a search."""
+    return {EXACT: cell.config.exact.time_limit, CARD: cell.config.card.time_limit}.get(cell.method, 0.0)
 
 
-def _seconds(limits: Sequence[float]) -> str:
-    return " or ".join(f"{limit:g} s" for limit in limits)
-
-
-def preview_card(config: Config, table: Table, test: float, width: int) -> Preview:
-    """Return what ``ltr card`` would search through.
+def preview_card(config: Config, table: Table, test: float) -> Parts:
+    """Return what ``ltr card`` would search through, for a terminal.
 
     Raises:
         RunError: a table without a column that a card may ask about.
@@ -215,17 +178,11 @@ def preview_card(config: Config, table: Table, test: float, width: int) -> Previ
         raise RunError(f"{table.where}: {error}") from None
     notes = [*table.notes, *not_asked(table.kinds)]
     label = label_name(config.data, table.labels)
-    limits: dict[str, Any] = {
-        name: getattr(options, name)
-        for name in ("statistic", "max_questions", "points", "cuts", "demands", "time_limit")
-    }
-    content: Json = {"table": table.where, "label": label, "rows": sizes, "columns": asked, **limits}
-    content["notes"] = notes
     happened = int((table.y > 0).sum())
     what = "with an event" if table.time_to_event is not None else "positive"
     counted = f"{happened} {what}" if table.treatment is None else f"{int(table.treatment.sum())} treated"
     rows = ", ".join(f"{n} for {used.replace('test', 'testing')}" for used, n in sizes.items())
-    parts: list[RenderableType] = [
+    return [
         _heading(f"a card for {label}"),
         Text(f"{table.where}: {len(table.y)} rows, {counted}; {rows}"),
         Text(f"columns to ask about: {', '.join(asked)}"),
@@ -237,4 +194,3 @@ def preview_card(config: Config, table: Table, test: float, width: int) -> Previ
         ),
         *(Text(f"demanded: {text}") for text in options.demands),
     ]
-    return Preview(to_json(content), tuple(parts))

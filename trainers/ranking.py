@@ -766,19 +766,18 @@ class Ranking:
         at = order[np.searchsorted(raw.numbers, ranked["row"].to_numpy(), sorter=order)]
         return ranked, raw.own().iloc[at]
 
-    def save(self, folder: str | Path, *, quote_formulas: bool = False) -> Path:
+    def save(self, folder: str | Path) -> Path:
         """Write the page, the list, the ranker and the config that repeats all of it into a folder, and return it.
 
         Args:
             folder: where to write; made where it is not there, and written over where it has an earlier page.
-            quote_formulas: put an apostrophe before texts of the list that spreadsheets would run as formulas.
 
         Raises:
             RunError: a folder with other files in it, or one that cannot be written to.
         """
         from trainers.ranking_files import write_ranking
 
-        return write_ranking(self, Path(folder), quote_formulas=quote_formulas)
+        return write_ranking(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Ranking:

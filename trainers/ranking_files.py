@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ltr.demands import DEMANDS
 from trainers.config import Config, load_config
 from trainers.config.toml_text import dump_toml
-from trainers.csv_text import CsvText, csv_text
+from trainers.csv_text import csv_text
 from trainers.files import RunError, read_json, reading, remove_leftovers, write_atomic, write_json, writing
 from trainers.run.folder import PAGE, RunFolder
 from trainers.task.data import FRAME
@@ -49,16 +49,13 @@ def check_folder(folder: Path) -> None:
         raise RunError(f"--output: {folder} holds other files and no page of ltr rank; give another folder")
 
 
-def write_ranking(
-    ranking: Ranking, folder: Path, *, quote_formulas: bool = False, note: Callable[[str], None] = lambda text: None
-) -> Path:
+def write_ranking(ranking: Ranking, folder: Path, note: Callable[[str], None] = lambda text: None) -> Path:
     """Write a ranking into a folder, and return the folder.
 
     Args:
         ranking: the ranking.
         folder: where to write.
-        quote_formulas: see `csv_text`.
-        note: called with what could not be written, and with a warning of formulas.
+        note: called with what could not be written.
 
     Raises:
         RunError: a folder with other files in it, or one that cannot be written to.
@@ -74,27 +71,22 @@ def write_ranking(
         except TypeError as error:
             note(f"the ranker cannot be written, so that the folder ranks no other rows: {error}")
         write_atomic(folder / CONFIG, config_text(ranking.config, folder).encode())
-        write_page(ranking, folder, quote_formulas=quote_formulas, note=note)
+        write_page(ranking, folder)
     return folder
 
 
-def write_page(
-    ranking: Ranking, folder: Path, *, quote_formulas: bool = False, note: Callable[[str], None] = lambda text: None
-) -> None:
-    """Write the page of a ranking, the list of a table, and the rows that chances come from; see `write_ranking`."""
+def write_page(ranking: Ranking, folder: Path) -> None:
+    """Write the page of a ranking, the list of a table, and the rows that chances come from."""
     from ltr.answer import as_html
 
     if ranking.ranker.preparation_ is not None:
-        rows = list_csv(ranking, quote_formulas=quote_formulas)
-        write_atomic(folder / LIST, rows.content)
-        if rows.formulas and not quote_formulas:
-            note(f"warning: {rows.warning}")
+        write_atomic(folder / LIST, list_csv(ranking).encode())
     write_atomic(folder / EVIDENCE, ranking.evidence.to_bytes())
     write_atomic(folder / HTML, as_html(ranking.answer).encode())
     write_json(folder / PAGE, ranking.answer.to_dict())
 
 
-def list_csv(ranking: Ranking, *, quote_formulas: bool = False) -> CsvText:
+def list_csv(ranking: Ranking) -> str:
     """Return all rows of a ranking as CSV, from the top of the list down, the column that names them before others."""
     ranked, own = ranking.rows
     ours: dict[str, list[Any]] = {} if "query" not in ranked else {"query": ranked["query"].tolist()}
@@ -109,7 +101,7 @@ def list_csv(ranking: Ranking, *, quote_formulas: bool = False) -> CsvText:
     first = [name for name in (ranking.answer.learned.query, ranking.answer.learned.id) if name in own]
     names = [*first, *(name for name in own if name not in first)]
     cells = {str(name): own[name] for name in names}
-    return csv_text(ours, cells, range(len(ranked)), quote_formulas=quote_formulas)
+    return csv_text(ours, cells, range(len(ranked)))
 
 
 def config_text(config: Config, folder: Path) -> str:

@@ -11,18 +11,17 @@ import numpy as np
 from ltr.cards import Card
 from ltr.data import Reading, read_texts
 from ltr.data.table_files import read_file
-from trainers.csv_text import CsvText, csv_text
+from trainers.csv_text import csv_text
 from trainers.files import RunError
 
 
-def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = (), quote_formulas: bool = False) -> CsvText:
+def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = ()) -> str:
     """Return the total of each row of a table and its points by question, as CSV in the order of the file.
 
     Args:
         card_path: the card.
         path: the table.
         missing: texts that stand for missing values, beside those that card.json names.
-        quote_formulas: as for `csv_text`.
 
     Raises:
         RunError: a file that holds no card, or rows that it cannot be applied to.
@@ -41,4 +40,4 @@ def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = (), quote
     ours: dict[str, Sequence[Any]] = {"row": range(1, len(total) + 1), "total": total.tolist()}
     ours |= {"chance": np.round(card.chance(total), 4).tolist()} if card.chances else {}
     ours |= {str(name): points[name].tolist() for name in points}
-    return csv_text(ours, read_texts(path), range(len(total)), quote_formulas=quote_formulas)
+    return csv_text(ours, read_texts(path), range(len(total)))

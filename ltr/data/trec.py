@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -179,7 +179,7 @@ def _read(path: str | os.PathLike[str], fields: tuple[str, ...]) -> pd.DataFrame
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {missing_file(file)}")
-    options = {"sep": r"\s+", "header": None, "names": fields, "index_col": False, "dtype": str}
+    options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": fields, "index_col": False, "dtype": str}
     options |= {"quoting": csv.QUOTE_NONE, "keep_default_na": False, "na_values": [""], "low_memory": False}
     rule = f"{path}: each line must read `{' '.join(fields)}`"
     try:

@@ -20,12 +20,12 @@ import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from scripts.paper import experiments, theorem1, theorem2
+from scripts.paper.published import Reference, read_reference, reference_section
 from trainers.files import RunError, write_atomic
 from trainers.records import SweepResults, read_sweep, write_export
 from trainers.report.evidence import Evidence
 from trainers.report.options import recentring
 from trainers.report.page import Block, Picture, block_markdown, file_names, png
-from trainers.report.reference import Reference, read_reference
 from trainers.report.report import details, state
 from trainers.report.wording import counted, decided, listed, resolution_text, share, verdict_text
 
@@ -60,7 +60,7 @@ def context_of(results: SweepResults, reference: Reference) -> dict[str, Any]:
         "bases": experiments.ranked_bases(evidence),
         "larger": experiments.larger(evidence),
         "recentred": recentring(evidence, "test"),
-        "sections": details(evidence, reference),
+        "sections": [*details(evidence), reference_section(evidence, reference)],
     }
 
 

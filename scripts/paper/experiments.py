@@ -19,6 +19,7 @@ import scipy
 
 from ltr.metrics.comparison import holm
 from ltr.statistics import RankStatistic
+from scripts.paper.published import Reference
 from trainers.config import EXACT
 from trainers.files import Json
 from trainers.records import nothing_proven
@@ -36,7 +37,6 @@ from trainers.report.evidence import (
 )
 from trainers.report.page import literal
 from trainers.report.paired import ALPHA, Paired, family
-from trainers.report.reference import Reference
 from trainers.report.wording import Pair, counted, gap_text, listed, p_equals, percent
 
 _FEWEST_DATA = 6  # with 5 data sets, no two-sided signed-rank test reaches 0.05

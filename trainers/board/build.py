@@ -12,16 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from ltr.checks import nearest
 from trainers.board.comparisons import Comparison, comparisons_of_runs, comparisons_of_sweep
 from trainers.board.events import write_board
 from trainers.files import RunError, write_json
 from trainers.records import SweepResults, is_sweep, read_sweep
-from trainers.report.evidence import Evidence
-from trainers.report.page import Picture
-from trainers.report.pictures import pictures
 from trainers.run.folder import RunFolder, find_results
 
 _MARKER = "board.json"
@@ -34,7 +29,6 @@ class Board:
 
     folder: Path  # folder to start TensorBoard on
     comparisons: tuple[Comparison, ...]  # what it shows
-    runs: int  # number of TensorBoard runs
 
     @property
     def methods(self) -> int:
@@ -52,7 +46,6 @@ def build_board(
     *,
     folder: Path | None = None,
     data: Sequence[str] = (),
-    split: int | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> Board:
     """Write the board of runs and sweeps, in place of an earlier one of the same.
@@ -61,7 +54,6 @@ def build_board(
         paths: run folders, sweeps, files of a sweep's results, and folders of runs and sweeps.
         folder: folder of the board; one in the cache directory, by the paths and choices, when None.
         data: names of the data sets to show; all when empty.
-        split: split of sweeps to show; means over all when None.
         note: receives a text on each thing that is left out, with the reason.
 
     Raises:
@@ -70,10 +62,9 @@ def build_board(
     found = find_results(paths)
     sweeps = [read_sweep(path) for path in found if is_sweep(path)]
     runs = [RunFolder(path) for path in found if not is_sweep(path)]
-    comparisons = _collect(comparisons_of_runs(runs, note), sweeps, split)
+    comparisons = _collect(comparisons_of_runs(runs, note), sweeps)
     if not comparisons:
-        which = "" if split is None else f" of split {split}"
-        raise RunError(f"{', '.join(paths)}: no method{which} has a result yet")
+        raise RunError(f"{', '.join(paths)}: no method has a result yet")
     known = sorted({comparison.data for comparison in comparisons})
     for name in data:
         if name not in known:
@@ -82,22 +73,22 @@ def build_board(
     if (target := folder) is None:
         # outside the folders of the runs, in which TensorBoard on ``runs`` would show it
         resolved = [Path(path).resolve() for path in paths]
-        what = json.dumps([[str(path) for path in resolved], list(data), split])
+        what = json.dumps([[str(path) for path in resolved], list(data)])
         name = f"{resolved[0].name}-{hashlib.sha256(what.encode()).hexdigest()[:8]}"
         try:
             target = Path(os.environ.get("LTR_CACHE") or Path.home() / ".cache" / "ltr").expanduser() / "boards" / name
         except RuntimeError:
             raise RunError("--logdir: is needed, because there is no home directory to write to") from None
     with _replacing(target) as new:
-        count = write_board(new, comparisons, _pictures(sweeps, data) if split is None else {})
-        write_json(new / _MARKER, {"of": [str(Path(path).resolve()) for path in paths], "data": data, "split": split})
-    return Board(target, tuple(comparisons), count)
+        write_board(new, comparisons)
+        write_json(new / _MARKER, {"of": [str(Path(path).resolve()) for path in paths], "data": data})
+    return Board(target, tuple(comparisons))
 
 
-def _collect(of_runs: Sequence[Comparison], sweeps: Sequence[SweepResults], split: int | None) -> list[Comparison]:
+def _collect(of_runs: Sequence[Comparison], sweeps: Sequence[SweepResults]) -> list[Comparison]:
     """Return all comparisons, under different names."""
     named = [("runs", one) for one in of_runs]
-    named += [(results.name, one) for results in sweeps for one in comparisons_of_sweep(results, split)]
+    named += [(results.name, one) for results in sweeps for one in comparisons_of_sweep(results)]
     counts = Counter(one.name for _, one in named)
     taken: Counter[str] = Counter()
     comparisons = []
@@ -108,22 +99,6 @@ def _collect(of_runs: Sequence[Comparison], sweeps: Sequence[SweepResults], spli
             suffix += f" {number}"
         comparisons.append(replace(one, name=one.name + suffix, title=one.title + suffix))
     return comparisons
-
-
-def _pictures(sweeps: Sequence[SweepResults], data: Sequence[str]) -> dict[str, Figure]:
-    """Return the pictures of the reports on sweeps, by tag."""
-    found: dict[str, Figure] = {}
-    for results in sweeps:
-        prefix = f"report on {results.name}" if len(sweeps) > 1 else "report"
-        if data:
-            grids = [
-                {**grid, "cells": [cell for cell in grid["cells"] if cell["data"] in data]} for grid in results.grids
-            ]
-            results = replace(results, grids=grids, records=[one for one in results.records if one["data"] in data])
-        for section in pictures(Evidence(results)):
-            drawn = [block for block in section.blocks if isinstance(block, Picture)]
-            found |= {f"{prefix}/{block.name}": block.figure for block in drawn}
-    return found
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """The contents of a board: for each data set the methods to compare, with their curves and final values.
 
 What runs on the same data have in common makes a comparison, and so does each table of a sweep on a data set. A method
-is shown on one split, or as the mean over several. Curves are then means of step functions: each split keeps a value
+of a sweep is shown as the mean over its splits. Curves are then means of step functions: each split keeps a value
 until its next one, and its last value after it has ended.
 """
 
@@ -10,19 +10,17 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
-import matplotlib.image
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr.exact.solution import relative_gap
 from trainers.config import EXACT, Config, load_config
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, reading
-from trainers.records import SweepResults, nothing_proven, thinned, unpack_labels
+from trainers.records import SweepResults, thinned, unpack_labels
 from trainers.report.evidence import PARTS, FloatArray, Series, key_name, tables_of
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.results import read_run
@@ -62,26 +60,17 @@ class Line:
             found |= {what: [one.get(what) for one in lists] for what in ("value", "bound", "gap")}
         return {tag: np.array(values, dtype=np.float64) for tag, values in found.items()}
 
-    @property
-    def unproven(self) -> int:
-        """Number of splits where the bound is that of a perfect order, above the value."""
-        return sum(map(nothing_proven, self.records))
-
     @cached_property
     def ranked(self) -> dict[str, list[IntArray]]:
         """Labels 0 and 1 from the top of the list down, for each split, by ``train`` and ``test``."""
         packed = [record["ranked"] for record in self.records if record.get("ranked")]
         return {part: [unpack_labels(ranked[part]) for ranked in packed] for part in PARTS} if packed else {}
 
-    def known(self, tag: str) -> FloatArray:
-        """Return a final value on the splits where it is defined."""
-        values = self.final.get(tag, np.zeros(0))
-        return values[np.isfinite(values)]
-
     @property
     def means(self) -> dict[str, float]:
         """Defined final values as means over splits."""
-        return {tag: float(known.mean()) for tag in self.final if len(known := self.known(tag))}
+        defined = {tag: values[np.isfinite(values)] for tag, values in self.final.items()}
+        return {tag: float(values.mean()) for tag, values in defined.items() if len(values)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +82,6 @@ class Comparison:
     title: str  # heading of the charts
     statistic: str  # statistic that the exact stage maximises, whose curves are drawn
     lines: Sequence[Line]  # the methods
-    images: Mapping[str, FloatArray] = field(default_factory=dict)  # (height, width, channels) between 0 and 1
 
     @property
     def statistics(self) -> list[str]:
@@ -174,7 +162,6 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
     found = []
     for (data_name, _), members in groups.items():
         lines: list[Line] = []
-        images: dict[str, NDArray[np.float64]] = {}
         names = _names([run for run, _ in members])
         for (run, config), own in zip(members, names, strict=True):
             suffix = "" if len(members) == 1 else f", {own}"
@@ -182,18 +169,12 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
                 lines += _lines_of_run(run, config, own, suffix)
             except RunError as error:
                 note(f"{run.path} is left out: {error}")
-                continue
-            for name in ("training", "test"):
-                path = run.path / f"ranked_list_{name}.png"
-                if path.exists():
-                    with reading(path):
-                        images[f"ranked list, {name}{suffix}"] = matplotlib.image.imread(path)
         if lines:
             run, config = members[0]
             first = config.reported[0]
             statistic = share_name(first, config.statistics.gain) if "queries" in run.facts["data"] else first
             title = data_name if len(names) > 1 or names == [data_name] else f"{data_name}: run {names[0]}"
-            found.append(Comparison(data_name, data_name, title, statistic, lines, images))
+            found.append(Comparison(data_name, data_name, title, statistic, lines))
     return found
 
 
@@ -243,19 +224,17 @@ def _lines_of_run(run: RunFolder, config: Config, own: str, suffix: str) -> list
     return lines
 
 
-def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> list[Comparison]:
-    """Return the comparisons of a sweep, one for each table and data set, as means over its splits or on one."""
-    tables = {}
-    for table in tables_of(results):
-        for data, row in table.rows.items():
-            there = [series for series in row.values() if split is None or split in series.records]
-            if chosen := [series if split is None else series.at((split,)) for series in there]:
-                tables[data, table.name] = table.title, chosen
+def comparisons_of_sweep(results: SweepResults) -> list[Comparison]:
+    """Return the comparisons of a sweep, one for each table and data set, as means over its splits."""
+    found_tables = tables_of(results)
+    tables = {
+        (data, table.name): (table.title, row) for table in found_tables for data, row in table.rows.items() if row
+    }
     several = Counter(data for data, _ in tables)
     found = []
-    for (data, table_name), (title, chosen) in tables.items():
+    for (data, table_name), (title, row) in tables.items():
         name = data if several[data] == 1 else f"{data}, {table_name}"
-        lines = [_line_of_series(series, table_name if several[data] > 1 else None) for series in chosen]
+        lines = [_line_of_series(series, table_name if several[data] > 1 else None) for series in row.values()]
         statistic = next(iter(lines[0].final)).partition("/")[2]  # the exact stage's, which records have first
         found.append(Comparison(name, data, f"{data}: {title}" if title else name, statistic, lines))
     return found

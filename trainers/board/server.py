@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import re
 import shlex
 import threading
 from collections.abc import Callable
-from urllib.parse import quote
 
 from trainers.board.build import Board
-from trainers.board.events import SHOWN_AT_FIRST
 from trainers.files import RunError
 from trainers.report.wording import counted
 
@@ -22,17 +19,6 @@ def command(board: Board, host: str | None = None, port: int | None = None) -> s
     options = [] if host is None else ["--host", host]
     options += [] if port is None else ["--port", str(port)]
     return shlex.join(["tensorboard", "--logdir", str(board.folder), *options])
-
-
-def links(board: Board, url: str) -> dict[str, str]:
-    """Return links to the charts without smoothing: one link, or one per data set where there are too many runs."""
-    if board.runs <= SHOWN_AT_FIRST:
-        return {", ".join(board.data): f"{url}?smoothing=0#custom_scalars&_smoothingWeight=0"}
-    patterns = {name: quote(f"^{re.escape(name)}[,/ ]", safe="") for name in board.data}
-    return {
-        name: f"{url}?smoothing=0&runFilter={pattern}#custom_scalars&_smoothingWeight=0&regexInput={pattern}"
-        for name, pattern in patterns.items()
-    }
 
 
 def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, port: int | None = None) -> None:
@@ -59,11 +45,9 @@ def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, 
     except (OSError, SystemExit) as error:
         reason = said.getvalue().strip().rpartition("\n")[2] or str(error)
         raise RunError(f"--host: TensorBoard cannot listen on {host or 'localhost'}: {reason}") from None
-    say(
-        f"{board.methods} methods on {counted(len(board.data), 'data set')}, in {board.folder}; Ctrl-C ends TensorBoard"
-    )
-    for name, link in links(board, url).items():
-        say(f"{name}: {link}")
+    what = f"{board.methods} methods on {counted(len(board.data), 'data set')}"
+    say(f"{what}, in {board.folder}; Ctrl-C ends TensorBoard")
+    say(f"{url}?smoothing=0#custom_scalars&_smoothingWeight=0")
     try:
         threading.Event().wait()
     except KeyboardInterrupt:

@@ -99,24 +99,30 @@ class Config(Section):
         exact = (self.exact.statistic,) if self.exact.enabled or not self.card.enabled else ()
         return tuple(dict.fromkeys((*exact, *card, *self.statistics.report)))
 
+    def all_clashes(self) -> Iterator[Clash]:
+        """Yield the keys, by dotted path, that do not go with others."""
+        for name, section in self:
+            if isinstance(section, Section):
+                yield from ((f"{name}.{key}", rule, value) for key, rule, value in section.clashes())
+        yield from self.clashes()
+
     def clashes(self) -> Iterator[Clash]:
         """Require a method, and the exact stage's base among the methods."""
         names, column = (*self.surrogate.losses, *self.baselines.names), self.exact.score_column
-        from_methods = ("surrogate.losses", "baselines.methods")
         if not names and column is None and (self.exact.enabled or not self.card.enabled):
             rule = "must name a loss, or baselines.methods a method: nothing is left to run"
             if self.card.enabled:
                 rule += " before the exact stage; exact.enabled = false leaves the card alone"
-            yield "surrogate.losses", rule, [], (*from_methods, "exact.enabled", "card.enabled")
+            yield "surrogate.losses", rule, []
         elif self.exact.enabled and column is None and self.base not in names:
             rule = f"must be a method of this run ({', '.join(names)})"
             rule += "; name it in baselines.methods, too" if ":" in self.base else ""
-            yield "exact.base", rule, self.base, ("exact.enabled", *from_methods)
+            yield "exact.base", rule, self.base
         yield from self._clashes_of_names()
         features = self.data.features
         if column is not None and (column in self.data.drop or (features is not None and column not in features)):
             rule = "must be among the columns that are read: name it in data.features, and not in data.drop"
-            yield "exact.base_score", rule, column, ("data.features", "data.drop")
+            yield "exact.base_score", rule, column
         if self.data.weighs:
             yield from self._clashes_with_weights()
         yield from self._clashes_with_outcomes()
@@ -129,11 +135,10 @@ class Config(Section):
         if self.card.enabled and of != given:
             own = {"times": "c_index", "treatments": "auuc"}.get(given, "one of plain labels, such as auc")
             because = f" with data.{roles[given]}" if given in roles else ""
-            follows = ("data.time_to_event", "data.treatment")
-            yield "card.statistic", f"must be {own}{because}", self.card.statistic, follows
+            yield "card.statistic", f"must be {own}{because}", self.card.statistic
         if given in roles and (self.exact.enabled or self.surrogate.losses or self.baselines.names):
             rule = "goes with cards alone: surrogate.losses = [], baselines.methods = [] and exact.enabled = false"
-            yield f"data.{roles[given]}", rule, getattr(self.data, roles[given]), ("exact.enabled",)
+            yield f"data.{roles[given]}", rule, getattr(self.data, roles[given])
 
     def _clashes_of_names(self) -> Iterator[Clash]:
         """Refuse estimators whose methods would have the name, and so the folder, of another method."""
@@ -143,20 +148,20 @@ class Config(Section):
         for at, (name, text) in enumerate(zip(self.baselines.names, self.baselines.methods, strict=True)):
             if ":" in text and (other := taken.get(name.casefold())) is not None:
                 rule = f"has the name {name!r}, which is that {other}: name a function or class of another name"
-                yield f"baselines.methods[{at}]", rule, text, ("surrogate.losses",)
+                yield f"baselines.methods[{at}]", rule, text
             taken.setdefault(name.casefold(), f"of {text}")
 
     def _clashes_with_weights(self) -> Iterator[Clash]:
         """Refuse what rows cannot have weights in."""
         exact, key = self.exact, self.data.weighs
         if self.surrogate.certify:
-            yield "surrogate.certify", f"must be false with {key}: the certified optimum has no weights", True, (key,)
+            yield "surrogate.certify", f"must be false with {key}: the certified optimum has no weights", True
         if self.card.enabled:
-            yield "card.enabled", f"must be false with {key}: a card counts rows", True, (key,)
+            yield "card.enabled", f"must be false with {key}: a card counts rows", True
         if exact.enabled and not (kind := RankStatistic.parse(exact.statistic).kind).weighs_rows:
             other = "wrs, the sum of ranks, has" if kind.share_of_pairs else "a hit counts 1; dcg has"
             rule = f"has no weights of rows, which {key} asks for; {other}"
-            yield "exact.statistic", rule, exact.statistic, (key,)
+            yield "exact.statistic", rule, exact.statistic
 
     def changed(self, section: str, **values: Any) -> Config:  # noqa: ANN401  (of any keys)
         """Return a copy with other values of a section, which are not checked."""
@@ -211,7 +216,7 @@ def parse_config(
     overrides: Mapping[str, str] | None = None,
     findings: Iterable[Finding] = (),
 ) -> Config:
-    """Check a tree of tables field by field and across fields, and return its config.
+    """Check a tree of tables field by field, then across fields, and return its config.
 
     Args:
         tree: tables as `tomllib` gives them.
@@ -220,7 +225,7 @@ def parse_config(
         findings: errors found before.
 
     Raises:
-        ConfigError: everything that is wrong, at once.
+        ConfigError: all fields that are wrong by themselves; if there are none, all that do not go together.
 
     Examples:
         >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"top_k": 20}}).exact.top_k
@@ -231,23 +236,18 @@ def parse_config(
         trainers.config.errors.ConfigError: config: exact.topk: unknown key (did you mean 'top_k'?), got 20
     """
     overrides = overrides or {}
-    found = list(findings)
     tree = {key: value for key, value in tree.items() if key != TUNE}
     if isinstance(card := tree.get(CARD), Mapping):
         tree = {**tree, CARD: {"enabled": True, **card}}
-    config = None
     try:
-        config = Config.model_validate(dict(tree))
+        config = Config.model_validate(tree)
     except ValidationError as error:
-        found += findings_of(error, Config, overrides)
-    bad = {finding.path.split("[")[0] for finding in found}
-    for path, rule, value, follows_from in _clashes(tree):
-        # a field that is wrong by itself is taken as its default below: what follows from it says nothing
-        concerned = {path.split("[")[0], path.split(".")[0], *follows_from}
-        if bad.isdisjoint(concerned):
-            given = path.split("[")[0] in overrides
-            found.append(Finding(path, rule, NOTHING if value is None else value, from_command_line=given))
-    if found or config is None:
+        raise ConfigError(source, [*findings, *findings_of(error, Config, overrides)]) from None
+    found = list(findings)
+    for path, rule, value in config.all_clashes():
+        given = path.split("[")[0] in overrides
+        found.append(Finding(path, rule, NOTHING if value is None else value, from_command_line=given))
+    if found:
         raise ConfigError(source, found)
     return config
 
@@ -285,28 +285,3 @@ def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, F
             yield from fields_of(section, f"{prefix}{name}.")
         else:
             yield prefix + name, field
-
-
-def _clashes(tree: Mapping[str, Any]) -> Iterator[Clash]:
-    """Find fields that do not go together, among the valid ones so that no error hides another."""
-    models = {name: field.annotation for name, field in Config.model_fields.items()}
-    sections = {
-        name: _without_errors(model, tree.get(name, {}))
-        for name, model in models.items()
-        if isinstance(model, type) and issubclass(model, Section)
-    }
-    for name, section in sections.items():
-        for key, rule, value, others in section.clashes():
-            yield f"{name}.{key}", rule, value, tuple(f"{name}.{other}" for other in others)
-    yield from Config.model_construct(**sections).clashes()  # type: ignore[arg-type]
-
-
-def _without_errors(model: type[Section], table: object) -> Section:
-    """Return the section of a table's valid keys, with defaults in place of the others."""
-    if not isinstance(table, Mapping):
-        return model()
-    try:
-        return model.model_validate(dict(table))
-    except ValidationError as error:
-        wrong = {item["loc"][0] for item in error.errors()}
-        return model.model_validate({key: value for key, value in table.items() if key not in wrong})

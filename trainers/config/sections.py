@@ -60,8 +60,8 @@ def option(default: Any, description: str, *, free: bool = False, **rules: Any) 
     return Field(default, description=description, json_schema_extra=FREE if free else None, **rules)
 
 
-Clash = tuple[str, str, object, tuple[str, ...]]
-"""Fields that do not go together: a field, the rule it breaks, its value, and the other fields that it follows from."""
+Clash = tuple[str, str, object]
+"""A field that does not go with others: its name, the rule that it breaks, and its value."""
 
 
 def _statistic(text: str) -> str:
@@ -330,55 +330,55 @@ class DataConfig(Section):
     def clashes(self) -> Iterator[Clash]:
         """Require a data set by name or a file by path, and columns only with a table."""
         if self.name is None and self.path is None:
-            yield "name", 'is required (or path = "table.csv" for your own table)', None, ("path",)
+            yield "name", 'is required (or path = "table.csv" for your own table)', None
         elif self.name is not None and self.name not in dataset_names():
             hint = nearest(self.name, dataset_names())
-            yield "name", f"unknown data set{hint}; known are {', '.join(dataset_names())}", self.name, ()
+            yield "name", f"unknown data set{hint}; known are {', '.join(dataset_names())}", self.name
         if self.name is not None and self.path is not None:
-            yield "path", "must not be given beside name: the data come from one place", self.path, ("name",)
+            yield "path", "must not be given beside name: the data come from one place", self.path
         elif self.path is not None and self.label is None and self.file_format != "svmlight":
             rule = "is required with path: the column that holds 0 and 1, or yes and no"
-            yield "label", rule, None, ("path", "format")
+            yield "label", rule, None
         columns = ["label", *COLUMN_ROLES, "drop", "positive", "numbers", "categories", "missing", "decimal"]
         columns += ["date_format", "first_year", "unlabelled"]
         if self.path is None:
             for field in ("test_path", "validation_path", "features", *columns):
                 if (value := getattr(self, field)) not in (None, ()):
-                    yield field, "goes with path only: a named data set knows its columns", value, ("path",)
+                    yield field, "goes with path only: a named data set knows its columns", value
         elif self.file_format == "svmlight":
             for field in columns:
                 if (value := getattr(self, field)) not in (None, ()):
-                    yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
+                    yield field, "goes with tables only: a sparse file has no such columns", value
         if self.dtype != "auto" and (self.path is None or self.file_format != "svmlight"):
             rule = "goes with sparse text only: tables are read as they are stored"
-            yield "dtype", rule, self.dtype, ("path", "format")
+            yield "dtype", rule, self.dtype
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
             for field in ("train_fraction", "split_seed"):
                 if (value := getattr(self, field)) != type(self).model_fields[field].default:
                     rule = "goes with data that are split: here the test set is given"
-                    yield field, rule, value, ("test_path", "name")
+                    yield field, rule, value
         if self.features and (both := sorted(set(self.features) & set(self.drop))):
-            yield "drop", f"must not name the feature {both[0]!r}", list(self.drop), ("features",)
+            yield "drop", f"must not name the feature {both[0]!r}", list(self.drop)
         if both := sorted(set(self.numbers) & set(self.categories)):
-            yield "categories", f"must not name {both[0]!r} of numbers", list(self.categories), ("numbers",)
+            yield "categories", f"must not name {both[0]!r} of numbers", list(self.categories)
         if self.date_format is not None and "%" not in self.date_format:
-            yield "date_format", "must have the form of %d/%m/%Y", self.date_format, ()
+            yield "date_format", "must have the form of %d/%m/%Y", self.date_format
         used: dict[str | None, str] = {}
         for field in ("label", *COLUMN_ROLES):
             column = getattr(self, field)
             if column is None:
                 continue
             if column in (*(self.features or ()), *self.drop):
-                yield field, "must be neither a feature nor dropped", column, ("features", "drop")
+                yield field, "must be neither a feature nor dropped", column
             if column in used:
                 rule = f"must be another column than that of data.{used[column]}: copy it"
-                yield field, rule, column, (used[column],)
+                yield field, rule, column
             used[column] = field
         if self.time_to_event is not None and self.treatment is not None:
-            yield "treatment", "must not be given beside time_to_event", self.treatment, ("time_to_event",)
+            yield "treatment", "must not be given beside time_to_event", self.treatment
         if self.time is not None and self.split_seed is not None and self.test_path is None:
             rule = "goes with splits at random: with data.time the earliest rows train"
-            yield "split_seed", rule, self.split_seed, ("time",)
+            yield "split_seed", rule, self.split_seed
 
     def check_files(self, others: Iterable[str | None] = ()) -> None:
         """Raise DataError, which names them all, where files, or others beside them, are missing or empty."""
@@ -489,18 +489,18 @@ class SurrogateConfig(Section):
             if self.scorer not in scorers and value != type(self).model_fields[field].default:
                 names = " or ".join(f'"{name}"' for name in scorers)
                 why = ": a network has no convex optimum" if field == "certify" else ""
-                yield field, f"goes with scorer = {names} only{why}", _listed(value), ("scorer",)
+                yield field, f"goes with scorer = {names} only{why}", _listed(value)
         if self.scorer == "linear" and self.scale != "standardize":
-            yield "scale", "goes with neural scorers only: linear weights are on the features", self.scale, ("scorer",)
+            yield "scale", "goes with neural scorers only: linear weights are on the features", self.scale
         if self.certify and (name := next((n for n in self.losses if not _convex(n)), None)) is not None:
-            yield "certify", f"goes with convex losses only, which {name} is not", True, ("losses",)
+            yield "certify", f"goes with convex losses only, which {name} is not", True
         if self.scorer == "attention" and self.hidden is not None and self.hidden[-1] % self.heads:
-            yield "heads", f"must divide the last width, {self.hidden[-1]}", self.heads, ("hidden", "scorer")
+            yield "heads", f"must divide the last width, {self.hidden[-1]}", self.heads
         if self.optimizer == "lbfgs":
             for field in (*ADAM_ONLY, "dropout"):
                 if (value := getattr(self, field)) != type(self).model_fields[field].default:
                     rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
-                    yield field, rule, value, ("optimizer",)
+                    yield field, rule, value
 
 
 class LogisticRegressionConfig(Section):
@@ -720,46 +720,46 @@ class ExactConfig(Section):
         own = {"demands": self.demands, "front": self.front, "ranges": self.ranges}
         for name, value in {**self.column_demands(), **own}.items():
             if value and not self.enabled:
-                yield name, rule, value, ("enabled",)
+                yield name, rule, value
         if len(self.column_demands()["signs"]) < len(self.signs):
-            yield "signs", "must give a column one sign, not both", self.signs, ()
+            yield "signs", "must give a column one sign, not both", self.signs
         if self.spread is not None and self.choose:
-            yield "spread", "goes with choose = false only: the choice compares several", self.spread, ("choose",)
+            yield "spread", "goes with choose = false only: the choice compares several", self.spread
         elif self.spread is not None and self.base_score is False:
             rule = "goes with base_score = true, or a column of scores: the weights spread around the base order"
-            yield "spread", rule, self.spread, ("base_score",)
+            yield "spread", rule, self.spread
         if self.reach is not None and not self.choose and self.base_score is False:
             rule = "goes with choose = true or a base score only: it limits how far the weights correct that"
-            yield "reach", rule, self.reach, ("choose", "base_score")
+            yield "reach", rule, self.reach
         if self.recentre is not None and (self.choose or self.spread is not None):
             rule = "goes with choose = false and no spread only: it moves the best weights of the list"
-            yield "recentre", rule, self.recentre, ("choose", "spread")
+            yield "recentre", rule, self.recentre
         if self.integer is not None and (self.choose or self.base_score is not False):
             rule = "goes with choose = false and base_score = false only: points replace the base score"
-            yield "integer", rule, self.integer, ("choose", "base_score")
+            yield "integer", rule, self.integer
         if self.integer is not None and self.recentre is not None:
-            yield "recentre", "goes with real weights only: points stay whole", self.recentre, ("integer",)
+            yield "recentre", "goes with real weights only: points stay whole", self.recentre
         if self.score_column is not None and self.base != type(self).model_fields["base"].default:
             rule = f"must be left out: the column {self.score_column!r} is the base"
-            yield "base", rule, self.base, ("base_score",)
+            yield "base", rule, self.base
         if isinstance(self.top_k, int) and statistic.length not in (None, self.top_k):
-            yield "statistic", f"must hold top_k = {self.top_k} weights, one per rank", self.statistic, ("top_k",)
+            yield "statistic", f"must hold top_k = {self.top_k} weights, one per rank", self.statistic
         elif self.choose and statistic.length is not None:
             rule = "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"
-            yield "statistic", rule, self.statistic, ("choose",)
+            yield "statistic", rule, self.statistic
         elif isinstance(self.top_k, int) and statistic.is_constant(self.top_k):
             rule = f"must have a cutoff below top_k = {self.top_k}: all of that list are among its first rows"
-            yield "statistic", rule, self.statistic, ("top_k",)
+            yield "statistic", rule, self.statistic
         for name, demand in self.measured().items() if "top_k" in self.model_fields_set else ():
             if isinstance(self.top_k, int) and demand.statistic.is_constant(self.top_k):
                 cutoff, given = demand.statistic.cutoff, self.front if name == "front" else str(demand)
                 rule = f"which rows are the first {cutoff} does not depend on the order of the top {self.top_k}: rerank"
-                yield name, f"{rule} more, as by top_k = {2 * (cutoff or 0)}", given, ("top_k",)
+                yield name, f"{rule} more, as by top_k = {2 * (cutoff or 0)}", given
         if self.method == "auto":
             return
         if self.method not in METHODS:
             hint = nearest(self.method, METHODS)
-            yield "method", f"must be one of auto, {', '.join(METHODS)}{hint}", self.method, ()
+            yield "method", f"must be one of auto, {', '.join(METHODS)}{hint}", self.method
             return
         n = 4 if statistic.length is None else statistic.length
         if n < 2:
@@ -770,7 +770,7 @@ class ExactConfig(Section):
         try:
             METHODS[self.method].check(small)
         except ValueError as error:
-            yield "method", str(error), self.method, ("statistic", "rank", "margin", "C", "required", "integer")
+            yield "method", str(error), self.method
 
 
 def _cuts(value: object) -> object:
@@ -858,26 +858,26 @@ class CardConfig(Section):
         if self.statistic == LOG_LOSS:
             for name, wrong in (("demands", self.demands), ("within", self.within), ("horizon", self.horizon)):
                 if wrong:
-                    yield name, f"must be left out with statistic {LOG_LOSS}", wrong, ("statistic",)
+                    yield name, f"must be left out with statistic {LOG_LOSS}", wrong
             if self.ties != "average":
-                yield "ties", f"must be average with statistic {LOG_LOSS}", self.ties, ("statistic",)
+                yield "ties", f"must be average with statistic {LOG_LOSS}", self.ties
             return
         if RankStatistic.parse(self.statistic).length is not None:
-            yield "statistic", "cannot be weights(...): they fit lists of one length only", self.statistic, ()
+            yield "statistic", "cannot be weights(...): they fit lists of one length only", self.statistic
             return
         if self.max_questions > MOST_QUESTIONS:
             rule = f"must be <= {MOST_QUESTIONS} for a rank statistic"
-            yield "max_questions", rule, self.max_questions, ("statistic",)
+            yield "max_questions", rule, self.max_questions
             return
         if self.least_points > self.points:
-            yield "least_points", f"must be at most card.points ({self.points})", self.least_points, ("points",)
+            yield "least_points", f"must be at most card.points ({self.points})", self.least_points
         options: dict[str, Any] = {"points": self.points, "max_nonzeros": self.max_questions, "ties": self.ties}
         kind, of = RankStatistic.parse(self.statistic).kind.labels, np.arange(4) % 2
         labels = {"labels": of, "times": survival_labels(np.arange(4), of), "treatments": uplift_labels(of, of)}[kind]
         try:
             CardProblem(np.eye(4), labels, self.statistic, self.C, **options)
         except ValueError as error:
-            yield "max_questions", str(error).removeprefix("max_nonzeros "), self.max_questions, ("points",)
+            yield "max_questions", str(error).removeprefix("max_nonzeros "), self.max_questions
 
 
 class StatisticsConfig(Section):
@@ -897,7 +897,7 @@ class StatisticsConfig(Section):
         """Refuse a user's own rank weights: they fit a list of one length, not both sets."""
         for at, name in enumerate(self.report):
             if RankStatistic.parse(name).length is not None:
-                yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name, ()
+                yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name
 
 
 class AnswerConfig(Section):
@@ -928,13 +928,9 @@ class AnswerConfig(Section):
     )
 
 
-_LOGGERS = ("tensorboard", "mlflow", "wandb")
-
-
 def _logger(text: str) -> str:
-    if text not in _LOGGERS and not re.fullmatch(r"[\w.]+:\w+", text):
-        hint = nearest(text, _LOGGERS)
-        raise ValueError(f"must be {', '.join(_LOGGERS)}, or module:Class for a logger of your own{hint}")
+    if text != "tensorboard" and not re.fullmatch(r"[\w.]+:\w+", text):
+        raise ValueError("must be tensorboard, or module:Class for a logger of your own")
     return text
 
 
@@ -943,8 +939,8 @@ class TrackingConfig(Section):
 
     loggers: Several[Annotated[StrictStr, AfterValidator(_logger)]] = option(
         ("tensorboard",),
-        "where values, texts and pictures go: tensorboard, mlflow, wandb, or your own as `module:Class`; "
-        "besides, always into a file of JSON lines",
+        "where values, texts and pictures go: tensorboard, or your own logger as `module:Class`; besides, always into "
+        "a file of JSON lines",
         free=True,
     )
     every: Annotated[int | Literal["auto"], _whole_or("auto", 1)] = option(

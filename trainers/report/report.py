@@ -29,7 +29,6 @@ from trainers.report.page import (
 )
 from trainers.report.paired import FEWEST_SPLITS, Verdict
 from trainers.report.pictures import pictures
-from trainers.report.reference import Reference, reference_section
 from trainers.report.tables import SECTIONS, gain_table, progress, promises, value_table
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, signed, where
 from trainers.run.results import Results, tables
@@ -51,12 +50,12 @@ class Written:
         return tuple(path for path in found if path is not None)
 
 
-def build_page(results: SweepResults, reference: Reference | None = None) -> Page:
-    """Make the report of a sweep, beside published values where there is a reference."""
+def build_page(results: SweepResults) -> Page:
+    """Make the report of a sweep."""
     if not results.records:
         raise RunError(f"sweep {results.name}: no result is finished yet; `ltr sweep CONFIG` computes them")
     evidence = Evidence(results)
-    sections = details(evidence, reference)
+    sections = details(evidence)
     drawn = [block for section in sections for block in section.blocks if isinstance(block, Picture)]
     begun = next(table for table in evidence.tables if table.rows)
     table = gain_table(evidence) if evidence.gains["test"] else value_table(begun, evidence)
@@ -108,11 +107,10 @@ def _proven_section(method: str, found: RowRanges | ListFront) -> Section:
     )
 
 
-def details(evidence: Evidence, reference: Reference | None = None) -> list[Section]:
+def details(evidence: Evidence) -> list[Section]:
     """Return the sections of a report."""
     made = [section for make in SECTIONS for section in make(evidence)]
-    beside = [] if reference is None else [reference_section(evidence, reference)]
-    return [section for section in (*made, *beside, *pictures(evidence)) if section.blocks]
+    return [section for section in (*made, *pictures(evidence)) if section.blocks]
 
 
 def choices(evidence: Evidence) -> str:
@@ -174,20 +172,13 @@ def state(evidence: Evidence) -> str:
     return f"{text} Not begun: {'; '.join(waiting)}." if waiting else text
 
 
-def write_report(
-    results: SweepResults | Results,
-    folder: Path,
-    *,
-    answer: Answer | None = None,
-    reference: Reference | None = None,
-) -> Written:
+def write_report(results: SweepResults | Results, folder: Path, *, answer: Answer | None = None) -> Written:
     """Write the report of a sweep or of a run.
 
     Args:
         results: results of the sweep or run.
         folder: folder to write to, made when missing.
         answer: the page of the run; None without one, and for sweeps.
-        reference: published values to compare with.
 
     Raises:
         RunError: the sweep has no result yet, or a place cannot be written to.
@@ -196,7 +187,7 @@ def write_report(
     if isinstance(results, Results):
         page = build_run_page(results, answer)
     else:
-        page = build_page(results, reference)
+        page = build_page(results)
         written = dataclasses.replace(written, figures=folder / "figures", export=folder / "cells.jsonl")
     names = file_names(page.pictures)
     images = {picture: png(picture) for picture in names}

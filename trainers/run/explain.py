@@ -1,4 +1,4 @@
-"""Why rows stand where a run's ranker puts them: as tables for a terminal, JSON, CSV and a picture.
+"""Why rows stand where a run's ranker puts them: as tables for a terminal and as JSON.
 
 A score that is a sum over columns is explained by what each column adds. Any other, such as that of a blend or of
 trees, is explained as on the page: by the chance that a row would have if a cell were the typical one of its column.
@@ -17,14 +17,13 @@ from rich.text import Text
 
 from ltr.answer import RowRanges
 from ltr.answer.page import percent
-from ltr.data import format_of, read_texts
+from ltr.data import format_of
 from ltr.data.encoding import DAYS
 from ltr.data.forms import date_at
 from ltr.rankers import Explanation
-from trainers.csv_text import CsvText, csv_text
 from trainers.files import Json, RunError, to_json
 from trainers.ranking import Ranking
-from trainers.ranking_files import list_csv, read_ranking
+from trainers.ranking_files import read_ranking
 from trainers.run.folder import PAGE, RunFolder
 from trainers.run.predict import ranker_of
 from trainers.run.rows import Rows, method_of, rows_of
@@ -194,20 +193,3 @@ def to_objects(
             )
         )
     return found
-
-
-def explanation_csv(explanation: Explanation | Ranking, data: Path, *, quote_formulas: bool = False) -> CsvText:
-    """Return all rows from the top down as CSV: what each column adds, or the reasons, then the file's own columns."""
-    if not isinstance(explanation, Explanation):
-        return list_csv(explanation, quote_formulas=quote_formulas)
-    places, frame = explanation.list, explanation.frame
-    ours: dict[str, Sequence[Any]] = {name: places[name].tolist() for name in places if name != "score"}
-    ours |= {"row": places.index.tolist(), "total": frame["total"].tolist()}
-    ours |= {
-        f"{name} adds": ["" if math.isnan(value) else repr(float(value)) for value in frame[name]]
-        for name in frame.columns[:-1]
-    }
-    lists = places.groupby("query", sort=False).ngroup() if "query" in places else 0
-    order = places.assign(list=lists).sort_values(["list", "position"]).index
-    own = read_texts(data) if format_of(data) == "table" else {}
-    return csv_text(ours, own, [row - 1 for row in order], quote_formulas=quote_formulas)

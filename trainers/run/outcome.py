@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,6 @@ from ltr.data.times import Times, times_of
 from ltr.rankers import Choice
 from ltr.statistics import RankStatistic
 from trainers.config import AUTO, EXACT, Config, load_config
-from trainers.csv_text import PREFIX
 from trainers.files import Json, to_json
 from trainers.ranking_files import read_evidence, read_ranker
 from trainers.run.folder import RunFolder
@@ -225,19 +224,15 @@ def came_of_file(
     data: Path,
     *,
     label: str | None = None,
-    predictions: Path | None = None,
-    by: str | None = None,
     new_values: bool = False,
     note: Callable[[str], None] = lambda text: None,
 ) -> Came:
-    """Read what came from a file: rows with the run's features and the label, or labels of rows that were predicted.
+    """Read what came from a file of rows with the run's features and the label.
 
     Args:
         run: folder of the run, or of a page.
         data: the table.
         label: its column of labels; by default that of the run.
-        predictions: what ``ltr predict`` wrote for these rows, or the list of the page; they are not ranked again.
-        by: column of both files that says which row is which; by default ``row``, as ``ltr predict`` counts them.
         new_values: whether most rows may have texts that no training row had.
         note: called with what a user should know.
 
@@ -245,47 +240,11 @@ def came_of_file(
         DataError: a table that cannot be used.
         RunError: a run of other data, or a damaged one.
     """
-    options, columns = load_config(run.config).data, []
-    for path in filter(None, (data, predictions)):
-        if format_of(path) == "svmlight":
-            raise DataError(f"{path}: outcomes are read from tables, in which a column says what came")
-        columns.append(read_file(path, options.reading, ids=options.query).columns)
-    if predictions is None:
-        return came_of_columns(run, columns[0], label, str(data), new_values=new_values, note=note)
-    labels = labels_that_came(columns[0], *_label_of(run, label), str(data))
-    prefix = PREFIX if f"{PREFIX}score" in columns[1] else ""  # which the names have where the table has one of them
-    if f"{prefix}score" not in columns[1]:
-        raise DataError(f"{predictions}: has no column 'score', as the output of `ltr predict` has")
-    own, keys = _keys(((data, columns[0]), (predictions, columns[1])), "row" if by is None else by)
-    if missing := len(set(own) - set(keys)):
-        note(f"{data}: {missing} of {len(labels)} rows are not among those of {predictions}, and are left out")
-    known = dict(zip(own, labels.tolist(), strict=True))
-    found, scores = np.array([known.get(key, np.nan) for key in keys]), Column("score", columns[1][f"{prefix}score"])
-    if np.isnan(found).all():
-        raise DataError(f"{data}: no row has a {by or 'row'!r} of {predictions}")
-    if (values := scores.numbers) is None or np.isnan(values).any():
-        raise DataError(f"{predictions}: column 'score' must hold a number in each row")
-    ids, times = _units(run, columns[1], f"{prefix}query", str(predictions))
-    return Came(found, ids, times, lambda method: values)
-
-
-def _keys(files: Sequence[tuple[Path, Mapping[str, Any]]], key: str) -> Iterator[list[str]]:
-    """Yield the text by which the rows of each file are known.
-
-    Raises:
-        DataError: a file without it, or with rows that have none of their own.
-    """
-    for path, have in files:
-        if key not in have:
-            shared = ", ".join(name for name in files[0][1] if name in files[1][1]) or "none"
-            rule = f"has no column {key!r} that says which row is which"
-            raise DataError(f"{path}: {rule}; columns of both files are: {shared}; name one by --by COLUMN")
-        texts = Column(key, have[key]).texts
-        known, counts = np.unique(texts.astype(str), return_counts=True)
-        if counts.max() > 1 or "" in known:
-            bad = "" if "" in known else known[np.argmax(counts)]
-            raise DataError(f"{path}: each row needs its own {key!r}, got {str(bad)!r} in several rows or none")
-        yield texts.tolist()
+    if format_of(data) == "svmlight":
+        raise DataError(f"{data}: outcomes are read from tables, in which a column says what came")
+    options = load_config(run.config).data
+    columns = read_file(data, options.reading, ids=options.query).columns
+    return came_of_columns(run, columns, label, str(data), new_values=new_values, note=note)
 
 
 def came_of_columns(

@@ -9,7 +9,7 @@ from typing import Any
 from ltr.data import DataError, TablePreparation, format_of, read_texts
 from ltr.rankers import Ranker
 from trainers.config import CARD
-from trainers.csv_text import CsvText, csv_text
+from trainers.csv_text import csv_text
 from trainers.files import RunError, reading, writing
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
@@ -21,10 +21,9 @@ def predict_csv(
     data: Path,
     *,
     method: str | None = None,
-    quote_formulas: bool = False,
     rows: Rows | None = None,
     note: Callable[[str], None] = lambda text: None,
-) -> CsvText:
+) -> str:
     """Rank the rows of a file, as CSV text from the top down.
 
     Before a table's own columns come ``position`` (1 is the top), ``score``, ``stage`` (``reranked`` for rows that the
@@ -36,8 +35,6 @@ def predict_csv(
         data: the file; features are found by name, and queries where the training data had theirs: in the query
             column of a table, in the lines of a sparse file, or in the file of sizes beside it.
         method: a method of the run; its exact stage by default, or its only method.
-        quote_formulas: put an apostrophe before texts that begin with ``= + - @``, a tab or a line break, and are no
-            numbers: spreadsheets run them as formulas.
         rows: the rows, if they have been read.
         note: called with what the training rows did not have, such as other texts, and what it is taken for.
 
@@ -67,7 +64,7 @@ def predict_csv(
     ours: dict[str, Sequence[Any]] = {name: ranked[name].tolist() for name in ranked}
     ours["score"] = list(map(repr, ours["score"]))
     ours["row"] = range(1, len(rows.table) + 1)
-    return csv_text(ours, own, order, quote_formulas=quote_formulas)
+    return csv_text(ours, own, order)
 
 
 def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = False) -> Ranker:

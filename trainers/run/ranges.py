@@ -24,7 +24,7 @@ from ltr.exact.solution import Solution, Status
 from ltr.files import read_arrays
 from ltr.list_demands import Asked, ListDemand
 from ltr.statistics import RankStatistic
-from trainers.config import CARD, EXACT, Config, load_config
+from trainers.config import CARD, EXACT, Config
 from trainers.files import read_json, reading, write_atomic, write_json
 from trainers.run.certificates import read_problem, rows_in_file
 from trainers.run.folder import MethodFolder, RunFolder
@@ -121,16 +121,15 @@ def keep_front(folder: MethodFolder, context: Context) -> None:
 
 
 def ranges_of_rows(
-    run: RunFolder, method: str | None, rows: Rows, wanted: Sequence[int], seconds: float
+    run: RunFolder, method: str | None, rows: Rows, wanted: Sequence[int]
 ) -> tuple[RowRanges | None, list[int]]:
-    """Return the ranges of a method's training list, and which rows of a file are on it.
+    """Return the ranges of a method's training list that the run has found, and which rows of a file are on it.
 
     Args:
         run: folder of the run.
         method: a method of the run; its exact stage by default, or its only method.
         rows: the rows of the file.
         wanted: numbers of rows in the file, from 1.
-        seconds: how long to look for ranges that the run has not kept; 0 for not at all.
 
     Returns:
         None and no rows where none of them is on such a list: it has the training rows that the exact stage reranked,
@@ -138,7 +137,8 @@ def ranges_of_rows(
     """
     chosen = method_of(run, method)
     folder = run.method(chosen, make=False)
-    if chosen not in (EXACT, CARD) or not folder.problem.exists():
+    found = _kept(folder)
+    if chosen not in (EXACT, CARD) or found is None or not folder.problem.exists():
         return None, []
     with reading(folder.problem):
         arrays = read_arrays(folder.problem)
@@ -150,10 +150,7 @@ def ranges_of_rows(
     table = rows.table.iloc[[row - 1 for row in wanted]]
     own = _card_ranker(folder)._features(table) if chosen == CARD else doubles(table.to_numpy())
     same = [row for row, values in zip(wanted, own, strict=True) if np.array_equal(values, cells[places[row]])]
-    found = _kept(folder) if same else None
-    if same and found is None and seconds > 0:
-        found = _found(folder, load_config(run.config), seconds)
-    return (None, []) if found is None else (found, same)
+    return (found, same) if same else (None, [])
 
 
 def _kept(folder: MethodFolder, seconds: float = 0.0) -> RowRanges | None:
@@ -174,9 +171,7 @@ def _card_ranker(folder: MethodFolder) -> CardRanker:
     return ranker
 
 
-def _found(
-    folder: MethodFolder, config: Config, seconds: float, should_stop: Callable[[], bool] | None = None
-) -> RowRanges | None:
+def _found(folder: MethodFolder, config: Config, seconds: float, should_stop: Callable[[], bool]) -> RowRanges | None:
     """Find the ranges of the rows of a finished method's list from its files; None where no weights are known."""
     from trainers.run.methods import load_scores
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import platform
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,10 +24,6 @@ class CellError(ValueError):
     """The reason why one cell has no result; others are not concerned."""
 
 
-# numbers of threads and random states belong to the process, and a Dask worker may have several threads
-_ONE_AT_A_TIME = threading.Lock()
-
-
 def answer(folder: Path, cell: Cell, threads: int) -> Answer:
     """Compute a cell and write its file, unless it is there already.
 
@@ -37,27 +32,26 @@ def answer(folder: Path, cell: Cell, threads: int) -> Answer:
     """
     if not (folder / INDEX).exists():
         raise RunError(f"{folder}: there is no sweep on {platform.node()}; workers need the folder of the sweep")
-    with _ONE_AT_A_TIME:
+    try:
+        record = read_cell(folder, cell.id)  # another process may have been faster
+        starts = {}
+        for name in cell.starts if record is None else ():
+            if (start := read_cell(folder, name)) is None:
+                raise CellError(f"starts from {name}, which has no result")
+            starts[name] = start
+    except (CellError, RunError) as error:  # a damaged file concerns its cell only
+        return Answer(f"{cell.id}: {error}")
+    if record is None:
         try:
-            record = read_cell(folder, cell.id)  # another process may have been faster
-            starts = {}
-            for name in cell.starts if record is None else ():
-                if (start := read_cell(folder, name)) is None:
-                    raise CellError(f"starts from {name}, which has no result")
-                starts[name] = start
-        except (CellError, RunError) as error:  # a damaged file concerns its cell only
+            record = compute(cell, starts, threads)
+        except CellError as error:
             return Answer(f"{cell.id}: {error}")
-        if record is None:
-            try:
-                record = compute(cell, starts, threads)
-            except CellError as error:
-                return Answer(f"{cell.id}: {error}")
-            except RunError:
-                raise
-            except Exception as error:
-                return Answer(f"{cell.id}: {type(error).__name__}: {error}")
-            with writing(folder, "runs_dir"):
-                write_cell(folder, record)
+        except RunError:
+            raise
+        except Exception as error:
+            return Answer(f"{cell.id}: {type(error).__name__}: {error}")
+        with writing(folder, "runs_dir"):
+            write_cell(folder, record)
     return Answer.of(record)
 
 
@@ -117,6 +111,6 @@ def _data(cell: Cell) -> Split:
             raise CellError(str(error)) from None  # the data are there, but this split of them cannot be used
         if cell.on_data(split.facts["sha256"]).id == cell.id:
             return split
-        _split.cache_clear()  # a process that lives long, as Dask's do, may remember files that have changed since
+        _split.cache_clear()  # files may have changed since
     advice = "the same `ltr sweep` plans anew; all workers must read the same files"
     raise RunError(f"{cell.data}: the data on {platform.node()} are not those that the sweep began with; {advice}")

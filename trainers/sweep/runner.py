@@ -126,7 +126,7 @@ def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, displ
     if not missing:
         return outcome
     with open_pool(workers, len(missing)) as pool:
-        display.begin_sweep(len(mine), missing, pool.name, pool.at_once, workers.threads)
+        display.begin_sweep(len(mine), len(missing), pool.at_once, workers.threads)
         for exact in (False, True):
             cells = [cell for cell in missing if (cell.method == EXACT) == exact]
             for cell, answer in pool.answers(folder.absolute(), cells):

@@ -8,7 +8,7 @@
       trials/0003-1/       the run of trial 3 on inner split 1, a run folder as any other
       best.toml            the best options as a config, which `ltr run` takes
       best/                its run on the whole training set
-      report.md  .html     the trials compared; figures/, trials.csv
+      trials.csv           the trials compared
 
 A trial is a run of the one method whose statistic counts (with its base, for the exact stage) on each inner split. Its
 value is the mean of the statistic on their test sets, which are parts of the training set. A trial that was interrupted
@@ -50,7 +50,7 @@ from trainers.tables import number
 from trainers.task.data import Source, Split, inner_splits, split_of
 from trainers.task.measures import share_name
 from trainers.task.options import check_columns, check_lists, follow_labels
-from trainers.tune.results import Tuning, shown_value, write_tuning
+from trainers.tune.results import Tuning, shown_value
 
 if TYPE_CHECKING:
     import optuna
@@ -162,7 +162,7 @@ def run_tuning(search: Search, *, fresh: bool = False, display: Display | None =
             results = run_experiment(config, fresh=stale, display=display, source=search.data)
             tuning = dataclasses.replace(tuning, results=results, complete=results.complete)
         with writing(folder, "runs_dir"):
-            write_tuning(tuning)
+            write_atomic(folder / "trials.csv", tuning.trials.to_csv(lineterminator="\n").encode())
     if tuning.best is None and trials.complete:
         reasons = dict.fromkeys(text for text in tuning.trials["message"] if text)
         raise RunError("no trial has a value:\n  " + "\n  ".join(list(reasons)[:5]))
@@ -360,22 +360,6 @@ def _tuning(search: Search, split: Split, study: optuna.Study, *, complete: bool
         statistic=share_name(statistic, search.config.statistics.gain) if split.by_query else statistic,
         method=search.method_of(search.with_values(first)[0]),
         trials=frame,
-        importance=_importance(study, search.seed),
         best=best,
         complete=complete,
     )
-
-
-def _importance(study: optuna.Study, seed: int) -> dict[str, float]:
-    """Return the share of each key in the variance of the values (fANOVA); nothing where that is undefined."""
-    import optuna
-
-    done = [trial for trial in study.trials if trial.value is not None]
-    if len(done) < 4 or len({trial.value for trial in done}) < 2:
-        return {}
-    evaluator = optuna.importance.FanovaImportanceEvaluator(n_trees=32, seed=seed)
-    try:
-        found = optuna.importance.get_param_importances(study, evaluator=evaluator)
-    except (ValueError, RuntimeError):
-        return {}
-    return {key: float(share) for key, share in found.items()}

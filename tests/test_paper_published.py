@@ -5,12 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scripts.paper.published import Note, read_reference, reference_section
 from tests.sweep_results import entry, exact, grid, record, sweep
 from trainers.config.grids import load_sweep
-from trainers.files import RunError
 from trainers.report.evidence import Evidence, Variant
 from trainers.report.page import Table, Text
-from trainers.report.reference import Note, read_reference, reference_section
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "paper"
 HEADER = "data,method,varied,half,mean,std,note\n"
@@ -57,35 +56,6 @@ def test_values_notes_and_source_are_read(read):
         Note("a", "", "on a, whole"),
         Note("", "exact", "on exact"),
     )
-
-
-def test_all_wrong_lines_are_named(read):
-    lines = ["a,ranknet,,tset,1,1,", "a,ranknet,,test,x,1,", "a,ranknet,,test,1,nan,", "a,ranknet,K,test,1,1,",
-             ",ranknet,,test,1,1,", "a,,,,,,", "a,,,,,,one, two", "a,ranknet,,test,1,1,"]  # fmt: skip
-    with pytest.raises(RunError) as error:
-        read("# source\n" + HEADER + "\n".join(lines))
-    for text in (
-        "7 wrong lines",
-        "line 3: half must be train or test, got 'tset'",
-        "line 4: mean must be a number, got 'x'",
-        "line 5: std must be a number, got 'nan'",
-        "line 6: varied must be key=value, several with ; between them, got 'K'",
-        "line 7: must name data and method if it has a mean",
-        "line 8: must have a mean, or a note",
-        "line 9: has more values than the header has names",
-    ):
-        assert text in str(error.value)
-
-
-@pytest.mark.parametrize("text", ["", "# only a comment\n", "data,mean\na,1\n"])
-def test_a_file_without_the_columns_is_rejected(read, text):
-    with pytest.raises(RunError, match="needs the columns data, method"):
-        read(text)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(RunError, match=r"none\.csv: is missing; --reference takes CSV"):
-        read_reference(tmp_path / "none.csv")
 
 
 def small_sweep():
@@ -140,38 +110,6 @@ def test_counterparts_agree_in_all_options_named_and_vary_nothing_else(read, var
     found = [row[3] for row in rows(section) if row[0].startswith("exact")]
     assert found == ([] if ours is None else [ours])
     assert texts(section)[0].startswith(f"{1 if ours is None else 2} of 2 published values have a counterpart")
-
-
-def test_values_without_a_standard_deviation_are_not_judged(read):
-    section = reference_section(
-        Evidence(small_sweep()), read(HEADER + "a,ranknet,,test,11.5,,\nb,ranknet,,test,1,1,\n")
-    )
-    assert [row[-1] for row in rows(section)] == ["-"]
-    assert texts(section)[0] == "1 of 2 published values have a counterpart in this sweep."
-
-
-def test_notes_stand_where_they_belong(read):
-    notes = ",,,,,,on everything\na,,,,,,on a\nz,,,,,,on z\n,ranknet,,,,,on ranknet\n"
-    section = reference_section(
-        Evidence(small_sweep()), read("# source\n" + HEADER + notes + "a,ranknet,,test,11.5,1,\n")
-    )
-    assert texts(section) == [
-        "source",
-        "1 of 1 published values have a counterpart in this sweep. "
-        "Of 1 with a standard deviation, 1 differ from ours by at most that.",
-        "on everything",
-        "`ranknet`: on ranknet",
-        "**a**",
-        "on a",
-    ]
-
-
-def test_the_overview_tells_first_stages_from_exact(read):
-    lines = "a,ranknet,,train,10,1,\na,ranknet,,test,10,1,\na,exact,exact.top_k=50,train,40,1,\n"
-    overview = next(
-        b for b in reference_section(Evidence(small_sweep()), read(HEADER + lines)).blocks if isinstance(b, Table)
-    )
-    assert overview.rows == [["a", "3", "1 of 3", "+5.0%", "+15.0%", "-50.0%", "-"]]
 
 
 def test_each_value_of_the_paper_has_a_counterpart_among_the_papers_experiments():

@@ -1,4 +1,4 @@
-"""Published values to compare with those of a sweep, read from CSV.
+"""The paper's published values, read from CSV, beside those of a sweep.
 
 The columns are ``data, method, varied, half, mean, std, note``. ``varied`` holds the options that tell a variant of the
 method, such as ``exact.top_k=50;exact.margin=0.001``; ``half`` is ``train`` or ``test``; ``std`` and ``note`` may be
@@ -8,7 +8,9 @@ everything. Lines before the header that begin with ``#`` name the source.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +20,10 @@ from typing import Any
 import numpy as np
 
 from trainers.config import EXACT
-from trainers.files import RunError, reading
 from trainers.report.evidence import PARTS, Evidence, Series, SweepTable, Variant, mean_of
 from trainers.report.page import Block, Section, Table, Text, literal
 from trainers.report.tables import Reached, largest
 from trainers.report.wording import ABSENT, decimals_of, percent, signed
-
-_COLUMNS = ("data", "method", "varied", "half", "mean", "std", "note")
 
 
 @dataclass(frozen=True)
@@ -59,66 +58,24 @@ class Reference:
 
 def read_reference(path: Path) -> Reference:
     """Read published values."""
-    with reading(path, advice="--reference takes CSV of published values"):
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    start = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    reader = csv.DictReader(lines[start:])
-    missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise RunError(f"{path}: needs the columns {', '.join(_COLUMNS)}; has no {', '.join(missing)}")
-    found: list[Published | Note] = []
-    wrong = []
-    for line in reader:
-        try:
-            found.append(_parse(line))
-        except ValueError as error:
-            wrong.append(f"line {start + reader.line_num}: {error}")
-    if wrong:
-        raise RunError(
-            "\n  ".join([f"{path}: {len(wrong)} wrong lines", *wrong]) if wrong[1:] else f"{path}, {wrong[0]}"
-        )
-    values = tuple(one for one in found if isinstance(one, Published))
-    source = " ".join(line.lstrip("# ") for line in lines[:start])
-    return Reference(source, values, tuple(one for one in found if isinstance(one, Note)))
-
-
-def _parse(line: Mapping[str, str | None]) -> Published | Note:
-    if None in line:  # where csv puts values without a column
-        raise ValueError("has more values than the header has names; a note with commas needs quotes")
-    data, method, varied, part, mean, std, note = ((line[name] or "").strip() for name in _COLUMNS)
-    if not mean:
-        if not note:
-            raise ValueError("must have a mean, or a note")
-        return Note(data, method, note)
-    if not data or not method:
-        raise ValueError("must name data and method if it has a mean")
-    if part not in PARTS:
-        raise ValueError(f"half must be train or test, got {part!r}")
-    choice = tuple(_varied(text) for text in varied.split(";") if text.strip())
-    spread = _number("std", std) if std else math.nan
-    return Published(data, Variant(method, choice), part, _number("mean", mean), spread, note)
-
-
-def _varied(text: str) -> tuple[str, Any]:
-    key, equals, value = (part.strip() for part in text.partition("="))
-    if not (key and equals and value):
-        raise ValueError(f"varied must be key=value, several with ; between them, got {text.strip()!r}")
-    for kind in (int, float):
-        try:
-            return key, kind(value)
-        except ValueError:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    start = next(at for at, line in enumerate(lines) if not line.startswith("#"))
+    values, notes = [], []
+    for line in csv.DictReader(lines[start:]):
+        if not line["mean"]:
+            notes.append(Note(line["data"], line["method"], line["note"]))
             continue
-    return key, value
+        varied = tuple(_option(text) for text in line["varied"].split(";") if text)
+        variant, spread = Variant(line["method"], varied), float(line["std"] or math.nan)
+        values.append(Published(line["data"], variant, line["half"], float(line["mean"]), spread, line["note"]))
+    return Reference(" ".join(line.lstrip("# ") for line in lines[:start]), tuple(values), tuple(notes))
 
 
-def _number(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"{name} must be a number, got {text!r}")
-    return value
+def _option(text: str) -> tuple[str, Any]:
+    key, _, value = text.partition("=")
+    with contextlib.suppress(ValueError):
+        return key.strip(), json.loads(value)
+    return key.strip(), value
 
 
 @dataclass(frozen=True)
