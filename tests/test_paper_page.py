@@ -8,7 +8,7 @@ from scripts.paper import __main__ as paper
 from scripts.paper.theorem1 import first_theorem
 from scripts.paper.theorem2 import lemma_one, rank_definitions, second_theorem
 from tests.sweep_results import entry, exact, grid, record, sweep
-from tests.test_paper_theorem import thinned
+from tests.test_paper import thinned
 from trainers.records import read_sweep, write_export
 
 pytestmark = pytest.mark.slow  # the page is made again whole
