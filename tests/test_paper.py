@@ -1,4 +1,4 @@
-"""The statements of the paper: when Subranks suffice, its definitions of rank, and two opposite rankings of one list."""
+"""The statements of the paper: when Subranks suffice, its definitions of rank, two opposite rankings of one list."""
 
 import math
 
