@@ -159,6 +159,7 @@ def test_scores_are_refused_before_the_fit(ranker):
 # pipelines and searches
 
 
+@pytest.mark.skipif(sklearn.__version__ < "1.9", reason="an older pipeline gives NaN for a ranker")
 @each_ranker
 def test_area_under_the_roc_curve_is_that_of_the_decision_function(ranker):
     X, y = one_list()

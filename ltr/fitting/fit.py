@@ -424,9 +424,7 @@ class Fit:
                     objective = self._objective.estimate(rows, (*seed, number))
                     if not math.isfinite(objective):
                         raise self._not_finite(objective)
-                    norm = nn.utils.get_total_norm([p.grad for p in self._objective.parameters if p.grad is not None])
-                    if clip is not None:
-                        nn.utils.clip_grads_with_norm_(self._objective.parameters, clip, norm)
+                    norm = nn.utils.clip_grad_norm_(self._objective.parameters, math.inf if clip is None else clip)
                     self._set_rate(self.index - 1 + (number + 1) / len(batches))
                     self._optimizer.step()
             finally:
