@@ -302,6 +302,7 @@ def shell(command, **options):
     return subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=environment, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_output_that_cannot_be_written_is_one_message(finished):
     done = shell(f"ltr show {finished} > /dev/full")
