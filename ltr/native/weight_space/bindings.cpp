@@ -66,14 +66,25 @@ void check(const Tables& tables, const Pairs& pairs) {
   }
 }
 
-void make_space(BoundSpace* self, Rows<double> columns, Vector<double> slack, Rows<float> single,
-                Vector<std::int32_t> positive, Vector<std::int64_t> level, Vector<std::int64_t> start,
-                Vector<std::int64_t> most, Vector<std::int64_t> table, Vector<std::int64_t> counts_at,
-                Vector<std::int64_t> contribution, Vector<std::int64_t> step, std::size_t counts_size,
-                Vector<std::int64_t> first_level, Vector<std::int64_t> least, Rows<double> T, Rows<double> A,
-                Vector<double> b, Vector<std::int64_t> price, std::int64_t support, double error, bool fixed,
-                bool sparse, bool integer, Rows<float> conflict_columns, Vector<std::int32_t> one,
-                Vector<std::int32_t> other, Vector<float> apart, double loose, Vector<std::uint8_t> stop) {
+// Return a field of Python's `Space` by its name, without a copy of its array.
+template <typename T>
+T field(const nb::kwargs& fields, const char* name) {
+  T value{};
+  if (!nb::try_cast(fields[name], value, false)) throw nb::type_error(name);
+  return value;
+}
+
+void make_space(BoundSpace* self, const nb::kwargs& fields) {
+  const auto columns = field<Rows<double>>(fields, "columns"), T = field<Rows<double>>(fields, "T"),
+             A = field<Rows<double>>(fields, "A");
+  const auto slack = field<Vector<double>>(fields, "slack"), b = field<Vector<double>>(fields, "b");
+  const auto single = field<Rows<float>>(fields, "single");
+  const auto positive = field<Vector<std::int32_t>>(fields, "positive");
+  const auto price = field<Vector<std::int64_t>>(fields, "price");
+  const auto conflict_columns = field<Rows<float>>(fields, "conflict_columns");
+  const auto one = field<Vector<std::int32_t>>(fields, "one"), other = field<Vector<std::int32_t>>(fields, "other");
+  const auto apart = field<Vector<float>>(fields, "apart");
+  const auto stop = field<Vector<std::uint8_t>>(fields, "stop");
   BoundSpace bound;
   Space& space = bound.space;
   space.T = kept(bound, T);
@@ -107,16 +118,17 @@ void make_space(BoundSpace* self, Rows<double> columns, Vector<double> slack, Ro
       require(q >= 0 && q < static_cast<std::int64_t>(pairs), "candidates of pairs");
     }
   }
-  space.tables = {kept(bound, level),
-                  kept(bound, start),
-                  kept(bound, most),
-                  kept(bound, table),
-                  kept(bound, counts_at),
-                  kept(bound, contribution),
-                  kept(bound, step),
-                  counts_size,
-                  kept(bound, first_level),
-                  kept(bound, least),
+  const auto whole = [&](const char* name) { return kept(bound, field<Vector<std::int64_t>>(fields, name)); };
+  space.tables = {whole("level"),
+                  whole("start"),
+                  whole("most"),
+                  whole("table"),
+                  whole("counts_at"),
+                  whole("contribution"),
+                  whole("step"),
+                  field<std::size_t>(fields, "counts_size"),
+                  whole("first_level"),
+                  whole("least"),
                   {}};
   check(space.tables, space.pairs);
   std::size_t objective = 0;
@@ -142,12 +154,12 @@ void make_space(BoundSpace* self, Rows<double> columns, Vector<double> slack, Ro
   space.A = kept(bound, A);
   space.b = kept(bound, b);
   space.price = kept(bound, price);
-  space.support = support;
-  space.loose = loose;
-  space.error = error;
-  space.fixed = fixed;
-  space.sparse = sparse;
-  space.integer = integer;
+  space.support = field<std::int64_t>(fields, "support");
+  space.loose = field<double>(fields, "loose");
+  space.error = field<double>(fields, "error");
+  space.fixed = field<bool>(fields, "fixed");
+  space.sparse = field<bool>(fields, "sparse");
+  space.integer = field<bool>(fields, "integer");
   space.stop = Stop(kept(bound, stop));
   space.pairs.run = space.run.data();
   new (self) BoundSpace(std::move(bound));
@@ -319,13 +331,7 @@ nb::tuple advance_points(BoundPoints& bound, std::int64_t allowance, Vector<std:
 void bind_weight_space(nb::module_& module) {
   nb::class_<BoundSpace>(module, "SearchSpace",
                          "A problem as the weight-space search reads it; `ltr.exact.weight_space.space` explains it.")
-      .def("__init__", &make_space, nb::kw_only(), nb::arg("columns"), nb::arg("slack"), nb::arg("single"),
-           nb::arg("positive"), nb::arg("level"), nb::arg("start"), nb::arg("most"), nb::arg("table"),
-           nb::arg("counts_at"), nb::arg("contribution"), nb::arg("step"), nb::arg("counts_size"),
-           nb::arg("first_level"), nb::arg("least"), nb::arg("T"), nb::arg("A"), nb::arg("b"), nb::arg("price"),
-           nb::arg("support"), nb::arg("error"), nb::arg("fixed"), nb::arg("sparse"), nb::arg("integer"),
-           nb::arg("conflict_columns"), nb::arg("one"), nb::arg("other"), nb::arg("apart"), nb::arg("loose"),
-           nb::arg("stop").noconvert());
+      .def("__init__", &make_space, nb::arg("fields"));
   nb::class_<Workspace>(module, "SearchWorkspace",
                         "The memory of one thread of the weight-space search, for spaces of one size.")
       .def(

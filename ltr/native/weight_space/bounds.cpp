@@ -8,14 +8,6 @@
 namespace ltr::weight_space {
 namespace {
 
-constexpr int kThirds = 8;    // of an interval of shares, when two bounds are combined
-constexpr int kSteps = 5;     // of the descent of the hinge bound
-constexpr int kDescent = 20;  // steps of the descent to a candidate
-constexpr double kRelaxation = 0.7;
-constexpr int kPackings = 2;          // times that unit losses are packed again, with the budgets that packing left
-constexpr double kPackAgain = 0.3;    // share of the required loss that conflicts must take for another packing
-constexpr double kLeastGrowth = 1.1;  // growth of the packed losses from which another packing follows
-
 // --- unit losses
 
 // Write the largest count that the required loss affords, from each count from 0 to `most`; `path` is nondecreasing.
@@ -335,7 +327,7 @@ void combine(const Space& space, Workspace& work, const Box& box, Dual other, do
     return dual(box.low, box.high, mixed, work.padded()) - (slopes + share * (other.slopes - slopes)) * space.error;
   };
   double low = 0.0, high = 1.0, share = other.phi > phi ? 1.0 : 0.0, largest = std::max(phi, other.phi);
-  for (int halving = 0; halving < kThirds; ++halving) {
+  for (int halving = 0; halving < tuning::kThirds; ++halving) {
     const double one = low + (high - low) / 3.0, two = high - (high - low) / 3.0, of_one = at(one), of_two = at(two);
     if (of_one > largest) {
       largest = of_one;
@@ -456,8 +448,8 @@ bool subtract_conflicts(const Space& space, Workspace& work, const Box& box) {
   compute_pair_losses(work, box);
   pack(space, work, box, found);
   double packed = largest_packed_share(work);
-  for (int again = 0; again < kPackings; ++again) {
-    if (packed >= 1.0 || packed < kPackAgain) break;
+  for (int again = 0; again < tuning::kPackings; ++again) {
+    if (packed >= 1.0 || packed < tuning::kPackAgain) break;
     const double before = packed;
     if (again == 0) {
       for (std::size_t i = 0; i < work.budget.size(); ++i) {
@@ -469,7 +461,7 @@ bool subtract_conflicts(const Space& space, Workspace& work, const Box& box) {
     compute_pair_losses(work, box);
     pack(space, work, box, found);
     packed = largest_packed_share(work);
-    if (packed < kLeastGrowth * before) break;
+    if (packed < tuning::kLeastGrowth * before) break;
   }
   bool closed = false;
   for (std::size_t o = 0; o < work.needed.size(); ++o) {
@@ -530,7 +522,7 @@ HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double req
   start_at_point(box, x, columns);
   double slopes = 0.0;  // in the best g
   HingeBound found{Outcome::kOpen, -std::numeric_limits<double>::infinity()};
-  for (int number = 1; number <= kSteps; ++number) {
+  for (int number = 1; number <= tuning::kSteps; ++number) {
     if (space.stop.asked()) {  // one step takes long with many pairs of many features
       found.outcome = Outcome::kGaveUp;
       break;
@@ -566,7 +558,7 @@ HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double req
       found.outcome = Outcome::kClosed;
       break;
     }
-    if (!step(box.low, box.high, x, g, kRelaxation * (hinges.h - 0.9 * required), work.padded())) break;
+    if (!step(box.low, box.high, x, g, tuning::kRelaxation * (hinges.h - 0.9 * required), work.padded())) break;
   }
   std::copy_n(x, columns, box.point);
   return found;
@@ -577,7 +569,7 @@ void descend(const Space& space, Workspace& work, const Box& box) {
   const std::size_t columns = space.columns();
   double *x = work.x.data(), *g = work.g.data();
   start_at_point(box, x, columns);
-  for (int number = 0; number < kDescent; ++number) {
+  for (int number = 0; number < tuning::kDescent; ++number) {
     if (space.stop.asked()) break;
     for (std::size_t j = 0; j + 1 < columns; ++j) {
       if (must_be_zero(space, box, j)) x[j] = 0.0;

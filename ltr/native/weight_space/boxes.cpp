@@ -6,11 +6,8 @@
 namespace ltr::weight_space {
 namespace {
 
-constexpr double kDenseCandidates = 0.7;  // share of candidates left below which their columns are copied
-constexpr float kDead = -3e38f;           // below every reach: no conflict
-constexpr double kWorthwhile = 0.9;       // share of a width below which a box is updated
-constexpr std::size_t kBlock = 512;       // pairs that stay in the cache while all moves of a box are added
-constexpr double kRoom = 1e-14;           // added to caps, for coordinates up to 1
+constexpr float kDead = -3e38f;  // below every reach: no conflict
+constexpr double kRoom = 1e-14;  // added to caps, for coordinates up to 1
 
 LTR_MULTIVERSION void add_coordinate(double* __restrict upper, double* __restrict lower, const double* __restrict e,
                                      double middle, double half, std::size_t size) {
@@ -151,7 +148,7 @@ void copy_open_pairs(Workspace& work, Box& box) {
   std::int32_t* member = work.member.data() + at;
   take_rows(old.columns, old.stride, index, kept, column, padded, columns);
   for (std::size_t j = 0; j < columns; ++j) std::fill(column + j * padded + kept, column + (j + 1) * padded, 0.0);
-  if (padded >= kProbed) {  // shorter lists are not probed
+  if (padded >= tuning::kProbed) {  // shorter lists are not probed
     take_singles(old.single, single_size, index, kept, single);
     std::fill(single + kept * single_size, single + padded * single_size, 0.0f);
   }
@@ -188,7 +185,7 @@ void keep_conflicts(Workspace& work, const PairList& from, PairList& into, std::
   }
   std::int32_t *one = work.one.data() + from.links_end, *other = work.other.data() + from.links_end;
   float* apart = work.apart.data() + from.links_end;
-  if (static_cast<double>(kept) < kDenseCandidates * static_cast<double>(old.size)) {
+  if (static_cast<double>(kept) < tuning::kDenseConflicts * static_cast<double>(old.size)) {
     float* columns = work.conflict_columns.data() + from.conflicts_end * work.columns();
     take_rows(old.columns, old.stride, work.listed.data(), kept, columns, kept, work.columns());
     for (std::size_t k = 0; k < kept; ++k) {
@@ -258,7 +255,7 @@ void compute_interval_bounds(Workspace& work, Box& box) {
 
 void update_decided(const Space& space, Workspace& work, Box& box) {
   const Pairs& pairs = work.list_of(box).pairs;
-  if (box.updates >= kUpdates) compute_interval_bounds(work, box);
+  if (box.updates >= tuning::kUpdates) compute_interval_bounds(work, box);
   std::size_t number = 0;
   for (std::size_t j = 0; j < work.columns(); ++j) {
     const double rise = box.low[j] - box.moved_low[j], fall = box.moved_high[j] - box.high[j];
@@ -268,8 +265,8 @@ void update_decided(const Space& space, Workspace& work, Box& box) {
     box.moved_high[j] = box.high[j];
   }
   box.updates += 2 * static_cast<int>(number);
-  for (std::size_t first = 0; first < pairs.size; first += kBlock) {
-    const std::size_t size = std::min(kBlock, pairs.size - first);
+  for (std::size_t first = 0; first < pairs.size; first += tuning::kCached) {
+    const std::size_t size = std::min(tuning::kCached, pairs.size - first);
     double *upper = box.upper + first, *lower = box.lower + first;
     for (std::size_t k = 0; k < number; ++k) {
       const Move& move = work.moves[k];
@@ -409,7 +406,7 @@ Tightened tighten_to_forced_pairs(const Space& space, Workspace& work, Box& box)
   Tightened tightened = Tightened::kNo;
   for (std::size_t j = 0; j < d; ++j) {
     if (high[j] < low[j]) return Tightened::kEmpty;
-    if (high[j] - low[j] < kWorthwhile * (box.high[j] - box.low[j])) {
+    if (high[j] - low[j] < tuning::kWorthwhile * (box.high[j] - box.low[j])) {
       tighten(space, box, j, low[j], high[j]);
       tightened = Tightened::kYes;
     }
@@ -421,7 +418,7 @@ bool tighten_to_hinge_bound(const Space& space, Box& box, const double* g, doubl
   bool tightened = false;
   for (std::size_t j = 0; j < space.d(); ++j) {
     double low = box.low[j], high = box.high[j];
-    if (std::abs(g[j]) * (high - low) * kWorthwhile <= room) continue;
+    if (std::abs(g[j]) * (high - low) * tuning::kWorthwhile <= room) continue;
     const double cap = room / std::abs(g[j]) + kRoom;
     if (g[j] > 0.0) {
       low = std::max(low, high - cap);
@@ -454,7 +451,7 @@ bool tighten_to_constraints(const Space& space, Box& box) {
     if (room < 0.0) return false;
     for (std::size_t j = 0; j < d; ++j) {
       const double a = space.A(row, j), low = box.low[j], high = box.high[j];
-      if (std::abs(a) * (high - low) * kWorthwhile <= room) continue;
+      if (std::abs(a) * (high - low) * tuning::kWorthwhile <= room) continue;
       double rest = space.b[row];  // what the others leave, summed without this term: it may be far smaller
       for (std::size_t k = 0; k < d; ++k) {
         if (k != j) rest -= least_term(space, box, row, k);
@@ -522,7 +519,7 @@ void compact_open_pairs(const Space& space, Workspace& work, Box& box, double de
     keep_conflicts(work, list, work.lists[box.list + 1], box.alive);
     ++box.list;
   }
-  if (box.updates > kUpdates) {
+  if (box.updates > tuning::kUpdates) {
     compute_interval_bounds(work, box);
     update_decided(space, work, box);
   }

@@ -10,7 +10,8 @@
 //
 // *Rounding.* Interval bounds are updated once for every change of the box. Each update errs by at most three
 // half-units of ``2 |e|_1``; the slack of a pair, 1024 half-units of |e|_1, is added outwards at first and leaves room
-// for `kUpdates` of them, at which they are computed afresh, and the few that come between two checks of their number.
+// for `tuning::kUpdates` of them, at which they are computed afresh, and the few that come between two checks of their
+// number.
 #pragma once
 
 #include <utility>

@@ -4,16 +4,10 @@
 #include <bit>
 #include <cmath>
 
+#include "tuning.h"
+
 namespace ltr::weight_space {
 namespace {
-
-constexpr std::size_t kMostClauses = 60'000;
-// powers of two by which each open row lowers the weight of a clause in branching, for one level and for several
-constexpr int kDecay = 1, kDecayOfSeveral = 2;
-constexpr double kBase = 0.02;        // added to the share of the required loss that a removal loses
-constexpr std::array kUses{1, 2};     // of a negative in the packings that are tried
-constexpr int kLonger = 10;           // open rows more than those of the shortest clause from which others do not count
-constexpr std::size_t kLongest = 32;  // open rows from which clauses count as equally long
 
 using Clause = OperatingPoints::Clause;
 using Word = std::uint64_t;
@@ -329,8 +323,8 @@ bool OperatingPoints::keep_needed(Node& node, std::size_t level, bool& changed) 
 
 // Pack clauses into each level, the shortest first.
 OperatingPoints::Step OperatingPoints::pack(Node& node) {
-  std::array<std::size_t, kLongest + 2> begin{};
-  const auto length = [](const Clause& listed) { return std::min<std::size_t>(listed.open, kLongest); };
+  std::array<std::size_t, tuning::kLongest + 2> begin{};
+  const auto length = [](const Clause& listed) { return std::min<std::size_t>(listed.open, tuning::kLongest); };
   for (const Clause& listed : open_) ++begin[length(listed) + 1];
   for (std::size_t q = 1; q < begin.size(); ++q) begin[q] += begin[q - 1];
   sorted_.resize(open_.size());
@@ -345,13 +339,13 @@ OperatingPoints::Step OperatingPoints::pack(Node& node) {
   const PerLevel before = node.least;
   bool again = false;
   PerLevel best{}, best_uses{};
-  for (const int uses : kUses) {
+  for (const int uses : tuning::kUses) {
     most_uses_.fill(uses);
     pack_open();
     spent_ += static_cast<std::int64_t>(sorted_.size() * block_ * 4);
     for (std::size_t l = 0; l < levels_; ++l) {
       const int least = covered(node, l);
-      if (uses == kUses.front() || least > best[l]) {
+      if (uses == tuning::kUses.front() || least > best[l]) {
         best[l] = least;
         best_uses[l] = uses;
       }
@@ -479,21 +473,22 @@ OperatingPoints::Step OperatingPoints::find_more(Node& node, bool all_levels) {
 // Branch on the row that is in most of the short clauses; return whether there is one.
 bool OperatingPoints::branch(Node& node) {
   std::fill(score_.begin(), score_.end(), 0.0);
-  int shortest = kLongest;
+  int shortest = tuning::kLongest;
   for (const Clause& listed : sorted_) shortest = std::min<int>(shortest, listed.open);
   for (std::size_t k = 0; k < sorted_.size(); ++k) {
     const Clause& listed = sorted_[k];
-    if (listed.open > shortest + kLonger) continue;  // their weights are next to nothing
+    if (listed.open > shortest + tuning::kLonger) continue;  // their weights are next to nothing
     const bool single = listed.level >= 0;
     const auto level = static_cast<std::size_t>(single ? listed.level : 0);
     double weight = 1.0 / 16;
     if (single) {
       const std::int64_t* loss = loss_.data() + level * static_cast<std::size_t>(members_ + 1);
       const int least = node.least[level];
-      weight = kBase +
+      weight = tuning::kBase +
                static_cast<double>(loss[std::min(least + 1, members_)] - loss[least]) / static_cast<double>(required_);
     }
-    weight = std::ldexp(weight, -(levels_ == 1 ? kDecay : kDecayOfSeveral) * std::min<int>(listed.open, kLongest));
+    weight = std::ldexp(weight, -(levels_ == 1 ? tuning::kDecay : tuning::kDecayOfSeveral) *
+                                    std::min<int>(listed.open, tuning::kLongest));
     const Word *clause = clause_at(listed.at), *reverse = clause + stride_;
     for (std::size_t w = level * block_; w < (single ? (level + 1) * block_ : stride_); ++w) {
       for (Word open = (clause[w] & ~node.kept[w]) | (reverse[w] & ~node.removed[w]); open != 0; open &= open - 1) {
@@ -512,7 +507,7 @@ bool OperatingPoints::branch(Node& node) {
   Node without = node;
   if (remove(without, level, p)) stack_.push_back(std::move(without));
   if (keep(node, level, p)) stack_.push_back(std::move(node));
-  if (pool() > kMostClauses) forget();
+  if (pool() > tuning::kMostClauses) forget();
   return true;
 }
 

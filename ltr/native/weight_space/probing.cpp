@@ -7,9 +7,7 @@ constexpr double kRoom = 0x1p-20;
 constexpr double kTiny = 1e-30;
 // there are 1.5 half widths from the better end of a coordinate to the worse quarter
 constexpr auto kQuarter = static_cast<float>(1 / 1.5);
-constexpr double kLossOffset = 0.02;      // share of the required loss added to that of each half: one may lose nothing
 constexpr double kCutShare = 1.0 - 1e-6;  // share of a quarter that is cut off, with room for single precision
-constexpr double kReached = 0.75;         // share of its range below which the upper bound of a pair may be lost
 
 // Write upper bounds of the open pairs in single precision, and mark the pairs that some part may lose.
 LTR_MULTIVERSION void round_bounds_up(const double* __restrict upper, const double* __restrict lower,
@@ -20,7 +18,7 @@ LTR_MULTIVERSION void round_bounds_up(const double* __restrict upper, const doub
     const auto rounded = static_cast<float>(upper[q] + span * kRoom);
     ceiling[q] = rounded;
     quarter[q] = rounded * kQuarter;
-    const std::uint8_t reached = (span > kTiny) & (upper[q] < kReached * span);
+    const std::uint8_t reached = (span > kTiny) & (upper[q] < tuning::kReached * span);
     marks[q] = open[q] & reached;
   }
 }
@@ -155,7 +153,7 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
       fill_member_path(tables, level, box.counts[member], box.losable[member], work.path.data());
       filled = none;
       add_all_lost(parts, begin, end, count, work.path.data());
-    } else if (pairs.size < kExact || !Workspace::shallow(space, level)) {
+    } else if (pairs.size < tuning::kExact || !Workspace::shallow(space, level)) {
       if (level != filled) fill_level_path(tables, box, level, work.path.data());
       filled = level;
       add_all_lost(parts, begin, end, count, work.path.data() + count);
@@ -202,7 +200,7 @@ Probed probe(const Space& space, Workspace& work, Box& box) {
       tighten(space, box, j, to_low, to_high);
       found.tightened = Tightened::kYes;
     }
-    const double score = (x + kLossOffset) * (y + kLossOffset);
+    const double score = (x + tuning::kLossOffset) * (y + tuning::kLossOffset);
     if (x + y > 0.0 && score > largest) {
       found.coordinate = static_cast<int>(j);
       found.promise = 0.5 * (x + y);

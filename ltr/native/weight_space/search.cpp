@@ -7,22 +7,11 @@
 namespace ltr::weight_space {
 namespace {
 
-// Share of open pairs below which a box gets its own list: before it is tightened, which often closes it, and before it
-// is split, so that its parts share the list.
-constexpr double kDense = 0.5, kDenseToSplit = 0.7;
-constexpr int kRounds = 4;            // of tightening a box
-constexpr double kTrySplit = 0.3;     // share of the best score from which a split is tried out
-constexpr double kPromising = 0.3;    // share of the required loss of the halves from which bounds are tried
-constexpr std::int64_t kTrials = 63;  // boxes between two candidates, a power of two less 1
-constexpr std::int64_t kSmallTrials = 7;
-constexpr double kSmall = 1e-3;      // width of a box that more candidates are taken from
-constexpr std::size_t kFixed = 128;  // pairs that take as long as the fixed work on a box
-
 // Update the interval of the margin's coordinate to the box.
 void scale_margin(const Space& space, Workspace& work, Box& box) {
   const std::size_t d = space.d();
   const auto [low, high] = norm_interval(space, box);
-  if (high >= low && high - low < 0.95 * (box.high[d] - box.low[d])) {
+  if (high >= low && high - low < tuning::kMarginWorthwhile * (box.high[d] - box.low[d])) {
     box.low[d] = low;
     box.high[d] = high;
     update_decided(space, work, box);
@@ -39,12 +28,12 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
   constexpr Reduced kClosed{Outcome::kClosed, -1};
   Reduced reduced{Outcome::kGaveUp, -1};
   double promise = 1.0;
-  for (int left = kRounds - 1; left >= 0; --left) {
+  for (int left = tuning::kRounds - 1; left >= 0; --left) {
     if (space.stop.asked()) break;
     if (closed(space.tables, box, cutoff)) return kClosed;
     work.required[0] = box.bound - cutoff;
     std::copy_n(box.room, space.tables.demands(), work.required.data() + 1);
-    if (work.list_of(box).pairs.size >= kProbed) {
+    if (work.list_of(box).pairs.size >= tuning::kProbed) {
       const Probed probed = probe(space, work, box);
       reduced.coordinate = probed.coordinate;
       promise = probed.promise;
@@ -55,7 +44,7 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
       }
     }
     const std::size_t forced = compute_unit_losses(space, work, box);
-    if (forced == 0 && promise < kPromising) break;
+    if (forced == 0 && promise < tuning::kPromising) break;
     if (forced > 0 && space.tables.demands() > 0 && lose_opposites(space, work, box)) {
       if (closed(space.tables, box, cutoff)) return kClosed;
       if (left > 0) continue;
@@ -122,7 +111,7 @@ int branch_on(const Space& space, Workspace& work, const Box& box) {
   }
   int found = -1;
   for (std::size_t j = 0; j < d; ++j) {
-    if (!(score[j] > kTrySplit * widest)) continue;
+    if (!(score[j] > tuning::kTrySplit * widest)) continue;
     score[j] *= decided_by_half(work, box, j);
     if (score[j] > largest) {
       found = static_cast<int>(j);
@@ -157,99 +146,135 @@ std::size_t split_at_zero(const Space& space, Workspace& work, std::size_t t, st
   return top;
 }
 
+// The search of one thread: boxes below one root after the other, on one stack.
+class Search {
+ public:
+  Search(const Space& space, Workspace& work, const Limits& limits)
+      : space_(space), work_(work), limits_(limits), deepest_(work.depth() - 4) {
+    found_.cutoff = limits.cutoff;
+    found_.left.columns = found_.narrow.columns = space.columns();
+    found_.best.assign(space.columns(), 0.0);
+  }
+
+  Found run(const Roots& roots) {
+    for (std::size_t root = 0; root < roots.bound.size(); ++root) {
+      const double *low = roots.low[root].data(), *high = roots.high[root].data();
+      const std::uint8_t* used = roots.used[root].data();
+      if (ends()) {
+        found_.left.add(low, high, used, roots.bound[root]);
+        continue;
+      }
+      push_root(space_, work_, low, high, used);
+      found_.spent += static_cast<std::int64_t>(space_.pairs.size * space_.columns() / 2);
+      ++found_.boxes;
+      for (stack_ = 1; stack_ > 0;) look();
+    }
+    if (ended_) found_.spent = std::max(found_.spent, limits_.allowance);  // what is handed back counts as all of it
+    return std::move(found_);
+  }
+
+ private:
+  bool ends() {
+    ended_ = ended_ || space_.stop.asked();
+    return ended_ || found_.spent >= limits_.allowance;
+  }
+
+  // Look at the box on top of the stack: close it, split it, keep it as too narrow, or hand the stack back.
+  void look() {
+    const std::size_t top = stack_ - 1;
+    Box& box = work_.boxes[top];
+    if (closed(space_.tables, box, found_.cutoff)) return pop();
+    settle_demands(space_, work_, box);
+    compact_open_pairs(space_, work_, box, tuning::kDense);
+    const std::size_t size = work_.list_of(box).pairs.size;
+    if (ends() || top >= deepest_ || !work_.room_above(box, size)) return hand_back();
+    found_.spent += static_cast<std::int64_t>((size + tuning::kFixed) * space_.columns() / 8);
+    if (!tighten(box)) return pop();
+    const Reduced reduced = reduce(space_, work_, box, found_.cutoff, found_);
+    if (reduced.outcome == Outcome::kClosed) return pop();
+    if (space_.stop.asked()) return;  // the next look hands back
+    const std::int64_t bound = box.bound;
+    const int split = reduced.coordinate >= 0 ? reduced.coordinate : branch_on(space_, work_, box);
+    if (tries_candidate(box, split)) {
+      try_candidate(box);
+      if (bound <= found_.cutoff) return pop();
+    }
+    if (split < 0) return keep_narrow(box, bound);
+    branch(box, top, static_cast<std::size_t>(split));
+  }
+
+  void pop() { --stack_; }
+
+  void hand_back() {
+    for (std::size_t entry = 0; entry < stack_; ++entry) {
+      const Box& box = work_.boxes[entry];
+      found_.left.add(box.low, box.high, box.used, box.bound);
+    }
+    stack_ = 0;
+    ended_ = true;  // one stack is enough to hand back
+  }
+
+  // Tighten a box to the margin and the side constraints; return whether a point is left.
+  bool tighten(Box& box) {
+    if (!space_.fixed) scale_margin(space_, work_, box);
+    if (space_.A.rows == 0 && space_.support >= static_cast<std::int64_t>(space_.d())) return true;
+    if (!tighten_to_constraints(space_, box)) return false;
+    update_decided(space_, work_, box);
+    return true;
+  }
+
+  // Return whether to evaluate a candidate: in every so manieth box, and in those that are not split.
+  bool tries_candidate(const Box& box, int split) {
+    ++looks_;
+    if (split < 0 || (looks_ & tuning::kTrials) == 0) return true;
+    return box.high[split] - box.low[split] < tuning::kSmall && (looks_ & tuning::kSmallTrials) == 0;
+  }
+
+  void try_candidate(const Box& box) {
+    compute_pair_losses(work_, box);
+    for (std::size_t o = 0; o < work_.needed.size(); ++o) work_.needed[o] = static_cast<double>(work_.required[o]);
+    compute_hinge_slopes(space_, work_, box);
+    descend(space_, work_, box);
+    if (space_.integer) round_candidate(space_, work_);
+    const std::int64_t value = candidate_value(space_, work_, box);
+    if (value <= found_.value) return;
+    found_.value = value;
+    std::copy_n(work_.x.data(), space_.columns(), found_.best.data());
+    if (limits_.trusted) found_.cutoff = std::max(found_.cutoff, value);
+  }
+
+  void keep_narrow(const Box& box, std::int64_t bound) {
+    found_.narrow.add(box.low, box.high, box.used, bound);
+    pop();
+    if (found_.narrow.size() == limits_.narrow) ended_ = true;
+  }
+
+  void branch(Box& box, std::size_t top, std::size_t j) {
+    compact_open_pairs(space_, work_, box, tuning::kDenseToSplit);
+    if (space_.sparse && box.used[j] == 0) {
+      stack_ = split_at_zero(space_, work_, top, j);
+    } else {
+      copy_box(work_, box, box, work_.boxes[top + 1], false);
+      halve(space_, work_, box, work_.boxes[top + 1], j);
+      stack_ = top + 2;
+    }
+    found_.boxes += static_cast<std::int64_t>(stack_ - top);
+  }
+
+  const Space& space_;
+  Workspace& work_;
+  const Limits& limits_;
+  const std::size_t deepest_;
+  Found found_;
+  std::size_t stack_ = 0;  // boxes on the stack
+  std::int64_t looks_ = 0;
+  bool ended_ = false;  // whether boxes are handed back though the allowance is not used up
+};
+
 }  // namespace
 
 Found search(const Space& space, Workspace& work, const Roots& roots, const Limits& limits) {
-  const std::size_t columns = space.columns(), deepest = work.depth() - 4;
-  Found found;
-  found.left.columns = found.narrow.columns = columns;
-  found.best.assign(columns, 0.0);
-  std::int64_t cutoff = limits.cutoff, spent = 0, looks = 0;
-  for (std::size_t root = 0; root < roots.bound.size(); ++root) {
-    if (spent >= limits.allowance || space.stop.asked()) {
-      found.left.add(roots.low[root].data(), roots.high[root].data(), roots.used[root].data(), roots.bound[root]);
-      continue;
-    }
-    push_root(space, work, roots.low[root].data(), roots.high[root].data(), roots.used[root].data());
-    spent += static_cast<std::int64_t>(space.pairs.size * columns / 2);
-    ++found.boxes;
-    std::size_t entries = 1;
-    while (entries > 0) {
-      const std::size_t t = entries - 1;
-      Box& box = work.boxes[t];
-      if (closed(space.tables, box, cutoff)) {
-        --entries;
-        continue;
-      }
-      settle_demands(space, work, box);
-      compact_open_pairs(space, work, box, kDense);
-      const std::size_t size = work.list_of(box).pairs.size;
-      if (space.stop.asked()) spent = std::max(spent, limits.allowance);
-      if (spent >= limits.allowance || t >= deepest || !work.room_above(box, size)) {
-        for (std::size_t entry = 0; entry < entries; ++entry) {
-          const Box& other = work.boxes[entry];
-          found.left.add(other.low, other.high, other.used, other.bound);
-        }
-        spent = std::max(spent, limits.allowance);  // one stack is enough to hand back
-        break;
-      }
-      spent += static_cast<std::int64_t>((size + kFixed) * columns / 8);
-      if (!space.fixed) scale_margin(space, work, box);
-      if (space.A.rows > 0 || space.support < static_cast<std::int64_t>(space.d())) {
-        if (!tighten_to_constraints(space, box)) {
-          --entries;
-          continue;
-        }
-        update_decided(space, work, box);
-      }
-      const Reduced reduced = reduce(space, work, box, cutoff, found);
-      if (reduced.outcome == Outcome::kClosed) {
-        --entries;
-        continue;
-      }
-      if (space.stop.asked()) continue;
-      const std::int64_t bound = box.bound;
-      const int split = reduced.coordinate >= 0 ? reduced.coordinate : branch_on(space, work, box);
-      const auto j = static_cast<std::size_t>(split);
-      ++looks;
-      const bool small = split >= 0 && box.high[j] - box.low[j] < kSmall;
-      if (split < 0 || (looks & kTrials) == 0 || (small && (looks & kSmallTrials) == 0)) {
-        compute_pair_losses(work, box);
-        for (std::size_t o = 0; o < work.needed.size(); ++o) work.needed[o] = static_cast<double>(work.required[o]);
-        compute_hinge_slopes(space, work, box);
-        descend(space, work, box);
-        if (space.integer) round_candidate(space, work);
-        const std::int64_t value = candidate_value(space, work, box);
-        if (value > found.value) {
-          found.value = value;
-          std::copy_n(work.x.data(), columns, found.best.data());
-          if (limits.trusted) cutoff = std::max(cutoff, value);
-        }
-        if (bound <= cutoff) {
-          --entries;
-          continue;
-        }
-      }
-      if (split < 0) {
-        found.narrow.add(box.low, box.high, box.used, bound);
-        --entries;
-        if (found.narrow.size() == limits.narrow) spent = std::max(spent, limits.allowance);
-        continue;
-      }
-      compact_open_pairs(space, work, box, kDenseToSplit);
-      if (space.sparse && box.used[j] == 0) {
-        entries = split_at_zero(space, work, t, j);
-      } else {
-        copy_box(work, box, box, work.boxes[t + 1], false);
-        halve(space, work, box, work.boxes[t + 1], j);
-        entries = t + 2;
-      }
-      found.boxes += static_cast<std::int64_t>(entries - t);
-    }
-  }
-  found.cutoff = cutoff;
-  found.spent = spent;
-  return found;
+  return Search(space, work, limits).run(roots);
 }
 
 }  // namespace ltr::weight_space

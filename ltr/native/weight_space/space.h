@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "../arrays.h"
+#include "tuning.h"
 
 namespace ltr::weight_space {
 
-inline constexpr int kUpdates = 100;      // changes of interval bounds until they are computed afresh
 inline constexpr double kNarrow = 1e-13;  // width from which a coordinate is not split
 inline constexpr double kWhole = 1e-6;    // difference from a whole number that rounding can explain
 inline constexpr std::int64_t kNever = -(std::int64_t{1} << 62);  // below all values

@@ -4,15 +4,14 @@
 #include <cmath>
 #include <limits>
 
+#include "tuning.h"
+
 namespace ltr::weight_space {
 namespace {
 
 constexpr double kZero = 1e-9;      // multipliers and reduced costs below it are taken as 0
 constexpr double kPivot = 1e-8;     // least size of an entry to pivot on, where there is a choice
 constexpr double kReached = 1e-10;  // sum of multipliers of rows that are not allowed, below which it is 0
-constexpr int kMostPivots = 300;    // of one minimisation
-constexpr int kCautious = 150;      // pivots from which the first column is taken, so that no cycle goes on
-constexpr int kAfresh = 400;        // pivots until the tableau is computed afresh
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
 LTR_MULTIVERSION void subtract_row(double* __restrict row, const double* __restrict pivot, double factor,
@@ -166,7 +165,7 @@ void Subsystems::factorise() {
 // `enough` is negative, to the least.
 bool Subsystems::minimise(double enough) {
   const double* reduced = tableau(equations_);
-  for (int number = 0; number < kMostPivots; ++number) {
+  for (int number = 0; number < tuning::kMostPivots; ++number) {
     if (-reduced[columns_] < enough) return true;
     std::size_t column = kNone;
     double least = -kZero;
@@ -174,7 +173,7 @@ bool Subsystems::minimise(double enough) {
       if (barred_[k] != 0 || reduced[k] >= least) continue;
       least = reduced[k];
       column = k;
-      if (number >= kCautious) break;
+      if (number >= tuning::kCautious) break;
     }
     if (column == kNone) return enough < 0.0;
     std::size_t row = kNone;
@@ -245,7 +244,7 @@ bool Subsystems::check() {
 
 bool Subsystems::find(const std::vector<State>& states) {
   if (separable_) return false;
-  if (pivots_ > kAfresh) factorise();
+  if (pivots_ > tuning::kAfresh) factorise();
   const auto set_costs = [&] {
     double* reduced = tableau(equations_);
     std::fill_n(reduced, stride_, 0.0);

@@ -16,8 +16,6 @@
 
 namespace ltr::weight_space {
 
-inline constexpr std::size_t kProbed = 256;  // pairs in a list from which probing pays
-inline constexpr std::size_t kExact = 1500;  // pairs in a list from which probing computes losses exactly
 // share of all pairs up to which a level's largest count may be for that: a bound on the memory of `Workspace::moved`
 inline constexpr std::size_t kShallow = 8;
 
@@ -165,7 +163,7 @@ class Workspace {
   // Rows of `moved`: the counts from 0 to the largest of these levels.
   static std::size_t moved_rows(const Space& space) {
     std::int64_t most = -1;
-    if (space.pairs.size < kExact) return 0;
+    if (space.pairs.size < tuning::kExact) return 0;
     for (std::size_t level = 0; level < space.tables.levels(); ++level) {
       if (shallow(space, level)) most = std::max(most, space.tables.most[level]);
     }
