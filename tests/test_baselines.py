@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from ltr.data import half_split, load
 from ltr.metrics import rank_statistic
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
-from ltr.rankers.baselines import pair_weights
+from ltr.rankers.baselines import candidate_cuts, pair_weights
 from scripts.paper.published import read_published
 
 
@@ -132,6 +132,29 @@ def test_only_the_order_of_feature_values_matters():
     second = RankBoostRanker(rounds=30, thresholds=None).fit(np.exp(X), y)
     np.testing.assert_array_equal(first.losses_, second.losses_)
     np.testing.assert_array_equal(first.decision_function(X), second.decision_function(np.exp(X)))
+
+
+@pytest.mark.parametrize(
+    ("column", "limit", "expected"),
+    [
+        ([3.0, 1.0, 2.0, 2.0], None, [1.5, 2.5]),
+        ([1.0, 1.0], None, []),
+        ([0.0, 1.0, 2.0, 3.0], 1, [1.5]),
+        ([0.0, 1.0, 2.0, 3.0], 3, [0.5, 1.5, 2.5]),
+        ([0.0, 0.0, 0.0, 0.0, 1.0, 2.0], 1, [0.5]),  # the cut with 4 of 6 rows below is the nearest to 3
+        ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 3, [1.5, 3.5, 5.5]),
+        ([1.0, np.nextafter(1.0, 2.0)], None, [1.0]),
+        ([-1e308, 1.5e308], None, [2.5e307]),  # the difference of the two overflows
+        ([0.0, 5e-324], None, [0.0]),
+    ],
+)
+def test_candidate_cuts(column, limit, expected):
+    cuts = candidate_cuts(np.array(column), limit)
+    assert cuts.tolist() == expected
+    values = np.unique(column)
+    for cut in cuts:
+        assert (values > cut).any()
+        assert (values <= cut).any()
 
 
 def test_pair_weights_factorise():

@@ -155,6 +155,7 @@ TWO = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
         ({}, {"when": ["2020-01-01", "2021-01-01"]}, "column 'when' .* not dates, got 2020-01-01"),
         ({}, {"x": [1.0, math.inf]}, "column 'x' must hold finite numbers"),
         ({}, {"x": [1, 1]}, "must have a column that varies"),
+        ({}, {"x": [1]}, "at least 2 rows"),
         ({}, {"a": ["b = c", "d", "e"] * 9, "a = b": ["c", "d", "e"] * 9}, "'a = b = c' twice: rename a column"),
         ({"cuts": 0}, TWO, "cuts must be an integer >= 1"),
         ({"cuts": {"a": "40"}}, TWO, r"cuts\['a'\] must be a sequence of numbers"),

@@ -130,7 +130,6 @@ def edit(name, text):
     return lambda folder: (folder / name).write_text(text)
 
 
-LABELS = table().splitlines()
 USER_ERRORS = [
     (["run", "nowhere.toml"], None, "nowhere.toml: no such config file"),
     (["run", "quick.toml"], edit("quick.toml", "[data"), "quick.toml: is not valid TOML:"),
@@ -302,6 +301,7 @@ def shell(command, **options):
     return subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=environment, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_output_that_cannot_be_written_is_one_message(finished):
     done = shell(f"ltr show {finished} > /dev/full")

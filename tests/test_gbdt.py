@@ -132,6 +132,17 @@ class Softened(PairwiseLoss):
         return torch.logaddexp(torch.zeros_like(z), -z)
 
 
+@pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])
+def test_weights_of_rows_are_refused_by_losses_of_positions(name):
+    labels, sizes = np.array([2.0, 1.0, 0.0, 1.0, 0.0]), np.array([3, 2])
+    with pytest.raises(ValueError, match="takes no weights of items, because positions count items"):
+        objective(name)(labels, np.zeros(5), np.array([1.0, 2.0, 1.0, 1.0, 1.0]), sizes)
+    of_lists = objective(name)(labels, np.zeros(5), np.array([2.0, 2.0, 2.0, 1.0, 1.0]), sizes)
+    plain = objective(name)(labels, np.zeros(5), None, sizes)
+    for one, other in zip(of_lists, plain, strict=True):
+        np.testing.assert_allclose(one, other * [2, 2, 2, 1, 1], rtol=1e-6)
+
+
 def test_a_pairwise_loss_of_ones_own_needs_its_formula_alone():
     scores, labels, weight, qid = items("ranknet", n=12, lists=2)
     for pairs in ("mean", "sum"):

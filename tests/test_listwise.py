@@ -104,6 +104,16 @@ def test_list_net_is_the_cross_entropy_of_torch(seed):
     assert value == pytest.approx(F.cross_entropy(scores, labels.double().softmax(-1)).item(), rel=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_list_net_at_an_extreme_temperature_draws_the_top_label_or_any_item(dtype):
+    scores, labels = (x.to(dtype) for x in draw(9, grades=4))
+    top = (labels == labels.max()).to(dtype)
+    for compiled in (ListNetLoss.__call__, lambda loss, *given: loss.in_torch(*given, *[None] * 3, reduction="mean")):
+        cold, hot = (compiled(ListNetLoss(temperature=t), scores, labels) for t in (1e-310, 1e300))
+        torch.testing.assert_close(cold, SoftmaxLoss()(scores, top))
+        torch.testing.assert_close(hot, SoftmaxLoss()(scores, torch.ones_like(top)))
+
+
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
 def test_kl_is_the_divergence_of_torch_and_list_net_less_the_entropy_of_the_labels(temperature):
     scores, labels = draw(5, 9)

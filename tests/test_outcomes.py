@@ -90,10 +90,10 @@ def cards_of(problem):
     return [np.array(card) for card in every if problem.feasible(np.array(card) / problem.points)]
 
 
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(2))
 def test_the_best_card_is_that_of_brute_force_and_its_certificate_proves_it(part):
     seen = set()
-    for seed in range(part * examples(60, 500), (part + 1) * examples(60, 500)):
+    for seed in range(part * examples(60, 1250), (part + 1) * examples(60, 1250)):
         made = instance(seed)
         if made is None:
             continue

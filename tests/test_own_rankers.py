@@ -36,7 +36,6 @@ from trainers.run.rows import method_of
 from trainers.sweep.compute import compute
 from trainers.task.data import split_of
 
-ROOT = Path(__file__).parents[1]
 OWN = '''
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -332,6 +331,7 @@ def test_a_model_that_no_file_holds_is_fitted_again_when_its_run_goes_on(on_path
     assert [row.test for row in results.rows] == [row.test for row in whole.rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choose", slow_but([False, True], quick=[True]))
 def test_a_run_that_was_interrupted_reranks_the_model_in_its_file(on_path, choose):
     method = "sklearn.ensemble:HistGradientBoostingClassifier(max_iter=3)"

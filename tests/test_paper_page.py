@@ -1,6 +1,5 @@
 """The pages on the paper: made of a sweep and the theorems, with all their pictures."""
 
-import re
 import shutil
 
 import pytest
@@ -9,7 +8,7 @@ from scripts.paper import __main__ as paper
 from scripts.paper.theorem1 import first_theorem
 from scripts.paper.theorem2 import lemma_one, rank_definitions, second_theorem
 from tests.sweep_results import entry, exact, grid, record, sweep
-from tests.test_paper_theorem import thinned
+from tests.test_paper import thinned
 from trainers.records import read_sweep, write_export
 
 pytestmark = pytest.mark.slow  # the page is made again whole
@@ -53,15 +52,6 @@ def results(data=("uis", "travel"), splits=3):
         ),
     ]
     return sweep([*first, *lists, *margins], grids)
-
-
-def images_of(folder, figures):
-    """The images of a page, all of which are there, and no other ones."""
-    images = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", (folder / "paper.md").read_text())
-    assert {folder / image for image in images} == set((folder / figures).iterdir())
-    for image in images:
-        assert (folder / image).read_bytes().startswith(b"\x89PNG")
-    return images
 
 
 def test_the_page_can_be_made_again_of_the_results_beside_it(docs, tmp_path, capsys):

@@ -189,7 +189,7 @@ def test_demands_and_side_constraints_hold_for_good_scorers():
     assert free.best.tolist() != limited.best.tolist()
 
 
-@pytest.mark.parametrize("seconds", [1e-3, 0.02, 0.2])
+@pytest.mark.parametrize("seconds", [1e-3, 0.02])
 def test_the_interval_is_an_outer_one_where_time_is_up(seconds):
     rng = np.random.default_rng(5)
     features = rng.normal(size=(40, 4))
@@ -199,7 +199,7 @@ def test_the_interval_is_an_outer_one_where_time_is_up(seconds):
     found = rank_ranges(problem, 0.1, solution=solution, time_limit=seconds)
     tried = solution.weights + 0.3 * rng.normal(size=(40, 4))
     check_ranges(problem, found, list(tried))
-    assert found.exact.mean() < 1 or seconds == 0.2
+    assert found.exact.mean() < 1
     assert found.seconds < seconds + 3.0
 
 

@@ -1,13 +1,16 @@
-"""The README and the pages: their Python runs, the table of config keys is complete, the files they name exist."""
+"""The README, the pages and what stands beside them: their Python runs, what they name exists, and versions agree."""
 
 import doctest
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
+import ltr
 from scripts import config_reference
 from tests.sweeping import run_here
 from trainers.cli import main
@@ -106,3 +109,39 @@ def test_options_on_the_page_are_those_of_the_command(capsys):
     known = set(re.findall(r"--[a-z]+", capsys.readouterr().out))
     of_others = {"--array", "--cpus", "--time", "--logdir"}  # of SLURM and TensorBoard
     assert set(re.findall(r"--[a-z]+", EXPERIMENTS)) <= known | of_others
+
+
+# --- citation and workflows ---------------------------------------------------------------------------------------
+
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+WORKFLOWS = {
+    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in (ROOT / ".github" / "workflows").glob("*.yml")
+}
+
+
+def test_the_citation_is_of_this_version_and_of_the_paper():
+    assert CITATION["cff-version"] == "1.2.0"
+    assert CITATION["version"] == PROJECT["version"] == ltr.__version__
+    assert [author["name"] for author in CITATION["authors"]] == [author["name"] for author in PROJECT["authors"]]
+    assert CITATION["abstract"].strip() == PROJECT["description"]
+    [paper] = CITATION["references"]
+    assert paper["title"] == "Direct Learning to Rank and Rerank"
+    assert [author["family-names"] for author in paper["authors"]] == ["Rudin", "Wang"]
+    assert (paper["year"], paper["volume"]) == (2018, 84)
+    assert "[CITATION.cff](CITATION.cff)" in README.read_text(encoding="utf-8")
+    assert "CITATION.cff" not in PYPROJECT["tool"]["scikit-build"]["sdist"]["exclude"]
+
+
+def test_workflows_and_the_container_file_call_what_is_there():
+    steps = [step for flow in WORKFLOWS.values() for job in flow["jobs"].values() for step in job["steps"]]
+    scripts = re.findall(r"scripts/\w+\.\w+", " ".join(step.get("run", "") for step in steps))
+    assert {"scripts/test.sh", "scripts/docs.sh", "scripts/check_wheel.py"} <= set(scripts)
+    copied = re.findall(
+        r"^COPY (?!--from)(.*) \S+$", (ROOT / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    for path in [*scripts, *" ".join(copied).split()]:
+        assert (ROOT / path).exists(), path

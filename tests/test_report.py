@@ -136,6 +136,7 @@ def test_a_report_is_the_same_when_written_again_and_from_its_export(plain, tmp_
     assert again.files == (again.html, again.markdown, again.figures, again.export)
 
 
+@pytest.mark.slow
 def test_all_parts_go_together(tmp_path):
     """With the findings and pictures that there are."""
     results = small(splits=3)

@@ -140,6 +140,25 @@ def test_a_test_file_needs_no_weights_and_other_weights_are_other_data(tmp_path)
     assert read_source(options).sha256 != before
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["data.weight=clicked"], "data.weight: must be another column than that of data.label"),
+        (["exact.statistic=auc"], "exact.statistic: has no weights of rows"),
+        (["surrogate.certify=true"], "surrogate.certify: must be false with data.weight"),
+        (["card.enabled=true"], "card.enabled: must be false with data.weight"),
+        (["surrogate.losses=lambda"], "surrogate.losses[0]: takes weights of queries, but none of rows"),
+        (["data.weight=several"], "exact.enabled: must be false: ranks count rows"),
+    ],
+)
+def test_what_rows_cannot_have_weights_in_is_refused(tmp_path, capsys, given, message):
+    clicks(half=0.5, several=np.arange(120) % 7 + 1).to_csv(tmp_path / "clicks.csv", index=False)
+    (tmp_path / "clicks.toml").write_text(CONFIG.format(data=""))
+    assert main(["run", str(tmp_path / "clicks.toml"), f"runs_dir={tmp_path / 'runs'}", *given]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
 def test_weights_of_queries_reach_every_method(tmp_path):
     query = np.arange(240) // 12
     clicks(240, q=query, w=np.where(query % 3 == 0, 20.0, 1.0)).to_csv(tmp_path / "clicks.csv", index=False)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits
 from ltr.fitting import Fit, Validation
@@ -335,3 +336,21 @@ def test_both_stages_take_weights():
     np.testing.assert_allclose(np.sort(ranker.problem_.gains), np.sort((weights * y)[top]))
     own = TwoStageRanker(LogisticRegression(), exact, 20, choose=False).fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(own.base_.coef_, LogisticRegression().fit(X, y, weights).coef_)
+
+
+MISTAKES = [
+    (SurrogateRanker(), lambda w, y: np.where(np.arange(60) == 4, -1, w), "finite weights >= 0, got -1 in row 5"),
+    (LogisticRegressionRanker(), lambda w, y: 1.0 * (y == 1), "rows whose sample_weight is not zero must hold"),
+    (SurrogateRanker("lambda"), lambda w, y: w + 1, "sample_weight: lambda takes weights of queries only"),
+    (ExactRanker("auc"), lambda w, y: 1.0 + y, "sample_weight: the statistic auc takes none; wrs"),
+    (ExactRanker("hits@5"), lambda w, y: 1.0 + y, "sample_weight: the statistic hits@5 takes none; a hit counts 1"),
+    (ExactRanker(), lambda w, y: w + 2, "sample_weight must be the same for all rows with the label 0, or 0 to leave"),
+    (TwoStageRanker(KNeighborsClassifier(), choose=False), lambda w, y: 1.0 + y, "the base, KN.*takes none"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ranker", "change", "message"), MISTAKES, ids=[message[:30] for *_, message in MISTAKES])
+def test_mistakes_are_named(ranker, change, message):
+    X, y, weights, _ = data()
+    with pytest.raises(ValueError, match=message):
+        fitted(ranker, X, y, sample_weight=change(weights, y))

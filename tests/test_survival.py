@@ -251,3 +251,19 @@ def test_losses_do_not_depend_on_the_order_of_rows_and_count_weights_as_copies(l
     if getattr(loss, "ties", "breslow") == "breslow":  # Efron's copies are events at the same time
         many = [x.repeat_interleave(copies) for x in (scores, time, event)]
         torch.testing.assert_close(loss(*many), loss(scores, time, event, weight=copies))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"scores": torch.tensor([0.0, math.inf, 0.0])}, "scores must be finite"),
+        ({"time": torch.tensor([1.0, -1.0, 2.0])}, "time must hold finite numbers >= 0"),
+        ({"event": torch.tensor([0, 1, 2])}, "event must hold booleans, or 0 and 1"),
+        ({"weight": torch.tensor([1.0, -1.0, 1.0])}, "weight must hold numbers >= 0"),
+    ],
+)
+def test_losses_refuse(given, message):
+    usual = {"scores": torch.zeros(3), "time": torch.tensor([1.0, 2.0, 3.0]), "event": torch.tensor([1, 1, 0])}
+    for loss in LOSSES:
+        with pytest.raises(ValueError, match=message):
+            loss(**usual | given)

@@ -1,9 +1,11 @@
 """Sweeps from start to end: every cell once, what fails is named, results are shared."""
 
+import io
 import json
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from ltr.data import DataError
 from tests.sweeping import EXPERIMENT, ONE_SPLIT, SWEEP, files_of, found_in, run_here, stamps, table, write
@@ -345,3 +347,15 @@ def test_a_run_and_a_sweep_of_one_split_have_the_same_records(tmp_path):
         check_record(of_run)
         for key in of_run.keys() - {"seconds", "trace", "files", "message"}:  # clocks and files
             assert of_run[key] == of_sweep[method][key], (method, key)
+
+
+# --- lines for logs -----------------------------------------------------------------------------------------------
+
+
+def test_a_sweep_tells_its_progress(tmp_path):
+    text = io.StringIO()
+    sweep = f'{ONE_SPLIT}methods = ["hinge"]\n'
+    run_here(write(tmp_path, sweep=sweep), display=Display(Console(file=text, width=120)))
+    lines = text.getvalue().splitlines()
+    assert lines[0] == "1 result; 1 to compute, 1 at a time, 1 thread each"
+    assert lines[-1].startswith("1/1: small, split 0, hinge: converged, ")

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.sweeping import no_processes
-from tests.tiers import examples
 from trainers.cli import main
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -125,12 +124,12 @@ def test_the_sweep_runs_and_is_reported(here):
     assert "patients" in Path("runs/short/report/report.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_choice_and_a_corrected_column_print_what_the_page_shows(here):
     exec(compile(FILES["make_scores.py"], "make_scores.py", "exec"), {})
     choices = [command for command in SHOWN if "choose=" in command or "scored.toml" in command]
     assert len(choices) == 4
-    # the quick tier leaves out the second choice, on a longer list of another base, which takes seconds
-    for command in examples([command for command in choices if "name=chosen100" not in command], slow=choices):
+    for command in choices:
         code, printed = run(f"{command} -q")
         assert code == 0
         if "choose=false" not in command:

@@ -200,9 +200,12 @@ WRONG = [
     ),
     (by_hand(["0 . ."], 9.75, 9.75, constraints=HALF, **GRADED), r"word 3: closes the box \[0, 1\], .* may be 10$"),
     (by_hand([".", "."], 4.0, 3.75, **{**LISTS, "weights": [0.5]}), r"\[0\] \(w_0 = -1\), .*, where .* may be 4.75$"),
-    (
-        by_hand(["0 . 0 0 0 . . . ."], 0.0, 0.0, weights=[0.0], constraints=HALF, **ONE_PAIR),
-        r"word 6: closes the box \[0, 0.125\], .* may be 1$",
+    *(
+        (
+            by_hand([words], 0.0, 0.0, weights=[0.0], constraints=HALF, **ONE_PAIR),
+            rf"closes the box {box}, .* may be 1$",
+        )
+        for words, box in (("0 . 0 0 0 . . . .", r"\[0, 0.125\]"), ("0 . 0 0 0 0 . . . . .", r"\[0.0625, 0.125\]"))
     ),
     *((by_hand(["0z . . ."[:at]], constraints=HALF), "word [1-4]: ") for at in range(8)),
     (

@@ -154,6 +154,16 @@ def test_a_vertex_attains_the_bound(method):
     assert solution.value == pytest.approx(1.5178, abs=1e-4)
 
 
+def test_boxes_whose_vertices_are_not_looked_at_keep_their_bound(monkeypatch):
+    """At the best weights pairs are won by the margin exactly: boxes around them get narrow, and no proof may end."""
+    monkeypatch.setattr(NarrowBoxes, "settle", lambda self, searchable, box: int(box.bound[0]))
+    problem = RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5)
+    method = WeightSpaceSearch(threads=1, scip=False, local_search=0.0, coordinates="given")
+    solution = solve(problem, method, Limits(time_limit=30), warm_starts=[[1.0, 0.2]])
+    assert solution.status is Status.INEXACT
+    assert solution.value < 1.5177 < solution.bound  # the value of the best weights
+
+
 def test_an_edge_attains_the_bound():
     # both (1, 1) + (0, 0) = 1 margin and its opposite have to hold: w_0 + w_1 = 1 with w_2 = 1
     X = [[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 0], [0, 0, -1], [0, 0, 1], [0, 0, 0]]

@@ -154,6 +154,14 @@ def test_trivial_problems(problem):
 # --- bounds ----------------------------------------------------------------------------------------------------
 
 
+def test_a_bound_covers_w_0_which_no_box_holds():
+    problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0], "auc", C=0.75)  # half of the pairs, less than its price
+    state = SolveState(problem, Limits(time_limit=20))
+    state.offer(np.array([0.5]))
+    search.prove(state, 1)
+    assert state.bound >= problem.evaluate([0.0]) > problem.evaluate([0.5])
+
+
 @settings(max_examples=examples(40, slow=300), deadline=None)
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-6, 1.0, 1e6]), margin=st.sampled_from([1e-9, 1e-4, 0.05]))
 def test_no_bound_is_below_a_value(seed, scale, margin):
