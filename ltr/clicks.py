@@ -46,16 +46,12 @@ _NORMAL = 1.6448536269514722  # 95 % quantile of the standard normal distributio
 class PositionBias:
     """Propensities of positions, relative to the first one, with their 90 % intervals.
 
-    Only ratios of propensities can be known from clicks, so the first position has the propensity 1.
-
     Attributes:
         positions: positions in the log, ascending, (positions,).
-        propensity: their propensities, (positions,).
-        lower: lower ends of the intervals, (positions,).
-        upper: upper ends, (positions,).
+        propensity, lower, upper: their propensities and the ends of the intervals, (positions,).
         shape: what the propensities were assumed to be.
-        items: number of items that told something: shown at two or more positions, and clicked.
-        clicks: number of their clicks.
+        items, clicks: number of items that told something, shown at two or more positions and clicked, and of their
+            clicks.
         eta: exponent of the shape ``"power"``, otherwise NaN.
     """
 
@@ -69,12 +65,7 @@ class PositionBias:
     eta: float = math.nan
 
     def of(self, position: ArrayLike) -> NDArray[np.float64]:
-        """Return the propensity of each position.
-
-        Raises:
-            ValueError: a position that is not a whole number from 1 or, unless the shape is ``"power"``, one that is
-                not in `positions`.
-        """
+        """Return the propensity of each position; raise ValueError for one that is not known."""
         asked = _positions(position)
         if self.shape == "power":
             return np.asarray((asked / self.positions[0]) ** -self.eta, dtype=np.float64)
@@ -90,13 +81,8 @@ class PositionBias:
     def weights(self, position: ArrayLike, clicked: ArrayLike, *, largest: float = math.inf) -> NDArray[np.float64]:
         """Return the inverse propensity weight of each row: 1 / propensity if it was clicked, and 1 if not.
 
-        Args:
-            position: position at which each row was shown, from 1, (rows,).
-            clicked: whether each row was clicked, (rows,).
-            largest: weights above it are cut off, for less variance and a little bias.
-
-        Raises:
-            ValueError: what `of` raises, clicks that are not 0 or 1, lengths that differ, a number below 1.
+        Weights above `largest` are cut off, for less variance and a little bias. Raises ValueError for unknown
+        positions, clicks that are not 0 or 1, and lengths that differ.
         """
         if largest != math.inf:
             check_number("largest", largest, least=1.0)
@@ -201,7 +187,7 @@ def fit_with_position_bias(
     folds: int = 2,
     largest: float = math.inf,
 ) -> tuple[Any, PositionBias]:
-    """Fit a ranker to clicks together with the position bias of these clicks.
+    """Fit a ranker to clicks together with the position bias of these clicks, and return both.
 
     A round fits the ranker with the inverse propensity weights so far, at first 1, and takes rows to which it gives
     about the same score for the same item: `estimate_position_bias` then finds the propensities for the next round.
@@ -210,7 +196,7 @@ def fit_with_position_bias(
 
     What is needed is that rows of the same score are about as relevant wherever they were shown. If the lists were
     ordered by something relevant that the ranker does not have, the estimate is wrong, and its intervals do not show
-    it: rows of the same score were then more relevant at the top. Fits that reach `rounds` end without settling.
+    it: rows of the same score were then more relevant at the top.
 
     Args:
         ranker: an estimator with ``fit(X, y, qid, sample_weight=...)`` and ``predict(X)``; a copy of it is fitted. Its
@@ -224,10 +210,6 @@ def fit_with_position_bias(
         bins: groups of rows by score, from each part of the queries.
         folds: parts of the queries, each scored by a fit to the others, at least 2.
         largest: as that of `PositionBias.weights`.
-
-    Returns:
-        The ranker, fitted to all rows, and the position bias. Its `items` are groups of rows of similar score, and its
-        intervals do not cover differences of relevance within a group.
 
     Raises:
         ValueError: what `estimate_position_bias` and the ranker's `fit` raise, and numbers below their bounds.

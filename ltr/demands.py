@@ -42,10 +42,7 @@ class Demands:
 
     Attributes:
         signs: 1, -1 or 0 (any sign) for each column, (d,).
-        required: columns whose weights must not be 0.
-        forbidden: columns whose weights are 0.
         rows: factors of sums of weights that are at least 0, (rows, d).
-        max_nonzeros: most columns that may be used, None for no limit.
     """
 
     signs: FloatArray
@@ -85,23 +82,12 @@ def read_demands(
     max_nonzeros: int | None = None,
     on_error: Callable[[str, str, object], None] | None = None,
 ) -> Demands:
-    """Return demands by column number.
+    """Return demands by column number; they are the parameters of those names of `ltr.rankers.ExactRanker`.
 
-    Columns may be features that are made of the columns of a table (`ltr.data.encoding`). The name of a table's column
-    stands for its number, with or without a feature for missing values; where it is forbidden, for all of its features.
-
-    Args:
-        d: number of columns.
-        names: their names; None where they have none.
-        signs: ``"+"`` or ``"-"`` for some columns.
-        required: columns that must be used.
-        forbidden: columns that must not be used.
-        constraints: linear rows.
-        max_nonzeros: most columns that may be used, None for no limit.
-        on_error: called with the argument, the rule that it breaks and the value; None to raise one error at the end.
-
-    Raises:
-        ValueError: everything that is wrong, at once; unknown names with the nearest ones.
+    There are d columns, which may have names. They may be features that are made of the columns of a table
+    (`ltr.data.encoding`): the name of a table's column stands for its number, with or without a feature for missing
+    values; where it is forbidden, for all of its features. `on_error` is called with the argument, the rule that it
+    breaks and the value; without it, one ValueError says everything that is wrong, with the nearest names.
 
     Examples:
         >>> demands = read_demands(3, ["age", "bmi", "sex"], signs={"age": "+"}, constraints=["age >= 2*bmi"])
@@ -112,13 +98,6 @@ def read_demands(
         ...
         ValueError: required: there is no column 'bni'; nearest is 'bmi'
         forbidden: there is no column 'agee'; nearest is 'age'
-        >>> features = ["age", "age is missing", "mode = bus", "mode = car"]
-        >>> read_demands(4, features, signs={"age": "+"}, forbidden=["mode"]).forbidden
-        (2, 3)
-        >>> read_demands(4, features, required=["mode"])
-        Traceback (most recent call last):
-        ...
-        ValueError: required: column 'mode' becomes 'mode = bus' and 'mode = car': name one of them
     """
     found: list[str] = []
 

@@ -67,13 +67,7 @@ _MOST = 3  # nearest words in a message
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on a column, which says which rows are in a group.
-
-    Attributes:
-        column: name of the column.
-        operator: ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=`` or ``in``.
-        values: what cells are compared with, as texts; one but for ``in``.
-    """
+    """A condition on a column, which says which rows are in a group; one value but for the operator ``in``."""
 
     column: str
     operator: str
@@ -129,16 +123,15 @@ class ListDemand:
         kind: ``"share"``, ``"count"`` or ``"exposure"`` of a group, or a ``"statistic"`` or true positive ``"rate"`` of
             the labels.
         statistic: the rank statistic: ``hits@50`` for shares and counts, ``dcg`` for exposure.
-        normalise: whether it is divided by its value for a perfect order.
+        normalize: whether it is divided by its value for a perfect order.
         condition: which rows are in the group; None for a statistic.
         at_most: whether the value must not be larger, instead of not smaller.
-        value: the value that is asked for.
         fpr: of a true positive rate, the largest false positive rate.
     """
 
     kind: Kind
     statistic: RankStatistic
-    normalise: bool
+    normalize: bool
     condition: Condition | None
     at_most: bool
     value: float
@@ -154,19 +147,12 @@ class ListDemand:
         if self.fpr is not None:
             return f"tpr(fpr={self.fpr:g})"
         if self.kind == "statistic":
-            return self.statistic.normalized_name if self.normalise else str(self.statistic)
+            return self.statistic.normalized_name if self.normalize else str(self.statistic)
         return f"{self.kind}({self.condition}){cut}"
 
     @classmethod
     def measuring(cls, what: str, columns: Mapping[str, Column] | None = None) -> ListDemand:
         """Return a demand that asks for nothing, of what the words of a demand without its least value measure.
-
-        Args:
-            what: what is measured, such as ``"share(sex = F) @50"``.
-            columns: as for `read_list_demands`.
-
-        Raises:
-            ValueError: everything that is wrong, at once.
 
         Examples:
             >>> ListDemand.measuring("exposure(sex=F)").what
@@ -332,12 +318,12 @@ def _of_rates(
 
 
 def _of_statistic(head: str, operator: str, value: float | None, wrong: Wrong) -> ListDemand | None:
-    normalise = False
+    normalize = False
     try:
         statistic = RankStatistic.parse(head)
     except UnknownStatisticError as error:
         try:
-            statistic, normalise = RankStatistic.parse(head[1:] if head[:1] == "n" else head), True
+            statistic, normalize = RankStatistic.parse(head[1:] if head[:1] == "n" else head), True
         except ValueError:
             word = head.partition("(")[0].partition("@")[0].strip()
             wrong(f"there is no {word!r}{_nearest(word, [*_GROUPS, *error.known, 'ndcg'], said=False)}; {_KNOWN}")
@@ -350,14 +336,14 @@ def _of_statistic(head: str, operator: str, value: float | None, wrong: Wrong) -
     except ValueError as error:
         wrong(str(error))
         return None
-    share = normalise or bool(statistic.kind.share_of)
+    share = normalize or bool(statistic.kind.share_of)
     if operator == "<=":
         wrong(f"'<=' goes with {', '.join(_GROUPS)} of a group: a lower {head} is no aim")
     if value is not None and not (0 <= value <= 1 if share else value >= 0):
         wrong(f"{head} is {'a number from 0 to 1' if share else 'at least 0'}, got {value:g}")
     if value is None:
         return None
-    return ListDemand("statistic", statistic, normalise and not statistic.kind.share_of, None, False, value)
+    return ListDemand("statistic", statistic, normalize and not statistic.kind.share_of, None, False, value)
 
 
 def _is_statistic(head: str) -> bool:
@@ -475,9 +461,8 @@ class OnTop:
     """What a demand on whole lists asks of their tops.
 
     Attributes:
-        text: the demand in words.
-        demand: the demand on the rows of the tops; None where their order does not matter for it.
-        met: where their order does not matter, whether the demand is met.
+        demand: the demand on the rows of the tops; None where their order does not matter, and `met` says how it
+            stands.
         whole: returns the value on whole lists, in the demand's own unit, from that of the statistic on the tops.
         most: value of a perfect order of the tops, in the demand's own unit.
     """
@@ -491,17 +476,12 @@ class OnTop:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A demand of the rows of a fit: ``sum_i gain_i a[rank_i] + shift >= least``.
+    """A demand of the rows of a fit: ``sum_i gain_i a[rank_i] + shift >= least``, with the weights a of its list.
 
     Attributes:
-        text: the demand in words.
-        what: what is measured, in words.
-        statistic: the rank statistic, whose weights a are those of the length of each list.
-        gains: gain of each row, (n,).
-        lists: number of the list of each row, (n,); None for one list.
-        shift: constant part.
-        least: least value.
-        ties: ``"lost"`` where rows of equal scores on a card count in their worst order, as no threshold parts them.
+        text, what: the demand, and what it measures, in words.
+        gains, lists: gain, and number of the list, of each row, (n,); None for one list.
+        ties: ``"resolved"`` where rows of equal scores on a card count in their worst order, as no threshold parts them.
         turned: what the value is taken from where the demand says "at most", such as 1 for a share; None otherwise.
     """
 
@@ -513,23 +493,15 @@ class Asked:
     shift: float
     least: float
     turned: float | None = None
-    ties: Literal["lost"] | None = None
+    ties: Literal["resolved"] | None = None
 
     @classmethod
     def of(
         cls, demand: ListDemand | Demand, y: FloatArray, lists: IntArray | None, group: BoolArray | None, gain: GainName
     ) -> Asked:
-        """Return a demand of these rows.
+        """Return a demand of rows with labels y, of which those of `group` are in its condition.
 
-        Args:
-            demand: the demand.
-            y: labels, (n,).
-            lists: number of the list of each row; None for one list.
-            group: which rows its condition holds for; None where it has none.
-            gain: gain of a graded label.
-
-        Raises:
-            ValueError: labels that do not go with the rows or the statistic; a share of nothing.
+        Raises ValueError for labels that do not go with the rows or the statistic, and for a share of nothing.
         """
         sizes = _sizes(lists, len(y))
         if isinstance(demand, ListDemand) and group is not None:
@@ -554,7 +526,7 @@ class Asked:
                         f"demands: {name}: labels must be one number per row ({len(y)}), got shape {labels.shape}"
                     )
         try:
-            gains, shift = _gains(demand.statistic, labels, own, lists, demand.normalise)
+            gains, shift = _gains(demand.statistic, labels, own, lists, demand.normalize)
         except ValueError as error:
             raise ValueError(f"demands: {name}: {error}") from None
         return cls(name, what, demand.statistic, gains, lists, shift, least)
@@ -585,7 +557,7 @@ class Asked:
             None,
             0.0,
             needed / positives,
-            ties="lost",
+            ties="resolved",
         )
 
     def value(self, scores: FloatArray) -> float:
@@ -599,12 +571,8 @@ class Asked:
     def of_top(self, scores: FloatArray, top: BoolArray) -> OnTop:
         """Return what the demand asks of the tops of the lists, where all other rows keep their order by the scores.
 
-        Args:
-            scores: scores of the rows, (n,).
-            top: which rows are at the top, (n,); no other row of their list has a larger score.
-
-        Raises:
-            ValueError: a demand on several lists that none of their tops expresses.
+        No other row of a list has a larger score than those of its `top`, (n,). Raises ValueError for a demand on
+        several lists that none of their tops expresses.
         """
         here, gains, unit, constant = self._on_top(scores, top)
 
@@ -682,7 +650,7 @@ def _sum_over_ranks(statistic: RankStatistic, scores: FloatArray, gains: FloatAr
 
 
 def _gains(
-    statistic: RankStatistic, labels: FloatArray, gain: GainName, lists: IntArray | None, normalise: bool
+    statistic: RankStatistic, labels: FloatArray, gain: GainName, lists: IntArray | None, normalize: bool
 ) -> tuple[FloatArray, float]:
     """Return the gains with which the sum over ranks, and the shift, are a statistic of labels; means over lists."""
     kind, n = statistic.kind, len(labels)
@@ -701,7 +669,7 @@ def _gains(
     best = hits.astype(np.float64)
     if kind.share_of == "top":
         best = np.where(hits > 0, float(statistic.cutoff or 0), 0.0)
-    elif kind.share_of != "positives" and normalise:
+    elif kind.share_of != "positives" and normalize:
         per_list = _split(gains, numbers, len(sizes))
         best = np.array([np.sort(own) @ statistic.weights(len(own)) for own in per_list])
     elif kind.share_of != "positives":
@@ -725,12 +693,6 @@ def _split(values: FloatArray, lists: IntArray, count: int) -> list[FloatArray]:
 
 
 def columns_of(X: Any, names: Sequence[str] | None, beside: Any = None) -> dict[str, Column]:  # noqa: ANN401 (frames)
-    """Return the columns that conditions may name: those of a frame, and of a table of the same rows beside it.
-
-    Args:
-        X: the frame, or an array.
-        names: its column names; None where it has none.
-        beside: a frame, or a mapping of names to columns; its columns come first.
-    """
+    """Return the columns that conditions may name: those of a frame, and of a table of the same rows beside it."""
     found = {} if names is None else columns_of_table(X, list(map(str, names)))
     return found | ({} if beside is None else columns_of_table(beside))

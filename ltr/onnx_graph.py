@@ -42,13 +42,7 @@ _WHOLE = re.compile(r"-?[0-9]+")
 
 @dataclass(frozen=True)
 class ListsInGraph:
-    """The lists of the rows, as values of a graph.
-
-    Attributes:
-        number: number of the list of each row, from 0, (n,).
-        sizes: number of rows of each list, (lists,).
-        starts: number of rows of the lists before each, (lists,).
-    """
+    """The lists of the rows, as values of a graph: number of each row's list, size and first row of each list."""
 
     number: str
     sizes: str
@@ -58,15 +52,8 @@ class ListsInGraph:
 class OnnxGraph:
     """A graph to which rankers add their scores; its values are known by name.
 
-    Args:
-        query: name of the input with the list of each row, which only rankers that score by lists add.
-
-    Attributes:
-        network: type in which the layers of networks compute: float32, or float64 after a ranker that compares their
-            scores with numbers has set it.
-
-    Raises:
-        ImportError: the package onnx is not installed.
+    `query` names the input with the list of each row, which only rankers that score by lists add. `network` is the type
+    in which layers of networks compute: float32, or float64 where a ranker compares their scores with numbers.
     """
 
     def __init__(self, query: str = "query") -> None:
@@ -86,13 +73,9 @@ class OnnxGraph:
     # values
 
     def input(self, name: str, kind: str, what: str, columns: int | None = None) -> str:
-        """Declare an input, once, and return its name.
+        """Declare an input, once, and return its name: a vector, (n,), or a matrix of so many columns.
 
-        Args:
-            name: name of the input.
-            kind: ``"DOUBLE"``, ``"INT64"`` or ``"STRING"``.
-            what: what it holds, in words, which the model keeps.
-            columns: number of columns of a matrix, (n, columns); None for a vector, (n,).
+        `kind` is ``"DOUBLE"``, ``"INT64"`` or ``"STRING"``; the model keeps `what` it holds, in words.
         """
         from onnx import TensorProto
 
@@ -152,12 +135,7 @@ class OnnxGraph:
         return self.op("Cast", value, to=self._helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
 
     def bisect(self, columns: str, knots: NDArray[np.float64]) -> str:
-        """Return how many knots are at or below each entry of the columns, int32, less than the next power of two.
-
-        Args:
-            columns: the columns, (d, n).
-            knots: ascending knots of each column, (d, m).
-        """
+        """Return how many ascending knots, (d, m), are at or below each entry of columns, (d, n), as int32."""
         size = max(2, 1 << (knots.shape[1] - 1).bit_length())
         padded = np.pad(knots, ((0, 0), (0, size - knots.shape[1])), constant_values=np.inf)
         place, step = "", size // 2  # place: which of 1, 2, 4, ... parts of the knots has the entry

@@ -18,7 +18,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -234,21 +233,18 @@ class Study:
         """Measure what is missing, and write the table and the plot."""
         parser = command_line(self.about, f"runs/{self.name}")
         parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of torch")
-        parser.add_argument("--rounds", type=int, default=1, help="number of measurements; the best time counts")
         parser.add_argument("--longest", type=int, default=10_000_000, help="longest list that is measured")
-        parser.add_argument("--table", default=self.name, help="name of the table in the page (default: %(default)s)")
         parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
         options = parsed(parser, self.measure)
         requests = [request | {"threads": options.threads} for request in self.requests(options.longest)]
         kept = Records(options.out / f"{self.name}.jsonl", _KEY)
-        for number in range(options.rounds):
-            self._collect(kept, requests, number + 1)
-        found = [min(kept[r], key=lambda record: record.get("seconds", inf)) for r in requests if kept[r]]
+        self._collect(kept, requests)
+        found = [kept[request][-1] for request in requests if kept[request]]
         self.check_values(found)
         for path in filter(None, (options.out / f"{self.name}.png", options.image)):
             self._draw(found, path)
         head = f"{machine()}; torch {torch.__version__}, threads: {options.threads}."
-        publish(options, options.table, f"{head}\n\n{self._table(found)}\n")
+        publish(options, self.name, f"{head}\n\n{self._table(found)}\n")
 
     def measure(self, request: Json) -> Json:
         """Return the value, the best time and the additional memory of one form; compilation comes before."""
@@ -275,11 +271,11 @@ class Study:
                 break
         return request | {"status": "ok", "value": value, "seconds": min(times), "megabytes": megabytes}
 
-    def _collect(self, kept: Records, requests: Sequence[Json], times: int) -> None:
-        """Measure what has fewer than `times` records, except forms whose library cannot be imported."""
+    def _collect(self, kept: Records, requests: Sequence[Json]) -> None:
+        """Measure what has no record, except forms whose library cannot be imported."""
         absent = set()
         for request in requests:
-            if len(kept[request]) >= times or request["form"] in absent:
+            if kept[request] or request["form"] in absent:
                 continue
             record = apart(self.script, request, threads=request["threads"])
             print(f"{request['what']}, {request['form']}, {request['shape']}: {record['status']}", flush=True)

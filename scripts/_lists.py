@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 
 from ltr.data import DataError, half_split, load
 from ltr.exact import RerankProblem
-from ltr.rankers import LogisticRegressionRanker, make_ranker
+from ltr.rankers import LogisticRegressionRanker
 
 FloatArray = NDArray[np.float64]
 
-NUMERIC = "uis_numeric_ivhx"
 QUERIES = "lightgbm_lambdarank"
 LONGEST = "full"
-SURROGATES = ("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)")
 TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])  # to load a method with
 
 
@@ -30,8 +28,7 @@ class Case:
     """A list to rerank.
 
     Attributes:
-        data: a name of `ltr.data.dataset_names`, ``uis_numeric_ivhx`` (IVHX as the number it has in the file, not as
-            two dummies) or ``lightgbm_lambdarank`` (graded labels in queries).
+        data: a name of `ltr.data.dataset_names`, or ``lightgbm_lambdarank`` (graded labels in queries).
         top: the length K, ``"full"`` for the training set; for ``lightgbm_lambdarank`` the number of queries.
     """
 
@@ -56,15 +53,7 @@ class Case:
             return RerankProblem(_standardised(X), y)
         data = load(QUERIES)
         rows = data.qid < int(self.top)
-        return RerankProblem(_standardised(data.X[rows]), data.y[rows], qid=data.qid[rows], normalise=True)
-
-    def surrogate_weights(self) -> list[FloatArray]:
-        """Return weights of surrogates fitted to the training set, on the list's features, with max |w_j| = 1."""
-        X, _ = _top(self.data, self.top)
-        varying = np.ptp(X, axis=0) > 0
-        rankers = [make_ranker(loss).fit(*_training_set(self.data)) for loss in SURROGATES]
-        weights = [np.asarray(ranker.linear_weights)[varying] * X.std(axis=0)[varying] for ranker in rankers]
-        return [w / np.max(np.abs(w)) for w in weights]
+        return RerankProblem(_standardised(data.X[rows]), data.y[rows], qid=data.qid[rows], normalize=True)
 
 
 HIGH_DIMENSION = (
@@ -75,8 +64,8 @@ HIGH_DIMENSION = (
 
 
 def standard_cases() -> list[Case]:
-    """Return five data sets at four lengths, and the full list of the Gaussians."""
-    datasets = ("travel", "uis", NUMERIC, "pima", "haberman")
+    """Return four data sets at four lengths, and the full list of the Gaussians."""
+    datasets = ("travel", "uis", "pima", "haberman")
     return [*cases(datasets, ("50", "100", "150", LONGEST)), Case("gaussians", LONGEST)]
 
 
@@ -87,13 +76,9 @@ def cases(datasets: Sequence[str], lengths: Sequence[str]) -> list[Case]:
 
 
 def _training_set(name: str) -> tuple[FloatArray, NDArray[np.int64]]:
-    data = load("uis" if name == NUMERIC else name)
-    X = data.X
-    if name == NUMERIC:
-        dummies = [data.feature_names.index(f"IVHX_{time}") for time in ("previous", "recent")]
-        X = np.column_stack([np.delete(X, dummies, axis=1), 1 + X[:, dummies] @ [1, 2]])
+    data = load(name)
     rows = half_split(data.n, 0)[0]
-    return X[rows], data.y[rows]
+    return data.X[rows], data.y[rows]
 
 
 def _top(name: str, top: str) -> tuple[FloatArray, NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""Compare proven cards with FasterRisk and rounded logistic regression: AUC, DCG, precision, time, proof.
+"""Compare proven cards with FasterRisk and rounded logistic regression: AUC, DCG, time, proof.
 
 Every method gets the same yes/no columns (thresholds of each numeric column at quantiles of the training set), the same
 number of questions and of points, on several random halves of each data set. FasterRisk 0.1.10 runs in a virtual
@@ -32,7 +32,6 @@ from ltr.exact import Limits, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Status
-from ltr.statistics import RankStatistic
 from trainers.tables import markdown_table
 
 DATA = ("pima", "haberman", "uis", "nhanes", "glow500", "polypharm", "breast_cancer", "fair_pt", "anes96", "digits")
@@ -42,15 +41,13 @@ METHODS = {
     "near": "within 2 % of it",
     "dcg": "proven, DCG",
     "fasterrisk": "FasterRisk",
-    "pool": "FasterRisk, best AUC of its 50",
     "rounded": "rounded logistic",
 }
-MEASURES = ("auc", "dcg", "precision")
+MEASURES = ("auc", "dcg")
 POINTS = 5
 FASTERRISK = ("fasterrisk==0.1.10", "numpy<2")  # its code calls `tostring`, which NumPy 2 does not have
 _CUTS, _MOST_COLUMNS = 5, 100  # thresholds of a column; fewer where there would be more columns than this
 _PATIENCE = 10  # longest time of a proof, as a multiple of its processor seconds
-_TOP = 0.1  # share of the rows of a list for whose top the precision is measured
 _KEY = ("data", "split", "k", "method")
 _WORKER = """
 import sys, time, numpy as np
@@ -62,7 +59,7 @@ for name in [key[2:] for key in tasks if key.startswith("X_")]:
         X, y = tasks["X_" + name].astype(float), 2.0 * tasks["y_" + name] - 1
         model = RiskScoreOptimizer(X=X, y=y, k=int(k), lb=-int(tasks["points"]), ub=int(tasks["points"]))
         model.optimize()
-        answers[f"{name}_{k}"] = np.array(model.get_models()[2])
+        answers[f"{name}_{k}"] = np.array(model.get_models()[2])[0]
         answers[f"{name}_{k}_seconds"] = time.perf_counter() - began
 np.savez(sys.argv[2], **answers)
 """
@@ -99,10 +96,8 @@ def measured(points: NDArray[np.int64], half: Half) -> Json:
     """Return the measures of a card on training and test data, each the mean over the orders of tied rows."""
     record: Json = {"questions": int(np.count_nonzero(points))}
     for part, X, y in (("train", half.X, half.y), ("test", half.X_test, half.y_test)):
-        top = max(1, round(_TOP * len(y)))
-        precision = RankStatistic("precision", cutoff=top)
-        for measure, statistic in zip(MEASURES, ("auc", "dcg", precision), strict=True):
-            problem = CardProblem(X, y, statistic, points=POINTS, max_nonzeros=4)
+        for measure in MEASURES:
+            problem = CardProblem(X, y, measure, points=POINTS, max_nonzeros=4)
             record[f"{measure}_{part}"] = problem.statistic_value(points / POINTS)
     return record
 
@@ -147,7 +142,7 @@ def rounded(half: Half, k: int) -> tuple[NDArray[np.int64], Json]:
 
 
 def fasterrisk(folder: Path, tasks: dict[str, Half], ks: Sequence[int]) -> dict[str, NDArray[np.float64]]:
-    """Return the cards of FasterRisk, (models, columns), and its seconds, by name of the task and k."""
+    """Return the card of FasterRisk with the smallest loss, and its seconds, by name of the task and k."""
     python = folder / "fasterrisk" / "bin" / "python"
     if not python.exists():
         venv.create(folder / "fasterrisk", with_pip=True)
@@ -170,7 +165,7 @@ def measure_all(options: argparse.Namespace, records: Records) -> None:
         ]
         wanted = [request for request in wanted if not records[request]]
         half = {split: halves(data, split) for split in {request["split"] for request in wanted}}
-        other = {str(r["split"]): half[r["split"]] for r in wanted if r["method"] in ("fasterrisk", "pool")}
+        other = {str(r["split"]): half[r["split"]] for r in wanted if r["method"] == "fasterrisk"}
         answers = fasterrisk(options.out, other, options.k) if other else {}
         for request in wanted:
             split, k, method = request["split"], request["k"], request["method"]
@@ -181,10 +176,8 @@ def measure_all(options: argparse.Namespace, records: Records) -> None:
             elif method == "rounded":
                 points, how = rounded(half[split], k)
             else:
-                models = np.rint(answers[f"{split}_{k}"]).astype(np.int64)
+                points = np.rint(answers[f"{split}_{k}"]).astype(np.int64)
                 how = {"seconds": float(answers[f"{split}_{k}_seconds"]), "status": "no bound"}
-                best = max(range(len(models)), key=lambda i: measured(models[i], half[split])["auc_train"])
-                points = models[best if method == "pool" else 0]
             shape = {"rows": len(half[split].y), "columns": half[split].X.shape[1]}
             records.add(request | shape | how | measured(points, half[split]))
             print(records[request][-1], flush=True)
@@ -216,8 +209,8 @@ def comparison(records: Sequence[Json]) -> str:
     """Return the table of differences between the proven card and the others, on test data, with their errors."""
     rows = []
     for k in sorted({r["k"] for r in records}):
-        for measure, own in (("auc", "auc"), ("auc", "near"), ("dcg", "dcg"), ("precision", "auc")):
-            for other in ("fasterrisk", "pool", "rounded", *(["auc"] if own == "near" else [])):
+        for measure, own in (("auc", "auc"), ("auc", "near"), ("dcg", "dcg")):
+            for other in ("fasterrisk", "rounded", *(["auc"] if own == "near" else [])):
                 gains: dict[str, list[tuple[float, float]]] = {}
                 value = {(r["data"], r["split"], r["method"]): r for r in records if r["k"] == k}
                 for (data, split, method), r in value.items():
@@ -289,11 +282,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--k", nargs="+", type=int, default=[3, 4], help="numbers of questions")
     parser.add_argument("--splits", type=int, default=5, help="number of random halves (default 5)")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for each proof (default 60)")
-    parser.add_argument("--risk", action="store_true", help="the table of risk scores alone, for k = 3, 4 and 5")
+    parser.add_argument("--risk", action="store_true", help="the table of risk scores alone")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     if options.risk:
-        publish(options, "risk", risks(Path(os.environ["LTR_DATA"], "riskslim"), (3, 4, 5), options.time_limit))
+        publish(options, "risk", risks(Path(os.environ["LTR_DATA"], "riskslim"), (3, 5), options.time_limit))
         return
     records = Records(options.out / "records.jsonl", _KEY)
     measure_all(options, records)
@@ -304,9 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if tables[1]:
         publish(options, "riskslim", results(tables[1]))
         folder = Path(os.environ["LTR_DATA"], "riskslim")
-        publish(
-            options, "proofs", proofs(folder, [*options.k, max(options.k) + 1, max(options.k) + 2], options.time_limit)
-        )
+        publish(options, "proofs", proofs(folder, (4, 6), options.time_limit))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The lists are the top 50 of three data sets (`_lists.Case`). A group is the rows
 demand is on how many of them are among the first 20: three more than at the optimum without a demand, which binds, and
 as many as there, which does not. The feature is the first one whose group has 10 to 40 rows and can have three more.
 Every solve runs in a process of its own. Time is processor time, of all threads together, so that other work on the
-machine counts as little as possible; of several solves, the median.
+machine counts as little as possible.
 
     LTR_DATA=path/to/data python scripts/bench_demands.py --docs docs/exact_bench.md
 """
@@ -24,6 +24,7 @@ from trainers.tables import markdown_table
 
 DATA = ("travel", "uis", "pima")
 KINDS = ("no demand", "does not bind", "binds")
+_THREADS = 2
 _FIRST, _MORE = 20, 3  # rows that the demand is on, and how many more of them than at the optimum
 _LEAST_GROUP, _MOST_GROUP = 10, 40
 
@@ -70,8 +71,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", nargs="+", default=list(DATA), help="data sets (default %(default)s)")
     parser.add_argument("--top", default="50", help="length of the lists (default %(default)s)")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for each solve (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="solves of each problem (default %(default)s)")
-    parser.add_argument("--threads", type=int, default=2, help="threads of a solve (default %(default)s)")
     options = parsed(parser, measure, arguments)
     kept = Records(options.out / "demands.jsonl", ("data", "top", "kind", "limit", "threads"))
     rows = []
@@ -79,32 +78,31 @@ def main(arguments: list[str] | None = None) -> int:
         usual = 0.0
         for kind in KINDS:
             request = {"data": data, "top": options.top, "kind": kind}
-            request |= {"limit": options.limit, "threads": options.threads}
-            while len(kept[request]) < options.rounds:
-                record = apart(__file__, request, threads=options.threads)
+            request |= {"limit": options.limit, "threads": _THREADS}
+            if not kept[request]:
+                record = apart(__file__, request, threads=_THREADS)
                 if record["status"] == "failed":
                     raise SystemExit(f"{request}: {record['message']}")
                 kept.add(record)
                 print(record, flush=True)
-            found = kept[request]
-            seconds = float(np.median([record["seconds"] for record in found]))
-            usual, worst = usual or seconds, max(found, key=lambda record: record["gap"])
-            least = f"{worst['least']} of the first {_FIRST}, {worst['here']} without" if "least" in worst else ""
-            proven = all(record["status"] == "optimal" for record in found)
+            found = kept[request][-1]
+            usual = usual or found["seconds"]
+            least = f"{found['least']} of the first {_FIRST}, {found['here']} without" if "least" in found else ""
+            proven = found["status"] == "optimal"
             rows.append(
                 [
-                    f"{data}, top {options.top}, {worst['features']} features",
+                    f"{data}, top {options.top}, {found['features']} features",
                     kind,
                     least,
-                    f"{worst['value']:.4f}",
-                    "proven" if proven else f"{worst['gap']:.2%}",
-                    f"{seconds:.2f}",
-                    f"{seconds / usual:.2f}" if proven else "",
+                    f"{found['value']:.4f}",
+                    "proven" if proven else f"{found['gap']:.2%}",
+                    f"{found['seconds']:.2f}",
+                    f"{found['seconds'] / usual:.2f}" if proven else "",
                 ]
             )
     head = ["list", "demand", "rows of the group", "dcg", "gap", "processor s", "ratio"]
     note = (
-        f"{machine()}; {options.threads} threads, at most {options.limit:.0f} s a solve, median of {options.rounds}. "
+        f"{machine()}; {_THREADS} threads, at most {options.limit:.0f} s a solve. "
         "Time is the processor time of all threads together; other work ran on the machine."
     )
     publish(options, "demands", f"{markdown_table(head, rows, left=3)}\n\n{note}\n")

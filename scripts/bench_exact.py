@@ -6,7 +6,6 @@ best of a local search of two seconds), within the largest of the limits. Compil
 folder `--out`, one line per solve, and are not computed again. A Markdown table and a plot are written beside it.
 
     LTR_DATA=path/to/data python scripts/bench_exact.py --out runs/bench --data travel --top 50 100
-    python scripts/bench_exact.py --out runs/bench --table-only --image docs/images/exact_gap.png
 """
 
 from __future__ import annotations
@@ -22,14 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 from _bench import Json, Records, apart, command_line, parsed, peak, publish
-from _highs import HighsSolver
 from _lists import HIGH_DIMENSION, TINY, Case, cases, standard_cases
 
 from ltr.data import DataError
 from ltr.exact import METHODS, Limits, Solution, TracePoint, solve
 from ltr.exact.local_search.search import local_search
 from ltr.exact.solve import Solver
-from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.threads import available_threads
 from trainers.provenance import machine
 from trainers.report.pictures import drawing as draw
@@ -48,9 +45,7 @@ class Method(NamedTuple):
 
 _METHODS = {
     "weight_space": Method(METHODS["weight_space"], "weight-space search", "#0072b2"),
-    "direct": Method(WeightSpaceSearch(scip=False), "weight-space search without SCIP", "#56b4e9"),
     "resolved": Method(METHODS["resolved"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
-    "highs": Method(HighsSolver(), "HiGHS, the paper's model", "#777777", (1, 1.5), True),
 }
 _START = 2.0  # seconds of the local search that gives the warm start
 _GRACE = 300.0  # seconds beyond the limit after which a process is killed
@@ -118,7 +113,7 @@ def _thinned(solution: Solution, method: Method, start: float) -> list[list[floa
 
 def measure_all(results: Records, chosen: Iterable[Case], options: argparse.Namespace) -> None:
     """Compute the solves that are missing or failed."""
-    versions = ", ".join(f"{name} {version(name)}" for name in ("pyscipopt", "highspy"))
+    versions = f"pyscipopt {version('pyscipopt')}"
     for case in chosen:
         given = dataclasses.asdict(case)
         try:
@@ -226,7 +221,7 @@ def plot(panels: dict[str, list[Json]], path: Path) -> None:
     last, top = np.max([point for several in steps.values() for points in several for point in points], axis=0)
     for axes, (name, records) in zip(every, panels.items(), strict=True):
         for record, points in zip(records, steps[name], strict=True):
-            method, above = _METHODS[record["method"]], 3 if record["method"] in ("weight_space", "direct") else 2
+            method, above = _METHODS[record["method"]], 3 if record["method"] == "weight_space" else 2
             look = {"color": method.colour, "linewidth": 1.6, "zorder": above}
             (line,) = axes.step(*zip(*points, strict=True), where="post", **look)
             line.set_dashes(method.dashes)
@@ -259,7 +254,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limits", nargs="+", type=float, metavar="SECONDS", help="default 10 60 600, or 10 60")
     parser.add_argument("--methods", nargs="+", choices=_METHODS, help=f"of {', '.join(_METHODS)} (default: all)")
     parser.add_argument("--threads", type=int, default=available_threads(), help="for those that use several")
-    parser.add_argument("--table-only", action="store_true", help="compute nothing")
     parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
     options = parsed(parser, measure, arguments)
     wide = options.high_dimension
@@ -271,8 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chosen = [case for case in HIGH_DIMENSION if not options.data or case.data in options.data]
         else:
             chosen = cases(options.data, options.top) if options.data else standard_cases()
-        if not options.table_only:
-            measure_all(results, chosen, options)
+        measure_all(results, chosen, options)
     except DataError as error:
         print(error, file=sys.stderr)
         return 1

@@ -196,7 +196,6 @@ def main() -> None:
     """Measure what is missing, and write the tables."""
     parser = command_line(__doc__, "runs/gbdt")
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds")
-    parser.add_argument("--table", action="store_true", help="measure nothing, write the table of what is known")
     options = parsed(parser, measure)
     wanted: list[Json] = [
         {"library": library, "name": name, "length": length}
@@ -214,7 +213,7 @@ def main() -> None:
         if (name in (_OWN[library][0], "ranknet")) == first
     ]
     kept = Records(options.out / "gbdt.jsonl", ("library", "name", "length", "data", "seed"))
-    for request in () if options.table else wanted:
+    for request in wanted:
         if not kept[request]:
             record = apart(__file__, request)
             print(record, flush=True)

@@ -1,14 +1,13 @@
-"""Measure losses: seconds for value and gradient, and memory, against plain torch and other toolkits.
+"""Measure losses: seconds for value and gradient, and memory, against plain torch.
 
 Plain torch is the shortest form that one would write: a matrix of all pairs, or torch's own functions for ListNet and
 the logistic loss. Labels are 0 and 1, or 0 to 4 where a row says "graded". Batches are tensors of lists of equal
-length. Where a row says "ragged", lists of 10 to 100 items are padded: plain torch and the form "ltr" get a mask of the
-items that are there, the form "ltr, by query" gets all items in one row, and the number of each item's list.
+length.
 
 Every measurement runs in a process of its own, so that peak memory is that of this measurement alone. Imports,
 compilation and a first call are not timed, and the best of several calls counts. No table is written if a form's value
-differs from ours. Other libraries (``allrank``, ``pytorchltr``, ``libauc``) are measured if they can be imported.
-Results are kept in ``losses.jsonl`` and not measured again; a Markdown table and a plot are written beside it.
+differs from ours. Results are kept in ``losses.jsonl`` and not measured again; a Markdown table and a plot are written
+beside it.
 
     python scripts/bench_losses.py --out runs/losses
     python scripts/bench_losses.py --out runs/losses --image docs/images/losses.png
@@ -44,22 +43,18 @@ _DRAWN = ("exponential", "hinge", "ranknet", "list_net", "lambda(statistic=dcg@1
 _OF_MATRICES = ("lambda(statistic=dcg)",)  # losses that compute all pairs, whatever the length of the list
 _OF_ITEMS = ("logistic", "list_net")  # losses whose plain form needs no matrix
 _GRADED, _GRADES = ", graded", 5
-_RAGGED, _SHORTEST = ", ragged", 10  # length of the shortest of the padded lists
 _GRADED_LONG = (1_000, 100_000)  # half of the items of one list whose labels are graded
 _LONG = (100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)  # positives of one list, and as many negatives
 _LONGEST_OF_PAIRS = 5_000
 _BATCHES = ((64, 20), (64, 100), (512, 100), (64, 1_000))  # lists and their length
-_PADDED = (32, 100)  # ragged lists, and the length of the longest
-_ABSENT = -1  # label of padding
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-Plain = Callable[[Tensor, Tensor, Tensor | None], Tensor]
-"""A loss of scores, labels, and which items are there (None: all)."""
+"""A loss of scores and labels."""
 
 
-def _plain(name: str) -> Plain:
+def _plain(name: str) -> Loss:
     """Return the code that one would write in torch: for pairs, the mean over a matrix of all of them."""
-    functions: dict[str, Plain] = {
+    functions: dict[str, Loss] = {
         "list_net": _plain_list_net,
         "logistic": _plain_logistic,
         "list_mle": _plain_list_mle,
@@ -70,35 +65,25 @@ def _plain(name: str) -> Plain:
     return functions.get(name) or _plain_pairs(name)
 
 
-def _at_the_end(scores: Tensor, there: Tensor | None) -> Tensor:
-    """Return the scores, those of padding so low that no exponential sees them."""
-    return scores if there is None else scores.masked_fill(~there, -1e9)
+def _plain_list_net(scores: Tensor, labels: Tensor) -> Tensor:
+    return F.cross_entropy(torch.atleast_2d(scores), torch.atleast_2d(labels.to(scores.dtype).softmax(-1)))
 
 
-def _plain_list_net(scores: Tensor, labels: Tensor, there: Tensor | None) -> Tensor:
-    target = _at_the_end(labels.to(scores.dtype), there).softmax(-1)
-    return F.cross_entropy(torch.atleast_2d(_at_the_end(scores, there)), torch.atleast_2d(target))
+def _plain_logistic(scores: Tensor, labels: Tensor) -> Tensor:
+    return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
 
 
-def _plain_logistic(scores: Tensor, labels: Tensor, there: Tensor | None) -> Tensor:
-    if there is None:
-        return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
-    each = F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype), there, reduction="none")
-    return (each.sum(-1) / there.sum(-1)).mean()
-
-
-def _plain_list_mle(scores: Tensor, labels: Tensor, there: Tensor | None) -> Tensor:
+def _plain_list_mle(scores: Tensor, labels: Tensor) -> Tensor:
     """Return the loss of the order of the labels, of which several may be equal."""
     drawn_from = labels.unsqueeze(-1) >= labels.unsqueeze(-2)
-    rest = _at_the_end(scores, there).unsqueeze(-2).masked_fill(~drawn_from, -torch.inf).logsumexp(-1)
-    lowest = (labels if there is None else labels.masked_fill(~there, _GRADES)).amin(-1, keepdim=True)
-    counted = labels > lowest
+    rest = scores.unsqueeze(-2).masked_fill(~drawn_from, -torch.inf).logsumexp(-1)
+    counted = labels > labels.amin(-1, keepdim=True)
     return (((rest - scores) * counted).sum(-1) / counted.sum(-1).clamp(min=1)).mean()
 
 
-def _plain_smooth(scores: Tensor, labels: Tensor, there: Tensor | None) -> Tensor:
+def _plain_smooth(scores: Tensor, labels: Tensor) -> Tensor:
     """Return the shortfall of the DCG with smooth positions."""
-    scores, gains = _at_the_end(scores, there), torch.exp2(labels.clamp(min=0).to(scores.dtype)) - 1
+    gains = torch.exp2(labels.to(scores.dtype)) - 1
     discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 3, dtype=scores.dtype))
     position = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)).sum(-1) - 0.5
     whole = position.detach().long()
@@ -107,149 +92,68 @@ def _plain_smooth(scores: Tensor, labels: Tensor, there: Tensor | None) -> Tenso
     return (1.0 - value / (gains.sort(-1, descending=True).values * discounts[:-1]).sum(-1)).mean()
 
 
-def _plain_lambda(scores: Tensor, labels: Tensor, there: Tensor | None, k: int | None = None) -> Tensor:
+def _plain_lambda(scores: Tensor, labels: Tensor, k: int | None = None) -> Tensor:
     """Return the LambdaRank loss of the DCG, for scores without ties."""
     discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 2, dtype=scores.dtype))
     discounts[k:] *= 0.0 if k is not None else 1.0
-    own = discounts[_at_the_end(scores, there).argsort(-1, descending=True).argsort(-1)]
-    gains = torch.exp2(labels.clamp(min=0).to(scores.dtype)) - 1
-    gain = F.relu(gains.unsqueeze(-1) - gains.unsqueeze(-2))
-    if there is not None:
-        gain = gain * there.unsqueeze(-2)
+    own = discounts[scores.argsort(-1, descending=True).argsort(-1)]
+    gains = torch.exp2(labels.to(scores.dtype)) - 1
     ideal = (gains.sort(-1, descending=True).values * discounts).sum(-1)
-    change = gain * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
+    change = F.relu(gains.unsqueeze(-1) - gains.unsqueeze(-2)) * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
     return ((change * F.softplus(scores.unsqueeze(-2) - scores.unsqueeze(-1))).sum((-2, -1)) / ideal).mean()
 
 
-def _plain_pairs(name: str) -> Plain:
-    def value(scores: Tensor, labels: Tensor, there: Tensor | None) -> Tensor:
-        z = scores.unsqueeze(-1) - scores.unsqueeze(-2)
-        comparable = labels.unsqueeze(-1) > labels.unsqueeze(-2)
-        if there is not None:
-            comparable &= there.unsqueeze(-2)
-        if name.startswith("p_norm_push"):
-            counted = comparable.any(-2)
-            inner = ((F.softplus(-z) if "logistic" in name else torch.exp(-z)) * comparable).sum(-2) / comparable.sum(
-                -2
-            ).clamp(min=1)
-            return ((inner.square() * counted).sum(-1) / counted.sum(-1).clamp(min=1)).mean()
-        functions: dict[str, Callable[[Tensor], Tensor]] = {
-            "exponential": lambda z: torch.exp(-z),
-            "hinge": lambda z: F.relu(1 - z),
-            "squared_hinge": lambda z: F.relu(1 - z).square(),
-            "ranknet": lambda z: F.softplus(-z),
-        }
-        return ((functions[name](z) * comparable).sum((-2, -1)) / comparable.sum((-2, -1)).clamp(min=1)).mean()
-
-    return value
-
-
-def _allrank(name: str) -> Loss:
-    """Return a loss of allRank; its mean over the pairs of a batch is ours if all lists have equally many pairs."""
-    from allrank.models.losses import rankNet
-
-    return lambda scores, labels: rankNet(scores, labels.to(scores.dtype))
-
-
-def _pytorchltr(name: str) -> Loss:
-    """Return a loss of pytorchltr, which sums over pairs, and in bits for the logistic loss."""
-    from pytorchltr.loss import PairwiseHingeLoss, PairwiseLogisticLoss
-
-    loss = PairwiseHingeLoss() if name == "hinge" else PairwiseLogisticLoss()
-    unit = 1.0 if name == "hinge" else 0.6931471805599453
+def _plain_pairs(name: str) -> Loss:
+    functions: dict[str, Callable[[Tensor], Tensor]] = {
+        "exponential": lambda z: torch.exp(-z),
+        "p_norm_push(p=2)": lambda z: torch.exp(-z),
+        "p_norm_push(p=2,inner=logistic)": lambda z: F.softplus(-z),
+        "hinge": lambda z: F.relu(1 - z),
+        "squared_hinge": lambda z: F.relu(1 - z).square(),
+        "ranknet": lambda z: F.softplus(-z),
+    }
 
     def value(scores: Tensor, labels: Tensor) -> Tensor:
-        rows = scores if scores.ndim == 2 else scores.unsqueeze(0)
-        given = labels if labels.ndim == 2 else labels.unsqueeze(0)
-        n = torch.full((len(rows),), rows.shape[1])
-        pairs = (given.unsqueeze(-1) > given.unsqueeze(-2)).sum((-2, -1)).clamp(min=1)
-        return (unit * loss(rows, given, n) / pairs).mean()
+        comparable = labels.unsqueeze(-1) > labels.unsqueeze(-2)
+        losses = functions[name](scores.unsqueeze(-1) - scores.unsqueeze(-2)) * comparable
+        if name.startswith("p_norm_push"):
+            counted = comparable.any(-2)
+            inner = losses.sum(-2) / comparable.sum(-2).clamp(min=1)
+            return ((inner.square() * counted).sum(-1) / counted.sum(-1).clamp(min=1)).mean()
+        return (losses.sum((-2, -1)) / comparable.sum((-2, -1)).clamp(min=1)).mean()
 
     return value
 
 
-def _libauc(name: str) -> Loss:
-    """Return a loss of LibAUC: a mean over the pairs of one list."""
-    from libauc.losses.auc import PairwiseAUCLoss
-
-    value: Loss = PairwiseAUCLoss("logistic" if name == "ranknet" else name)
-    return value
-
-
-def _ltr(name: str) -> Plain:
-    loss = parse_loss(name)
-    return lambda scores, labels, there: loss(scores, labels, mask=there)
-
-
-def _of_equal_lists(loss_of: Callable[[str], Loss]) -> Callable[[str], Plain]:
-    """Return losses of lists that are not padded in the form of those that are."""
-
-    def form(name: str) -> Plain:
-        loss = loss_of(name)
-        return lambda scores, labels, _: loss(scores, labels)
-
-    return form
-
-
-def _call(value_of: Callable[[Tensor], Tensor], scores: Tensor) -> Callable[[], float]:
-    """Return a function that computes value and gradient at the scores."""
-    variable = scores.requires_grad_()
-
-    def call() -> float:
-        value = value_of(variable)
-        (gradient,) = torch.autograd.grad(value, variable)
-        return float(value.detach()) + 0.0 * float(gradient.sum())
-
-    return call
-
-
-def _form(loss_of: Callable[[str], Plain]) -> Form:
+def _form(loss_of: Callable[[str], Loss]) -> Form:
     """Return the form that computes value and gradient of a loss."""
 
     def form(what: str, scores: Tensor, labels: Tensor) -> Callable[[], float]:
-        loss, there = loss_of(_name(what)), labels != _ABSENT if what.endswith(_RAGGED) else None
-        return _call(lambda variable: loss(variable, labels, there), scores)
+        loss, variable = loss_of(_name(what)), scores.requires_grad_()
+
+        def call() -> float:
+            value = loss(variable, labels)
+            (gradient,) = torch.autograd.grad(value, variable)
+            return float(value.detach()) + 0.0 * float(gradient.sum())
+
+        return call
 
     return form
 
 
-def _by_query(what: str, scores: Tensor, labels: Tensor) -> Callable[[], float]:
-    """Return the form that computes value and gradient of a loss of all items in one row, with their list."""
-    loss, there = parse_loss(_name(what)), labels != _ABSENT
-    qid = torch.arange(len(labels)).unsqueeze(-1).expand_as(labels)[there]
-    flat = labels[there]
-    return _call(lambda variable: loss(variable, flat, qid=qid), scores[there])
-
-
 def _name(what: str) -> str:
-    return what.removesuffix(_RAGGED).removesuffix(_GRADED)
+    return what.removesuffix(_GRADED)
 
 
-_FORMS = {
-    "ltr": _form(_ltr),
-    "ltr, by query": _by_query,
-    "plain torch": _form(_plain),
-    "allRank": _form(_of_equal_lists(_allrank)),
-    "pytorchltr": _form(_of_equal_lists(_pytorchltr)),
-    "LibAUC": _form(_of_equal_lists(_libauc)),
-}
-_OF_ONE_LIST = ("ltr", "plain torch", "LibAUC")
-_OF_BATCHES = ("ltr", "plain torch", "allRank", "pytorchltr")
-_OF_GRADES = ("ltr", "plain torch")
-_OF_RAGGED = ("ltr", "ltr, by query", "plain torch")
-_PEERS = {"allRank": ("ranknet",), "pytorchltr": ("hinge", "ranknet"), "LibAUC": ("hinge", "squared_hinge", "ranknet")}
+_FORMS = {"ltr": _form(parse_loss), "plain torch": _form(_plain)}
 
 
 def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
-    """Return scores, and labels 0 and 1 or 0 to 4, about as many of each in every list; padding has its own label."""
+    """Return scores, and labels 0 and 1 or 0 to 4, about as many of each in every list."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(shape, generator=generator, dtype=getattr(torch, dtype))
     order = torch.rand(shape, generator=generator).argsort(-1)
     labels = order % _GRADES if _GRADED in what else (order < shape[-1] // 2).long()
-    if what.endswith(_RAGGED):
-        labels[..., :2] = torch.tensor([0, 1])  # two classes in every list
-        lengths = torch.randint(_SHORTEST, shape[-1] + 1, (*shape[:-1], 1), generator=generator)
-        labels[torch.arange(shape[-1]) >= lengths] = _ABSENT
     return scores, labels
 
 
@@ -257,25 +161,22 @@ def _requests(longest: int) -> list[Json]:
     """Return the requests, for single lists of up to `longest` items."""
     found: list[Json] = []
     for name in _NAMES:
-        for what, lengths, forms in ((name, _LONG, tuple(_FORMS)), (name + _GRADED, _GRADED_LONG, _OF_GRADES)):
+        for what, lengths in ((name, _LONG), (name + _GRADED, _GRADED_LONG)):
             if what == "logistic" + _GRADED:
                 continue
-            shapes = [(what, [2 * n], "float64", _OF_ONE_LIST) for n in lengths if 2 * n <= longest]
-            shapes += [(what, list(shape), "float32", _OF_BATCHES) for shape in _BATCHES]
-            shapes = [(*rest, tuple(form for form in able if form in forms)) for *rest, able in shapes]
-            shapes.append((what + _RAGGED, list(_PADDED), "float32", _OF_RAGGED))
+            shapes = [([2 * n], "float64") for n in lengths if 2 * n <= longest]
+            shapes += [(list(shape), "float32") for shape in _BATCHES]
             found += [
-                {"form": form, "what": measured, "shape": shape, "dtype": dtype}
-                for measured, shape, dtype, able in shapes
-                for form in able
-                if name in _PEERS.get(form, _NAMES)
-                and (shape[-1] <= 2 * _LONGEST_OF_PAIRS or not _has_matrix(name, form))
+                {"form": form, "what": what, "shape": shape, "dtype": dtype}
+                for shape, dtype in shapes
+                for form in _FORMS
+                if shape[-1] <= 2 * _LONGEST_OF_PAIRS or not _has_matrix(name, form)
             ]
     return found
 
 
 def _has_matrix(name: str, form: str) -> bool:
-    return name in _OF_MATRICES or (not form.startswith("ltr") and name not in _OF_ITEMS)
+    return name in _OF_MATRICES or (form != "ltr" and name not in _OF_ITEMS)
 
 
 STUDY = Study(

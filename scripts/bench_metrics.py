@@ -1,4 +1,4 @@
-"""Measure NDCG, MRR and AUC: seconds and memory, against plain torch, torchmetrics, scikit-learn, ranx and allRank.
+"""Measure NDCG, MRR and AUC: seconds and memory, against plain torch, torchmetrics, scikit-learn and ranx.
 
 Plain torch is the shortest form that is correct without ties. Labels are 0 and 1, or 0 to 4 where a row says
 "graded".
@@ -107,18 +107,6 @@ def _ranx(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
     return lambda: float(evaluate(qrels, run, metric))
 
 
-def _allrank(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
-    if metric == "auc":
-        return None
-    from allrank.models import metrics
-
-    rows, targets = torch.atleast_2d(scores).float(), torch.atleast_2d(labels).float()
-    if metric == "mrr":
-        # for graded labels it looks for the highest one
-        return None if len(targets.unique()) > 2 else lambda: float(metrics.mrr(rows, targets).mean())
-    return lambda: float(metrics.ndcg(rows, targets, gain_function=lambda y: y).mean())
-
-
 def _form(prepared: Form) -> Form:
     """Return the form for the metric that is measured."""
     return lambda what, scores, labels: prepared(what.removesuffix(_GRADED), scores, labels)
@@ -131,7 +119,6 @@ _FORMS = {
     "torchmetrics": _form(_torchmetrics),
     "scikit-learn": _form(_scikit_learn),
     "ranx": _form(_ranx),
-    "allRank": _form(_allrank),
 }
 
 

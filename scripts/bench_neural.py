@@ -258,20 +258,18 @@ def main() -> None:
         default=_DATA,
         help="names of data sets; letor_like_N has N training queries, NAME=FOLDER folds of LETOR",
     )
-    parser.add_argument("--forms", nargs="*", default=(*_FORMS, *_WHOLE), help="what to measure")
     options = parsed(parser, measure)
     kept = Records(options.out / "neural.jsonl", ("form", "data", "seed"))
     requests = [
         {"form": form, "data": data, "seed": seed}
-        for form in options.forms
+        for form in (*_FORMS, *_WHOLE)
         for data in options.data
         for seed in range(_SEEDS)
     ]
     measure_missing(__file__, kept, requests)
     head = f"{machine()}; torch {torch.__version__}. Mean of {_SEEDS} seeds and its standard error."
-    for name, forms, made in (("neural", _FORMS, table), ("boosters", _WHOLE, table_of_boosters)):
-        if set(forms) & set(options.forms):
-            publish(options, name, f"{head}\n\n{made(kept, options.data)}\n")
+    for name, made in (("neural", table), ("boosters", table_of_boosters)):
+        publish(options, name, f"{head}\n\n{made(kept, options.data)}\n")
 
 
 def table(kept: Records, data: Sequence[str]) -> str:

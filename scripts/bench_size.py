@@ -98,14 +98,6 @@ def train(folder: Path) -> float:
     return time.perf_counter() - start
 
 
-def train_quantiles(folder: Path) -> float:
-    """Fit the network for one epoch, with features scaled by quantiles."""
-    X, y, qid = loaded(folder)
-    start = time.perf_counter()
-    SurrogateRanker(scorer="mlp", max_steps=1).fit(X, y, qid=qid)
-    return time.perf_counter() - start
-
-
 def train_plainly(folder: Path) -> float:
     """Train the network for one epoch in a loop of torch, as one would write it by hand, and return the seconds."""
     X, y, qid = loaded(folder)
@@ -198,7 +190,6 @@ _WORK: dict[str, tuple[str, Sequence[tuple[str, Callable[[Path], float]]]]] = {
     "csv": ("read CSV", [("ltr", lambda at: read_whole(at, "csv")), ("pandas", lambda at: read_plainly(at, "csv"))]),
     "text": ("read sparse text", [("ltr", read_text), ("scikit-learn", read_text_plainly)]),
     "train": ("train a network, one epoch", [("ltr", train), ("torch", train_plainly)]),
-    "quantiles": ("the same, scaled by quantiles", [("ltr", train_quantiles)]),
     "linear": ("score by a linear ranker", [("ltr", lambda at: predict(at, LogisticRegressionRanker()))]),
     "predict": ("score by a network", [("ltr", lambda at: predict(at, SurrogateRanker(scorer="mlp", max_steps=1)))]),
     "stages": ("two stages, one list", [("ltr", two_stages)]),

@@ -1,22 +1,17 @@
-"""Write a table of the library's numbers on fixed inputs, compare two such tables, or check exact solutions.
+"""Write a table of the library's numbers on fixed inputs, or compare two such tables.
 
     python scripts/check_numbers.py --write FILE
     python scripts/check_numbers.py --compare BEFORE AFTER
-    python scripts/check_numbers.py --instances 10000 [--first SEED]
 
 The table has losses with their gradients, metrics, surrogates after a few steps of training, exact solutions, centred
 weights and certificates. Floats are written to the last bit. Everything is seeded, runs on one thread and ends after a
 number of nodes or restarts, so two runs on one machine give the same table: a difference after a change of the code is
 due to that change.
-
-``--instances`` solves random problems of up to three features and compares value, bound and status with the optimum
-over all vertices, enumerated in rational arithmetic (``tests/vertex_reference.py``, run from the checkout).
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
 import json
 import math
 import sys
@@ -89,8 +84,6 @@ METHODS = {
     "direct": WeightSpaceSearch(threads=1, coordinates="given", local_search=0, scip=False),
 }
 """Methods in place of those of the same name, so that the same work is done every time."""
-
-_SECONDS = 10.0  # for each random problem
 
 
 # --- lists ------------------------------------------------------------------------------------------------------
@@ -235,7 +228,7 @@ def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     yield "graded", RerankProblem(X, gains, "dcg", qid=qid, gain="linear"), (*box, "local_search"), 3_000
     short = RerankProblem(X[:10], gains[:10], "wrs", rank="subrank", gain="linear")
     yield "graded, subrank, wrs", short, ("weight_space",), 3_000
-    mean = RerankProblem(X, gains, "dcg@4", qid=qid, normalise=True)
+    mean = RerankProblem(X, gains, "dcg@4", qid=qid, normalize=True)
     yield "normalised", mean, ("weight_space",), 3_000
     pairs = np.array([(i, k) for i in range(12) for k in range(12) if gains[i] > gains[k]])
     yield "preferences", PairwiseProblem(X[:12, :2], pairs), ("weight_space", "pairwise"), 20_000
@@ -295,40 +288,16 @@ def compare(before: Path, after: Path) -> int:
     return len(different)
 
 
-# --- random instances against their enumeration ---------------------------------------------------------------
-
-
-def check_instances(first: int, number: int) -> int:
-    """Solve random problems, print every mistake and how the solves ended, and return the number of mistakes."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests import vertex_reference
-
-    endings: collections.Counter[str] = collections.Counter()
-    wrong = 0
-    for seed in range(first, first + number):
-        found = vertex_reference.solved(seed, Limits(time_limit=_SECONDS))
-        endings["refused" if found is None else found[1].status.value] += 1
-        for mistake in () if found is None else vertex_reference.mistakes(*found):
-            print(f"instance {seed}, {found[1].method}: {mistake}", flush=True)
-            wrong += 1
-    print(f"{number} instances from {first}: {wrong} mistakes;", dict(endings))
-    return wrong
-
-
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--write", type=Path, metavar="FILE", help="write the table to this file")
     group.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="report every difference")
-    group.add_argument("--instances", type=int, metavar="N", help="check this many random problems by enumeration")
-    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="seed of the first of them, default 0")
     parser.add_argument("--only", choices=TABLES, nargs="+", default=list(TABLES), help="parts of the table to write")
     options = parser.parse_args()
     if options.compare:
         return 1 if compare(*options.compare) else 0
-    if options.instances:
-        return 1 if check_instances(options.first, options.instances) else 0
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     table = {name: TABLES[name]() for name in options.only}

@@ -54,6 +54,13 @@ def executed(path: Path) -> NotebookNode:
     return notebook
 
 
+def exported(path: Path) -> tuple[str, dict[str, bytes]]:
+    """Return an executed notebook as Markdown, with its pictures by name."""
+    given = {"unique_key": path.stem, "output_files_dir": path.stem}
+    text, resources = MarkdownExporter().from_notebook_node(executed(path), resources=given)
+    return text, resources["outputs"]
+
+
 def links(text: str) -> Iterator[str]:
     """Yield the files that a Markdown text links to, code left out."""
     for part in _FENCE.split(text)[::2]:
@@ -76,14 +83,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for module in MODULES:
         files.append(File.generated(config, f"api/{module}.md", content=f"# {module}\n\n::: {module}\n"))
     for path in sorted(NOTEBOOKS.glob("*.py")):
-        notebook = executed(path)
-        text, resources = MarkdownExporter().from_notebook_node(
-            notebook, resources={"unique_key": path.stem, "output_files_dir": path.stem}
-        )
+        text, pictures = exported(path)
         download = f"\n[Download this notebook]({path.stem}.ipynb){{ .md-button download }}\n"
         files.append(File.generated(config, f"notebooks/{path.stem}.md", content=text + download))
-        files.append(File.generated(config, f"notebooks/{path.stem}.ipynb", content=writes(notebook)))
-        for name, content in resources["outputs"].items():
+        files.append(File.generated(config, f"notebooks/{path.stem}.ipynb", content=writes(executed(path))))
+        for name, content in pictures.items():
             files.append(File.generated(config, f"notebooks/{name}", content=content))
     return files
 
@@ -139,10 +143,8 @@ def _gallery() -> str:
     for path in sorted(NOTEBOOKS.glob("*.py"), key=lambda path: listed.index(path.name)):
         cells = executed(path).cells
         title = cells[0].source.splitlines()[0].lstrip("# ")
-        text, resources = MarkdownExporter().from_notebook_node(
-            executed(path), resources={"unique_key": path.stem, "output_files_dir": path.stem}
-        )
-        picture = next(iter(sorted(resources["outputs"], key=text.index)), None)
+        text, pictures = exported(path)
+        picture = next(iter(sorted(pictures, key=text.index)), None)
         shown = "" if picture is None else f"[![{title}]({picture})]({path.stem}.md)\n\n"
         about = cells[0].source.split("\n\n")[1]
         cards.append(f"<div markdown>\n{shown}**[{title}]({path.stem}.md)**\n\n{about}\n</div>")

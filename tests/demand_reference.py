@@ -268,7 +268,7 @@ def _instance(rng: np.random.Generator) -> RerankProblem | None:
     if rng.random() < 0.2:
         A = rng.integers(-2, 3, (int(rng.integers(1, 3)), d)).astype(float)
         options["constraints"] = LinearConstraints(A, rng.choice([0.0, 0.0, 0.5, -0.25], len(A)))
-    options["normalise"] = bool(rng.random() < 0.2)
+    options["normalize"] = bool(rng.random() < 0.2)
     try:
         demands = [_demand(rng, X, y, common) for _ in range(int(rng.choice([1, 1, 1, 2, 2, 3])))]
         return RerankProblem(X, y, str(rng.choice(STATISTICS)), demands=demands, **common, **options)
@@ -282,11 +282,11 @@ def _demand(rng: np.random.Generator, X: np.ndarray, y: np.ndarray, common: dict
         labels = None  # a floor in another measure of the same labels
     elif kind < 0.5:
         labels = y.max() - y  # as opposite as can be
-    normalise = bool(rng.random() < 0.2)
-    zero = RerankProblem(X, y, demands=[Demand(name, 0.0, labels, normalise=normalise)], **common).demanded[0]
+    normalize = bool(rng.random() < 0.2)
+    zero = RerankProblem(X, y, demands=[Demand(name, 0.0, labels, normalize=normalize)], **common).demanded[0]
     reach = common.get("integer", 1)
     values = [zero.value(np.rint(reach * w) if reach > 1 else w) for w in rng.uniform(-1, 1, size=(30, X.shape[1]))]
     least = float(np.quantile(values, rng.choice([0.5, 0.8, 1.0]), method="higher"))
     if rng.random() < 0.3:
         least += rng.choice([1e-6, rng.random()]) * (zero.problem.trivial_bound - least)
-    return Demand(name, min(least, zero.problem.trivial_bound), labels, normalise=normalise)
+    return Demand(name, min(least, zero.problem.trivial_bound), labels, normalize=normalize)

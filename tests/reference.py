@@ -500,11 +500,11 @@ def random_demanded(seed: int, **options) -> RerankProblem:
         name = ("hits@2", "dcg", "auc", "recall@3", "mrr", "precision@2", "wrs")[int(rng.integers(7))]
         labels = rng.integers(0, 2 if name == "hits@2" or rng.random() < 0.5 else 4, size=p.n)
         labels[rng.choice(p.n, size=2, replace=False)] = 0, 1
-        normalise = bool(rng.integers(2)) and name in ("dcg", "recall@3")
-        problem = dataclasses.replace(p, demands=[Demand(name, 0.0, labels, normalise=normalise)])
+        normalize = bool(rng.integers(2)) and name in ("dcg", "recall@3")
+        problem = dataclasses.replace(p, demands=[Demand(name, 0.0, labels, normalize=normalize)])
         one = problem.demanded[0]
         reached = [one.value(w) for w in rng.integers(-3, 4, size=(12, p.d)) / 3.0]
         least, most = max(reached), one.problem.trivial_bound
         at_least = [least, min(most, least + 1e-3 * most), float(np.median(reached))][int(rng.integers(3))]
-        demands.append(Demand(name, at_least, labels, normalise=normalise))
+        demands.append(Demand(name, at_least, labels, normalize=normalize))
     return dataclasses.replace(p, demands=demands)

@@ -41,7 +41,7 @@ def draw(numbers, seed, **options):
         STATISTICS[seed % len(STATISTICS)],
         margin=[1e-4, 0.23][seed // 2 % 2],
         qid=rng.integers(0, 3, n) if seed % 2 else None,
-        normalise=seed % 3 == 0,
+        normalize=seed % 3 == 0,
         **options,
     )
 

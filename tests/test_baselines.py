@@ -14,7 +14,7 @@ from ltr.data import half_split, load
 from ltr.metrics import rank_statistic
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.baselines import pair_weights
-from scripts.paper.published import read_reference
+from scripts.paper.published import read_published
 
 
 def problem(seed, n=40, d=3, values=6):
@@ -207,7 +207,7 @@ def test_logistic_regression_lands_on_the_papers_values(name):
         values.append([dcg(ranker.decision_function(data.X[half]), data.y[half]) for half in halves])
     published = {
         value.part: value.mean
-        for value in read_reference(PUBLISHED).values
+        for value in read_published(PUBLISHED)
         if (value.data, value.variant.method) == (name, "logistic_regression")
     }
     expected = [published["train"], published["test"]]

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, RerankProblem, Status, solve
-from tests.reference import cell_optimum
+from ltr.exact import RerankProblem, Status
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
@@ -79,14 +78,13 @@ def test_a_solve_that_dies_is_recorded_and_tried_again():
     record = _bench.apart(bench_exact.__file__, request)
     assert record["status"] == "failed"
     assert "no such data" in record["message"]
-    assert bench_exact.row(Case("no such data", "5"), record, [1.0])[:2] == ["no such data, top 5", "resolved"]
+    assert bench_exact.row(Case("no such data", "5"), record, [1.0])[:2] == ["no such data, top 5", "resolved*"]
 
 
-@pytest.mark.parametrize("method", ["resolved", "highs"])
-def test_every_model_can_be_measured(method):
+def test_a_model_can_be_measured():
     import bench_exact
 
-    request = {"data": "gaussians", "top": "30", "method": method, "threads": 1, "time_limit": 0.5}
+    request = {"data": "gaussians", "top": "30", "method": "resolved", "threads": 1, "time_limit": 0.5}
     record = bench_exact.measure(request | {"start": [1.0, 0.0]})
     assert record["status"] in {status.value for status in Status}
     assert record["start_value"] <= record["value"] <= record["bound"]
@@ -131,17 +129,6 @@ def test_the_gap_at_a_time_is_that_of_the_last_point_before(seconds, gap):
     assert bench_exact.gap_at({"trace": trace}, seconds) == pytest.approx(gap)
 
 
-def test_highs_agrees_with_enumeration():
-    from _highs import HighsSolver
-
-    for seed in range(3):
-        problem = random_list(n=8, seed=seed)
-        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
-        solution = solve(problem, HighsSolver(local_search=0.0), Limits(time_limit=60))
-        assert solution.value == pytest.approx(optimum, abs=1e-9)
-        assert solution.model_bound == pytest.approx(optimum, rel=1e-6)  # HiGHS's tolerance
-
-
 # --- lists -------------------------------------------------------------------------------------------------------
 
 
@@ -151,8 +138,6 @@ def test_highs_agrees_with_enumeration():
         # positives, negatives, features as counted for the design of the search, from the same files by pandas
         ("travel", "50", (34, 16, 7)),
         ("uis", "50", (24, 26, 8)),
-        ("uis_numeric_ivhx", "100", (40, 60, 7)),
-        ("uis_numeric_ivhx", "full", (72, 215, 7)),
         ("pima", "50", (41, 9, 8)),
         ("haberman", "full", (41, 112, 3)),
     ],
@@ -169,81 +154,6 @@ def test_the_lists_are_those_of_the_protocol(data, top, shape):
     assert (len(problem.positives), len(problem.negatives), problem.d) == shape
     assert np.allclose(problem.X.mean(axis=0), 0, atol=1e-12)
     assert np.allclose(problem.X.std(axis=0), 1)
-
-
-def test_surrogate_weights_score_the_list_as_the_surrogates_do():
-    from _lists import Case
-
-    problem = Case("gaussians", "full").problem()
-    starts = Case("gaussians", "full").surrogate_weights()
-    assert len(starts) == 5
-    perfect, chance = problem.trivial_bound, problem.evaluate([0.0, 0.0])
-    for start in starts:
-        assert np.max(np.abs(start)) == 1
-        assert problem.evaluate(start) > chance + 0.8 * (perfect - chance)
-
-
-# --- the local search and its rivals -----------------------------------------------------------------------------
-
-
-def test_bench_local_search_writes_its_table(tmp_path, capsys):
-    import bench_local_search
-
-    known = tmp_path / "results.jsonl"
-    known.write_text(json.dumps({"data": "gaussians", "top": "30", "value": 1e9}) + "\n")
-    arguments = ["--data", "gaussians", "--top", "30", "--seconds", "0.02", "--seeds", "2", "--out", str(tmp_path)]
-    assert bench_local_search.main(arguments) == 0
-    table = (tmp_path / "local_search.md").read_text()
-    assert table.strip() in capsys.readouterr().out
-    for method in ("local_search", "DirectRank", "coordinate ascent", "random search"):
-        assert f"| gaussians, top 30 | {method} | 0.02 |" in table
-    assert bench_local_search.main([*arguments, "--known", str(known)]) == 0
-    assert (tmp_path / "local_search.md").read_text().count("| 1000000000.00000 | 0% |") == 4
-
-
-def test_bench_local_search_solves_generated_lists(tmp_path):
-    import bench_local_search
-
-    arguments = ["--generated", "20x5x2:dcg@3:20", "1x300x2:auc:20", "--out", str(tmp_path)]
-    assert bench_local_search.main(arguments) == 0
-    table = (tmp_path / "local_search_generated.md").read_text()
-    assert table.count("| 0.00% |") == 2
-    assert "| 20 | 5 | 2 | dcg@3 | 20 |" in table
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_rivals_see_the_values_of_the_problem(seed):
-    import _ascents
-
-    problem = random_list(n=20, d=3, seed=seed)
-    given, rng = _ascents.List.of(problem), np.random.default_rng(seed)
-    for step in (_ascents.coordinate_pass, _ascents.direct_rank_pass):
-        w = _ascents.random_start(3, rng)
-        value = _ascents.evaluate(given, w)
-        assert value == pytest.approx(problem.evaluate(w))
-        reached = step(given, w, value, rng)
-        assert reached >= value
-        assert reached == pytest.approx(problem.evaluate(w))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_direct_rank_finds_the_best_point_of_a_line(seed):
-    import _ascents
-
-    problem = random_list(n=8, d=2, seed=seed)
-    given = _ascents.List.of(problem)
-    w, j = np.array([0.3, -0.8]), seed % 2
-    step = _ascents._best_step(given, w, j)
-
-    def unscaled(t):
-        return _ascents.evaluate(given, w + t * np.eye(2)[j])
-
-    # the value changes only where a pair reaches the margin: the middles between these points are all there is
-    positives, negatives = problem.X[problem.positives], problem.X[problem.negatives]
-    deltas = (positives[:, None] - negatives[None]).reshape(-1, 2)
-    at = np.sort((problem.margin - deltas @ w) / deltas[:, j])
-    middles = np.concatenate([[at[0] - 1], (at[1:] + at[:-1]) / 2, [at[-1] + 1]])
-    assert unscaled(step) == pytest.approx(max(map(unscaled, middles)))
 
 
 # --- tables and the page ----------------------------------------------------------------------------------
@@ -309,7 +219,7 @@ def test_bench_size_writes_memory_and_time_beside_those_of_a_plain_form(tmp_path
 def test_bench_demands_writes_its_table(tmp_path, capsys):
     import bench_demands
 
-    arguments = ["--data", "gaussians", "--top", "40", "--rounds", "1", "--limit", "60", "--out", str(tmp_path)]
+    arguments = ["--data", "gaussians", "--top", "40", "--limit", "60", "--out", str(tmp_path)]
     assert bench_demands.main(arguments) == 0
     table = (tmp_path / "demands.md").read_text()
     assert table.strip() in capsys.readouterr().out

@@ -12,6 +12,7 @@ from ltr.exact import solve
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.solution import Solution, Status
+from tests.stated_problem import stated_problem
 from tests.test_card_search import STATISTICS, all_cards, instance, problem_of
 
 
@@ -60,7 +61,7 @@ def test_optima_are_proven_and_no_lower_bound_is(part):
 def test_all_statistics_and_both_kinds_of_ties_were_among_them():
     arguments = [instance(seed) for seed in range(132)]
     found = {(statistic, options["ties"]) for _, _, statistic, options in arguments}
-    assert found == {(statistic, ties) for statistic in STATISTICS for ties in ("average", "lost")}
+    assert found == {(statistic, ties) for statistic in STATISTICS for ties in ("average", "resolved")}
 
 
 CHANGES = [
@@ -82,8 +83,8 @@ CHANGES = [
     ("problem.points", lambda v: 6, "problem.sha256"),
     ("problem.max_nonzeros", lambda v: 2, "problem.sha256"),
     ("problem.max_nonzeros", lambda v: 7, "must be from 1 to 6"),
-    ("problem.ties", lambda v: "lost", "problem.sha256"),
-    ("problem.ties", lambda v: "none", "must be 'average' or 'lost'"),
+    ("problem.ties", lambda v: "resolved", "problem.sha256"),
+    ("problem.ties", lambda v: "none", "must be 'average' or 'resolved'"),
     ("problem.signs", lambda v: [1, 0, 0, 0, -1, -1], "problem.sha256"),
     ("problem.groups", lambda v: [-1] * 6, "problem.sha256"),
     ("problem.required", lambda v: [1], "problem.sha256"),
@@ -125,18 +126,18 @@ def test_a_changed_problem_with_the_right_digest_is_another_problem():
 
 
 def test_files_come_back_as_they_were_written(tmp_path):
-    problem = example(statistic="dcg@10", ties="lost")
+    problem = example(statistic="dcg@10", ties="resolved")
     solution = solve(problem)
     certificate = certify(problem, solution)
     certificate.write(tmp_path / "card.json")
     again = Certificate.read(tmp_path / "card.json")
     assert again.content == certificate.content
     assert again.weights.tolist() == solution.weights.tolist()
-    assert again.problem.content() == problem.content()
-    assert again.problem.evaluate(again.weights) == certificate.value
+    assert stated_problem(again).content() == problem.content()
+    assert stated_problem(again).evaluate(again.weights) == certificate.value
     assert verify.main([str(tmp_path / "card.json"), "--require-proof"]) == 0
     assert again.verify().endswith(
-        "problem: card, statistic dcg@10, ties lost, points 5, max_nonzeros 3, C 0.01, 2 signs, 4 grouped columns, "
+        "problem: card, statistic dcg@10, ties resolved, points 5, max_nonzeros 3, C 0.01, 2 signs, 4 grouped columns, "
         f"1 required column; data: 40 observations, 6 columns, sha256 {again.sha256}"
     )
 

@@ -15,6 +15,7 @@ from ltr.cards import CardRanker
 from ltr.exact import Certificate, Demand, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
+from tests.stated_problem import stated_problem
 from tests.test_card_search import TRIALS, all_cards, instance, rank_weights, statistics_of
 from tests.test_points import grid, mixed
 from tests.tiers import examples
@@ -133,7 +134,7 @@ def asked_of_numbers(seed):
     """A problem with columns of numbers, and the same one with a demand that some card meets with equality."""
     problem = mixed(seed)
     rng = np.random.default_rng([9, seed])
-    labels = rng.permutation(np.arange(problem.n) % 2 if problem.ties == "lost" else np.arange(problem.n) % 3)
+    labels = rng.permutation(np.arange(problem.n) % 2 if problem.ties == "resolved" else np.arange(problem.n) % 3)
     statistic = str(rng.choice(["wrs", "dcg", "hits@3", "mrr"]))
     options = {name: getattr(problem, name) for name in ("C", "points", "max_nonzeros", "ties", "signs", "groups")}
     options |= {"required": problem.required, "gain": problem.gain}
@@ -195,7 +196,7 @@ def test_certificates_of_cards_under_demands_are_proven_and_no_lower_bound_is(of
         claim = "optimal" if met.any() else "infeasible"
         assert checked(content) == content["claim"] == claim, seed
         claims[claim] += 1
-        assert Certificate(content).problem.content() == problem.content()
+        assert stated_problem(content).content() == problem.content()
         lower = values[met & (values < values[met].max() - 1e-6)] if met.any() else ()
         if len(lower):  # the second best card that meets the demands
             second = np.array(cards)[met & (values == lower.max())][0]
@@ -302,13 +303,13 @@ def test_a_true_positive_rate_is_demanded_at_some_threshold():
 
 def test_demands_have_ties_of_their_own_on_cards():
     X, y = [[1.0], [1.0], [0.0], [0.0]], [1, 0, 1, 0]
-    own = [Demand("hits@2", 1, ties=ties) for ties in (None, "lost")]
+    own = [Demand("hits@2", 1, ties=ties) for ties in (None, "resolved")]
     first, second = (CardProblem(X, y, points=1, max_nonzeros=1, demands=[demand]) for demand in own)
     assert [problem.demanded[0].value([1.0]) for problem in (first, second)] == [1.0, 1.0]
     assert [problem.demanded[0].value([0.0]) for problem in (first, second)] == [1.0, 0.0]
     assert (first.feasible([0.0]), second.feasible([0.0])) == (True, False)
-    with pytest.raises(ValueError, match="ties must be 'lost' or None, got 'average'"):
+    with pytest.raises(ValueError, match="ties must be 'resolved' or None, got 'average'"):
         Demand("hits@2", 1, ties="average")
     with pytest.raises(ValueError, match="demands must have the ties of the card where X has other numbers"):
         CardProblem([[0.5], [1.0], [0.0], [0.0]], y, points=1, max_nonzeros=1, demands=own[1:])
-    assert "with ties lost" in verify.check(certify(second, solve(second)).content)[1]
+    assert "with ties resolved" in verify.check(certify(second, solve(second)).content)[1]

@@ -13,11 +13,12 @@ import pytest
 from ltr import verify
 from ltr.cards import CardRanker, Questions
 from ltr.cards.conditions import directions_of, rules_of
-from ltr.exact import Certificate, Demand, certify, solve
+from ltr.exact import Demand, certify, solve
 from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from ltr.outcomes import survival_labels, uplift_labels
+from tests.stated_problem import stated_problem
 from tests.test_card_search import all_cards, instance
 from tests.test_points import mixed
 from tests.tiers import examples
@@ -80,7 +81,7 @@ def test_the_best_card_under_rules_is_that_of_brute_force(part):
         assert follows(points.tolist(), rules, directions)
         assert np.all((points == 0) | (abs(points) >= least))
         assert verify.check(content)[0] == "optimal"
-        assert Certificate(content).problem.content() == problem.content()
+        assert stated_problem(content).content() == problem.content()
         lower = best - 1e-6 * max(1, abs(best))
         content["proof"]["bound"] = content["value"] = content["claimed_bound"] = lower
         with pytest.raises(verify.CertificateError):
@@ -261,7 +262,7 @@ def middle(seed):
         outcome, treatment = (score > 0).astype(int), (np.arange(n) + rng.integers(2)) % 2
         share = outcome * np.where(treatment == 1, 1 / (treatment == 1).sum(), -1 / (treatment == 0).sum())
         y, pairs = uplift_labels(outcome, treatment), np.subtract.outer(share, share).clip(0)
-    ties = str(rng.choice(["average", "lost"])) if statistic in ("auc", "c_index") else "average"
+    ties = str(rng.choice(["average", "resolved"])) if statistic in ("auc", "c_index") else "average"
     group = (rng.random(n) < 0.4).astype(float)
     rules, directions = rules_for(rng, d) if rng.random() < 0.6 else ([], None)
     signs = rng.integers(-1, 2, d) if rng.random() < 0.3 else np.zeros(d, dtype=int)
@@ -287,7 +288,7 @@ def middle(seed):
             above = (row[None] > row[:, None]).sum(axis=1)
             tied = (row[None] == row[:, None]).sum(axis=1)
             inside = np.clip(5 - above, 0, tied) / tied  # the share of the tied rows that is among the first five
-            if ties == "lost":  # rows of the group stand behind the others of their total
+            if ties == "resolved":  # rows of the group stand behind the others of their total
                 others = np.array([((row == row[i]) & (group == 0)).sum() for i in range(n)])
                 mates = np.array([((row == row[i]) & (group == 1)).sum() for i in range(n)])
                 inside = np.clip(5 - above - others, 0, mates) / np.maximum(mates, 1)

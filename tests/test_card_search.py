@@ -74,7 +74,7 @@ def instance(seed):
     statistic = STATISTICS[seed % len(STATISTICS)]
     without = "auc", *(() if 0 in y else ("hits@3", "precision@2", "recall@4"))  # need 0 and 1, and a label 0
     statistic = "wrs" if graded and statistic in without else statistic
-    ties = "average" if len(set(y)) > 2 or rng.random() < 0.5 else "lost"
+    ties = "average" if len(set(y)) > 2 or rng.random() < 0.5 else "resolved"
     k = int(rng.integers(1, 7))
     points = int(rng.integers(1, 1 + {1: 5, 2: 5, 3: 3, 4: 2, 5: 1, 6: 1}[d]))
     groups = rng.integers(-1, 2, d) if rng.random() < 0.4 else None
@@ -267,7 +267,7 @@ def middle_problems(seed):
     options = {
         "points": int(rng.integers(1, 5 if k < 5 else 3)),
         "max_nonzeros": k,
-        "ties": str(rng.choice(["lost", "average"])),
+        "ties": str(rng.choice(["resolved", "average"])),
         "C": float(rng.choice([0.0, 0.0, 0.002, 0.02])),
         "signs": rng.choice([-1, 0, 0, 1], d) if rng.random() < 0.4 else None,
         "groups": rng.integers(-1, 4, d) if rng.random() < 0.4 else None,

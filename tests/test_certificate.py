@@ -32,6 +32,7 @@ from tests.reference import (
     random_instance,
     random_pairwise,
 )
+from tests.stated_problem import stated_problem
 from tests.tiers import examples
 
 
@@ -103,7 +104,7 @@ def reaches(p, best, w):
     """Whether an enumerated optimum is proven."""
     certificate = checked(p, w, max_boxes=5000)
     assert certificate.value == pytest.approx(best, abs=1e-9)
-    assert certificate.problem.max_nonzeros == p.max_nonzeros
+    assert stated_problem(certificate).max_nonzeros == p.max_nonzeros
     return certificate.claim == "optimal"
 
 
@@ -174,7 +175,7 @@ def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
 
 
 @pytest.mark.parametrize("rank", ["resolved", "subrank"])
-@pytest.mark.parametrize("options", [{}, {"normalise": True}, {"C": 0.2}, {"gain": "linear", "statistic": "wrs"}])
+@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.2}, {"gain": "linear", "statistic": "wrs"}])
 def test_solutions_of_graded_lists_are_proven(rank, options):
     p = larger_graded(0, rank=rank, **options)
     found = solve(p, limits=Limits(time_limit=60.0))
@@ -185,7 +186,7 @@ def test_solutions_of_graded_lists_are_proven(rank, options):
 
 
 @pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
-@pytest.mark.parametrize("options", [{}, {"normalise": True}, {"C": 0.01, "margin": 0.1}])
+@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.01, "margin": 0.1}])
 def test_hits_of_several_lists_and_of_one_are_proven(name, options):
     """With several lists the certificate counts hits, and its gains say what they are shares of."""
     for p in (larger_graded(1, statistic=name, **options), larger_problem(1, statistic=name, **options)):
@@ -196,7 +197,7 @@ def test_hits_of_several_lists_and_of_one_are_proven(name, options):
         assert claim == certificate.claim == "optimal"
         assert f"statistic {name if p.binary else 'hits@5'}" in words
         for w in (found.weights, [1.0, 0.5, -1.0]):
-            assert certificate.problem.evaluate(w) == pytest.approx(p.evaluate(w), abs=1e-12)
+            assert stated_problem(certificate).evaluate(w) == pytest.approx(p.evaluate(w), abs=1e-12)
 
 
 def test_a_graded_certificate_of_a_share_of_hits_is_refused():
@@ -254,7 +255,7 @@ def judged(p, best, w, max_boxes=5000):
     assert not proven_infeasible(p, max_boxes=300)
     certificate = checked(p, w, max_boxes=max_boxes)
     assert certificate.value == pytest.approx(best, abs=1e-9)
-    again, rng = certificate.problem, np.random.default_rng(0)
+    again, rng = stated_problem(certificate), np.random.default_rng(0)
     for v in [w, *rng.integers(-4, 5, size=(10, p.d)) / (1.0 if p.integer else 4.0)]:
         assert again.feasible(v) == p.feasible(v)
         assert again.evaluate(v) == pytest.approx(p.evaluate(v), abs=1e-12)
@@ -579,13 +580,13 @@ SIDES = LinearConstraints([[1.0, 0.1, -1.0 / 3.0]], [0.1])
         ),
         larger_graded(0),
         larger_graded(
-            0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalise=True, rank="subrank", constraints=SIDES
+            0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalize=True, rank="subrank", constraints=SIDES
         ),
         larger_problem(0, demands=[Demand("auc", 0.1), Demand("hits@9", 1.5, np.arange(20) % 3 / 2.0)]),
         larger_graded(
             0,
             rank="subrank",
-            demands=[Demand("recall@3", 0.1), Demand("dcg", 0.1, normalise=True), Demand("precision@5", 0.1)],
+            demands=[Demand("recall@3", 0.1), Demand("dcg", 0.1, normalize=True), Demand("precision@5", 0.1)],
         ),
     ],
 )
@@ -599,7 +600,7 @@ def test_files_come_back_as_they_were_written(problem, max_boxes, tmp_path):
     again = Certificate.read(path)
     assert again.content == certificate.content
     assert again.verify() == certificate.verify()
-    p = again.problem
+    p = stated_problem(again)
     assert type(p) is type(problem)
     assert (p.X.tolist(), p.C, p.margin) == (problem.X.tolist(), problem.C, problem.margin)
     assert p.max_nonzeros == problem.max_nonzeros

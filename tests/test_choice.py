@@ -271,7 +271,6 @@ def test_columns_of_scores_are_found_by_name_or_index():
     [
         ({"choose": "yes"}, "choose must be true or false"),
         ({"spread": 0.5, "choose": False}, "spread needs base_score=True"),
-        ({"reach": 0.5, "choose": False}, "reach needs base_score=True"),
         ({"spread": 0.5}, "choose compares spreads of its own"),
         ({"spread": -1.0, "base_score": True}, "spread must be"),
         ({"exact": ExactRanker("dcg", recentre="l2")}, "recentre must be None"),
@@ -330,21 +329,3 @@ def test_the_base_score_is_not_counted_by_max_nonzeros():
     assert ranker.problem_.free == (0,)
     assert np.count_nonzero(ranker.base_.coef_) == 1
     assert not ranker.coef_[ranker.base_.coef_ == 0].any()
-
-
-def test_a_region_around_the_base_has_an_optimum_of_its_own():
-    X, y = _data()
-    exact = ExactRanker("dcg", limits=Limits(time_limit=10.0))
-    values = []
-    for reach in (0.1, 0.5, None):
-        ranker = TwoStageRanker(ScoreColumn(0), exact, 30, base_score=True, reach=reach, choose=False).fit(X, y)
-        assert ranker.solution_.status.value == "optimal"
-        values.append(ranker.solution_.value)
-        if reach is not None:
-            w = ranker.solution_.weights
-            assert np.abs(w[1:]).max() <= reach * w[0] * (1 + 1e-8)
-            grid = np.linspace(-reach, reach, 41)
-            most = max(ranker.problem_.evaluate([1.0, a, b]) for a in grid for b in grid)
-            assert most <= ranker.solution_.bound + 1e-9
-    assert values == sorted(values)
-    assert values[0] < values[2]

@@ -49,7 +49,6 @@ ELSEWHERE = {
     "choose",
     "base_score",
     "spread",
-    "reach",
     "rank",  # the argument `ties`: a ranker has a method `rank`
     *SOLVE_LIMITS,
 }

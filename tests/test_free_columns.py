@@ -12,6 +12,7 @@ from ltr.exact.solve import METHODS
 from ltr.exact.weight_space import WeightSpaceSearch
 from tests import vertex_reference as reference
 from tests.reference import admits
+from tests.stated_problem import stated_problem
 from tests.tiers import examples, slow_but
 
 X, Y = [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [2.0, 2.0, 0.0]], [0, 1, 0]
@@ -139,6 +140,6 @@ def test_certificates_prove_the_optimum(seed, tmp_path):
     certificate.write(tmp_path / "file.json")
     read = Certificate.read(tmp_path / "file.json")
     assert read.content == certificate.content
-    assert read.problem.free == problem.free
+    assert stated_problem(read).free == problem.free
     assert "; problem: " in read.verify()
     assert f", free column{'s' if len(problem.free) > 1 else ''} {problem.free[0]}" in read.verify()

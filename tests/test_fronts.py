@@ -49,7 +49,7 @@ def tiny(seed: int) -> tuple[RerankProblem, dict[str, Any]]:
         problem = dataclasses.replace(problem, integer=2, margin=0.5)
     labels = rng.integers(0, 2 if seed % 2 else 3, problem.n)
     labels[rng.choice(problem.n, 2, replace=False)] = 0, 1
-    return problem, {"statistic": SECOND[seed % len(SECOND)], "labels": labels, "normalise": seed % 4 == 0}
+    return problem, {"statistic": SECOND[seed % len(SECOND)], "labels": labels, "normalize": seed % 4 == 0}
 
 
 def check_front(problem: RerankProblem, found: Front, other: RerankProblem) -> None:
@@ -75,7 +75,7 @@ def check_front(problem: RerankProblem, found: Front, other: RerankProblem) -> N
 @pytest.mark.parametrize("seed", range(15))
 def test_points_are_those_of_all_weights(seed):
     problem, options = tiny(seed)
-    other = problem.other(options["statistic"], options["labels"], normalise=options["normalise"])
+    other = problem.other(options["statistic"], options["labels"], normalize=options["normalize"])
     weights = all_weights(problem)
     if not weights:
         with pytest.raises(ValueError, match="problem must have feasible weights, got none"):
@@ -92,7 +92,7 @@ def test_points_are_those_of_all_weights(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_nothing_lies_between_two_points_beyond_a_step(seed):
     problem, options = tiny(seed)
-    other = problem.other(options["statistic"], options["labels"], normalise=options["normalise"])
+    other = problem.other(options["statistic"], options["labels"], normalize=options["normalize"])
     weights = all_weights(problem)
     if not weights:
         return
@@ -120,7 +120,7 @@ def test_other_labels_and_the_own_ones_are_compared():
     assert own.names == ("hits@1", "dcg")
     other = front(problem, "hits@2", GROUP, name="someone")
     assert other.names == ("hits@1", "someone")
-    assert front(problem, "hits@2", GROUP, normalise=True).names[1] == "normalised hits@2 of labels"
+    assert front(problem, "hits@2", GROUP, normalize=True).names[1] == "normalised hits@2 of labels"
     assert other.prices[0] == 0.0
     assert np.all(np.diff(other.prices) >= 0)
     assert "Front(" in repr(other)
@@ -139,7 +139,7 @@ def test_demands_and_side_constraints_of_the_problem_hold_for_all_points():
 @pytest.mark.parametrize("cut", ["time", "nodes", "stop", "tiny"])
 def test_what_ends_the_search_early_leaves_valid_points(cut):
     problem, options = tiny(1)
-    other = problem.other(options["statistic"], options["labels"], normalise=options["normalise"])
+    other = problem.other(options["statistic"], options["labels"], normalize=options["normalize"])
     calls = itertools.count()
     given: dict[str, Any] = {
         "time": {"time_limit": 0.05},

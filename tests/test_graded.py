@@ -99,7 +99,7 @@ def test_a_hit_is_a_label_above_0_whatever_its_gain(name, gain):
             assert p.evaluate(w) == pytest.approx(float(values.sum()), abs=1e-12)
             assert dataclasses.replace(p, y=np.minimum(y, 1)).evaluate(w) == p.evaluate(w)
             shares = normalized_rank_statistic(scores, torch.from_numpy(y), name, gain=gain, qid=of)
-            mean = dataclasses.replace(p, normalise=True)
+            mean = dataclasses.replace(p, normalize=True)
             assert mean.evaluate(w) == pytest.approx(float(shares.nanmean()), abs=1e-12)
         assert RerankProblem(X, y, name, gain=gain).binary
 
@@ -220,7 +220,7 @@ def test_gains_of_labels(gain, gains):
 def test_normalised_gains_give_the_mean_over_the_lists_that_have_a_gain():
     # list 5: gains 1, 3 (best 3 + DCG[1]) ranked 1 above 3; list 2: gain 1 alone at the top of two; list 9: no gain
     X, labels, qid = [[2.0], [1.0], [3.0], [0.0], [1.0], [1.0]], [1, 2, 1, 0, 0, 0], [5, 5, 2, 2, 9, 9]
-    p = RerankProblem(X, labels, qid=qid, normalise=True)
+    p = RerankProblem(X, labels, qid=qid, normalize=True)
     assert p.evaluate([1.0]) == pytest.approx(((1 + 3 * DCG[1]) / (3 + DCG[1]) + 1.0) / 2)
     assert p.trivial_bound == pytest.approx(1.0)
     plain = RerankProblem(X, labels, qid=qid)
@@ -233,7 +233,7 @@ def test_normalised_dcg_is_that_of_scikit_learn(rank, cutoff):
     rng = np.random.default_rng(0)
     X, labels, qid = rng.normal(size=(60, 3)), rng.integers(0, 5, size=60), rng.integers(0, 6, size=60)
     name = "dcg" if cutoff is None else f"dcg@{cutoff}"
-    p = RerankProblem(X, labels, name, qid=qid, margin=1e-9, normalise=True, rank=rank)
+    p = RerankProblem(X, labels, name, qid=qid, margin=1e-9, normalize=True, rank=rank)
     w = rng.uniform(-1, 1, size=3)
     lists = [np.flatnonzero(qid == one) for one in range(6)]
     expected = [ndcg_score([2.0 ** labels[m] - 1], [X[m] @ w], k=cutoff) for m in lists]
@@ -248,7 +248,7 @@ def test_normalised_dcg_is_that_of_scikit_learn(rank, cutoff):
     [
         ({"y": [1.0, -0.5]}, "y must hold finite labels >= 0, got -0.5"),
         ({"y": [0, 2000]}, "gains must be finite numbers >= 0, got inf"),
-        ({"y": [0, 1000], "normalise": True}, "value of a perfect order must be"),
+        ({"y": [0, 1000], "normalize": True}, "value of a perfect order must be"),
         ({"gain": "exp"}, "gain must be 'exp2', 'linear' or a function of the labels, got 'exp'"),
         ({"gain": lambda y: y - 1}, "gains must be finite numbers >= 0, got -1.0"),
         ({"gain": lambda y: y[:1]}, r"gain must return one number per label \(2\), got shape \(1,\)"),

@@ -68,9 +68,8 @@ def test_a_limit_is_an_integer_from_1_to_d(most):
     for build in (
         lambda: RerankProblem(X, Y, max_nonzeros=most),
         lambda: PairwiseProblem(X, [(1, 0)], max_nonzeros=most),
-        lambda: PairwiseProblem.from_matrix(X, np.eye(3)[[1, 2, 0]], max_nonzeros=most),
         lambda: RerankProblem(X, Y, max_nonzeros=most),
-        lambda: RerankProblem(X, Y, normalise=True, max_nonzeros=most),
+        lambda: RerankProblem(X, Y, normalize=True, max_nonzeros=most),
     ):
         with pytest.raises(ValueError, match=r"max_nonzeros must be an integer from 1 to 3.* got "):
             build()
@@ -80,10 +79,9 @@ def test_every_constructor_keeps_the_limit():
     for problem in (
         RerankProblem(X, Y, max_nonzeros=np.int64(2)),
         PairwiseProblem(X, [(1, 0)], max_nonzeros=2),
-        PairwiseProblem.from_matrix(X, np.eye(3)[[1, 2, 0]], max_nonzeros=2),
         graded_problem(X, Y, max_nonzeros=2),
         RerankProblem(X, Y, max_nonzeros=2),
-        RerankProblem(X, Y, normalise=True, max_nonzeros=2),
+        RerankProblem(X, Y, normalize=True, max_nonzeros=2),
     ):
         assert problem.max_nonzeros == 2
         assert type(problem.max_nonzeros) is int

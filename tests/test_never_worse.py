@@ -33,7 +33,7 @@ PROBLEMS = {
     "one list, AUC": RerankProblem(X, Y, "auc"),
     "one list, subranks": RerankProblem(X, Y, rank="subrank"),
     "one list, AUC, subranks": RerankProblem(X, Y, "auc", rank="subrank"),
-    "lists": RerankProblem(X, GRADES, qid=LISTS, normalise=True),
+    "lists": RerankProblem(X, GRADES, qid=LISTS, normalize=True),
     "lists, subranks": RerankProblem(X, GRADES, qid=LISTS, rank="subrank"),
     "preferences": PairwiseProblem(X, [(i, k) for i in range(24) for k in range(24) if GRADES[i] > GRADES[k] + 1]),
     "a price": RerankProblem(X, Y, C=0.1),

@@ -7,14 +7,10 @@ import pandas as pd
 import pytest
 
 import ltr
-from ltr.cards import CardRanker
 from ltr.exact import Limits, RerankProblem, solve
 from ltr.rankers import (
-    EstimatorRanker,
     ExactRanker,
     LogisticRegressionRanker,
-    RankBoostRanker,
-    SurrogateRanker,
     TwoStageRanker,
 )
 
@@ -60,42 +56,6 @@ def test_a_solution_says_what_is_proven_and_draws_its_search():
     bound, incumbent = solution.plot().axes[0].get_lines()
     assert bound.get_ydata()[-1] == incumbent.get_ydata()[-1] == 5
     assert list(incumbent.get_ydata())[:-1] == [point.incumbent for point in solution.trace]
-
-
-@pytest.mark.parametrize(
-    "ranker",
-    [
-        SurrogateRanker("hinge"),
-        SurrogateRanker(scorer="mlp", hidden=(4,), max_steps=2),
-        LogisticRegressionRanker(),
-        RankBoostRanker(rounds=3),
-        ExactRanker(limits=Limits(node_limit=20)),
-        CardRanker(max_questions=2, points=2),
-        EstimatorRanker("sklearn.svm:SVC"),  # which cannot be saved
-    ],
-    ids=lambda ranker: f"{type(ranker).__name__}-{getattr(ranker, 'scorer', '')}",
-)
-def test_a_ranker_shows_what_it_is_and_once_fitted_what_it_found(ranker):
-    name = type(ranker).__name__
-    before = Balanced(ranker._repr_html_()).text
-    assert name in before
-    assert f"Fitted {name}" not in before
-    text = Balanced(ranker.fit(FRAME, pd.Series(DATA.y))._repr_html_()).text
-    assert f"Fitted {name}" in text
-    assert ("largest weights" in text) == (ranker.linear_weights is not None and name != "CardRanker")
-    assert ("Card for" in text) == (name == "CardRanker")
-    assert repr(ranker).startswith(f"{name}(")  # parameters alone, as in scikit-learn
-
-
-def test_weights_are_those_of_standardised_columns_largest_first():
-    wide = FRAME * [1000.0, 1.0]
-    text = Balanced(SurrogateRanker().fit(wide, DATA.y)._repr_html_()).text
-    assert "per standard deviation of the column" in text
-    weights = SurrogateRanker().fit(wide, DATA.y).coef_ * wide.std(ddof=0).to_numpy()
-    for name, weight in zip(NAMES, weights, strict=True):
-        assert f"{name}{weight:+.4g}" in text
-    first = NAMES[int(np.argmax(np.abs(weights)))]
-    assert text.rindex(first) < text.rindex(NAMES[1 - NAMES.index(first)])
 
 
 def test_the_list_is_drawn_before_and_after_reranking(reranked):

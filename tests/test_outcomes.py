@@ -11,9 +11,10 @@ import pytest
 
 from ltr import RankStatistic, verify
 from ltr.cards import Card, CardRanker
-from ltr.exact import Certificate, Demand, PairwiseProblem, RerankProblem, Status, certify, solve
+from ltr.exact import Demand, PairwiseProblem, RerankProblem, Status, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.outcomes import Times, Treatments, kaplan_meier, label_kind, survival_labels, uplift_labels
+from tests.stated_problem import stated_problem
 from tests.tiers import examples
 from trainers.cli import main
 
@@ -55,7 +56,7 @@ def instance(seed):
     treatment, outcome = rng.random(n) < 0.5, rng.integers(0, 2 + (rng.random() < 0.3), n)
     group = (rng.random(n) < 0.4).astype(float)
     times = rng.random() < 0.6
-    ties = "lost" if times and rng.random() < 0.4 else "average"
+    ties = "resolved" if times and rng.random() < 0.4 else "average"
     options = {"points": int(rng.integers(1, 4)), "max_nonzeros": int(rng.integers(1, min(d, 3) + 1)), "ties": ties}
     options |= {"C": float(rng.choice([0, 0, 0.01, 0.05]))}
     kind, demands = rng.random(), []
@@ -112,7 +113,7 @@ def test_the_best_card_is_that_of_brute_force_and_its_certificate_proves_it(part
         for card, own in list(zip(cards_of(problem), values, strict=True))[:20]:
             assert problem.evaluate(card / problem.points) == pytest.approx(float(own), abs=1e-12)
             assert abs(verify.Cards(content["problem"]).value(card.tolist()) - own) < 1e-13
-        again = Certificate(content).problem
+        again = stated_problem(content)
         assert again.evaluate(solution.weights) == pytest.approx(float(best), abs=1e-12)
         # no smaller bound is accepted
         content["proof"]["bound"] = content["value"] = content["claimed_bound"] = float(best) - 1e-6
@@ -198,14 +199,15 @@ def test_weights_for_both_kinds_are_proven_and_no_sampled_weights_exceed_them():
         treatment = np.arange(12) % 2 == 0
         outcome = rng.integers(0, 2, 12) if seed % 2 else rng.normal(size=12).round(2)
         outcome[0] = 1
+        pairs = Times.of(survival_labels(time, event)).comparable_pairs()
         for problem in (
-            PairwiseProblem.of_times(X, survival_labels(time, event)),
+            PairwiseProblem(X, pairs, weights=np.full(len(pairs), 1 / len(pairs))),
             RerankProblem(X, uplift_labels(outcome, treatment), "auuc"),
         ):
             solution = solve(problem, "weight_space")
             certificate = certify(problem, solution)
             assert verify.check(verify.parse(json.dumps(certificate.content)))[0] == "optimal"
-            assert Certificate(certificate.content).problem.evaluate(solution.weights) == pytest.approx(solution.value)
+            assert stated_problem(certificate).evaluate(solution.weights) == pytest.approx(solution.value)
             for w in rng.uniform(-1, 1, (200, 2)):
                 assert problem.evaluate(w) <= certificate.bound + 1e-12
             if isinstance(problem, RerankProblem):
@@ -221,7 +223,7 @@ def test_statistics_and_labels_of_different_kinds_are_refused():
         for build in (CardProblem, RerankProblem):
             with pytest.raises(ValueError, match=f"statistic {statistic} takes .* for which there is {fitting}"):
                 build(X, y, statistic)
-    with pytest.raises(ValueError, match=r"PairwiseProblem\.of_times"):
+    with pytest.raises(ValueError, match="a PairwiseProblem of its pairs"):
         RerankProblem(X, times, "c_index")
     with pytest.raises(ValueError, match=r"must hold answers 0 and 1 for c_index, got 0\.5 at row 1, column 0"):
         CardProblem([[0.0], [0.5]], times, "c_index")
@@ -285,7 +287,7 @@ def test_a_card_of_times_says_what_its_totals_mean_and_is_read_back(tmp_path):
     assert "C-index" in text
     assert "Cox regression on all" in text
     assert all(len(line) <= 80 for line in text.splitlines())
-    for form in (card.to_markdown(), card.to_html(), card.to_latex()):
+    for form in (card.to_markdown(), card.to_html()):
         assert f"event by {card.horizon:g}" in form
     assert len(card.plot().axes) == 3
     card.save(tmp_path / "card.json")

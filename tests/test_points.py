@@ -7,7 +7,6 @@ import random
 import threading
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import ltr
@@ -18,6 +17,7 @@ from ltr.exact.certificate import Certificate, certify
 from ltr.exact.state import SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.native import PointSearch as _PointSearch
+from tests.stated_problem import stated_problem
 from tests.tiers import examples
 
 STATISTICS = ["auc", "dcg", "mrr", "dcg@3", "wta", "pauc@4", "hits@3", "precision@3", "recall@3"]
@@ -221,8 +221,8 @@ def test_a_search_that_is_stopped_has_a_bound():
 def mixed(seed):
     rng = np.random.default_rng([8, seed])
     n, d = int(rng.integers(4, 12)), int(rng.integers(1, 5))
-    ties = "lost" if rng.random() < 0.4 else "average"
-    y = rng.integers(0, 2 if ties == "lost" else 3, n)
+    ties = "resolved" if rng.random() < 0.4 else "average"
+    y = rng.integers(0, 2 if ties == "resolved" else 3, n)
     y[:2] = 1, 0
     return CardProblem(
         numbers(rng, n, d, 2),
@@ -254,7 +254,7 @@ def test_cards_of_numbers_agree_with_brute_force_and_are_proven(seed):
     assert verify.check(verify.parse(json.dumps(content)))[0] == certificate.claim == "optimal"
     for card, value in list(zip(cards, values, strict=True))[::5]:
         assert float(verify.Cards(content["problem"]).value(card.tolist())) == pytest.approx(value, abs=1e-11)
-    assert Certificate(content).problem.content() == problem.content()
+    assert stated_problem(content).content() == problem.content()
     least = np.unique(values.round(9))[-4:][0] - 1e-8
     good = problem.good_cards(least, 100_000)
     assert good[0][0] == pytest.approx(values.max(), abs=1e-12)
@@ -331,7 +331,7 @@ def test_a_changed_file_is_rejected_or_true():
         except verify.CertificateError:
             continue
         accepted += 1
-        changed = Certificate(content).problem
+        changed = stated_problem(content)
         best = max(
             changed.evaluate(w / changed.points)
             for w in grid(changed.points, changed.d)
@@ -340,31 +340,3 @@ def test_a_changed_file_is_rejected_or_true():
         assert best <= content["proof"]["bound"] + 1e-12
         assert changed.evaluate(Certificate(content).weights) == pytest.approx(content["value"], abs=1e-11)
     assert accepted > 2
-
-
-# --- points with average ties as a ranker -----------------------------------------------------------------------
-
-
-def patients(n=150):
-    rng = np.random.default_rng(3)
-    table = pd.DataFrame(
-        {"age": rng.integers(20, 90, n), "bmi": rng.normal(26, 4, n).round(1), "smokes": rng.random(n) < 0.4}
-    )
-    table["smokes"] = table["smokes"].astype(int)
-    y = (0.05 * table["age"] + 0.1 * table["bmi"] + table["smokes"] + rng.logistic(size=n) > 6).astype(int)
-    return table, y
-
-
-def test_a_ranker_of_points_counts_ties_by_their_mean():
-    table, y = patients()
-    ranker = ltr.ExactRanker("auc", integer=2, ties="average", max_nonzeros=2, signs={"age": "+"}).fit(table, y)
-    assert ranker.solution_.status is Status.OPTIMAL
-    assert isinstance(ranker.problem_, CardProblem)
-    assert ranker.score(table, y) == pytest.approx(ranker.solution_.value, abs=1e-12)
-    assert certify(ranker.problem_, ranker.solution_).claim == "optimal"
-    only = ltr.ExactRanker("auc", integer=2, ties="average", required=["smokes"], max_nonzeros=1).fit(table, y)
-    assert only.rule() == "1 smokes"
-    positive, negative = table["smokes"][y == 1].mean(), table["smokes"][y == 0].mean()
-    assert only.solution_.value == pytest.approx(0.5 + (positive - negative) / 2)
-    resolved = ltr.ExactRanker("auc", integer=2, required=["smokes"], max_nonzeros=1).fit(table, y)
-    assert resolved.solution_.value == pytest.approx(positive * (1 - negative))

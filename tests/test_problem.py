@@ -209,18 +209,6 @@ def test_positive_negative_pairs_give_auc():
         assert pairs.evaluate(w) / len(pairs.pairs) == pytest.approx(auc.evaluate(w), abs=1e-12)
 
 
-def test_from_matrix_lists_the_edges_of_the_matrix():
-    matrix = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.5], [1.0, 0.0, 0.0]])
-    p = PairwiseProblem.from_matrix([[0.0], [1.0], [2.0]], matrix, C=0.1, margin=0.5)
-    assert {(*e, v) for e, v in zip(p.pairs.tolist(), p.weights.tolist(), strict=True) for e in [tuple(e)]} == {
-        (0, 1, 2.0),
-        (1, 2, 0.5),
-        (2, 0, 1.0),
-    }
-    assert p.evaluate([1.0]) == pytest.approx(1.0 - 0.1)
-    assert (p.C, p.margin) == (0.1, 0.5)
-
-
 # --- construction ----------------------------------------------------------------------------------------------
 
 X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
@@ -260,9 +248,6 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
         (lambda: PairwiseProblem(X2, [(1, 1)]), r"different rows of 0..1, got \[1, 1\]"),
         (lambda: PairwiseProblem(X2, [(0, 1)], weights=[0.0]), "weights must be finite numbers > 0, got 0.0"),
         (lambda: PairwiseProblem(X2, [(0, 1)], weights=[1.0, 1.0]), r"one number for each of 1 edges, .*\(2,\)"),
-        (lambda: PairwiseProblem.from_matrix(X2, [[0.0, 1.0]]), r"matrix must have shape \(2, 2\), got \(1, 2\)"),
-        (lambda: PairwiseProblem.from_matrix(X2, [[0.0, -1.0], [0.0, 0.0]]), "finite numbers >= 0, got -1.0"),
-        (lambda: PairwiseProblem.from_matrix(X2, np.eye(2)), r"different rows of 0..1, got \[0, 0\]"),
         (lambda: RerankProblem(X2, Y2).evaluate([1.0]), r"w must have shape \(2,\), got \(1,\)"),
         (lambda: RerankProblem(X2, Y2).evaluate([1.0, np.nan]), r"w must be finite, got \[1.0, nan\]"),
     ],
@@ -382,7 +367,7 @@ def test_many_lists_are_ranked_as_one_by_one(numbers, rank):
             "dcg",
             margin=float(rng.choice([1e-4, 0.1, 0.5, 0.30000000000000004])),
             qid=rng.integers(-3, 6 if seed % 3 else -2, n),
-            normalise=bool(seed % 2),
+            normalize=bool(seed % 2),
             rank=rank,
         )
         whole = rng.integers(-3, 4, d)
@@ -401,7 +386,7 @@ def test_pairs_are_counted_as_they_are_listed(rank):
         n = int(rng.integers(2, 30))
         y = rng.integers(0, int(rng.integers(2, 5)), n)
         y[0] = 1
-        p = RerankProblem(rng.normal(size=(n, 2)), y, qid=rng.integers(0, 5, n), normalise=bool(seed % 2), rank=rank)
+        p = RerankProblem(rng.normal(size=(n, 2)), y, qid=rng.integers(0, 5, n), normalize=bool(seed % 2), rank=rank)
         levels = p.levels()
         above, below = p.appearances()
         assert above.tolist() == np.bincount(levels.above, minlength=n).tolist()
@@ -412,6 +397,6 @@ def test_pairs_are_counted_as_they_are_listed(rank):
 def test_a_perfect_order_of_lists_has_the_mean_of_one():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, 60)
-    p = RerankProblem(y[:, None], y, "dcg", qid=rng.integers(0, 12, 60), normalise=True)
+    p = RerankProblem(y[:, None], y, "dcg", qid=rng.integers(0, 12, 60), normalize=True)
     assert p.trivial_bound == pytest.approx(1.0)
     assert p.evaluate([1.0]) == pytest.approx(1.0)

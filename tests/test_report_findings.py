@@ -10,7 +10,6 @@ import scipy.stats
 
 from scripts.paper import __main__ as paper
 from scripts.paper.experiments import Ranking, larger, level_gains, ranked_bases
-from scripts.paper.published import Reference
 from trainers.records import SweepResults
 from trainers.report.evidence import Evidence
 from trainers.report.options import option_tables
@@ -121,7 +120,7 @@ def _no_details(monkeypatch):
 
 def page(results):
     """The page on the paper, but for its theorems."""
-    text, pictures = paper.render(paper.context_of(results, Reference("", (), ())))
+    text, pictures = paper.render(paper.context_of(results, []))
     assert not pictures
     return text
 

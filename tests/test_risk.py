@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from ltr import verify
-from ltr.exact import Certificate, Limits, certify, solve
+from ltr.exact import Limits, certify, solve
 from ltr.exact.card_rules import CardRule
 from ltr.exact.risk import RiskProblem
 from ltr.exact.scip import LatticeCuts
 from ltr.exact.solution import Status
+from tests.stated_problem import stated_problem
 from tests.test_card_rules import rules_for
 from tests.tiers import examples
 
@@ -247,7 +248,7 @@ def test_certificates_state_the_loss():
         claim, words = verify.check(content)
         assert claim == "value"
         assert "claimed, not proven; problem: risk score" in words
-        assert Certificate(content).problem.content() == problem.content()
+        assert stated_problem(content).content() == problem.content()
         points, intercept = certificate.weights[:-1], certificate.weights[-1]
         assert intercept == problem.intercept(points)
 

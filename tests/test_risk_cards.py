@@ -42,7 +42,7 @@ def test_a_card_of_the_smallest_log_loss():
     assert "proven: no card of at most 3 of" in text
     assert text.replace("\n", " ").endswith("has a smaller log loss")
     assert repr(card).endswith(f"; log_loss {loss:.4g}, optimal)")
-    for form in (card.to_html(), card.to_markdown(), card.to_latex()):
+    for form in (card.to_html(), card.to_markdown()):
         assert "chance" in form
     verdict = ranker.certificate().verify()
     assert verdict.startswith("value: the weights have the value -")
@@ -147,7 +147,7 @@ def test_the_command_line_makes_a_risk_score(tmp_path, monkeypatch, capsys):
     for wrong, message in (
         ("card.point_limits={age=3}", "card.point_limits: point_limits['age'] must be two whole numbers"),
         ("--demands hits@10>=5", "card.demands: must be left out with statistic log_loss"),
-        ("card.ties=lost", "card.ties: must be average with statistic log_loss"),
+        ("card.ties=resolved", "card.ties: must be average with statistic log_loss"),
     ):
         assert main(f"card people.csv --label ill --statistic log_loss {wrong}".split()) == 2
         assert message in capsys.readouterr().err

@@ -335,9 +335,3 @@ def test_both_stages_take_weights():
     np.testing.assert_allclose(np.sort(ranker.problem_.gains), np.sort((weights * y)[top]))
     own = TwoStageRanker(LogisticRegression(), exact, 20, choose=False).fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(own.base_.coef_, LogisticRegression().fit(X, y, weights).coef_)
-
-
-def test_the_distance_to_the_optimum_is_not_told_of_a_weighted_fit():
-    X, y, weights, _ = data()
-    with pytest.raises(ValueError, match="distance_to_optimum needs a fit without sample_weight"):
-        fitted(SurrogateRanker(), X, y, sample_weight=weights).distance_to_optimum(X, y)

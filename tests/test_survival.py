@@ -15,9 +15,7 @@ from ltr.survival import (
     c_index,
     concordance_loss,
     cox_loss,
-    cumulative_dynamic_auc,
     survival_labels,
-    uno_c_index,
 )
 
 PHI = {"ranknet": LOGISTIC, "hinge": HINGE, "squared_hinge": SQUARED_HINGE, "exponential": EXPONENTIAL}
@@ -70,33 +68,6 @@ def test_scikit_survival_takes_near_scores_as_tied():
     assert sksurv.concordance_index_censored(event, time, scores, tied_tol=0.0)[0] == 1.0
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_censored_weights_are_those_of_scikit_survival(seed):
-    sksurv = pytest.importorskip("sksurv.metrics", reason="scikit-survival is not installed")
-    time, event, scores, rng = rows(seed)
-    other_time, other_event, _, _ = rows(seed + 1000, n=80)
-    other_time[-1], other_event[-1] = 50.0, False
-    y, train = survival_labels(time, event), survival_labels(other_time, other_event)
-    for tau in (None, float(np.median(time)) + 0.5):
-        if not (comparable(time, event) & (time < (tau or 99))[:, None]).any():
-            continue
-        expected = sksurv.concordance_index_ipcw(train, y, scores, tau=tau)[0]
-        assert uno_c_index(scores, y, train=train, tau=tau) == pytest.approx(expected, abs=1e-12)
-    first = time[event].min()
-    at = np.unique(rng.uniform(first, time.max() - 0.01, 5))
-    auc, mean = sksurv.cumulative_dynamic_auc(train, y, scores, at)
-    found = cumulative_dynamic_auc(scores, y, at, train=train)
-    np.testing.assert_allclose(found.auc, auc, atol=1e-12)
-    assert found.mean == pytest.approx(mean, abs=1e-12)
-
-
-def test_unos_c_without_censoring_is_harrells():
-    for seed in range(20):
-        time, _, scores, _ = rows(seed)
-        y = survival_labels(time, np.ones(len(time)))
-        assert uno_c_index(scores, y) == pytest.approx(c_index(scores, y), abs=1e-12)
-
-
 def test_kaplan_meier_of_six_rows():
     """The ends at the time 1 by hand; the others are lifelines 0.30.3's."""
     curve = kaplan_meier([1, 2, 2, 3, 4, 5], [1, 1, 0, 0, 1, 0])
@@ -112,10 +83,6 @@ def test_kaplan_meier_of_six_rows():
     [
         (lambda y: c_index([1, 2], y), "scores must hold one number for each row of y"),
         (lambda y: c_index([1, math.nan, 2], y), "scores must be finite, got nan at row 1"),
-        (lambda y: uno_c_index([1, 2, 3], y, tau=0.5), "tau must be above"),
-        (lambda y: uno_c_index([1, 2, 3], y, train=y[:2]), "train must have rows that are seen beyond"),
-        (lambda y: cumulative_dynamic_auc([1, 2, 3], y, [2, 1]), "times must be an ascending"),
-        (lambda y: cumulative_dynamic_auc([1, 2, 3], y, [4]), "times must lie between"),
         (lambda y: kaplan_meier([1], [1], level=1.0), "level must be a number between 0 and 1"),
     ],
 )

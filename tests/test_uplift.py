@@ -43,62 +43,6 @@ def test_the_fixed_area_is_that_under_the_curve(seed):
     np.testing.assert_allclose(qini_curve(scores, y).value, uplift_curve(scores, y).value * treatment.sum())
 
 
-@pytest.mark.filterwarnings("ignore:.*stable_cumsum:FutureWarning")
-@pytest.mark.parametrize("seed", range(30))
-def test_scikit_uplift_agrees(seed):
-    sklift = pytest.importorskip("sklift.metrics", reason="scikit-uplift is not installed")
-    scores, outcome, treatment = rows(seed)
-    y = uplift_labels(outcome, treatment)
-    for own, name in ((uplift_curve, "uplift_curve"), (qini_curve, "qini_curve")):
-        curve, expected = own(scores, y, definition="scikit-uplift"), getattr(sklift, name)(outcome, scores, treatment)
-        np.testing.assert_array_equal(curve.rows, expected[0])
-        np.testing.assert_allclose(curve.value, expected[1], atol=1e-12 * len(scores))
-    for own, name in ((auuc, "uplift_auc_score"), (qini, "qini_auc_score")):
-        expected = getattr(sklift, name)(outcome, scores, treatment)
-        assert own(scores, y, definition="scikit-uplift") == pytest.approx(expected, rel=1e-10, abs=1e-10)
-
-
-def causalml_curve(scores, outcome, treatment, *, per_treated):
-    """The curve of causalml 0.15, a row at a time; equal scores keep the order of the rows."""
-    found, order = [0.0], sorted(range(len(scores)), key=lambda i: -scores[i])
-    for k in range(1, len(order) + 1):
-        top = order[:k]
-        n1 = sum(treatment[i] for i in top)
-        y1, y0 = sum(outcome[i] * treatment[i] for i in top), sum(outcome[i] * (1 - treatment[i]) for i in top)
-        if n1 == k or (n1 == 0 and not per_treated):
-            found.append(math.nan)
-        elif per_treated:
-            found.append(y1 - y0 * n1 / (k - n1))
-        else:
-            found.append(y1 / n1 - y0 / (k - n1))
-    values, k = np.array(found), np.arange(len(found))
-    known = ~np.isnan(values)
-    values = np.interp(k, k[known], values[known])  # as pandas' interpolate: linear, the last one carried on
-    return values if per_treated else values * k
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_causalml_agrees(seed):
-    scores, outcome, treatment = rows(seed, ties=seed % 2 == 0)
-    y = uplift_labels(outcome, treatment)
-    gain = causalml_curve(scores, outcome, treatment, per_treated=False)
-    np.testing.assert_allclose(uplift_curve(scores, y, definition="causalml").value, gain, atol=1e-10)
-    q = causalml_curve(scores, outcome, treatment, per_treated=True)
-    np.testing.assert_allclose(qini_curve(scores, y, definition="causalml").value, q, atol=1e-10)
-    if gain[-1] == 0 or q[-1] == 0:
-        return
-    assert auuc(scores, y, definition="causalml") == pytest.approx((gain / abs(gain[-1])).sum() / len(gain))
-    q = q / abs(q[-1])
-    expected = (q.sum() - np.linspace(q[0], q[-1], len(q)).sum()) / len(q)
-    assert qini(scores, y, definition="causalml") == pytest.approx(expected)
-
-
-def test_scikit_uplifts_best_order_has_the_area_one():
-    _, outcome, treatment = rows(1)
-    best = np.where(treatment == 1, outcome, -outcome)
-    assert qini(best, uplift_labels(outcome, treatment), definition="scikit-uplift") == pytest.approx(1.0)
-
-
 def test_effects_of_top_shares_have_intervals_that_cover():
     rng, covered = np.random.default_rng(0), 0
     for _ in range(200):

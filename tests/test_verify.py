@@ -41,6 +41,7 @@ from tests.reference import (
     slow_graded_value,
     slow_margin_value,
 )
+from tests.stated_problem import stated_problem
 from tests.tiers import examples, slow_but
 from trainers.cli import main as command_line
 
@@ -542,7 +543,7 @@ def demanded():
     rng = np.random.default_rng(5)
     X = rng.integers(0, 9, size=(9, 2)) / 8.0
     labels, qid = [3, 0, 1, 0, 2, 1, 0, 2, 1], [2, 1, 1, 2, 1, 2, 1, 2, 1]
-    demands = [Demand("hits@2", 3, [0, 0, 1, 1, 0, 1, 1, 0, 1]), Demand("dcg", 0.8, normalise=True)]
+    demands = [Demand("hits@2", 3, [0, 0, 1, 1, 0, 1, 1, 0, 1]), Demand("dcg", 0.8, normalize=True)]
     p = RerankProblem(X, labels, qid=qid, C=0.05, demands=demands)
     _, w = cell_optimum_demanded(p)
     return certify(p, solution(p, w)).content
@@ -866,7 +867,7 @@ def problems():
     asked = [Demand("hits@2", 1, group), Demand("auc", 0.25, 1 - ranked.gains)]
     yield "demanded", dataclasses.replace(ranked, rank="resolved", demands=asked, C=0.01)
     yield "demanded, whole", dataclasses.replace(ranked, demands=asked[:1], integer=3, required=[0], max_nonzeros=1)
-    asked = [Demand("dcg", 0.5, normalise=True), Demand("hits@1", 1, np.arange(lists.n) % 2)]
+    asked = [Demand("dcg", 0.5, normalize=True), Demand("hits@1", 1, np.arange(lists.n) % 2)]
     yield "graded, demanded", dataclasses.replace(lists, demands=asked)
     yield (
         "graded, demanded, cut off",
@@ -969,7 +970,7 @@ def is_true(content, claim, rng):
     if any(one.objective(one.perfect, 0) < one.least for one in exact.demands):  # and what no order meets
         assert claim == "infeasible"
         return
-    p = certificate.problem
+    p = stated_problem(certificate)
     w = certificate.weights
     if claim == "infeasible":
         assert not any(p.feasible(v) for v in rng.integers(-2, 3, size=(100, p.d)) / 2.0)

@@ -74,7 +74,7 @@ def test_bounds_of_hits_are_whole_numbers():
         (dataclasses.replace(p, statistic="precision@4"), 1 / 4),
         (dataclasses.replace(p, statistic="recall@4"), 1 / 3),
         (dataclasses.replace(p, y=[3, 0, 0, 1, 2, 0, 0, 0]), 1.0),
-        (dataclasses.replace(p, qid=[0, 0, 0, 0, 0, 1, 1, 1], normalise=True), 1 / 3),
+        (dataclasses.replace(p, qid=[0, 0, 0, 0, 0, 1, 1, 1], normalize=True), 1 / 3),
         (dataclasses.replace(p, qid=[0, 0, 1, 0, 0, 1, 1, 1], statistic="recall@4"), 0.0),  # halves and wholes
         (dataclasses.replace(p, C=0.1), 0.0),
         (dataclasses.replace(p, statistic="dcg@4"), 0.0),

@@ -58,7 +58,7 @@ INTERRUPTED = Status.INTERRUPTED.value
 
 
 _NOT_OF_THE_RANKER = frozenset(
-    ("enabled", "base", "certificate", "ranges", "front", "top_k", "choose", "base_score", "spread", "reach")
+    ("enabled", "base", "certificate", "ranges", "front", "top_k", "choose", "base_score", "spread")
 )
 """Keys of the exact section that are no arguments of `ExactRanker`, beside the limits."""
 
@@ -396,7 +396,7 @@ def _fit_card(task: Task) -> Fitted:
     if found.ranker.demands_ is not None:
         new = task.demands_on_new_lists(scores.test, config.card.demands)
         record["demands"] = {**found.ranker.demands_.to_dict(), "new": new}
-    return Fitted(found.ranker, scores, record, "average" if config.card.ties == "average" else "resolved")
+    return Fitted(found.ranker, scores, record, config.card.ties)
 
 
 def _reached(ranker: TwoStageRanker, problem: RerankProblem) -> Json:
@@ -501,5 +501,4 @@ def two_stage_ranker(
         choose=section.choose,
         base_score=bool(section.base_score),
         spread=section.spread,
-        reach=section.reach,
     )

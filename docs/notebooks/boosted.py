@@ -57,7 +57,7 @@ def dcg(ranker):
     return [ranker.score(X, y), ranker.score(X_new, y_new)]
 
 
-scores, scores_new = (forced.base_.decision_function(rows.to_numpy()) for rows in (X, X_new))
+scores, scores_new = (forced.base_.decision_function(rows) for rows in (X, X_new))
 column = ltr.rankers.ScoreColumn(0).fit(scores[:, None], y)
 pd.DataFrame(
     {

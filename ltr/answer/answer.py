@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from ltr.answer.evidence import (
     place_in_list,
     sums_by_visits,
 )
+from ltr.answer.plain import Plain
 from ltr.answer.proven import ListFront, RowRanges
 from ltr.answer.reasons import Reason, Typical, effects, reasons_of
 from ltr.checks import doubles
@@ -48,25 +48,8 @@ _KNOWN: tuple[Listed, ...] = ("own", "test")
 class Learned:
     """What a ranking was learned from, and how: the part of an answer that is the same for every list.
 
-    Attributes:
-        table: name of the table.
-        hit: what a hit is, such as ``"ill = yes"``.
-        rows: number of labelled rows.
-        hits: number of hits among them.
-        method: how the list is ranked, in a sentence.
-        today: name of the column of today's scores; None where there is none.
-        query: name of the column of queries; None for one list.
-        time: name of the column of times; None where rows have none.
-        id: name of the column that names a row; None where rows go by their number.
-        typical: the typical cell of each column.
-        reliability: how the chances agree with the labels.
-        warnings: what to know before acting on a list.
-        notes: how the table was read, and what was left out.
-        constraints: constraints on columns that the ranking was shown to satisfy, in words.
-        demands: what came of demands on the list, in sentences without a full stop.
-        ranges: where the rows of the training list can stand; None where that was not computed.
-        front: what more of another statistic costs on the training list; None likewise.
-        tested: whether the rows put to the test are a test set, which no fit has seen.
+    `hit` says what a hit is, such as ``"ill = yes"``. `today`, `query`, `time` and `id` name columns, None where there
+    are none. `constraints` and `demands` are in words. `tested` says that the rows put to the test are a test set.
     """
 
     table: str
@@ -101,17 +84,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row to visit.
-
-    Attributes:
-        position: its position, 1 at the top of the list or of its query.
-        id: its name: the cell of the column that names rows, or its number.
-        row: its number in its file, from 1.
-        chance: chance that it is a hit.
-        score: its score.
-        reasons: what puts it there, the strongest first.
-        query: its query; None for one list.
-    """
+    """A row to visit: its position in its list, its name, its number in its file, and what puts it there."""
 
     position: int
     id: str
@@ -123,26 +96,18 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Plain):
     """The page of a ranked list, as plain data.
 
     Attributes:
-        learned: what the ranking was learned from.
-        listed: which rows are listed.
-        source: name of the table that they are from.
-        rows: number of rows that are ranked.
-        queries: number of queries among them; None for one list.
         asked: number of visits that were asked for, of each query where there are queries.
         visits: number of visits in all, which is less where there are not so many rows.
-        expected: hits to expect by these visits.
-        today: hits to expect by as many visits by today's scores; None where there are none.
-        chance: hits to expect by as many visits at random.
-        curve: hits to expect by number of visits, of each query where there are queries.
-        found: what was found among the labelled rows.
+        expected, today, chance: hits to expect by these visits, by today's scores, and at random.
         entries: the rows to visit, list after list from the top; the first 10,000 of them.
-        warnings: what to know about these rows before acting on the list.
         unconstrained: hits to expect by a ranking without the constraints; None where that is not known.
     """
+
+    _WHAT = "a page of ltr rank"
 
     learned: Learned
     listed: Listed
@@ -167,72 +132,23 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON."""
-        plain: dict[str, Any] = _plain(self)
-        return {"format": FORMAT, "version": 1, **plain}
+        return {"format": FORMAT, "version": 1, **super().to_dict()}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Answer:
-        """Return the answer that `to_dict` described.
-
-        Raises:
-            ValueError: another object.
-        """
-        try:
-            if given["format"] != FORMAT or given["version"] != 1:
-                raise ValueError(f"format {given['format']!r:.40}, version {given['version']!r:.40}")
-            values = {key: value for key, value in given.items() if key not in ("format", "version")}
-            learned, found = dict(values["learned"]), values["found"]
-            cells = [Typical(**{**one, "features": tuple(one["features"])}) for one in learned["typical"]]
-            learned |= {"typical": tuple(cells), "reliability": tuple(Bin(**one) for one in learned["reliability"])}
-            learned |= {name: tuple(learned[name]) for name in ("warnings", "notes", "constraints", "demands")}
-            for name, kind in (("ranges", RowRanges), ("front", ListFront)):
-                learned[name] = None if learned[name] is None else kind.from_dict(learned[name])
-            values["learned"] = Learned(**learned)
-            values["found"] = Found(**{name: _interval(value) for name, value in found.items()})
-            values |= {name: _interval(values[name]) for name in ("expected", "today", "unconstrained")}
-            curve: dict[str, Any] = {}
-            for name, value in values["curve"].items():
-                curve[name] = value if value is None else tuple(value)
-            values["curve"] = Curve(**curve)
-            entries = [
-                Entry(**{**one, "reasons": tuple(Reason(**reason) for reason in one["reasons"])})
-                for one in values["entries"]
-            ]
-            return cls(**{**values, "entries": tuple(entries), "warnings": tuple(values["warnings"])})
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"not a page of ltr rank: {error!s:.200}") from error
+        """Return the answer that `to_dict` described; raise ValueError for another object."""
+        about = {key: given.get(key) for key in ("format", "version")}
+        if about != {"format": FORMAT, "version": 1}:
+            raise ValueError(f"not {cls._WHAT}: format {about['format']!r:.40}, version {about['version']!r:.40}")
+        return super().from_dict({key: value for key, value in given.items() if key not in about})
 
 
 FORMAT = "ltr page"
 
 
-def _interval(value: Any) -> Any:  # noqa: ANN401 (an object of JSON, or a number)
-    return Interval(**value) if isinstance(value, Mapping) else value
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401
-    if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: _plain(own) for name, own in value._asdict().items()}
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows to rank.
-
-    Attributes:
-        listed: which rows they are.
-        source: name of their table.
-        features: (m, d).
-        columns: their cells by column, as in the table.
-        names: name of each row, m of them.
-        numbers: number of each row in its file, from 1, (m,).
-        queries: query of each row, (m,); None for one list.
-        today: today's scores, (m,); None where there are none.
-        warnings: what to know about them.
-    """
+    """Rows to rank: features, (m, d), cells by column, and name, number in the file, query, today's score of each."""
 
     listed: Listed
     source: str
@@ -255,13 +171,8 @@ def make_answer(
 ) -> tuple[Answer, FloatArray]:
     """Return the answer for some rows, and the score of each of them, (m,).
 
-    Args:
-        ranker: the fitted ranker.
-        evidence: labelled rows with scores of fits that have not seen them.
-        learned: what there is to say about them.
-        rows: the rows to rank; those of `evidence`, in their order, where `listed` is ``"own"`` or ``"test"``.
-        visits: number of rows to visit, of each query where there are queries.
-        free: a ranker without the constraints that `ranker` satisfies, and its evidence; None where there is none.
+    Rows that are listed as ``"own"`` or ``"test"`` are those of the evidence, in their order. `free` is a ranker
+    without the constraints that `ranker` satisfies, and its evidence.
     """
     lists = None if rows.queries is None else np.unique(rows.queries, return_inverse=True)[1]
     lists = None if lists is None else _by_appearance(lists)
@@ -414,11 +325,7 @@ WORDS = {
 
 
 def _method_sentence(comparison: Comparison, today: str | None = None) -> str:
-    """Return how a list is ranked, and what does as well.
-
-    Args:
-        comparison: the comparison of the methods.
-        today: name of the column of today's scores.
+    """Return how a list is ranked, and what does as well; `today` names the column of today's scores.
 
     Examples:
         >>> same = {"blend": 0.0, "forest": 0.1, "logistic": -0.5}
@@ -449,13 +356,7 @@ def _method_sentence(comparison: Comparison, today: str | None = None) -> str:
 
 
 def ranked_by(ranker: Ranker, name: str, today: str | None = None) -> str:
-    """Return how a fitted ranker of any kind ranks a list.
-
-    Args:
-        ranker: the ranker.
-        name: name of its method, of two stages that of the first.
-        today: name of the column of today's scores.
-    """
+    """Return how a fitted ranker ranks a list; `name` is that of its method, of two stages that of the first."""
     first = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
     found = f"Ranked by {WORDS.get(name, name)}."
     if isinstance(first, AutoRanker):
@@ -467,13 +368,7 @@ def ranked_by(ranker: Ranker, name: str, today: str | None = None) -> str:
 
 
 def warnings_of(evidence: Evidence, comparison: Comparison | None = None, *, tested: bool = False) -> list[str]:
-    """Return what to know about the labelled rows and the methods before acting on a list.
-
-    Args:
-        evidence: the labelled rows.
-        comparison: the comparison of the methods; None where the ranker is of a single one.
-        tested: whether the rows are a test set.
-    """
+    """Return what to know about the labelled rows and the methods before acting on a list."""
     notes, rows = [], f"{len(evidence.labels)} {'rows of the test set' if tested else 'labelled rows'}"
     if (hits := int(evidence.hits.sum())) < _FEW_HITS:
         few = "all chances come from them" if tested else "few to learn from"

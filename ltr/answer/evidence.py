@@ -65,14 +65,9 @@ class Found:
     """What was found among the labelled rows, by scores out of fold, in as large a part of them as is to be visited.
 
     Attributes:
-        rows: number of labelled rows that are ranked.
-        visits: number of rows visited, or of each query.
-        hits: number of hits among them.
-        precision: share of hits among them.
-        recall: share of all hits that are among them.
+        rows, visits: numbers of labelled rows, and of rows visited (of each query).
         lift: precision divided by the share of hits among all rows.
-        today: number of hits that today's scores find by as many visits; None without such scores.
-        more: how many hits more the ranking finds than today's scores; None likewise.
+        today, more: hits that today's scores find by as many visits, and how many more the ranking finds; None without.
         chance: number of hits that as many visits at random find.
     """
 
@@ -89,16 +84,10 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Labelled rows, with scores of fits that have not seen them.
+    """Labelled rows, with scores of fits that have not seen them, (repeats, n).
 
-    Attributes:
-        labels: label of each row, (n,); a hit is above 0.
-        scores: scores out of fold, (repeats, n).
-        lists: number of each row's query, (n,); None for one list.
-        groups: number of each row's group of rows that belong together, (n,); None where each row is alone.
-        weights: weight of each row, (n,), for the chances; None where all count alike.
-        today: scores that are in use today, (n,), larger first; None where there are none.
-        known: the chance of a hit by score, where the ranker has learned it from these scores; found here otherwise.
+    `today` has scores that are in use today, larger first. `known` is the calibration that the ranker has learned from
+    these scores; None finds it here.
     """
 
     labels: FloatArray
@@ -132,11 +121,7 @@ class Evidence:
     ) -> Interval:
         """Return how many hits to expect among rows to visit, with the 90 % interval.
 
-        Args:
-            scores: their scores, (m,).
-            lists: number of each row's query, (m,); None for one list.
-            visits: number of rows to visit of each query.
-            today: whether the scores are today's.
+        The rows have scores and queries, (m,), and there are `visits` of each query.
         """
         calibration = self.calibration_of_today if today else self.calibration
         assert calibration is not None
@@ -171,12 +156,7 @@ class Evidence:
         return max(1, round(min(1.0, visits / rows) * len(self.labels)))
 
     def found(self, visits: int, seed: int = 0) -> Found:
-        """Return what the first rows of the labelled ones hold, ranked by scores out of fold.
-
-        Args:
-            visits: number of rows to visit, or of each query.
-            seed: seed of the resamples.
-        """
+        """Return what the first rows of the labelled ones hold, ranked by scores out of fold."""
         n, rng = len(self.labels), np.random.default_rng(seed)
         rankings = [_Ranking(scores, self.lists) for scores in self.scores]
         today = None if self.today is None else _Ranking(self.today, self.lists)
@@ -233,11 +213,7 @@ class Evidence:
 
     @classmethod
     def read(cls, path: Path) -> Evidence:
-        """Return what `to_bytes` returned, from a file.
-
-        Raises:
-            ValueError: another file, or a damaged one.
-        """
+        """Return what `to_bytes` returned, from a file; raise ValueError for another or a damaged one."""
         arrays: Mapping[str, NDArray[np.float64]] = read_arrays(path)
         try:
             found = cls(**arrays)  # type: ignore[arg-type]

@@ -165,14 +165,7 @@ def _short(text: str, most: int) -> str:
 
 
 def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str = "") -> str:
-    """Return the page for a terminal.
-
-    Args:
-        answer: the answer.
-        width: letters of a line, at least 40.
-        shown: number of rows of the list to show.
-        more: where the other rows are.
-    """
+    """Return the page for a terminal, at least 40 letters wide; `more` says where the rows beyond `shown` are."""
     width = max(40, width)
 
     def folded(text: str, begin: str = "", indent: str = "") -> str:
@@ -235,13 +228,7 @@ def _list_lines(answer: Answer, width: int, shown: int) -> Iterator[str]:
 
 
 def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> str:
-    """Return the page as HTML, without scripts and without anything from elsewhere.
-
-    Args:
-        answer: the answer.
-        whole: whether it is a file of its own; otherwise a part of another page, as in a notebook.
-        more: where the rows are that are not shown.
-    """
+    """Return the page as HTML, without scripts and anything from elsewhere: a file, or a part of another page."""
     article = _article("\n".join(_html_parts(answer, more)))
     if not whole:
         return article

@@ -1,15 +1,16 @@
 """What was proven about a ranked list: the range of each row's place, and the front of two statistics.
 
-Plain data that files keep (`to_dict`, `from_dict`), with the sentences, tables and drawings that pages show.
+Data that files keep, with the sentences, tables and drawings that pages show.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+from ltr.answer.plain import Plain
 
 __all__ = ["FrontPointOnList", "ListFront", "RowRanges"]
 
@@ -19,28 +20,22 @@ _FRONT_HEIGHT = 230
 
 
 @dataclass(frozen=True)
-class RowRanges:
+class RowRanges(Plain):
     """The places that the rows of a training list take over all good scorers, as `ltr.exact.rank_ranges` finds them.
 
     Attributes:
         what: the rows, such as ``"the 50 reranked rows of the training set"``.
         kind: what is compared: ``"scorers"`` or ``"cards"``.
-        statistic: name of the statistic by which a scorer is good.
-        within: share of the best value by which a good scorer may be below it.
-        least: value from which a scorer is good.
-        proven: whether the best value is proven to be the best; otherwise it is the best one known.
+        within, least: a scorer is good whose `statistic` is so near the best value, as a share of it, which is `least`.
         among: whether the ranker itself is a good scorer on this list.
-        first: number of first rows that `summary` is about.
-        summary: how many of the first rows are there whichever good scorer is used, in a sentence without a full stop.
-        by_query: whether places are those within the query of a row.
+        summary: how many of the `first` rows are there whichever good scorer is used, without a full stop.
         rows: numbers of the rows in the file, from 1.
-        place: place that the ranker gives each row, 1 at the top; the best one of rows with equal scores.
-        tied: number of other rows with the same score.
-        best, worst: no good scorer has the row above or below these places.
-        exact: whether good scorers reach both.
+        place, tied: place that the ranker gives each row, 1 at the top, and the number of other rows with its score.
+        best, worst: no good scorer has the row above or below these places; good scorers reach both where `exact`.
         cards: number of good cards; None for scorers, and where not all cards were seen.
-        seconds: seconds that there were for them.
     """
+
+    _WHAT = "the ranges of rows"
 
     what: str
     kind: str
@@ -61,26 +56,9 @@ class RowRanges:
     cards: int | None
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> RowRanges:
-        """Return the ranges that `to_dict` described.
-
-        Raises:
-            ValueError: another object.
-        """
-        values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
-        try:
-            found = cls(**values)
-            lengths = {len(getattr(found, name)) for name in ("rows", "place", "tied", "best", "worst", "exact")}
-        except TypeError as error:
-            raise ValueError(f"not the ranges of rows: {error!s:.200}") from error
-        if len(lengths) != 1:
-            raise ValueError("not the ranges of rows: lists of different lengths")
-        return found
+    def __post_init__(self) -> None:
+        if len({len(getattr(self, name)) for name in ("rows", "place", "tied", "best", "worst", "exact")}) != 1:
+            raise ValueError("lists of different lengths")
 
     @property
     def scorers(self) -> str:
@@ -110,11 +88,7 @@ class RowRanges:
         return {**own, "of": len(self.rows), "within": self.within, "proven": self.proven}
 
     def of_row(self, row: int) -> str:
-        """Return where a row stands and may stand, in a sentence or two.
-
-        Args:
-            row: number of the row in the file.
-        """
+        """Return where a row stands and may stand, in a sentence or two, by its number in the file."""
         at = self.rows.index(row)
         place, last, best, worst = self.place[at], self.place[at] + self.tied[at], self.best[at], self.worst[at]
         where = f"place {place}" if last == place else f"places {place} to {last}, tied,"
@@ -183,13 +157,9 @@ class RowRanges:
 
 @dataclass(frozen=True)
 class FrontPointOnList:
-    """A point of a `ListFront`.
+    """A point of a `ListFront`: two statistics, and what it gives up of the largest first one, as a share of it.
 
-    Attributes:
-        first, second: the two statistics at weights that were found.
-        first_bound: no weights with at least this `second` have a larger first statistic.
-        price: what the point gives up of the largest first statistic, as a share of it.
-        proven: whether both values are proven to be the best beside the other.
+    No weights with at least this second statistic exceed `first_bound`.
     """
 
     first: float
@@ -200,16 +170,16 @@ class FrontPointOnList:
 
 
 @dataclass(frozen=True)
-class ListFront:
+class ListFront(Plain):
     """How much of one statistic of a training list has to be given up for how much of another, see `ltr.exact.front`.
 
     Attributes:
-        what: the rows that are reranked, such as ``"the 50 reranked rows of the training set"``.
-        names: the two statistics: that of the run, on these rows, and the other one, on the whole training list.
+        names: the two statistics: that of the run, on the rows `what`, and the other one, on the whole training list.
         points: the points, from the largest first statistic to the largest second one.
         complete: whether it is proven that no weights have a second statistic beyond the last point.
-        seconds: wall time.
     """
+
+    _WHAT = "a front"
 
     what: str
     names: tuple[str, str]
@@ -217,26 +187,9 @@ class ListFront:
     complete: bool
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON."""
-        return {**dataclasses.asdict(self), "names": list(self.names), "points": list(map(vars, self.points))}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> ListFront:
-        """Return the front that `to_dict` described.
-
-        Raises:
-            ValueError: another object.
-        """
-        try:
-            first, second = given["names"]
-            points = tuple(FrontPointOnList(**point) for point in given["points"])
-            found = cls(**{**given, "names": (str(first), str(second)), "points": points})
-        except (LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"not a front: {error!s:.200}") from error
-        if not points:
-            raise ValueError("not a front: no points")
-        return found
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ValueError("no points")
 
     @property
     def sentences(self) -> list[str]:

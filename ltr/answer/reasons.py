@@ -28,14 +28,7 @@ _BATCH = 20_000  # rows that are scored at a time
 
 @dataclass(frozen=True)
 class Typical:
-    """The typical cell of a column.
-
-    Attributes:
-        column: name of the column.
-        text: the cell, as it stands in the table; ``"empty"`` where most cells are.
-        first: number of the first feature that is made of the column.
-        features: the features that are made of the cell.
-    """
+    """The typical cell of a column, and the features that are made of it, of which the first has the number `first`."""
 
     column: str
     text: str
@@ -65,11 +58,7 @@ _EMPTY = "empty"
 
 
 def typical_cells(columns: Mapping[str, Column], encodings: Sequence[Encoding]) -> tuple[Typical, ...]:
-    """Return the typical cell of each column of the labelled rows.
-
-    Args:
-        columns: the columns of these rows.
-        encodings: how they become features.
+    """Return the typical cell of each column of the labelled rows, given how these become features.
 
     Examples:
         >>> from ltr.data import TablePreparation
@@ -122,13 +111,7 @@ def cell_text(column: Column, row: int) -> str:
 
 
 def effects(features: FloatArray, typical: Sequence[Typical], scores_of: Callable[[FloatArray], Any]) -> FloatArray:
-    """Return by how much the score of each row falls where the cell of each column is the typical one, (n, columns).
-
-    Args:
-        features: features of the rows, (n, d).
-        typical: the typical cell of each column.
-        scores_of: returns the scores of features, (m,).
-    """
+    """Return by how much the score of each row falls where the cell of each column is the typical one, (n, columns)."""
     n, found = len(features), np.zeros((len(features), len(typical)))
     if n == 0 or not typical:
         return found
@@ -159,14 +142,7 @@ def effects(features: FloatArray, typical: Sequence[Typical], scores_of: Callabl
 def reasons_of(
     effect: FloatArray, typical: Sequence[Typical], columns: Mapping[str, Column], row: int
 ) -> tuple[Reason, ...]:
-    """Return the reasons of a row, the one with the largest effect first; none for cells that lower its score.
-
-    Args:
-        effect: effect of each column, (columns,).
-        typical: the typical cell of each column.
-        columns: the columns of the list.
-        row: number of the row in them.
-    """
+    """Return the reasons of a row, the one with the largest effect first; none for cells that lower its score."""
     least = 1e-9 * max(1.0, float(np.abs(effect).max(initial=0.0)))
     order = np.argsort(-effect, kind="stable")[:_MOST]
     return tuple(

@@ -45,15 +45,7 @@ _EQUAL = 1e-9  # relative difference of value and bound up to which they are the
 
 @dataclass(frozen=True)
 class Searched:
-    """What a card was chosen from, which is what its proof is about.
-
-    Attributes:
-        questions: number of questions to choose from.
-        max_questions: largest number of questions of a card.
-        points: largest number of points of a question.
-        C: price of each question.
-        conditions: further conditions that cards have to meet, such as ``"at most one question of a column"``.
-    """
+    """What a card was chosen from, which is what its proof is about; `conditions` are in words."""
 
     questions: int
     max_questions: int
@@ -64,24 +56,22 @@ class Searched:
 
 @dataclass(frozen=True, repr=False)
 class Card:
-    """A scoring system: add up the points of the questions that a row answers yes.
+    r"""A scoring system: add up the points of the questions that a row answers yes.
 
-    `CardRanker` finds cards; `save` and `load` keep one in a file, and `to_text`, `to_markdown`, `to_html`, `to_latex`
-    and `plot` show it. ``str(card)`` is the text.
+    `CardRanker` finds cards; `save` and `load` keep one in a file, and `to_text`, `to_markdown`, `to_html` and
+    `plot` show it.
 
     Attributes:
-        questions: the questions.
-        points: points of each, whole numbers.
+        questions, points: the questions, and a whole number of points for each.
         label: what is predicted, in a word or two.
         counts: training rows, and others that `with_rows` added, by total.
         statistic: the rank statistic that the card was chosen for, or ``"log_loss"`` for a risk score.
-        ties: ``"average"`` or ``"lost"``: how rows with equal totals count in the statistic.
+        ties: ``"average"`` or ``"resolved"``: how rows with equal totals count in the statistic.
         gain: how graded labels become gains, as for `ltr.exact.RerankProblem`.
-        value: the statistic on the training rows, minus the price of the questions; None for a card made by hand. The
-            statistic of a risk score is minus its log loss, so that it is the larger the better.
-        bound: no card that was searched has a larger value.
-        status: how the search ended, a value of `ltr.exact.Status`.
-        searched: what the search chose from.
+        value: the statistic on the training rows, of a risk score minus its log loss, minus the price of the questions;
+            None for a card made by hand.
+        bound, status, searched: no card that was searched has a larger value; how the search ended, and what it
+            searched.
         beside: name of the scores that the card is compared with, such as those of logistic regression.
         missing: texts that stand for missing values in the table it was made from, beside empty cells, NA and null.
         horizon: of times until an event, the time by which the share of events is told; None for other labels.
@@ -96,21 +86,11 @@ class Card:
         >>> table = {"age": [71, 45, None], "smoker": ["no", "yes", "yes"]}
         >>> card.totals(table).tolist()
         [2, 1, 1]
-        >>> print(card.with_rows("training", table, [1, 0, 1]).to_text())
+        >>> print("\n".join(card.with_rows("training", table, [1, 0, 1]).to_text().splitlines()[:4]))
         Card for positive
         <BLANKLINE>
           age >= 60                                                               +2
           smoker = yes                                                            +1
-        <BLANKLINE>
-                        training
-         total chance     rows   share  90 % interval
-             2  100 %        1   100 %    27 to 100 %
-             1   50 %        2    50 %    12 to  88 %
-        <BLANKLINE>
-        chance: the share of positives among training rows, where it does not fall as
-        totals rise
-        <BLANKLINE>
-        AUC 0.75 on training rows
     """
 
     questions: tuple[Question, ...]
@@ -155,12 +135,8 @@ class Card:
     def explain(self, table: Any) -> pd.DataFrame:  # noqa: ANN401 (a frame of any library)
         """Return the points of each row by question, and their sum in the column ``total``.
 
-        Args:
-            table: a pandas or polars frame, a mapping of columns, or an array with the columns of the fit. Columns are
-                found by name; others are ignored.
-
-        Raises:
-            ValueError: a table that lacks a column, or text where a number is needed.
+        The table is a frame, a mapping of columns, or an array with the columns of the fit. Raises ValueError for one
+        that lacks a column, or has text where a number is needed.
         """
         import pandas as pd
 
@@ -182,27 +158,14 @@ class Card:
         return self.with_rows("", table, y).counts[-1].value
 
     def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401
-        """Return this card with the totals of labelled rows in its table.
+        """Return this card with the totals of labelled rows, such as those of a test set, in its table.
 
-        Args:
-            name: name of the rows, such as ``"test"``.
-            table: the rows, see `explain`.
-            y: their labels, (n,), of the kind that the statistic is about (`ltr.outcomes`).
-
-        Raises:
-            ValueError: a name that the table has already, or labels that are missing, below 0 or too many.
+        Raises ValueError for a name that the table has already, and for labels that the statistic is not about.
         """
         return self.with_totals(name, self.totals(table), y)
 
     def with_totals(self, name: str, totals: ArrayLike, y: ArrayLike, beside: ArrayLike | None = None) -> Card:
-        """Return this card with labelled rows in its table whose totals are known, see `with_rows`.
-
-        Args:
-            name: name of the rows.
-            totals: total of each row, (n,).
-            y: label of each row, (n,).
-            beside: scores that the totals are compared with, (n,).
-        """
+        """Return this card with labelled rows whose totals are known; `beside` are scores to compare them with."""
         if name in [counts.name for counts in self.counts]:
             raise ValueError(f"name must be a new one, got {name!r}")
         found, labels = np.asarray(totals, dtype=np.int64), self._labels(y)
@@ -238,8 +201,8 @@ class Card:
             return labels.c_index(scores, half=self.ties == "average")
         if isinstance(labels, Treatments):
             return labels.auuc(scores)
-        ties: Any = "average" if self.ties == "average" else "resolved"
         gain: Any = self.gain
+        ties: Any = self.ties
         given = torch.from_numpy(scores.astype(np.float64))
         value = float(rank_statistic(given, torch.from_numpy(labels), self.statistic, gain=gain, ties=ties))
         return None if math.isnan(value) else value
@@ -342,12 +305,6 @@ class Card:
 
         return html(self, page=True)
 
-    def to_latex(self) -> str:
-        """Return the card as LaTeX tables that need no package."""
-        from ltr.cards.rendering import latex
-
-        return latex(self)
-
     def plot(self) -> Figure:
         """Return the card and the share of positives by total, with 90 % intervals, as a matplotlib figure."""
         from ltr.cards.rendering import figure
@@ -380,11 +337,7 @@ class Card:
 
     @classmethod
     def from_dict(cls, content: Any) -> Card:  # noqa: ANN401 (anything that was in a file)
-        """Return the card that `to_dict` described.
-
-        Raises:
-            ValueError: anything else.
-        """
+        """Return the card that `to_dict` described; raise ValueError for anything else."""
         if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
             raise ValueError(f"not a card: it must be an object whose format is {_FORMAT!r}")
         if content.get("version") != _VERSION:
@@ -423,21 +376,12 @@ class Card:
         return card
 
     def save(self, path: str | Path) -> None:
-        r"""Write the card to a file that people, spreadsheets and other languages can read.
+        """Write the card to a file that people, spreadsheets and other languages can read.
 
         A file whose name ends in ``.csv`` gets the questions alone, one a line: ``question, points, column, operator,
         value``, and ``decimal, unit`` where numbers are written in another way than by programs; several values are a
-        JSON list. Any other file is JSON::
-
-            {"format": "ltr card", "version": 1, "how": ..., "label": ...,
-             "questions": [{"question": "age >= 60", "points": 2, "column": "age", "operator": ">=", "value": 60}, ...],
-             "counts": [{"name": "training", "totals": [3, 2, ...], "rows": [...], "positives": [...], "value": ...,
-                         "beside": ...}],
-             "statistic": "auc", "ties": "average", "gain": "exp2",
-             "value": ..., "bound": ..., "status": "optimal", "searched": {...}, "beside": ..., "proof": ...}
-
-        To apply it, add up the points of the questions that a row answers yes; ``how`` says how each operator reads a
-        cell, and `Question` does so at greater length.
+        JSON list. Any other file is JSON with all fields. To apply it, add up the points of the questions that a row
+        answers yes; its entry ``how`` says how each operator reads a cell.
 
         Examples:
             >>> import tempfile
@@ -468,12 +412,7 @@ class Card:
 
     @classmethod
     def load(cls, path: str | Path) -> Card:
-        """Read a card that `save` wrote.
-
-        Raises:
-            OSError: a file that cannot be read.
-            ValueError: a file that holds no card, or a damaged one.
-        """
+        """Read a card that `save` wrote; raise ValueError for a file that holds none, or a damaged one."""
         try:
             if str(path).lower().endswith(".csv"):
                 return cls(*_rules(_lines(path)))

@@ -27,14 +27,7 @@ _STEPS = 60  # most steps of a curve
 
 @dataclass(frozen=True)
 class Curve:
-    """The Kaplan-Meier curve of the rows whose totals lie in a range: the share without an event until each time.
-
-    Attributes:
-        totals: the smallest and the largest total.
-        rows: number of rows.
-        times: times, ascending, from 0 on.
-        shares: the share of rows without an event up to each time.
-    """
+    """The Kaplan-Meier curve of rows whose totals lie in a range: the share without an event until each time."""
 
     totals: tuple[int, int]
     rows: int
@@ -44,15 +37,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many rows of a data set have each total, and what happened to them.
+    """How many rows of a data set have each total, descending, and what happened to them.
 
     Attributes:
-        name: name of the data set, such as ``"training"``.
-        totals: the totals that occur, descending.
-        rows: number of rows with each total.
-        positives: number of these rows with a label above 0, with an event, or with an outcome above 0.
-        value: statistic of the totals on this data set; None where it is undefined.
-        beside: the statistic there of the scores that the card is compared with, see `Card.beside`; None without them.
+        positives: number of the rows of each total with a label above 0, with an event, or with an outcome above 0.
+        value, beside: statistic of the totals, and of the scores that the card is compared with; None where undefined.
         estimates: of times and treatments, what `Card.measure` names, for each total; None where it is unknown.
         curves: of times, the curves of groups of totals, the largest totals first.
     """
@@ -139,16 +128,7 @@ def count(
     value: float | None,
     beside: float | None,
 ) -> Counts:
-    """Return the counts of rows with these totals and labels.
-
-    Args:
-        name: name of the rows.
-        totals: total of each row, (n,).
-        y: their labels, (n,).
-        horizon: the time by which the share of events is told, of times.
-        value: see `Counts`.
-        beside: likewise.
-    """
+    """Return the counts of rows with these totals and labels; by `horizon` the share of events is told."""
     different = np.unique(totals)[::-1]
     positive = y.event if isinstance(y, Times) else y.outcome > 0 if isinstance(y, Treatments) else y > 0
     members = [totals == total for total in different]

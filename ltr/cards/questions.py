@@ -84,11 +84,7 @@ class Question:
         return f"{self.column} {self.operator} {text_of(self.value)}"
 
     def answers(self, table: Any) -> BoolArray:  # noqa: ANN401 (a frame of any library, or a mapping of columns)
-        """Return the answer of each row, (n,).
-
-        Raises:
-            ValueError: the table lacks the column, or a cell that should be a number is text.
-        """
+        """Return the answer of each row, (n,); raise ValueError for a missing column, or text in place of numbers."""
         texts = self.operator in ("=", "not in") or self.decimal is None
         form = NumberForm(self.decimal or "", self.unit)
         column = columns_of(table, (self.column,))[self.column].read_as("text" if texts else form)
@@ -110,26 +106,22 @@ class Questions(TransformerMixin, BaseEstimator):
     """Turn a table into yes/no questions, zeros and ones, as a scikit-learn transformer.
 
     A column of numbers is asked for thresholds (``age >= 60``), one of texts for its values (``mode = fast``), and one
-    of two values, such as booleans, for one of them. Missing values are a question of their own. Texts that are all
-    numbers count as numbers. Questions that all training rows answer alike are left out, and so are those that equal
-    an earlier question or its opposite. Only the training rows decide on the questions; a text not seen in them
-    answers yes to ``mode = other`` alone.
+    of two values for one of them. Missing values are a question of their own. Texts that are all numbers count as
+    numbers. Questions that all training rows answer alike, and those that equal an earlier one or its opposite, are
+    left out.
 
     Args:
-        cuts: largest number of thresholds of a column of numbers: quantiles of the training rows, rounded as far as
-            they split these rows in the same way. A column with few values gets a threshold at each. A mapping such as
-            ``{"age": [40, 60], "hours": 8}`` gives the thresholds, or their number, of some columns; the others get 5.
+        cuts: largest number of thresholds of a column of numbers, rounded quantiles of the training rows; or a mapping
+            such as ``{"age": [40, 60], "hours": 8}`` of thresholds, or their number, by column; the others get 5.
         most_values: largest number of values of a text column that are asked for by name.
-        rare: least share of the rows (without missing ones) of a value that is asked for by name. The others are
-            joined as ``mode = other``.
+        rare: least share of the rows of a value that is asked for by name; the others are ``mode = other``.
         forbidden: names of columns and questions that are never asked.
 
     Attributes:
         questions_: names of the questions, (q,).
-        rules_: the questions as `Question` objects, from which a program can answer them.
+        rules_: the questions as `Question` objects.
         groups_: number of the column of each question, (q,).
         left_out_: reason for each column and question that was left out, by name.
-        n_features_in_, feature_names_in_: number and names of the columns in `fit`.
 
     Raises:
         ValueError: in `fit`, a parameter or column against its rule; in `transform`, a table that lacks a column.
@@ -171,12 +163,7 @@ class Questions(TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: ArrayLike | None = None) -> Questions:  # noqa: ANN401 (a frame of any library)
-        """Choose the questions.
-
-        Args:
-            X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d). It may have missing values.
-            y: ignored.
-        """
+        """Choose the questions for a frame, a mapping of columns, or a numeric array, (n, d); values may be missing."""
         forbidden = self._checked_parameters()
         columns = self._columns(X, reset=True)
         cuts = self.cuts if isinstance(self.cuts, Mapping) else {}
@@ -217,11 +204,7 @@ class Questions(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[np.uint8]:  # noqa: ANN401
-        """Return the answers, zeros and ones, (n, q).
-
-        Args:
-            X: a table with the columns that the questions ask for, in any order, or an array like that of the fit.
-        """
+        """Return the answers, zeros and ones, (n, q), of a table with the columns that the questions ask for."""
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
         return np.column_stack([question.answers(columns) for question in self.rules_]).astype(np.uint8)

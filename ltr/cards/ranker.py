@@ -69,13 +69,7 @@ _REMEDY = "Ask for less, or allow more questions, points or cuts"
 
 @dataclass(frozen=True)
 class GoodCards(Sequence[Card]):
-    """The cards whose value is close to the best one, best first.
-
-    Attributes:
-        cards: the cards, each with its training rows.
-        within: every card whose value is at least (1 - within) times the best one is listed. Cards that order all rows
-            alike are listed once.
-    """
+    """The cards whose value is at least (1 - within) times the best one, best first, one for each order of the rows."""
 
     cards: tuple[Card, ...]
     within: float
@@ -101,11 +95,7 @@ class GoodCards(Sequence[Card]):
     def front(self) -> GoodCards:
         """Return the cards of which none has both a larger statistic and a smaller log loss on the training rows.
 
-        The log loss is that of the chances that the card tells (`Counts.log_loss`). Since all good cards are listed,
-        nothing within the share `within` of the best statistic is better in both.
-
-        Raises:
-            ValueError: cards of labels of two fields, which tell no chances.
+        The log loss is that of the chances that a card tells; raises ValueError for cards that tell none.
         """
         if any(not card.chances for card in self.cards):
             raise ValueError("front needs cards that tell chances: their labels must be 0 and 1, or grades")
@@ -142,45 +132,36 @@ class CardRanker(Ranker):
             times until an event, and ``"auuc"`` for treatments. ``"log_loss"`` finds a risk score, whose totals say
             chances, with the smallest log loss (`ltr.exact.risk`); `score` is then minus the log loss.
         max_questions: largest number of questions of a card, from 1 to 6; any number for ``"log_loss"``.
-        points: largest number of points of a question; smallest is its negative.
-        least_points: smallest number of points, up to the sign, of a question that the card asks.
+        points, least_points: largest and smallest size of the points of a question that the card asks.
         cuts: thresholds of the columns of numbers, see `Questions`.
         one_per_feature: whether a card may have only one question about each column, besides its being missing.
         within: largest loss of the card, as a share of the best value. Of all cards that are that good, the one whose
-            totals correlate most with what a regression on all questions says (`reference_`) is taken, which ranks
-            new rows better ([measured](../cards.md)); 0 takes the best card itself. None is 0.02 for AUC and
-            the C-index, and 0 for other statistics, for which no gain was measured.
+            totals correlate most with `reference_` is taken, which ranks new rows better ([measured](../cards.md)); 0
+            takes the best card itself. None is 0.02 for AUC and the C-index, and 0 for other statistics.
         signs: ``"+"`` or ``"-"`` by column or question: answers of yes to thresholds of ``{"age": "+"}`` must not get
             points below 0. Values of text columns are named by question, ``{"mode = fast": "-"}``.
         point_limits: least and largest points of columns and questions, for ``"log_loss"``, such as ``{"age": (0, 3),
             "(Intercept)": (-9, 9)}``. Rank statistics take what ``signs`` and ``forbidden`` say.
-        required: names of questions that every card must have.
+        required, forbidden: names of questions that every card must have; of columns and questions that none may have.
         rules: further rules on the questions of a card, mappings such as ``{"at_least": 1, "of": ["age", "smoker"]}``
-            or ``{"at_most": 2, "of": [...]}``, which with ``"when": [...]`` hold for cards that have one of these. A
-            column stands for all questions about it.
+            or ``{"at_most": 2, "of": [...]}``, which with ``"when": [...]`` hold for cards that have one of these.
         one_direction: columns whose thresholds must not have points of both signs, or True for all columns.
-        forbidden: names of columns and questions that no card may have.
         C: price of each question, on the scale of the statistic.
-        demands: demands on the list of all training rows that a card must meet: texts such as ``"share(sex = F) @50 >=
-            0.4"`` (`ltr.list_demands`), whose columns are those of X or of `beside`, or `Demand` objects. Rows with
-            equal totals count as `ties` states.
-        ties: how rows with equal totals count: ``"average"`` over their orders, or ``"lost"``, the worst order.
-        horizon: of times until an event, the time by which the card tells the share of events; None for the median of
-            the times of events.
+        demands: demands on the list of all training rows, as those of `ExactRanker`. Ties count as `ties` states.
+        ties: how rows with equal totals count: ``"average"`` over their orders, or ``"resolved"``, the worst order.
+        horizon: of times until an event, the time by which the card tells the share of events; None for their median.
         limits: when to stop the search without a proof; None for the default `ltr.exact.Limits`.
         gain, normalize: gain of graded labels, and what `score` reports, see `Ranker`.
 
     Attributes:
         card_: the best card, with the training rows in its table. It says what is proven.
         questions_: the fitted `Questions`.
-        reference_: the regression on the answers to all questions (logistic, Cox's, or of the effect) whose statistic
-            the card states beside its own.
-        solution_: what the search found, with its bound; None in a ranker read from a file. Its weights are those of
-            the best card, which `card_` may be below by the share `within`.
-        demands_: the `DemandOutcome`: which demands the card meets on the training rows, and what they cost; None
-            without any, and in a ranker read from a file.
-        problem_: the `ltr.exact.cards.CardProblem`, or `ltr.exact.risk.RiskProblem` of a risk score; None in copies,
-            pickles and rankers read from a file.
+        reference_: the regression on the answers to all questions whose statistic the card states beside its own.
+        solution_: what the search found, with its bound, which `card_` may be below by the share `within`.
+        demands_: the `DemandOutcome`; None without demands.
+        problem_: the `ltr.exact.cards.CardProblem`, or `ltr.exact.risk.RiskProblem`; None in copies and pickles.
+
+        In a ranker read from a file the last three are None.
 
     Raises:
         ValueError: in `fit`, a parameter or data against its rule.
@@ -240,10 +221,7 @@ class CardRanker(Ranker):
             X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d); missing values are welcome.
             y: labels, (n,), 0 and 1 or graded, times until an event (`ltr.outcomes.survival_labels`), or outcomes of a
                 treatment (`uplift_labels`). A series gives the card its name.
-            beside: further columns of the rows that `demands` may name: a frame, or a mapping of names to columns.
-
-        Raises:
-            ValueError: an argument against its rule, or demands that no card meets, with the most that can be reached.
+            beside: further columns of the rows that `demands` may name, as for `ExactRanker.fit`.
         """
         self._measure()
         if self._is_risk:
@@ -435,25 +413,8 @@ class CardRanker(Ranker):
         """The share of the best value by which the card may be below it: `within`, or what stands for None."""
         return (_WITHIN if str(self.statistic) in ("auc", "c_index") else 0.0) if self.within is None else self.within
 
-    def _html_repr(self) -> str:
-        card = self.card_._repr_html_() if hasattr(self, "card_") else ""
-        return super()._html_repr() + card
-
-    @property
-    def _shown_weights(self) -> tuple[None, None]:
-        return None, None  # its card has the points
-
     def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401 (a frame of any library)
-        """Return the card with labelled rows in its table, and with the statistic of logistic regression there.
-
-        Args:
-            name: name of the rows, such as ``"test"``.
-            table: the rows, see `Card.explain`, with every column that `questions_` ask about.
-            y: their labels, (n,).
-
-        Raises:
-            ValueError: see `Card.with_rows`.
-        """
+        """Return the card with labelled rows, see `Card.with_rows`, and with the statistic of `reference_` there."""
         answers = self._features(table)
         return self.card_.with_totals(name, self._scores(answers), y, self.reference_.scores(answers))
 
@@ -475,10 +436,7 @@ class CardRanker(Ranker):
     def certificate(self) -> Certificate:
         """Return the certificate of the card, which ``ltr verify`` checks in exact arithmetic.
 
-        It has the answers of the training rows, and says what value the card has and what value no card exceeds.
-
-        Raises:
-            ValueError: a ranker without its problem: read from a file, a copy or a pickle.
+        Raises ValueError for a ranker without its problem: read from a file, a copy or a pickle.
         """
         from ltr.exact.certificate import certify
 
@@ -537,8 +495,7 @@ class CardRanker(Ranker):
             most: largest number of cards.
 
         Raises:
-            ValueError: a ranker without its problem: read from a file, a copy or a pickle; more than `most` cards that
-                are as good as the best one.
+            ValueError: a ranker without its problem, or more than `most` cards that are as good as the best one.
         """
         check_is_fitted(self)
         check_number("within", within)
@@ -577,12 +534,7 @@ class CardRanker(Ranker):
         return (*found, *(str(one) for one in read_demands_of_ranker(self.demands)))
 
     def explain(self, X: Any, qid: Qid = ...) -> Explanation:  # noqa: ANN401 (a frame of any library)
-        """Return the points of each row by question, as `Card.explain` does, and how they compare with its neighbours'.
-
-        Args:
-            X: a table with the columns that the card asks about, see `fit`.
-            qid: list of each row, as for `rank`.
-        """
+        """Return the points of each row by question, as `Card.explain` does, and those of its neighbours."""
         import pandas as pd
 
         qid, answers = self._lists_for("explain", qid), self._features(X)
@@ -628,7 +580,7 @@ class CardRanker(Ranker):
 
     @property
     def _ties(self) -> TiesOfMetric:
-        return "average" if self.ties == "average" else "resolved"
+        return self.ties
 
     def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
         """Return the answers to all questions with points, (q, n); the columns of the table become inputs."""

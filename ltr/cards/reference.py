@@ -20,13 +20,7 @@ _STRENGTH = 0.1  # inverse strength of the regularisation
 
 @dataclass(frozen=True)
 class Reference:
-    """A linear score ``intercept + coefficients · answers``.
-
-    Attributes:
-        name: the regression.
-        coefficients: one for each question, (q,).
-        intercept: the score where all answers are no.
-    """
+    """A linear score ``intercept + coefficients · answers`` of the answers to all questions, by a regression."""
 
     name: str
     coefficients: tuple[float, ...]
@@ -34,14 +28,10 @@ class Reference:
 
     @classmethod
     def fit(cls, answers: FloatArray, y: NDArray[Any] | Times | Treatments) -> Reference:
-        """Fit the regression for labels of their kind, with a penalty on large coefficients.
+        """Fit the regression to answers, (n, q), and labels of their kind, with a penalty on large coefficients.
 
         That is logistic regression for plain labels, and Cox's for times, ties by Breslow. For treatments it is least
         squares of ``n z_i``, whose mean over rows with the same answers is about the effect of the treatment there.
-
-        Args:
-            answers: the answers of the rows, (n, q).
-            y: their labels, (n,).
         """
         if isinstance(y, Times):
             return cls("Cox regression", tuple(cox(answers, y, _STRENGTH)[0].tolist()), 0.0)

@@ -1,4 +1,4 @@
-"""Cards as text, Markdown, HTML, LaTeX and pictures. Names from the data are escaped in each of them."""
+"""Cards as text, Markdown, HTML and pictures. Names from the data are escaped in each of them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,6 @@ _TICKS = 17  # most totals with a label in a picture
 _SIDE_BY_SIDE = 2  # data sets beside each other in a text
 _RAMP = ("#440154", "#3b528b", "#21918c", "#35a853", "#b5a000")  # of curves, the largest totals first
 _MARKDOWN = re.compile(r"([\\`*_\[\]<&|$~#])")
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-}
 
 
 def text(card: Card) -> str:
@@ -80,27 +72,6 @@ def markdown(card: Card) -> str:
             lines.append(f"| {total} | {' | '.join(cells)} |")
     facts = _facts(card, _in_markdown)
     return "\n".join([*lines, *(line for fact in facts for line in ("", fact))]) + "\n"
-
-
-def latex(card: Card) -> str:
-    """Return a card as LaTeX tables that need no package."""
-    lines = [rf"\paragraph{{Card for {_in_latex(card.label)}}}", "", r"\begin{tabular}{lr}", r"\hline"]
-    lines += [r"question & points \\", r"\hline"]
-    lines += [rf"{name} & ${points}$ \\" for name, points in _lines(card, _in_latex)]
-    lines += [r"\hline", r"\end{tabular}"]
-    if card.counts:
-        own = ["chance"] if card.chances else []
-        heads = [rf"\multicolumn{{3}}{{c}}{{{_in_latex(c.name)}}}" for c in card.counts]
-        columns = rf" & rows & {card.measure} & 90\,\% interval" * len(card.counts) + r" \\"
-        lines += ["", rf"\begin{{tabular}}{{r{'r' * len(own)}{'rrr' * len(heads)}}}", r"\hline"]
-        lines += [" & ".join(["", *("" for _ in own), *heads]) + r" \\"]
-        lines += [" & ".join(["total", *own]) + columns, r"\hline"]
-        for total in _totals(card.counts):
-            cells = [_in_latex(_chance(card, total)) for _ in own]
-            cells += [_in_latex(cell) for counts in card.counts for cell in _shares(counts, total, card.measure)]
-            lines.append(" & ".join([f"${total}$", *cells]) + r" \\")
-        lines += [r"\hline", r"\end{tabular}"]
-    return "\n".join([*lines, *(line for fact in _facts(card, _in_latex) for line in ("", fact))]) + "\n"
 
 
 _FRAGMENT = """\
@@ -339,7 +310,3 @@ def _plain(name: str) -> str:
 
 def _in_markdown(name: str) -> str:
     return _MARKDOWN.sub(r"\\\1", _plain(name))
-
-
-def _in_latex(name: str) -> str:
-    return "".join(_LATEX.get(mark, mark) for mark in _plain(name))

@@ -209,7 +209,7 @@ def hinge_optimum(pairs: Pairs, penalty: FloatArray) -> tuple[FloatArray, float,
 def _kink_optimum(
     pairs: Pairs, penalty: FloatArray, near: NDArray[np.bool_], positive_side: NDArray[np.bool_], guess: float
 ) -> tuple[list[FloatArray], float] | None:
-    r"""Return the hinge's optimum if all pairs but the near ones stay on their side of the kink.
+    """Return the hinge's optimum, and its bound, if all pairs but those `near` stay on their side of the kink.
 
     With N pairs, of which those of L lie on the linear side for good, and distinct differences δ_m, c_m times each,
 
@@ -217,16 +217,6 @@ def _kink_optimum(
         subject to  ξ_m >= 1 - δ_m·w,      with multipliers  0 <= a_m <= c_m.
 
     Any such a proves ``N F(w) >= |L| + sum a - (sum over L of δ + sum a δ)·w + N/2 sum_j r_j w_j^2`` for all w.
-
-    Args:
-        pairs: all pairs.
-        penalty: r, of shape (d,).
-        near: which pairs enter the program, (n_pos, n_neg).
-        positive_side: which of the others lie on the linear side.
-        guess: roughly F at the optimum.
-
-    Returns:
-        Candidates for the optimum and the bound that the multipliers prove; None without a solution.
     """
     total = near.size
     linear = positive_side & ~near

@@ -21,7 +21,7 @@ from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem
 from ltr.outcomes import Times, label_kind
 from ltr.statistics import RankStatistic
 
-Ties = Literal["average", "lost"]
+Ties = Literal["average", "resolved"]
 
 
 class CardRanking(RerankProblem):
@@ -34,8 +34,8 @@ class CardRanking(RerankProblem):
 
     def __init__(self, *arguments: Any, ties: Ties, points: int, unit: int, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)
-        if ties == "lost" and len(np.unique(self.gains)) > 2:
-            raise ValueError("ties must be 'average' for labels of more than two values, got 'lost'")
+        if ties == "resolved" and len(np.unique(self.gains)) > 2:
+            raise ValueError("ties must be 'average' for labels of more than two values, got 'resolved'")
         if np.any(np.diff(self.rank_weights(self.n)) < 0):
             raise ValueError(f"statistic must not fall from rank to rank, got {self.statistic}")
         set_fields(self, ties=ties, points=points, unit=unit)
@@ -98,7 +98,7 @@ class CardConcordance(Problem):
     gains: FloatArray
     shift: float = 0.0
     gain: Gain = "linear"
-    normalise: bool = False
+    normalize: bool = False
     statistic: RankStatistic
     ties: Ties
     points: int

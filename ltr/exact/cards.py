@@ -10,7 +10,7 @@ or of the share of comparable pairs in order (``c_index``) where labels are time
 the uplift curve (``auuc``) where they are outcomes of a treatment (`ltr.outcomes`).
 
 Cards tie by design, so the expectation over all orders of rows with equal totals is what counts
-(``ties="average"``; for AUC, ties count half). With ``ties="lost"`` it is the worst of these orders, as for other
+(``ties="average"``; for AUC, ties count half). With ``ties="resolved"`` it is the worst of these orders, as for other
 weights. The search is compiled (`ltr/native/cards.cpp` explains it): it looks at all sets of columns, bounds each by
 the order of its patterns, and searches the points of the few sets that remain. Sets with a column of other numbers
 follow, by the search of `ltr.exact.points`.
@@ -81,7 +81,7 @@ class CardProblem(Problem):
             with yes/no columns.
         max_nonzeros: largest number of questions of a card, from 1 to 6; ``points ** max_nonzeros`` must be at most
             100,000.
-        ties: ``"average"`` or ``"lost"``; the latter for labels of two values.
+        ties: ``"average"`` or ``"resolved"``; the latter for labels of two values.
         signs: for each column, 1 for points above 0, -1 for points below, 0 for any, (d,); None for any.
         groups: number of the group of each column, or -1, (d,): a card has at most one column of a group, such as the
             thresholds of one feature; None for no groups.
@@ -376,7 +376,7 @@ class CardProblem(Problem):
             rule_most=np.array([rule.at_most for rule in rules], dtype=np.int32),
             fewest=self.least_points,
             most=self.points,
-            ties_lost=np.array([ranking.ties == "lost" for ranking in rankings], dtype=np.uint8),
+            ties_lost=np.array([ranking.ties == "resolved" for ranking in rankings], dtype=np.uint8),
             price=self.C,
         )
 
@@ -405,7 +405,7 @@ class CardProblem(Problem):
         signed = np.flatnonzero(self.signs)
         A = np.zeros((len(signed), self.d))
         A[np.arange(len(signed)), signed] = -self.signs[signed]
-        lost, rankings = self.ties == "lost", [demanded.problem for demanded in self._decisive]
+        lost, rankings = self.ties == "resolved", [demanded.problem for demanded in self._decisive]
         return PointSearch(
             X=np.ascontiguousarray(self.whole_numbers.T.astype(np.float64)),
             gains=self.gains,

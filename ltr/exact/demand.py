@@ -46,9 +46,9 @@ class Demand:
             decided exactly.
         labels: labels of the problem's rows, numbers >= 0 that are gains as they are, (n,); None for the labels and
             gains of the problem. Demands on cards take labels of two fields, too (`ltr.outcomes`).
-        normalise: divide by the value of a perfect order, as `RerankProblem` does.
-        ties: how rows with equal totals of a card count: ``"lost"`` for the worst of their orders; None as the problem
-            of the card has it. Other weights lose all ties.
+        normalize: divide by the value of a perfect order, as `RerankProblem` does.
+        ties: how rows with equal totals of a card count: ``"resolved"`` for the worst of their orders; None as the
+            problem of the card has it. Other weights lose all ties.
         name: what reports call it; None for its formula.
 
     Raises:
@@ -66,8 +66,8 @@ class Demand:
     statistic: RankStatistic
     at_least: float
     labels: NDArray[Any] | None
-    normalise: bool
-    ties: Literal["lost"] | None
+    normalize: bool
+    ties: Literal["resolved"] | None
     name: str
 
     def __init__(
@@ -76,8 +76,8 @@ class Demand:
         at_least: float,
         labels: ArrayLike | None = None,
         *,
-        normalise: bool = False,
-        ties: Literal["lost"] | None = None,
+        normalize: bool = False,
+        ties: Literal["resolved"] | None = None,
         name: str | None = None,
     ) -> None:
         parsed = RankStatistic.parse(statistic)
@@ -88,10 +88,10 @@ class Demand:
         plain = labels is None or label_kind(labels) == "labels"
         own = None if labels is None else as_numbers("labels", labels).copy() if plain else np.array(labels)
         of = "" if own is None else " of labels"
-        text = f"{'normalised ' if normalise else ''}{parsed}{of} >= {float(at_least):.12g}"
-        set_fields(self, statistic=parsed, at_least=float(at_least), labels=own, normalise=bool(normalise))
-        if ties not in (None, "lost"):
-            raise ValueError(f"ties must be 'lost' or None, got {ties!r:.80}")
+        text = f"{'normalised ' if normalize else ''}{parsed}{of} >= {float(at_least):.12g}"
+        set_fields(self, statistic=parsed, at_least=float(at_least), labels=own, normalize=bool(normalize))
+        if ties not in (None, "resolved"):
+            raise ValueError(f"ties must be 'resolved' or None, got {ties!r:.80}")
         set_fields(self, ties=ties, name=text if name is None else str(name))
 
     def __str__(self) -> str:

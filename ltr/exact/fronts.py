@@ -104,7 +104,7 @@ def front(
     statistic: RankStatistic | str,
     labels: ArrayLike | None = None,
     *,
-    normalise: bool = False,
+    normalize: bool = False,
     name: str | None = None,
     step: float | None = None,
     limits: Limits = Limits(),  # noqa: B008 (it is frozen)
@@ -119,7 +119,7 @@ def front(
         statistic: the second statistic, a `RankStatistic` or its name.
         labels: labels of the second statistic, numbers >= 0 that are gains as they are, (n,); None for those of the
             problem.
-        normalise: divide the second statistic by the value of a perfect order.
+        normalize: divide the second statistic by the value of a perfect order.
         name: what the second statistic is called; None for its formula.
         step: least difference of the second statistic between two points; None for a twentieth of its range, or for
             its unit where it is counted in whole numbers and that is more.
@@ -155,13 +155,13 @@ def front(
         return found
 
     points: list[FrontPoint] = []
-    other, complete, asked = own.other(statistic, labels, normalise=normalise), False, own
+    other, complete, asked = own.other(statistic, labels, normalize=normalize), False, own
     while left() > 0:
         first = solved(asked)
         if not math.isfinite(first.value):
             complete = first.status is Status.INFEASIBLE
             break
-        second = solved(own.other(statistic, labels, normalise=normalise, least=first.value))
+        second = solved(own.other(statistic, labels, normalize=normalize, least=first.value))
         weights = second.weights if math.isfinite(second.value) else first.weights
         value, reached = own.statistic_value(weights), other.statistic_value(weights)
         proven = first.status is Status.OPTIMAL and second.status is Status.OPTIMAL
@@ -172,10 +172,10 @@ def front(
         if (least := reached + step) > other.trivial_bound * (1 + DEMAND_TOLERANCE):
             complete = True
             break
-        demand = Demand(statistic, least, labels, normalise=normalise)
+        demand = Demand(statistic, least, labels, normalize=normalize)
         asked = dataclasses.replace(own, demands=(*own.demands, demand))
     if not points:
         raise ValueError(f"problem must have feasible weights, got none{'' if complete else ' in the time given'}")
-    text = name or str(Demand(statistic, 0.0, labels, normalise=normalise)).removesuffix(" >= 0")
-    own_name = f"{'normalised ' if problem.normalise else ''}{problem.statistic}"
+    text = name or str(Demand(statistic, 0.0, labels, normalize=normalize)).removesuffix(" >= 0")
+    own_name = f"{'normalised ' if problem.normalize else ''}{problem.statistic}"
     return Front(tuple(points), (own_name, text), step or 0.0, complete, time.monotonic() - began)

@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.checks import as_array, as_numbers
 from ltr.exact.constraints import LinearConstraints, set_fields
 from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, preference_levels
 from ltr.exact.problem import Problem, finite_features
-from ltr.outcomes import Times
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -81,51 +80,6 @@ class PairwiseProblem(Problem):
             raise ValueError(f"weights must be finite numbers > 0, got {float(price[wrong][0])!r}")
         set_fields(self, X=features, pairs=edges.astype(np.int64), weights=price)
         self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
-
-    @classmethod
-    def from_matrix(
-        cls,
-        X: ArrayLike,
-        matrix: ArrayLike,
-        **options: Any,  # noqa: ANN401 (those of the class)
-    ) -> PairwiseProblem:
-        """Return the problem of a matrix (n, n) whose entry (i, k) >= 0 is the weight of "i should rank above k".
-
-        Examples:
-            >>> PairwiseProblem.from_matrix([[0.0], [1.0]], [[0, 0], [2, 0]]).evaluate([1.0])
-            2.0
-        """
-        pi = as_numbers("matrix", matrix)
-        n = len(finite_features(X))
-        if pi.shape != (n, n):
-            raise ValueError(f"matrix must have shape ({n}, {n}), got {pi.shape}")
-        wrong = ~(np.isfinite(pi) & (pi >= 0))
-        if wrong.any():
-            raise ValueError(f"matrix must hold finite numbers >= 0, got {float(pi[wrong][0])!r}")
-        return cls(X, np.argwhere(pi), weights=pi[pi != 0], **options)
-
-    @classmethod
-    def of_times(
-        cls,
-        X: ArrayLike,
-        y: NDArray[np.void],
-        **options: Any,  # noqa: ANN401 (those of the class)
-    ) -> PairwiseProblem:
-        """Return the problem of Harrell's C: the share of comparable pairs of which the earlier event stands above.
-
-        Args:
-            X: observations, (n, d).
-            y: times until an event, as `ltr.outcomes.survival_labels` makes them, (n,).
-            options: those of the class but for `weights`. Pairs that are not won by the margin count as lost.
-
-        Examples:
-            >>> from ltr.outcomes import survival_labels
-            >>> times = survival_labels([1.0, 3.0, 2.0], [True, True, False])
-            >>> PairwiseProblem.of_times([[2.0], [1.0], [0.0]], times).evaluate([1.0])
-            1.0
-        """
-        pairs = Times.of(y).comparable_pairs()
-        return cls(X, pairs, weights=np.full(len(pairs), 1 / len(pairs)), **options)
 
     @cached_property
     def step(self) -> float:

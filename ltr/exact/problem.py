@@ -376,7 +376,7 @@ class Problem:
         set_fields(self, free=columns)
 
     def _set_demands(self, demands: Sequence[Demand | Demanded], problem_of: Callable[..., Any]) -> None:
-        """Check and set the demands, each with the problem of its labels, gain, statistic and `normalise`."""
+        """Check and set the demands, each with the problem of its labels, gain, statistic and `normalize`."""
         asked = as_sequence("demands", demands, "Demand(statistic, at_least)")
         made = tuple(self._demanded(at, demand, problem_of) for at, demand in enumerate(asked))
         set_fields(self, demands=asked, demanded=made)
@@ -388,7 +388,7 @@ class Problem:
             raise ValueError(f"demands must hold Demand(statistic, at_least), got {demand!r:.80}")
         of = self._labelled(demand.statistic, demand.labels)
         try:
-            problem = problem_of(ties=demand.ties, **of, statistic=demand.statistic, normalise=demand.normalise)
+            problem = problem_of(ties=demand.ties, **of, statistic=demand.statistic, normalize=demand.normalize)
         except ValueError as error:
             raise ValueError(f"demands[{at}], {demand}: {error}") from None
         set_fields(problem, X=self.X)
@@ -403,7 +403,7 @@ class Problem:
         arrays: list[tuple[Any, Any]] = [(of.X, self.X), (of.qid, getattr(self, "qid", None))]
         if (of.margin, of.integer) == own and all(np.array_equal(one, other) for one, other in arrays):
             return demanded
-        names = ("y", "gain", "statistic", "normalise", "rank")
+        names = ("y", "gain", "statistic", "normalize", "rank")
         problem = problem_of(**{name: getattr(of, name) for name in names})
         set_fields(problem, X=self.X)
         return Demanded(demanded.demand, problem)
@@ -445,7 +445,7 @@ class Demanded(NamedTuple):
 
     def content(self) -> dict[str, Any]:
         """Return the demand as a certificate file describes it."""
-        lost = {"ties_lost": True} if self.demand.ties == "lost" else {}
+        lost = {"ties_lost": True} if self.demand.ties == "resolved" else {}
         return {**self.problem.ranking_content(), "at_least": self.demand.at_least, **lost}
 
 
@@ -482,7 +482,7 @@ class RerankProblem(Problem):
             the array of labels. Labels 0 and 1 are their own gains either way. Statistics that count hits (``hits@50``,
             ``precision@50``, ``recall@50``) take gain 1 for every label above 0, unless `gain` is a function: then its
             numbers are the values of the hits, for ``hits`` only.
-        normalise: divide the gains of each list by the value of its perfect ranking and by the number of lists where
+        normalize: divide the gains of each list by the value of its perfect ranking and by the number of lists where
             that is above 0. The statistic is then the mean over these lists of the normalised one: NDCG for ``dcg``.
             ``precision`` and ``recall`` are shares already: theirs is the mean over the same lists.
         rank: ``"resolved"`` or ``"subrank"``.
@@ -509,7 +509,7 @@ class RerankProblem(Problem):
         >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="dcg")
         >>> round(problem.evaluate([1.0]), 4), round(problem.evaluate([-1.0]), 4)
         (1.6309, 1.1309)
-        >>> graded = RerankProblem([[0.0], [1.0], [2.0]], [1, 0, 2], normalise=True)
+        >>> graded = RerankProblem([[0.0], [1.0], [2.0]], [1, 0, 2], normalize=True)
         >>> round(graded.evaluate([1.0]), 4)  # (3 * 1 + 1 * 0.5) / (3 * 1 + 1 * 0.6309)
         0.9639
         >>> points = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], integer=5)
@@ -524,7 +524,7 @@ class RerankProblem(Problem):
     margin: float
     qid: IntArray
     gain: Gain
-    normalise: bool
+    normalize: bool
     rank: RankName
     constraints: LinearConstraints | None
     max_nonzeros: int | None
@@ -546,7 +546,7 @@ class RerankProblem(Problem):
         *,
         qid: ArrayLike | None = None,
         gain: Gain = "exp2",
-        normalise: bool = False,
+        normalize: bool = False,
         rank: RankName = "resolved",
         constraints: LinearConstraints | None = None,
         max_nonzeros: int | None = None,
@@ -560,7 +560,7 @@ class RerankProblem(Problem):
         kind = label_kind(y)
         named.check_kind(kind)
         if kind == "times":
-            raise ValueError("statistic c_index has no ranks: take PairwiseProblem.of_times, or CardProblem")
+            raise ValueError("statistic c_index has no ranks: take CardProblem, or a PairwiseProblem of its pairs")
         treatments = Treatments.of(y) if kind == "treatments" else None
         labels = as_numbers("y", y).copy() if treatments is None else np.array(y)
         if labels.shape != features.shape[:1]:
@@ -568,11 +568,11 @@ class RerankProblem(Problem):
         one_of("rank", rank, get_args(RankName))
         set_fields(self, X=features, y=labels, qid=_list_ids(qid, len(labels)), rank=rank, gain=gain)
         gains = _gains(labels, gain) if treatments is None else treatments.gains
-        set_fields(self, normalise=normalise, gains=gains, statistic=named, treatments=treatments)
+        set_fields(self, normalize=normalize, gains=gains, statistic=named, treatments=treatments)
         if treatments is None:
             self.statistic.check_linear()
-        elif normalise or len(self.lists) > 1:
-            raise ValueError("statistic auuc is one of a single list: qid must be None, and normalise False")
+        elif normalize or len(self.lists) > 1:
+            raise ValueError("statistic auuc is one of a single list: qid must be None, and normalize False")
         if callable(gain) and self.statistic.kind.share_of in ("top", "positives"):
             rule = f"'exp2' or 'linear' for {self.statistic}, which is a share of rows: hits takes a function"
             raise ValueError(f"gain must be {rule}, got {gain!r:.80}")
@@ -582,9 +582,9 @@ class RerankProblem(Problem):
             set_fields(self, gains=self._shares_of_positives())
         if not self.gains.any() or (qid is None and np.all(self.gains == 1)):
             raise ValueError(f"y must hold both classes, got only {self.gains[0]:g}")
-        if normalise:
+        if normalize:
             check_best_value(self._perfect)
-            set_fields(self, gains=self._normalised())
+            set_fields(self, gains=self._normalized())
         self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
         same: dict[str, Any] = {"margin": self.margin, "qid": self.qid, "integer": self.integer}
         self._set_demands(demands, lambda ties=None, **options: RerankProblem(self.X, **options, **same))
@@ -594,7 +594,7 @@ class RerankProblem(Problem):
         statistic: RankStatistic | str,
         labels: ArrayLike | None = None,
         *,
-        normalise: bool = False,
+        normalize: bool = False,
         least: float | None = None,
     ) -> RerankProblem:
         """Return the problem of another statistic of the same rows, under all that is asked of weights here, without C.
@@ -602,14 +602,14 @@ class RerankProblem(Problem):
         Args:
             statistic: a `RankStatistic` or its name.
             labels: labels of the rows, numbers >= 0 that are gains as they are, (n,); None for those of the problem.
-            normalise: as for `RerankProblem`.
+            normalize: as for `RerankProblem`.
             least: value of this problem's statistic that the weights must reach; None for no such demand.
         """
         names = ("margin", "qid", "integer", "constraints", "max_nonzeros", "free", "required")
         options = {name: getattr(self, name) for name in names} | self._labelled(RankStatistic.parse(statistic), labels)
-        asked = () if least is None else (Demanded(Demand(self.statistic, least, normalise=self.normalise), self),)
+        asked = () if least is None else (Demanded(Demand(self.statistic, least, normalize=self.normalize), self),)
         demands = (*self.demanded, *asked)
-        problem = RerankProblem(self.X, statistic=statistic, normalise=normalise, demands=demands, **options)
+        problem = RerankProblem(self.X, statistic=statistic, normalize=normalize, demands=demands, **options)
         set_fields(problem, X=self.X)
         return problem
 
@@ -619,7 +619,7 @@ class RerankProblem(Problem):
         gains[rows.row] /= np.maximum(np.bincount(rows.list, gains[rows.row]), 1.0)[rows.list]
         return gains
 
-    def _normalised(self) -> FloatArray:
+    def _normalized(self) -> FloatArray:
         """Return the gains divided so that the value is the mean of the normalised statistic over lists with a gain."""
         gains, best = self.gains.copy(), np.array(self._best_of_lists())
         if self.statistic.kind.share_of in ("top", "positives"):

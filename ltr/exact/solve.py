@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from ltr.checks import as_sequence, check_callable
 from ltr.exact.cards import CardProblem, CardSearch
-from ltr.exact.local_search import LocalSearch, real_value
+from ltr.exact.local_search import LocalSearch
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Progress, Solution, Status
@@ -158,7 +158,7 @@ def solve(
         state.limits = limits
         _offer_single_features(state, features, interrupts)
         _divide_points(state)
-        message = "; ".join(part for part in (note, ending.message, _price_of_whole_numbers(state)) if part)
+        message = "; ".join(part for part in (note, ending.message) if part)
         solution = state.solution(dataclasses.replace(ending, message=message), name)
         if on_progress is not None:
             with contextlib.suppress(KeyboardInterrupt):  # nothing is left to interrupt
@@ -172,20 +172,6 @@ def _divide_points(state: SolveState) -> None:
         w = state.weights / np.gcd.reduce(state.weights.astype(np.int64))
         if state.problem.feasible(w) and state.problem.evaluate(w) == state.value:
             state.weights = w
-
-
-def _price_of_whole_numbers(state: SolveState) -> str:
-    """Return what whole numbers cost compared with the best real weights found, in words; nothing where unknown."""
-    most = state.problem.integer
-    if most is None or state.value == -math.inf or state.stop_requested():
-        return ""
-    real = real_value(state)
-    less = real - state.value
-    if less <= 1e-12 * state.size:
-        return f"whole numbers from -{most} to {most} cost nothing: no better real weights were found"
-    share = f", {less / abs(real):.2%}" if real else ""
-    same = "" if state.problem.max_nonzeros is None else " of the same columns"
-    return f"whole numbers from -{most} to {most} cost {less:.4g}{share}: real weights{same} reach {real:.6g}"
 
 
 def _run(

@@ -44,13 +44,11 @@ class Limits:
     """The limits of a solve: time, gap, nodes and memory; and its seed.
 
     Args:
-        time_limit: seconds for everything: warm starts, building the model, solving it. What the first solve of a
-            process imports does not count. Single features are compared for a fifth of a second longer.
+        time_limit: seconds for everything but imports. Single features are compared for a fifth of a second longer.
         gap: relative gap, (bound - value) / |value|, at which to stop; 0 asks for a full proof.
         node_limit: largest number of branch-and-bound nodes; None for no limit.
         memory_limit: megabytes (of 2^20 bytes) that the solve may add to the process; None is half of what the machine
-            has free. Where the pairs of the problem do not fit, weights are searched for without them, and the bound
-            is that of a perfect order.
+            has free. Where the pairs do not fit, a local search without them runs, and nothing is proven.
         seed: seed of the local search and of the solver's random choices, from 0 to 2^31 - 1.
 
     Raises:

@@ -3,7 +3,7 @@
 They decide how long a search takes and how far its bound comes down, never whether an answer is right: tolerances and
 rounding allowances stand beside the proofs that need them. Where a line does not say that a number was measured, it was
 set by trial on lists like those of ``docs/exact_bench.md``; ``scripts/bench_exact.py`` and ``scripts/bench_times.py``
-measure a change. Work is counted in pairs examined.
+measure a change. Work is counted in pairs examined. ``ltr/native/weight_space/tuning.h`` has those of the C++ code.
 """
 
 # --- The weight-space search: what is tried --------------------------------------------------------------------------
@@ -126,9 +126,6 @@ SEARCHED_SUPPORTS = 10  # sets of features searched if the number of non-zero we
 UNLIMITED_SHARE = 0.25  # share of the time spent without that limit, to find the features to begin with
 SUPPORT_DRAWS = 20  # attempts to find a set that was not searched yet
 SIGN_PATTERNS = 3  # required columns of which all signs are tried where no weights are known
-COMPARED_SECONDS = 0.3  # seconds for real weights to compare whole numbers with
-COMPARED_SHARE = 0.1  # the same as a share of the time limit
-COMPARED_RESTARTS = 20  # restarts of that search
 RESTARTS_PER_WHOLE = 10  # restarts for each ascent of whole numbers
 RANDOM_DIRECTIONS = 8  # random directions per round
 STALE = 30  # ascents without a gain before the search moves elsewhere

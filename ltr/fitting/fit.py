@@ -74,9 +74,7 @@ class Step:
     """One logged step of a fit.
 
     Attributes:
-        index: 1 for the first step.
-        objective: loss plus penalty on all rows after the step.
-        loss: the loss alone.
+        objective, loss: loss plus penalty on all rows after the step, and the loss alone.
         grad_norm: Euclidean norm of the objective's gradient (of the smoothed objective if there is a width). With
             Adam and validation that of the last mini-batch, because nothing else asks for all rows.
         seconds: wall time of the fit so far, over all its resumptions.
@@ -99,15 +97,12 @@ class Step:
 class Fit:
     """A fit under way: iterate over it to train, one `Step` at a time.
 
-    Between steps the scorer has the parameters of the last step. An interrupted step (also by Ctrl-C) leaves
-    scorer and fit as they were before it. The scorer is moved to the device and trained in place.
-
-    The randomness of a step (batches, dropout) is a function of ``options.seed`` and the step's index, so a fit
-    resumed from `state_dict` continues bit for bit on the CPU as if it had not stopped.
+    Between steps the scorer, which is trained in place, has the parameters of the last step. An interrupted step (also
+    by Ctrl-C) leaves scorer and fit as they were before it. The randomness of a step (batches, dropout) is a function
+    of ``options.seed`` and the step's index, so a fit resumed from `state_dict` continues bit for bit on the CPU.
 
     Args:
-        scorer: module from (..., list, d) to (..., list), with its starting parameters. A score depends on its own row
-            alone.
+        scorer: module from (..., list, d) to (..., list), with its starting parameters.
         loss: a loss of `ltr.losses` or its name, or any module that is called as ``loss(scores, labels)``, with
             ``qid=`` if there is one, and returns one number.
         X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given. Or the
@@ -116,20 +111,14 @@ class Fit:
         options: optimizer, penalty, tolerance and so on.
         qid: integers, (n,), the list of each observation; None means that all are one list.
         weight: weight of each observation, (n,), >= 0, passed to the loss as ``weight=``, and with `qid` to a loss of
-            `ltr.losses` as the ``weight=`` and ``list_weight=`` of `ltr.lists.split_weights`; None means that all count
-            alike.
+            `ltr.losses` as the ``weight=`` and ``list_weight=`` of `ltr.lists.split_weights`.
         validation: rows held out, by which the best step is chosen if it decides; None chooses it by the objective.
         until: number of steps after which to end as chosen before, None for no such number.
 
     Attributes:
-        device: device on which the scorer is trained.
-        index: number of steps done.
-        seconds: wall time so far, over all resumptions, with that of the ``on_step`` of a ranker.
+        index, seconds: number of steps done, and wall time so far, over all resumptions.
         best: the scorer's state_dict of the lowest objective so far, the start included, or with validation of the
-            largest statistic.
-        best_index: the step that reached it, 0 for the start.
-        best_objective: its objective.
-        best_validation: its statistic, None without validation.
+            largest statistic; `best_index`, `best_objective` and `best_validation` describe it.
         stopped: why the fit ended, empty until then: ``"tolerance"`` (the gap closed), ``"stalled"`` (not even
             steepest descent lowers the objective, although the gap is open), ``"early_stop"`` (by the validation, or
             after `until` steps), ``"max_steps"``.
@@ -146,18 +135,6 @@ class Fit:
         >>> fit = Fit(LinearScorer(1), RankNetLoss(), [[0.0], [2.0], [1.0]], [0, 0, 1], FitOptions(l2=0.1))
         >>> [round(step.objective, 6) for step in fit][-1], fit.converged
         (0.693147, True)
-
-        A loss that is not convex starts from the weights of one that is:
-
-        >>> from ltr.losses import LambdaLoss
-        >>> X, y = [[0.0, 1.0], [2.0, 0.0], [1.0, 2.0], [3.0, 1.0]], [0, 1, 0, 1]
-        >>> scorer = LinearScorer(2)
-        >>> Fit(scorer, RankNetLoss(), X, y, FitOptions(l2=0.1)).run()
-        >>> fit = Fit(scorer, LambdaLoss(statistic="dcg@2"), X, y, FitOptions("adam", max_steps=50, l2=0.1))
-        >>> start = fit.best_objective
-        >>> fit.run()
-        >>> fit.best_objective < start
-        True
     """
 
     def __init__(
@@ -299,8 +276,7 @@ class Fit:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from the `state` of another fit with the same data, loss and options (max_steps may be raised).
 
-        Raises:
-            ValueError: a state of other options, or a value that is not a state.
+        Raises ValueError for a state of other options, or a value that is not a state.
         """
         check_state(state)
         if state["loss"] != str(self.loss):

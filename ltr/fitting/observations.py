@@ -27,19 +27,13 @@ BLOCKS = 16
 
 
 class Rows:
-    """Observations, (n, d), checked to be finite, in the form in which a scorer takes them.
+    """Observations, (n, d), checked to be finite, in the type and on the device that a scorer takes them.
 
     Args:
-        X: observations, of any type of numbers.
-        dtype: type of the scorer's parameters.
-        device: device of the scorer.
         resident: whether all rows are kept on the device in that form. Otherwise X is not copied: a memory-mapped array
             (``numpy.load(..., mmap_mode="r")``) is read from disk whenever it is needed.
         scale: what is applied to rows of float64 first, piece by piece; None for nothing.
         chosen: numbers of the rows of X that are meant, ascending, (n,); None for all.
-
-    Attributes:
-        d: number of columns.
     """
 
     def __init__(
@@ -87,19 +81,10 @@ class Rows:
 class Labelled:
     """The labels y, (n,), of one list of observations, or of the lists that qid names, and their weights if any.
 
-    The loss of many lists is a sum or a mean over them, computed in blocks of about `chunk` rows.
-
-    Weights of rows of several lists weigh the lists and the rows in each, as `ltr.lists` says. The mean over some lists
-    is then ``sum of V_q L_q / (number of these lists * mean of V_q over all lists)``, which for all lists is the
-    weighted mean, and for those of a mini-batch estimates it without bias. A loss of an unknown kind gets the weights
-    of rows as they are.
-
-    Attributes:
-        labels: the labels y.
-        ids: the list of each observation, None for a single list.
-        weight: the weight of each observation, None where all count alike.
-        list_weight: the weight of each observation's list, None where all lists count alike.
-        groups: the rows of each list, None for a single list.
+    The loss of many lists is a sum or a mean over them, computed in blocks of about `chunk` rows. Weights of rows weigh
+    the lists and the rows in each, as `ltr.lists` says. The mean over some lists is then ``sum of V_q L_q / (number of
+    these lists * mean of V_q over all lists)``, which for all lists is the weighted mean, and for those of a mini-batch
+    estimates it without bias. A loss of an unknown kind gets the weights of rows as they are.
     """
 
     def __init__(

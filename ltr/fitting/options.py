@@ -99,11 +99,7 @@ class FitOptions:
         return rate
 
     def torch_device(self) -> torch.device:
-        """Return the device.
-
-        Raises:
-            ValueError: the device is ``"cuda"`` and torch finds no CUDA device.
-        """
+        """Return the device; raise ValueError for ``"cuda"`` where torch finds no such device."""
         cuda = torch.cuda.is_available()
         if self.device == "cuda" and not cuda:
             raise ValueError("device must be 'cpu' or 'auto' here, got 'cuda': torch finds no CUDA device")

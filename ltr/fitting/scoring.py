@@ -46,9 +46,6 @@ class SeededDropout(TorchFunctionMode):
 
     Each value is dropped with a probability that is a multiple of 2^-16. On a CPU this takes about a third of the time
     of torch's dropout.
-
-    Args:
-        seed: seed of the rows that are scored.
     """
 
     def __init__(self, seed: Sequence[int]) -> None:

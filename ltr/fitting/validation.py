@@ -28,12 +28,9 @@ class Validation:
 
     Attributes:
         X: observations, (n, d), in the form that the scorer takes, or the `ltr.fitting.observations.Rows` of them.
-        y: labels, (n,).
-        qid: the list of each row, (n,); None means that all are one list.
         statistic: the rank statistic; each list counts by its share of the value of its ideal order.
-        weight: weight of each row, (n,), >= 0, of which the mean over lists takes the weight of each list, see
-            `ltr.lists.split_weights`; None means that all count alike.
-        gain: gain of a graded label.
+        weight: weight of each row, (n,), which weighs lists as in `ltr.lists.split_weights`; None where all count
+            alike.
         start_counts: whether the start of the fit may be the best step; random weights should not, however lucky.
         decides: whether the statistic chooses the best step and ends the fit; otherwise it is measured and reported.
     """
@@ -87,14 +84,8 @@ class Validation:
 def units_and_strata(labels: FloatArray, lists: IntArray | None, groups: IntArray | None) -> tuple[IntArray, IntArray]:
     """Return what a division of rows must not divide, and of which of it each part should get the same share.
 
-    Args:
-        labels: labels, (n,).
-        lists: the list of each row, (n,); None for a single list.
-        groups: the group of each row, (n,), with lists one of whole lists; None where nothing else belongs together.
-
-    Returns:
-        The number of each row's unit, (n,): its group, its list, or the row itself. The stratum of each unit: of a
-        single list, whether its share of labels above the lowest is above the mean; of several, 0.
+    The first is the number of each row's unit, (n,): its group, its list, or the row itself. The second is the stratum
+    of each unit: of a single list, whether its share of labels above the lowest is above the mean; of several, 0.
 
     Examples:
         >>> units, strata = units_and_strata(np.array([1.0, 0.0, 0.0, 0.0]), None, np.array([5, 5, 8, 9]))
@@ -120,19 +111,8 @@ def held_out(
 ) -> NDArray[np.bool_] | None:
     """Draw the rows to hold out: whole groups or lists, or of a single list the same share of every label.
 
-    With times nothing is drawn: the latest rows are held out, whole moments of them. Rows of one group may then be in
-    both parts, as those of a customer are who came in several weeks.
-
-    Args:
-        labels: labels, (n,).
-        lists: the list of each row, (n,); None for a single list.
-        groups: the group of each row, (n,), of which none is divided, with lists one of whole lists; None without.
-        share: share of the groups, of the lists, or of the rows of a single list, in (0, 1).
-        seed: seed of the draw, >= 0.
-        times: time of each row, (n,), the same for all rows of a list; None where the order of rows means nothing.
-
-    Returns:
-        Which rows are held out, (n,); None where one of the two parts would hold nothing to rank.
+    With times nothing is drawn: the latest rows are held out, whole moments of them, whatever their groups. Returns
+    which rows are held out, (n,); None where one of the two parts would hold nothing to rank.
 
     Examples:
         >>> held_out(np.array([0.0, 1.0, 0.0, 1.0, 0.0]), np.array([7, 7, 8, 8, 8]), None, 0.5, 0).tolist()

@@ -154,11 +154,7 @@ class Objective:
         return slopes.numpy(), curvatures.numpy()
 
     def callback(self) -> Any:  # noqa: ANN401 - a class of an optional library
-        """Return a callback that gives the objective to an XGBRanker, which takes none as a function.
-
-        Raises:
-            ImportError: XGBoost is not installed.
-        """
+        """Return a callback that gives the objective to an XGBRanker, which takes none as a function."""
         from ltr.gbdt.callback import ObjectiveCallback
 
         return ObjectiveCallback(self)

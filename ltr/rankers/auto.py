@@ -93,15 +93,13 @@ _PRICE_OF_NETWORK = 3.0  # of its squared weights, against the sum over rows of 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of methods out of fold.
+    """The comparison of methods out of fold, by name.
 
     Attributes:
-        chosen: name of the method to deploy.
-        values: mean of the statistic of each method's out-of-fold lists, by name; the blend is the last.
-        gains: the difference to the blend, by name.
-        deviations: standard deviation of that difference under resampling, by name.
-        weights: weight of each method in the blend, by name.
-        statistic: name of the statistic.
+        chosen: the method to deploy.
+        values: mean of the statistic of each method's out-of-fold lists; the blend is the last.
+        gains, deviations: the difference to the blend, and its standard deviation under resampling.
+        weights: weight of each method in the blend.
         rows: number of rows that the methods learned from out of fold, if not from all of the other parts.
         similar: number of groups of similar rows that were kept together without being asked for; None if none were.
     """
@@ -149,23 +147,18 @@ class AutoRanker(Demanding, Scored, Ranker):
         simplicity: by how many standard deviations of the difference a simpler method may do worse than the blend and
             still be taken; the default -2 asks it to do better by two, ``-inf`` always takes the blend.
         seed: seed of the parts and of methods that draw at random.
-        signs, required, forbidden, constraints, max_nonzeros: constraints on columns, as those of `ExactRanker`, which
-            the deployed ranker satisfies. Methods that cannot promise them are not among those of ``"auto"``: under any
-            constraint ``logistic`` and ``ranknet`` remain, and ``boosting`` where there are no linear rows and no
-            required columns. Under `max_nonzeros` each part takes the columns of its logistic regression for all
-            methods, so that a blend uses no more. `today` takes part where its column satisfies them, and is among
-            those columns.
+        signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`. ``"auto"`` leaves out methods
+            that cannot promise them. Under `max_nonzeros` each part takes the columns of its logistic regression for
+            all methods, so that a blend uses no more.
         statistic, gain, normalize: what methods are compared by, and what `score` reports, see `Ranker`.
 
     Attributes:
         comparison_: the `Comparison` of the methods.
         rankers_: the fitted methods by name; after `load` those that are deployed.
-        weights_: weight of each deployed method, by name.
-        intercept_: the b of the score.
-        out_of_fold_: scores of the training rows by the deployed method or blend, (repeats, n), each by fits that have
-            not seen the row; None after `load`.
+        weights_, intercept_: weight of each deployed method by name, and the b of the score.
+        out_of_fold_, members_out_of_fold_: scores of the training rows by the deployed method or blend, (repeats, n),
+            and by all methods, (repeats, n, methods), by fits that have not seen the row; None after `load`.
         calibration_: the chance of a hit by the scores out of fold, for `predict_proba`.
-        members_out_of_fold_: those of all methods, (repeats, n, methods), in the order of `rankers_`; None likewise.
 
     Examples:
         >>> from sklearn.datasets import load_breast_cancer
@@ -203,24 +196,16 @@ class AutoRanker(Demanding, Scored, Ranker):
         calibration_weight: ArrayLike | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> AutoRanker:
-        """Fit all methods out of fold and on all rows, blend them and choose.
+        """Fit all methods out of fold and on all rows, blend them and choose; arguments are those of `Ranker`.
 
-        Args:
-            X: features, (n, d), see `Ranker`.
-            y: labels, (n,).
-            qid: list of each row, (n,); None for one list.
-            group: which rows belong together, (n,); None keeps together rows that are much more similar than rows
-                otherwise are (`ltr.data.similar_rows`).
-            time: when each row was, (n,). Then rows are ranked out of fold by fits to earlier rows only (`folds_of`),
-                and the first rows not at all.
-            sample_weight: weight of each row, (n,), for every method, the comparison and the blend.
-            calibration_weight: weight of each row, (n,), >= 0, for the chances, where it is another: weights that only
-                make methods look at hits more must not make hits more likely.
-            on_progress: called with the number of fits that are done, that of all, and what is being fitted.
+        Without a `group`, rows that are much more similar than rows otherwise are count as one
+        (`ltr.data.similar_rows`). With a `time`, rows are ranked out of fold by fits to earlier rows only (`folds_of`),
+        and the first rows not at all. The chances have weights of their own, `calibration_weight`, (n,), >= 0, where
+        others only make methods look at hits more, which must not make hits more likely. `on_progress` is called with
+        the number of fits that are done, that of all, and what is being fitted.
 
         Raises:
-            ValueError: an argument against its rule; too few rows to hold some out; constraints that no method or no
-                weights satisfy.
+            ValueError: too few rows to hold some out; constraints that no method or no weights satisfy.
         """
         measure = self._measure()
         check_callable("on_progress", on_progress)
@@ -362,11 +347,7 @@ class AutoRanker(Demanding, Scored, Ranker):
         return [self._members[name].ranker for name in self.weights_]
 
     def _methods(self, rows: LabelledRows, demands: Demands) -> dict[str, Callable[[], Any]]:
-        """Return what makes each method, by name, from the simplest to the least simple.
-
-        Raises:
-            ValueError: a method that is none, or that cannot promise the demands.
-        """
+        """Return what makes each method, by name, from the simplest to the least simple."""
         found = self._any_methods(rows)
         if not demands:
             return found
@@ -454,12 +435,7 @@ class AutoRanker(Demanding, Scored, Ranker):
         return total
 
     def scores_of_members(self, X: ArrayLike, qid: ArrayLike | None = None) -> dict[str, FloatArray]:
-        """Return the scores of rows by each of `rankers_` on the common scale, by name.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, (n,); None means that all rows are one list.
-        """
+        """Return the scores of rows by each of `rankers_` on the common scale, by name."""
         features = self._features(X)
         lists = None if qid is None else checked_queries(qid, len(features))[0]
         return {name: member.scores(features, lists) for name, member in self._members.items()}
@@ -475,9 +451,6 @@ class AutoRanker(Demanding, Scored, Ranker):
                 return None
             total += weight * own / member.scale
         return total
-
-    def _facts(self) -> dict[str, object]:
-        return {**super()._facts(), "method": str(self.comparison_), "compared by": self.comparison_.statistic}
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         total = None
@@ -524,15 +497,7 @@ class _Member:
         keep: bool = False,
         names: list[str] | None,
     ) -> _Member:
-        """Fit a method to rows.
-
-        Args:
-            make: makes it, not yet fitted.
-            rows: the rows.
-            demands: demands of the columns.
-            keep: whether it will be saved and exported; it takes time to find its form for that.
-            names: names of the columns.
-        """
+        """Fit the method that `make` makes to rows; `keep` says whether it will be saved, for which it needs a form."""
         ranker = make()
         if not isinstance(ranker, Ranker):
             ranker = EstimatorRanker(ranker)
@@ -716,12 +681,9 @@ def _repeated(rows: LabelledRows, times: int) -> LabelledRows:
 
 
 def _weights(scores: FloatArray, rows: LabelledRows, alike: NDArray[np.bool_]) -> tuple[FloatArray, float]:
-    """Return the weights >= 0 of members, (m,), and the intercept, of their blend.
+    """Return the weights >= 0 of members with scores (n, m), and the intercept, of their blend.
 
-    Args:
-        scores: scores of the members, (n, m).
-        rows: labels, lists and weights of the rows.
-        alike: which members are among those of equal weights, (m,).
+    The members that are `alike` are those of equal weights, (m,).
     """
     n, m = scores.shape
     if n == 0:  # of the first of the folds that roll forward

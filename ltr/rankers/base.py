@@ -34,7 +34,6 @@ from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import (
     Explanation,
     explanation,
-    html_view,
     list_figure,
     ranked_frame,
     rows_from_the_top,
@@ -102,11 +101,8 @@ class Ranker(RankerContract):
     *The contract.* A subclass is a dataclass of its parameters. It has a ``fit`` that calls `_training_data`, and a
     method `_scores` of checked features; `_FITTED` names the attributes that `save` writes. `_scores` is called with
     pieces of the rows, so the score of a row must not depend on other rows, unless the ranker is `_BY_LIST`. The rest
-    is optional: `_parts`, what each column adds to the scores, for `explain`; `_scores_in`, the scores in a graph, for
-    `to_onnx`; `_fitted_state` and `_restore`, where what a fit found is more than attributes; `_kind` and `_monotone`,
-    for constraints on columns. `ltr.rankers.contract` has them all. Files (`ltr.rankers.states`), ONNX models
-    (`ltr.rankers.onnx`), frames, figures, HTML and explanations (`ltr.rankers.views`) and checks of constraints
-    (`ltr.rankers.demand_checks`) are functions over this contract.
+    is optional, see `ltr.rankers.contract`. Files, ONNX models, frames, figures, explanations and checks of constraints
+    are functions over this contract.
 
     *What ``fit`` takes*, as far as it does:
 
@@ -116,8 +112,7 @@ class Ranker(RankerContract):
     - ``group``: which rows belong together, as the visits of one patient do, (n,), integers or texts: where some rows
       are held out, no group is divided. It makes no lists. With ``qid``, groups of whole queries.
     - ``time``: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: where some
-      rows are held out, nothing is learned from later rows to rank earlier ones. Rows of one group may then be on both
-      sides.
+      rows are held out, nothing is learned from later rows to rank earlier ones.
     - ``sample_weight``: weight of each row, (n,), >= 0. Rows of weight 0 are left out, and weights that are all 1
       change nothing. With ``qid`` a list counts as much as its rows of the lowest label do on average, and its rows by
       their weights relative to that, see `ltr.lists`.
@@ -128,13 +123,13 @@ class Ranker(RankerContract):
         normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
 
     Attributes:
-        n_features_in_: number of features in `fit`.
-        feature_names_in_: names of the columns in `fit`, where X was a frame with names.
+        n_features_in_, feature_names_in_: number of features in `fit`, and their names where X was a frame with names.
         preparation_: what makes features of the user's table, see `prepare_with`; None where X has the features.
         calibration_: the `Calibration` of the scores; None until `calibrate` is called.
 
     Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
+        ValueError: in `fit`, a parameter or data against its rule; in other methods, a ranker that is not fitted, or X
+            with other columns.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
@@ -152,14 +147,8 @@ class Ranker(RankerContract):
     def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of the rows, float64 of shape (n,).
 
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, which matters only to rankers whose score of a row depends on the other rows of its
-                list: an attention scorer, and two stages after a fit with `qid`. There it has to be said, and None
-                means that all rows are one list.
-
-        Raises:
-            ValueError: a ranker that is not fitted, X with other columns, or no `qid` where it is needed.
+        `qid` matters only to rankers whose score of a row depends on the other rows of its list: an attention scorer,
+        and two stages after a fit with `qid`. There it has to be said, and None means that all rows are one list.
         """
         features = self._features(X)
         return self._placed(features, self._lists_of_scores("decision_function", qid))[0]
@@ -175,25 +164,17 @@ class Ranker(RankerContract):
         qid: Qid = ...,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the mean of the statistic over the lists for which it is defined; larger is better.
+        """Return the mean of the statistic over the lists for which it is defined, NaN for none; larger is better.
 
         Of tied items the one with the lower label counts as standing above, as in `ltr.metrics`.
 
         Args:
             X: features, (n, d).
             y: labels, (n,).
-            qid: the list of each row, integers or texts, (n,), in any order; None means that all rows are one list,
-                and after a fit with queries has to be said.
-            sample_weight: weight of each row, (n,), >= 0. A list counts as much as its rows of the lowest label do on
-                average, and rows of weight 0 are left out, see `ltr.lists`; the value of a list does not depend on the
-                weights of its rows.
-
-        Returns:
-            The mean, NaN where it is defined for no list, as ``"auc"`` without positives.
-
-        Raises:
-            ValueError: a ranker that is not fitted, arguments against these rules, or no `qid` after a fit with one, as
-                in a search of scikit-learn without metadata routing, which passes it to ``fit`` alone.
+            qid: list of each row, (n,); None means that all rows are one list, and after a fit with queries has to be
+                said, as in a search of scikit-learn by metadata routing.
+            sample_weight: weight of each row, (n,), >= 0, which weighs lists as in `ltr.lists`; the value of a list
+                does not depend on it, except that rows of weight 0 are left out.
         """
         qid = self._lists_for("score", qid)
         scores, _ = self._placed(self._features(X), qid)
@@ -203,38 +184,25 @@ class Ranker(RankerContract):
 
     @property
     def linear_weights(self) -> FloatArray | None:
-        """The weights on the raw features, (d,), by which the scores order rows; None for scores that are not linear.
-
-        Raises:
-            ValueError: a ranker that is not fitted.
-        """
+        """The weights on the raw features, (d,), by which the scores order rows; None for others than linear scores."""
         check_is_fitted(self)
         return getattr(self, "coef_", None)
 
     def _form(self) -> Ranker:
         """Return a ranker that scores features as this one does, for it may take tables as they are.
 
-        Raises:
-            TypeError: a ranker that asks for more than numbers.
+        Raises TypeError for a ranker that asks for more than numbers.
         """
         return self
 
     def _saved_form(self) -> Ranker:
-        """Return a ranker that scores features as this one does, and can be saved and exported.
-
-        Raises:
-            TypeError: a ranker without such a form.
-        """
+        """Return a ranker that scores features as this one does, and can be saved and exported, or raise TypeError."""
         return self._form()
 
     def name_features(self, names: Sequence[str]) -> Self:
         """Name the columns of a ranker that was fitted to an array, so that frames are then read by name.
 
-        Args:
-            names: names of the columns of the fit, in their order, (d,).
-
-        Raises:
-            ValueError: a ranker that is not fitted, or names that are not d different texts.
+        Raises ValueError for names that are not d different texts.
         """
         check_is_fitted(self)
         found = checked_names(names, "names")
@@ -246,13 +214,7 @@ class Ranker(RankerContract):
     def prepare_with(self, preparation: TablePreparation) -> Self:
         """Let a fitted ranker take frames of the user's own table, from which a preparation makes the features.
 
-        The preparation is saved with the ranker.
-
-        Args:
-            preparation: what made the features of the fit, fitted.
-
-        Raises:
-            ValueError: a ranker that is not fitted, or a preparation of other features.
+        The preparation is saved with the ranker. Raises ValueError for one of other features.
         """
         check_is_fitted(self)
         self._check_prepared(preparation)
@@ -276,27 +238,21 @@ class Ranker(RankerContract):
         The scores that it learns from are out of fold: the rows are divided into folds, a clone of the ranker is fitted
         to all but one, and scores the rows of that one. The scores of each clone are shifted and scaled so that those
         of its training rows have the mean and deviation of this ranker's. A ranker that learns nothing in `fit`, a
-        `ScoreColumn` or `TreesRanker`, keeps its scores, so it must not have seen these rows. After a fit on lists, a
-        chance is that of rows with such a score in any list.
+        `ScoreColumn` or `TreesRanker`, keeps its scores, so it must not have seen these rows.
 
         Args:
             X: the rows of the fit, (n, d).
             y: labels, (n,).
-            qid: list of each row, as for `fit`; lists are never divided.
-            group: which rows belong together, (n,), integers or texts: groups are never divided, and count in the
-                calibration as one row each. With `qid`, groups of whole queries.
+            qid: list of each row; lists are never divided.
+            group: as in a fit; a group counts in the calibration as one row.
             sample_weight: weight of each row, (n,), >= 0, for the fits, which must take it, and for the calibration.
             folds: number of folds, at least 2; None takes the ranker's own scores of these rows, which must then be
                 rows that it has not seen.
 
-        Raises:
-            ValueError: a ranker that is not fitted, or arguments against these rules.
-
         Examples:
             >>> from ltr.rankers import LogisticRegressionRanker
-            >>> rng = np.random.default_rng(0)
-            >>> X = rng.normal(size=(400, 2))
-            >>> y = rng.random(400) < 1 / (1 + np.exp(-2 * X[:, 0]))
+            >>> X = np.random.default_rng(0).normal(size=(400, 2))
+            >>> y = np.random.default_rng(1).random(400) < 1 / (1 + np.exp(-2 * X[:, 0]))
             >>> ranker = LogisticRegressionRanker().fit(X, y).calibrate(X, y)
             >>> ranker.predict_proba([[-2.0, 0.0], [2.0, 0.0]])[:, 1].round(1).tolist()
             [0.0, 1.0]
@@ -326,14 +282,7 @@ class Ranker(RankerContract):
     def predict_proba(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the chances of a label of 0 and of a hit, a label above 0, by the calibration, (n, 2).
 
-        Rows with larger scores have no smaller chance of a hit.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `rank`.
-
-        Raises:
-            sklearn.exceptions.NotFittedError: a ranker without a calibration: call `calibrate` first.
+        A ranker without a calibration has no such method: call `calibrate` first.
         """
         scores, _ = self._placed(self._features(X), self._lists_of_scores("predict_proba", qid))
         assert self.calibration_ is not None
@@ -346,10 +295,6 @@ class Ranker(RankerContract):
         """Return the numbers of the rows, from 0, from the top of the list to its bottom; equal scores by number.
 
         With `qid` the lists follow each other in the order in which their queries first appear.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `rank`.
         """
         qid = self._lists_for("order", qid)
         scores, _ = self._placed(self._features(X), qid)
@@ -359,17 +304,14 @@ class Ranker(RankerContract):
         """Return the list as a pandas frame, from its top to its bottom, in the order of `order`.
 
         Its index is that of the rows of X, or their number from 0 where X is not a pandas frame, so that
-        ``X.join(ranked)`` puts the columns beside those of X.
+        ``X.join(ranked)`` puts the columns beside those of X. They are ``query`` (where there are queries),
+        ``position`` (1 is the top), ``score``, ``chance`` (of a hit, where the ranker is calibrated), and for two
+        stages ``stage``: ``"reranked"`` where the exact stage placed the row, ``"base"`` where the base ranker did.
 
         Args:
             X: a pandas or polars frame, or an array, (n, d), with the columns of the fit.
-            qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list, and
-                after a fit with queries has to be said.
-
-        Returns:
-            A frame with the columns ``query`` (where there are queries), ``position`` (1 is the top of the list, or of
-            the query), ``score``, ``chance`` (of a hit, where the ranker is calibrated), and for two stages ``stage``:
-            ``"reranked"`` where the exact stage placed the row, ``"base"`` where the base ranker did.
+            qid: list of each row, (n,); None means that all rows are one list, and after a fit with queries has to be
+                said.
 
         Examples:
             >>> import pandas as pd
@@ -394,24 +336,10 @@ class Ranker(RankerContract):
         """Return a picture of the list as a matplotlib figure: where the positives stand, and how many one catches.
 
         Two stages are drawn as two lists, by the base ranker and after reranking. Of several lists the picture has the
-        mean: the share of lists with a positive at each position. Of tied rows the lower label stands above.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            y: labels, (n,); those above 0 are positive.
-            qid: list of each row, as for `rank`.
-            k: number of first rows whose positives the legend counts; twice as many are drawn, and at least 40. None
-                draws twice the reranked rows, or the whole list where there is one stage.
-            title: what to write above.
-
-        Raises:
-            ValueError: a ranker that is not fitted, or arguments against these rules.
-
-        Examples:
-            >>> from ltr.rankers import SurrogateRanker
-            >>> ranker = SurrogateRanker().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
-            >>> [axes.get_xlabel() for axes in ranker.plot_list([[0.0], [1.0], [2.0]], [0, 1, 1], k=1).axes]
-            ['', 'if you visit so many rows from the top ...']
+        mean: the share of lists with a positive at each position. Of tied rows the lower label stands above. The legend
+            counts
+        the positives among the first `k` rows, and twice as many are drawn, at least 40; None draws twice the reranked
+        rows, or the whole list where there is one stage.
         """
         if k is not None:
             check_whole("k", k, 1, " or None")
@@ -421,13 +349,8 @@ class Ranker(RankerContract):
     def explain(self, X: ArrayLike, qid: Qid = ...) -> Explanation:
         """Return what each column adds to the score of each row, and which columns put a row above its neighbours.
 
-        Args:
-            X: a pandas or polars frame, or an array, (n, d), with the columns of the fit. Neighbours are those among
-                these rows.
-            qid: list of each row, as for `rank`.
-
-        Raises:
-            ValueError: a ranker whose score is no sum over columns, such as a neural network.
+        Neighbours are those among these rows. Raises ValueError for a ranker whose score is no sum over columns, such
+        as a neural network.
 
         Examples:
             >>> import pandas as pd
@@ -444,22 +367,18 @@ class Ranker(RankerContract):
         qid, features = self._lists_for("explain", qid), self._features(X)
         return explanation(self, X, features, qid)
 
-    def _html_repr(self) -> str:
-        return html_view(self)
-
     # files
 
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to one file, whole or not at all, that `load` reads without running code from it.
 
         The file is JSON with all digits of the weights. That of a ranker with a network, or with more than 100,000
-        numbers, is a safetensors file with the same JSON in its metadata; by custom its name ends in ``.safetensors``.
-        `ltr.rankers.files` describes both, and `file_suffix` says which one it is.
-        Training data, callbacks and solver objects are left out: they matter to fits only.
+        numbers, is a safetensors file with the same JSON in its metadata (`ltr.rankers.files`). Training data,
+        callbacks and solver objects are left out.
 
         Raises:
             TypeError: a base of another library that has no form here, see `ltr.rankers.foreign`.
-            ValueError: a ranker that is not fitted, or the name of a JSON file for a network or a large forest.
+            ValueError: the name of a JSON file for a network or a large forest.
 
         Examples:
             >>> import tempfile
@@ -467,11 +386,7 @@ class Ranker(RankerContract):
             >>> ranker = LogisticRegressionRanker().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     ranker.save(Path(folder, "model.json"))
-            ...     text, read = Path(folder, "model.json").read_text(), Ranker.load(Path(folder, "model.json"))
-            >>> print(text[:40])
-            {
-             "format": "ltr ranker",
-             "version": 1
+            ...     read = Ranker.load(Path(folder, "model.json"))
             >>> bool(read.predict([[5.0]]) == ranker.predict([[5.0]]))
             True
         """
@@ -481,10 +396,7 @@ class Ranker(RankerContract):
     def load(cls, path: str | Path) -> Self:
         """Read a ranker that `save` wrote; ``Ranker.load`` reads one of any class.
 
-        Raises:
-            FileNotFoundError: no such file.
-            ValueError: a file that `save` did not write, that a newer version wrote, that is damaged, or that holds a
-                ranker of another class.
+        Raises ValueError for any other file: of a newer version, damaged, or of another class.
         """
         try:
             ranker = cls.from_state(read_state(path))
@@ -498,10 +410,7 @@ class Ranker(RankerContract):
 
     @property
     def file_suffix(self) -> str:
-        """How the name of a file for the fitted ranker should end.
-
-        It is ``".json"``, or ``".safetensors"`` for a network or a ranker with more than 100,000 numbers.
-        """
+        """``".json"``, or ``".safetensors"`` for a network or a ranker with more than 100,000 numbers."""
         try:
             return suffix_of(self.to_state())
         except TypeError:  # there is no such file, and `save` says why
@@ -510,13 +419,9 @@ class Ranker(RankerContract):
     def to_torch(self) -> nn.Module:
         """Return the ranker as one torch module in double precision, which scores raw features.
 
-        It takes features (*batch, list, d) and returns scores (*batch, list). `torch.export.export` takes it, and so do
-        `torch.jit.script` and `torch.jit.trace` on Python 3.13 and older, where torch supports them. It is a copy of
-        what was fitted, and knows no padding.
-
-        Raises:
-            ValueError: a ranker that is not fitted.
-            TypeError: a ranker that is neither linear nor a network, nor two stages of such rankers.
+        It takes features (*batch, list, d) and returns scores (*batch, list); it knows no padding.
+        `torch.export.export` takes it, and so do `torch.jit.script` and `torch.jit.trace` on Python 3.13 and older.
+        Raises TypeError for a ranker that is neither linear nor a network, nor two stages of such rankers.
 
         Examples:
             >>> from ltr.rankers import LogisticRegressionRanker
@@ -542,23 +447,16 @@ class Ranker(RankerContract):
     def to_onnx(self, path: str | Path, *, preparation: TablePreparation | None = None, query: str = "query") -> None:
         """Write the fitted ranker as an ONNX model, which any language with a runtime for ONNX can run.
 
-        The first output is ``score``, float64 of shape (n,), as `decision_function` returns it: rows with larger scores
-        stand higher in their list. Rankers of two stages have a second one, ``reranked``. Calibrated rankers have a
-        last one, ``probability``, float64 of shape (n,), the chance of a hit as `predict_proba` returns it. The input
-        is ``features``, float64 of shape (n, d), or with a `preparation` one vector for each column of the raw table:
-        float64 for numbers, with NaN where one is missing, and for dates as days since 1970; texts, empty where one is
-        missing.
-        Rankers whose scores depend on the list of a row have an input for it, int64 of shape (n,).
-
-        Args:
-            path: where to write.
-            preparation: what made the features from the columns of a table.
-            query: name of the input for lists.
+        The outputs, float64 of shape (n,), are ``score``, as `decision_function` returns it, for two stages
+        ``reranked``, and for calibrated rankers ``probability``, the chance of a hit. The input is ``features``,
+        float64 of shape (n, d), or with a `preparation` one vector for each column of the raw table: float64 for
+        numbers, NaN where one is missing, and for dates as days since 1970; texts, empty where one is missing. Rankers
+        whose scores depend on the list of a row have an input `query` for it, int64 of shape (n,).
 
         Raises:
             ImportError: the package onnx is not installed (``pip install 'rankproof[onnx]'``).
             TypeError: a ranker of one's own, or a base of another library, without an ONNX form.
-            ValueError: a ranker that is not fitted, or a preparation of other features.
+            ValueError: a preparation of other features.
 
         Examples:
             >>> import tempfile, onnxruntime
@@ -580,11 +478,7 @@ class Ranker(RankerContract):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the fitted ranker that `to_state` described.
-
-        Raises:
-            ValueError: a state of another class, or one that lacks an entry or has one too many.
-        """
+        """Return the fitted ranker that `to_state` described; raise ValueError for any other state."""
         try:
             ranker = described(state)
             if not isinstance(ranker, cls):
@@ -602,11 +496,7 @@ class Ranker(RankerContract):
         return ranker
 
     def _check_restored(self) -> None:
-        """Score one row, so that arrays of other lengths show before the ranker is used.
-
-        Raises:
-            ValueError: parts of the ranker that do not fit together.
-        """
+        """Score one row, so that arrays of other lengths raise ValueError before the ranker is used."""
         names = getattr(self, "feature_names_in_", None)
         try:
             check_whole("n_features", self.n_features_in_, 1)

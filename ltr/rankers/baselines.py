@@ -64,10 +64,8 @@ class LogisticRegressionRanker(Demanding, Scored, Ranker):
 
     ``min over w, b of  ||w||^2 / 2 + C sum_i log(1 + exp(-s_i (w·z_i + b)))``, s_i = +-1, z_i the standardised
     features. `C` is scikit-learn's: a large one, the default, regularises next to nothing. (The `C` of `ExactRanker`, a
-    price of weights, is another one.)
-
-    The model looks at one row at a time: rows with the lowest label are its negative class, all others its positive
-    class, and the list of a row makes no difference.
+    price of weights, is another one.) Rows with the lowest label are the negative class, all others the positive one,
+    and the list of a row makes no difference.
 
     Args:
         C: inverse strength of the regularisation, > 0; ``"auto"`` takes whichever of `STRENGTHS` has the largest
@@ -75,8 +73,7 @@ class LogisticRegressionRanker(Demanding, Scored, Ranker):
         standardize: whether `fit` divides each column by its standard deviation first, which changes what the
             regularisation penalises. Constant columns get the weight 0.
         max_iter: most iterations of the solver (L-BFGS), >= 1.
-        signs, required, forbidden, constraints, max_nonzeros: constraints on the weights, as those of `ExactRanker`, on
-            the raw columns. Which columns are used under `max_nonzeros` is found by adding and exchanging single ones,
+        signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`, on the weights of raw columns,
             see `ltr.rankers.constrained`.
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
@@ -90,11 +87,8 @@ class LogisticRegressionRanker(Demanding, Scored, Ranker):
     Examples:
         >>> X, y = [[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]], [0, 1, 0, 1]
         >>> ranker = LogisticRegressionRanker().fit(X, y)
-        >>> scores = ranker.decision_function(X)
-        >>> bool(scores[3] > scores[0]), bool(ranker.coef_[0] > 0), float(ranker.coef_[1])
-        (True, True, 0.0)
-        >>> LogisticRegressionRanker(signs={0: "-"}).fit(X, y).coef_.tolist()  # the labels rise with column 0
-        [0.0, 0.0]
+        >>> bool(ranker.coef_[0] > 0), float(ranker.coef_[1])
+        (True, 0.0)
     """
 
     _FITTED = ("coef_", "intercept_", "center_", "n_iter_")
@@ -112,12 +106,7 @@ class LogisticRegressionRanker(Demanding, Scored, Ranker):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> LogisticRegressionRanker:
-        """Learn the weights, from the arguments of `Ranker`; lists are checked and make no difference.
-
-        Raises:
-            ValueError: an argument against its rule, or constraints with which no weights, or no weights of required
-                columns, are possible.
-        """
+        """Learn the weights, from the arguments of `Ranker`; raise ValueError for constraints that leave none."""
         self._measure()
         if self.C != "auto":
             check_number("C", self.C, above=0)
@@ -242,14 +231,7 @@ class RankBoostRanker(Scored, Ranker):
     def fit(
         self, X: ArrayLike, y: ArrayLike, qid: None = None, sample_weight: ArrayLike | None = None
     ) -> RankBoostRanker:
-        """Boost on one list.
-
-        Args:
-            X: features, (n, d), finite.
-            y: labels, (n,), two different ones; rows with the larger one are the positives.
-            qid: None; RankBoost learns from one list.
-            sample_weight: weight of each row, (n,), >= 0: a pair counts with the product of the weights of its rows.
-        """
+        """Boost on one list, without `qid`; a pair counts with the product of the weights of its rows."""
         self._measure()
         check_whole("rounds", self.rounds, 1)
         if self.thresholds is not None:
@@ -350,13 +332,7 @@ def _pair_loss(scores: FloatArray, positive: NDArray[np.bool_], own: FloatArray)
 
 
 def pair_weights(scores: FloatArray, positive: NDArray[np.bool_], own: FloatArray) -> FloatArray:
-    """Return the factors of pair weights D(i, k) = v_i u_k, v of positives, u of negatives, (n,); each sums to 1.
-
-    Args:
-        scores: scores so far, (n,).
-        positive: which rows are positives, (n,).
-        own: weights of the rows, (n,), > 0.
-    """
+    """Return the factors of pair weights D(i, k) = v_i u_k, v of positives, u of negatives, (n,); each sums to 1."""
     weights = np.empty(len(scores))
     for members, exponents in ((positive, -scores[positive]), (~positive, scores[~positive])):
         values = np.exp(exponents - exponents.max()) * own[members]
@@ -383,11 +359,8 @@ def candidate_cuts(column: FloatArray, limit: int | None) -> FloatArray:
 def best_cut(cells: list[IntArray], sizes: list[int], signed: FloatArray) -> tuple[int, int, float]:
     """Return feature, cut and r of the weak ranker with the largest |r|, the first of equals; r is 0 without a cut.
 
-    Args:
-        cells: for each feature, the cell of each row.
-        sizes: the number of cuts of each feature.
-        signed: v_i of the positives and -u_k of the negatives, (n,); they sum to 0, so that r of a cut, the sum
-            above it, is minus the sum up to it.
+    Each row has a cell of each feature, and `signed`, (n,), is v_i of the positives and -u_k of the negatives: they sum
+    to 0, so that r of a cut, the sum above it, is minus the sum up to it.
     """
     best = (0, 0, 0.0)
     for j, (cell, size) in enumerate(zip(cells, sizes, strict=True)):

@@ -63,11 +63,7 @@ class ScoreColumn(Scored, Ranker):
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> ScoreColumn:
-        """Find the column; the arguments are those of `Ranker`, of which only the columns of X matter.
-
-        Raises:
-            ValueError: no such column.
-        """
+        """Find the column; of the arguments of `Ranker` only the columns of X matter."""
         self._measure()
         self._training_data(X, y, qid)
         self._find_column()
@@ -157,14 +153,10 @@ def fit_estimator(
     names: Sequence[str] | None = None,
     requested: bool | None = None,
 ) -> Any:  # noqa: ANN401
-    """Return an estimator, fitted to rows that are checked already.
+    """Return an estimator, fitted to rows that are checked already, as a frame where the columns have names.
 
-    Args:
-        estimator: the estimator; it gets a frame where the columns have names. A ranker that learns from groups and
-            times gets these as well.
-        rows: the rows; the ``fit`` must take their weights, where they have some.
-        names: names of the columns; None where they have none.
-        requested: whether it requests a ``qid``, where metadata routing decides that; None where it does not.
+    A ranker that learns from groups and times gets these as well, and the ``fit`` must take weights where there are
+    any. `requested` says whether it requests a ``qid``, where metadata routing decides that.
     """
     labels, groups, weights = rows.labels, rows.lists, rows.weights
     features = rows.features if isinstance(estimator, Ranker) else doubles(rows.features)
@@ -256,14 +248,8 @@ def scores_of(
 ) -> FloatArray:
     """Return a base ranker's scores of rows that are checked already, (n,).
 
-    Args:
-        base: the fitted ranker or estimator.
-        features: (n, d).
-        queries: list of each row, (n,); None means that all rows are one list.
-        names: names of the columns, by which a base that knows names finds its own; None where they go by position.
-
-    Raises:
-        ValueError: a column of the base is missing, or the base gives no score for each row.
+    A base that knows names finds its columns among `names`. Raises ValueError where one of them is missing, or the base
+    gives no score for each row.
     """
     places = places_by_name(base, names)
     if places is not None and not np.array_equal(places, np.arange(features.shape[1])):
@@ -294,11 +280,7 @@ def _scores_by(base: Any, features: FloatArray, names: Sequence[str] | None = No
 
 
 def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
-    """Return a ranker of this package that scores as a base does.
-
-    Raises:
-        TypeError: a base without such a form.
-    """
+    """Return a ranker of this package that scores as a base does; raise TypeError for a base without such a form."""
     if isinstance(base, Ranker):
         return base._saved_form()
     d = getattr(base, "n_features_in_", None)
@@ -352,13 +334,7 @@ def _linear_form(base: Any, d: int) -> tuple[FloatArray, float] | None:  # noqa:
 
 
 def linear_weights_of(base: Any, d: int, names: Sequence[str] | None = None) -> FloatArray | None:  # noqa: ANN401
-    """Return the weights of a linear base ranker, to start the exact stage from; None where it has none, (d,).
-
-    Args:
-        base: the fitted ranker or estimator.
-        d: number of columns.
-        names: names of the columns, by which a base that knows names finds its own; None where they go by position.
-    """
+    """Return the weights of a linear base ranker, (d,), to start the exact stage from; None where it has none."""
     if (places := places_by_name(base, names)) is not None:
         own = linear_weights_of(base, len(places))
         every = np.zeros(d)

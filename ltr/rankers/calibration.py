@@ -61,13 +61,11 @@ class Calibration:
         kind: ``"isotonic"`` or ``"sigmoid"``.
         knots: of isotonic regression, the ends of the plateaus, ascending scores, (m,); of a sigmoid, its intercept and
             its slope, (2,).
-        chances: of isotonic regression, the chance at each knot, (m,); of a sigmoid, the least and the largest chance,
-            (2,).
-        rows: number of out-of-fold rows that it was learnt from; with weights or groups, of independent rows with as
-            much information.
-        hits: number of hits among them.
-        support: what the chances rest on: of isotonic regression, the number of rows of the plateau of each knot, (m,);
-            of a sigmoid, the variance of its intercept, their covariance, and the variance of its slope, (3,).
+        chances: the chance at each knot, (m,); of a sigmoid, the least and the largest chance, (2,).
+        rows, hits: numbers of out-of-fold rows that it was learnt from, and of hits among them; with weights or groups,
+            of independent rows with as much information.
+        support: what the chances rest on: the number of rows of the plateau of each knot, (m,); of a sigmoid, the
+            variance of its intercept, their covariance, and the variance of its slope, (3,).
 
     Examples:
         >>> calibration = fit_calibration([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0, 0, 1, 0, 1, 1])
@@ -83,11 +81,7 @@ class Calibration:
     support: FloatArray
 
     def __call__(self, scores: ArrayLike) -> FloatArray:
-        """Return the chance of a hit of rows with these scores, in (0, 1), in the shape of the scores.
-
-        Raises:
-            ValueError: scores that are not finite.
-        """
+        """Return the chance of a hit of rows with these scores, in (0, 1), in the shape of the scores."""
         given = _finite("scores", scores)
         if self.kind == "sigmoid":
             with np.errstate(over="ignore"):
@@ -101,21 +95,12 @@ class Calibration:
         low, high = self.chances[left], self.chances[right]
         return np.asarray(np.minimum(low + share * (high - low), high))  # rounding must not put it above the next
 
-    def expected_hits(self, scores: ArrayLike) -> float:
-        """Return the number of hits to expect among rows with these scores, the sum of their chances."""
-        return math.fsum(self(scores).ravel())
-
     def rows_behind(self, scores: ArrayLike) -> float:
         """Return how many out-of-fold rows the mean chance of rows with these scores rests on.
 
         It is as exact as the share of hits among so many rows: m (1 - m) / v, with m the mean chance and v its variance
         as an estimate. That of a sigmoid is known to first order by the Fisher information of its fit, that of a
         plateau of n rows is p (1 - p) / n.
-
-        Examples:
-            >>> calibration = fit_calibration(np.arange(100.0), np.arange(100) % 3 == 0, kind="isotonic")
-            >>> round(calibration.rows_behind([50.0])), round(calibration.rows_behind([20.0, 50.0]))
-            (99, 99)
         """
         given = _finite("scores", scores).ravel()
         if len(given) == 0:
@@ -140,17 +125,11 @@ class Calibration:
         return predictive_interval(self(scores), self.rows_behind(scores), level)
 
     def reliability(self, scores: ArrayLike, labels: ArrayLike, bins: int = 10) -> pd.DataFrame:
-        """Return how the chances of rows agree with their labels.
+        """Return how the chances of rows that neither the ranker nor the calibration has seen agree with their labels.
 
-        Args:
-            scores: scores of rows that neither the ranker nor the calibration has seen, (n,).
-            labels: their labels, (n,); those above 0 are hits.
-            bins: number of bins, into which rows are put from the smallest chance to the largest, about as many rows in
-                each; rows of one chance stay together.
-
-        Returns:
-            A frame with a row for each bin: ``predicted``, the mean chance; ``observed``, the share of hits; ``rows``;
-            ``low`` and ``high``, Wilson's 95 % interval for the share in further such rows.
+        A frame with a row for each of so many bins of about as many rows, from the smallest chance to the largest; rows
+        of one chance stay together. It has ``predicted``, the mean chance; ``observed``, the share of hits; ``rows``;
+        ``low`` and ``high``, Wilson's 95 % interval for the share in further such rows.
 
         Examples:
             >>> scores = np.arange(100.0)
@@ -181,11 +160,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
-        """Return the calibration that `to_dict` described.
-
-        Raises:
-            ValueError: values that describe none.
-        """
+        """Return the calibration that `to_dict` described; raise ValueError for values that describe none."""
         try:
             arrays = {name: np.array(values[name], dtype=np.float64) for name in _ARRAYS}
             found = cls(values["kind"], rows=float(values["rows"]), hits=float(values["hits"]), **arrays)
@@ -214,15 +189,9 @@ _ARRAYS = ("knots", "chances", "support")
 def fit_calibration_of_repeats(
     scores: FloatArray, labels: FloatArray, weights: FloatArray | None, groups: IntArray | None
 ) -> Calibration:
-    """Return the calibration by scores of the same rows from several divisions into folds.
+    """Return the calibration by scores of the same rows from several divisions into folds, (repeats, n).
 
     Each row counts once, whatever the number of its scores.
-
-    Args:
-        scores: scores out of fold, (repeats, n).
-        labels: labels of the rows, (n,).
-        weights: weights of the rows, (n,); None where all count alike.
-        groups: group of each row, (n,); None where each is alone.
     """
     many = len(scores)
     alone = np.arange(len(labels)) if groups is None else groups

@@ -1,48 +1,35 @@
-r"""Choose on the training lists alone whether to correct a base ranker's order, and how far.
+"""Choose on the training lists alone whether to correct a base ranker's order, and how far.
 
-*Inner splits* (`folds_of`). The rows (with queries, the queries) are divided into `FOLDS` parts at random, several
-times: `REPEATS` times up to 2,000 rows, twice up to 10,000 rows and once where there are more, whose chance matters
-less. Each part is held out once: the whole procedure, base ranker included, learns from the other parts and ranks it.
-So every row gets its place in the order of the base and in that of each candidate by rankers that have not seen it, and
-the places of one repeat form a list as long as the training list. The gain of a candidate is the statistic of its list
-less that of the base, averaged over the repeats. All candidates share the splits.
+*Inner splits* (`folds_of`). The rows (with queries, the queries) are divided into `FOLDS` parts at random, up to
+`REPEATS` times. Each part is held out once: the whole procedure, base ranker included, learns from the other parts and
+ranks it. So every row gets its place in the order of the base and in that of each candidate by rankers that have not
+seen it, and the places of one repeat form a list as long as the training list. The gain of a candidate is the statistic
+of its list less that of the base, averaged over the repeats. Where part i is held out, the base scores of the other
+rows are out of fold, too: those of part j come from a base fitted without i and j, which serves where j is held out as
+well.
 
-Where part i is held out, the base scores of the other rows are out of fold, too: those of part j come from a base
-fitted without i and j. The same base serves where j is held out, so a repeat takes 15 fits of the base, not 30.
+*Rows in time.* With times of the rows nothing is learned from later rows to rank earlier ones. The rows are cut into
+``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a base that learned from the blocks
+before it, and by corrections that learned from those of these rows that have a base score out of fold. The first block
+has none, so the comparison is of the blocks from the third on.
 
-*Rows in time.* With times of the rows (`time` of the fit), nothing is learned from later rows to rank earlier ones. The
-rows are cut into ``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a base that learned
-from the blocks before it, and by corrections that learned from those of these rows that have a base score out of fold:
-that of a block comes from the base of the blocks before it, so the first block has none, and the comparison is of the
-blocks from the third on. The places of all of them form one list, shorter than the training list by the first two
-blocks. Rows of one group may be in several blocks; resampling still draws whole groups.
+*Rows that belong together.* Rows of one group are never divided (but by time), and resampling draws whole groups.
+Without groups, rows that are much closer to each other than rows are otherwise count as groups (`ltr.data.similar`).
 
-*Rows that belong together.* Rows of one group (`group` of the fit) are never divided: several rows of one patient would
-let a ranker recognise in the held-out part what it has learnt by heart. Without groups, rows that are much closer to
-each other than rows are otherwise count as groups (`ltr.data.similar`). Resampling then draws whole groups.
-
-*Weights of rows.* With weights v_i (`sample_weight`), the statistic of a list is ``sum over i of v_i gain_i
-a[rank_i]``, the one that `ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The
-candidates maximise it, gains are differences of it, and resampled rows keep their weights in it. (With `normalize` it
-is divided by its value for the ideal order, which has the same weights.) The mean over several lists is the weighted
-one of `ltr.lists`, with the relative weights of the rows in each list. Every fit of the base, on whatever parts, gets
-the weights of its rows. Rows of weight 0 are left out before anything is divided into parts.
+*Weights of rows.* With weights v_i, the statistic of a list is ``sum over i of v_i gain_i a[rank_i]``, the one that
+`ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The mean over several lists is the
+weighted one of `ltr.lists`, with the relative weights of the rows in each list.
 
 *The rule.* Take the candidate with the largest gain, and keep the base unless that gain exceeds its standard deviation
 times `BAR`, or `HIGH_BAR` where the base is not linear in the features: such a base has rarely left a linear correction
 anything to gain, and where the true gain is small, a low bar lets through little but errors of its estimate.
 
-*What to expect.* The largest of several noisy gains is more often overrated than underrated, and only gains that came
-out large are reported at all. Further splits of the same rows do not help, for they share the chance of these labels.
-So the gain g is shrunk towards 0, which is the gain where no feature predicts the labels: with s its standard deviation
-under resampling of the rows (of the groups or queries, where there are any), the expected gain is
-``g · g² / (g² + 2 s²)``. This is the mean of the posterior under a normal prior around 0, with g² in place of the
-variance of the prior and 2 s² in place of that of the noise. The factor 2 is measured: with it, promise and gain agree
-on generated labels, with and without a signal, and on splits 0 to 9 of the data of `docs/payoff.md`. A gain far above
-its noise is hardly shrunk.
-
-The gain on a new list of this size varies from list to list as much as its estimate does, which comes from one list of
-this size. So the interval is ``expected gain ± z sqrt(2) s`` with z = 1.645, for 90 %.
+*What to expect.* The largest of several noisy gains is more often overrated than underrated. So the gain g is shrunk
+towards 0, which is the gain where no feature predicts the labels: with s its standard deviation under resampling of the
+rows (of the groups or queries, where there are any), the expected gain is ``g · g² / (g² + 2 s²)``, the mean of the
+posterior under a normal prior around 0, with g² in place of the variance of the prior and 2 s² in place of that of the
+noise. The factor 2 is measured: with it, promise and gain agree (`docs/payoff.md`). The gain on a new list of this size
+varies from list to list as much as its estimate does, so its 90 % interval is ``expected gain ± 1.645 sqrt(2) s``.
 """
 
 from __future__ import annotations
@@ -87,13 +74,9 @@ _ENTRIES = 1 << 19  # of resampled rows whose statistic is computed at a time
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Some rows that are held out, and those that a ranker of them may learn from.
+    """Some rows that are held out, and those that a ranker of them may learn from, by number, ascending.
 
-    Attributes:
-        name: a name that no other fold of this seed has.
-        repeat: number of the repeat; no two folds of a repeat hold the same row out.
-        train: numbers of the rows to learn from, in ascending order.
-        held: numbers of the rows held out, in ascending order.
+    No other fold of a seed has its `name`, and no two folds of a `repeat` hold the same row out.
     """
 
     name: str
@@ -107,11 +90,7 @@ Result = TypeVar("Result")
 
 
 class Shared(Generic[Key, Result]):
-    """Results that several callers need each, computed by whichever comes first and forgotten after the last.
-
-    Args:
-        compute: returns the result for a key.
-        callers: how many callers need a result.
+    """Results that so many callers need each, computed by whichever comes first and forgotten after the last.
 
     Examples:
         >>> squares = Shared(lambda x: print("computing") or x * x)
@@ -153,17 +132,14 @@ def side_by_side(
 
 @dataclass(frozen=True)
 class Choice:
-    """The result of a comparison of candidates on inner splits.
+    """The result of a comparison of candidates on inner splits, ``"base"`` first.
 
     Attributes:
-        candidates: names of the candidates, ``"base"`` first.
-        chosen: name of the chosen one.
-        gains: mean gain of each candidate over the base on inner lists as long as the training list, by name.
-        deviations: standard deviation of each gain under resampling, by name.
+        gains, deviations: mean gain of each candidate over the base on inner lists as long as the training list, and
+            its standard deviation under resampling, by name.
         expected, low, high: gain to expect on a new list like the training list, shrunk by what chance alone gives, and
             its 90 % interval; 0 where the base is kept.
         list_gain: gain over the base of the best weights known on the training list itself; None if unknown.
-        statistic: name of the statistic.
         what: the chosen ranker in words.
         similar: number of groups of similar rows that were kept together without being asked for; None if none were.
     """
@@ -184,13 +160,7 @@ class Choice:
     def by_rule(
         cls, gains: Mapping[str, float], deviations: Mapping[str, float], statistic: str, *, linear: bool
     ) -> Choice:
-        """Return the choice that the rule makes of gains.
-
-        Args:
-            gains: mean gain of each candidate over the base, the base first.
-            deviations: standard deviation of each gain.
-            statistic: name of the statistic.
-            linear: whether the base is linear in the features.
+        """Return the choice that the rule makes of gains by name, the base first; `linear` says whether the base is.
 
         Examples:
             >>> gains, deviations = {"base": 0.0, "spread 0.2": 0.4}, {"base": 0.0, "spread 0.2": 0.5}
@@ -245,13 +215,9 @@ def shrunk(gain: float, deviation: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class PartScores:
-    """Scores by a ranker that has seen some of the rows.
+    """Scores of all rows, (n,), by a ranker that has seen some, and the mean and deviation of those of these.
 
-    Attributes:
-        scores: scores of all rows, (n,).
-        mean: mean of the scores of the rows that it has seen.
-        deviation: their standard deviation.
-        used: columns that the scores depend on, (d,), where they are known.
+    `used` are the columns that the scores depend on, (d,), where they are known.
     """
 
     scores: FloatArray
@@ -275,15 +241,8 @@ def parts_of(
 ) -> IntArray | None:
     """Divide rows at random into parts, by group or query where there are any, else with equal shares of labels.
 
-    Args:
-        labels: label of each row, (n,).
-        lists: list of each row; None for a single list.
-        groups: group of each row, with lists one of whole lists; None where each row (each list) is alone.
-        seed: seed of the division.
-        folds: largest number of parts.
-
-    Returns:
-        number of the part of each row, (n,); None where a part would be all there is, or hold a single label.
+    Returns the number of the part of each row, (n,), of `folds` at most; None where a part would be all there is, or
+    hold a single label.
     """
     units, strata = units_and_strata(labels, lists, groups)
     count = int(np.bincount(strata)[np.unique(strata)].min())
@@ -308,22 +267,12 @@ def folds_of(
     """Return the folds by which rows are ranked by rankers that have not seen them.
 
     Without times, each repeat divides the rows into `FOLDS` parts at random (`parts_of`) and holds each of them out
-    once. With times there is one repeat: the rows are cut into ``FOLDS + 1`` consecutive blocks of about as many rows
-    each, and every block but the first is held out once, for rankers that learn from the blocks before it. No moment
-    is divided. Groups may be, as that of a customer who came in several weeks.
+    once; there are at most two repeats of more than 2,000 rows, and one of more than 10,000. With times there is one:
+    the rows are cut into ``FOLDS + 1`` consecutive blocks of about as many rows each, and every block but the first is
+    held out once, for rankers that learn from the blocks before it. No moment is divided; groups may be.
 
-    Args:
-        labels: label of each row, (n,).
-        lists: list of each row; None for a single list.
-        groups: group of each row, as in `parts_of`.
-        times: time of each row, (n,), the same for all rows of a list; None to divide at random.
-        seed: seed of the first division; the others count on.
-        repeats: largest number of divisions at random; None means `REPEATS`. There are at most two of more than 2,000
-            rows, and one of more than 10,000.
-
-    Returns:
-        The folds, from which at least one row can be learned. Empty where a part would be all there is, or hold a
-        single label; with times, where no block has two labels in some list before it.
+    There are no folds where a part would be all there is, or hold a single label; with times, where no block has two
+    labels in some list before it.
 
     Examples:
         >>> labels, weeks = np.tile([1.0, 0.0], 6), np.repeat(np.arange(6), 2)
@@ -379,16 +328,8 @@ def compare(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return the gain of each candidate over the first, and its standard deviation under resampling, by name.
 
-    Args:
-        results: for each split by name, the places of its held-out rows in the order of each candidate.
-        splits: the inner splits.
-        names: names of the candidates; the first is the one that the others are compared with.
-        labels: labels of all rows, (n,).
-        lists: list of each row, or None for one list.
-        groups: group of each row, as in `parts_of`.
-        measure: statistic, gain of graded labels, and whether to normalise.
-        seed: seed of the resampling.
-        weights: weight of each row, (n,), > 0; None where all count alike.
+    `results` has, for each split by name, the places of its held-out rows in the order of each candidate. `measure` is
+    the statistic, the gain of graded labels, and whether to normalise.
     """
     gains, deviations = [], []
     labels, weights = labels_in_lists(labels, weights, lists, measure[1])

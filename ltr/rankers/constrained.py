@@ -53,15 +53,7 @@ _OUT_OF_RANGE = 1e300  # the objective where scores leave the floating point ran
 
 @dataclass(frozen=True)
 class LinearFit:
-    """Weights that minimise an objective under constraints.
-
-    Attributes:
-        weights: weights of the standardised features, (d,).
-        intercept: the score of the mean row, 0 without a bias.
-        objective: loss plus penalty.
-        steps: iterations of the solver in the last fit.
-        converged: whether the solver reached its tolerance there.
-    """
+    """Weights of standardised features, (d,), that minimise an objective under constraints, and how that ended."""
 
     weights: FloatArray
     intercept: float
@@ -91,18 +83,9 @@ def fit_linear(
 ) -> LinearFit:
     """Return the linear scorer with the smallest loss plus penalty that satisfies demands.
 
-    Args:
-        loss: a convex loss of `ltr.losses`. The hinge is smoothed over a width of 0.001 around its kink.
-        Z: standardised features, (n, d); columns that do not vary must be 0.
-        y: labels, (n,), which the loss accepts.
-        demands: constraints on the weights ``u / scale`` of the raw columns, and on the number of columns.
-        scale: divisor of each raw column, (d,), > 0; None for 1.
-        lists: list of each row, (n,); None means that all rows are one list, or that the loss has no lists.
-        weights: weight of each row, (n,), >= 0; None where all count alike.
-        l2: price of half the squared weights, >= 0.
-        bias: whether all scores may shift, without a price.
-        names: names of the columns, for errors.
-        max_iter: most iterations of the solver.
+    The loss is convex; the hinge is smoothed over a width of 0.001 around its kink. Z are standardised features, (n,
+    d), in which columns that do not vary are 0, and demands bind the weights ``u / scale`` of the raw columns. `l2` is
+    the price of half the squared weights; with `bias` all scores may shift, without a price.
 
     Raises:
         ValueError: a loss that is not convex; demands that only weights of 0 satisfy, or that leave a required column
@@ -135,12 +118,7 @@ def fit_linear(
 
 
 def check_possible(demands: Demands, X: FloatArray, names: Sequence[str] | None = None) -> None:
-    """Raise a ValueError where no weights of columns satisfy demands, which can be known before a fit.
-
-    Args:
-        demands: the demands.
-        X: the raw columns, (n, d).
-        names: names of the columns, for errors.
+    """Raise ValueError where no weights of raw columns, (n, d), satisfy demands, which can be known before a fit.
 
     Examples:
         >>> from ltr.demands import read_demands
@@ -438,14 +416,8 @@ class _Search:
     def _expected(self, found: LinearFit, support: list[int], allowed: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return by how much the objective is expected to fall and to rise, in its quadratic model at a fit.
 
-        Args:
-            found: the fit.
-            support: its columns.
-            allowed: the columns that may be used.
-
-        Returns:
-            The fall where each allowed column is added, (allowed,), 0 for those of the support and those whose sign
-            is against it; and the rise where then a column of the support is removed, (allowed, support).
+        The fall is that where each allowed column is added, (allowed,), 0 for those of the support and those whose sign
+        is against it; the rise that where then a column of the support is removed, (allowed, support).
         """
         slope, H = self._objective.gradient(found)[allowed], self._objective.curvature(found, allowed)
         at = np.searchsorted(allowed, support)
@@ -463,12 +435,7 @@ class _Search:
     # required columns
 
     def with_required(self, found: LinearFit, allowed: IntArray | None) -> LinearFit:
-        """Return a fit in which the weights of required columns are large enough, `found` where they are.
-
-        Args:
-            found: a fit.
-            allowed: columns that may be used; None for those of `found` and the required ones.
-        """
+        """Return a fit in which the weights of required columns are large enough, `found` where they are."""
         cone = self._cone
         needed = list(cone.required)
         if not needed or _large_enough(found.weights, needed):

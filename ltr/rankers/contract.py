@@ -149,13 +149,7 @@ class RankerContract(BaseEstimator):
         return clone(self)
 
     def _held_out_scores(self, table: Any, rows: LabelledRows, parts: IntArray) -> FloatArray:  # noqa: ANN401
-        """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`.
-
-        Args:
-            table: the rows as `_rows_to_fit` returns them, (n, ...).
-            rows: the rows.
-            parts: number of the part of each row, (n,).
-        """
+        """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`."""
         own, _ = self._placed(rows.features, rows.lists)
         scores = np.empty(len(parts))
         for part in range(parts.max() + 1):
@@ -176,15 +170,6 @@ class RankerContract(BaseEstimator):
         Each is (d,); None where that is not known.
         """
         return None
-
-    def _facts(self) -> dict[str, object]:
-        """Return what the fit found, by name, for notebooks."""
-        return {"columns": self.n_features_in_}
-
-    @property
-    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
-        """The weights that notebooks show and the deviations of their columns in the fit, (d,); None where unknown."""
-        return self.linear_weights, None
 
     def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray | None]:
         """Return the name of the order that is drawn first in a figure of a list, and its scores if others follow."""
@@ -277,11 +262,9 @@ class RankerContract(BaseEstimator):
     def _features(self, X: ArrayLike) -> Features:
         """Check that the ranker is fitted, and return the columns of the fit in their order.
 
-        Where both the fit and X had names, columns are found by name, whatever their order: a name says which column is
-        meant, so that no order can be wrong. (scikit-learn's own estimators refuse another order.) A column that the
-        fit did not have is ignored: it has no weight, and the others are known by name. In other cases columns go by
-        their position, with scikit-learn's warning where one side alone had names. A ranker with a preparation takes
-        frames of the user's table as well as frames of features.
+        Where both the fit and X had names, columns are found by name, whatever their order, and others are ignored. In
+        other cases columns go by their position, with scikit-learn's warning where one side alone had names. A ranker
+        with a preparation takes frames of the user's table as well as frames of features.
         """
         check_is_fitted(self)
         names = self._names
@@ -297,8 +280,7 @@ class RankerContract(BaseEstimator):
     def _lists_for(self, method: str, qid: Qid) -> ArrayLike | None:
         """Return the lists that a caller gave, None where all rows are one list.
 
-        Raises:
-            ValueError: nothing given although the fit had queries, so that one list would be a wrong answer.
+        Raises ValueError for nothing given although the fit had queries, so that one list would be a wrong answer.
         """
         if not isinstance(qid, EllipsisType):
             return qid

@@ -44,12 +44,7 @@ def promises(kind: RankerKind, demands: Demands) -> tuple[str, ...]:
     """Return the stated demands that a kind of ranker cannot promise before its fit, by the names of their parameters.
 
     A linear scorer fitted under demands promises all of them. Trees with monotone constraints promise signs, and that
-    they use no other columns than those they are given; they have no weights for rows to bind, and may leave a required
-    column out. Other rankers promise nothing.
-
-    Args:
-        kind: ``"linear"``, ``"trees"`` or ``"other"``.
-        demands: the demands.
+    they use no other columns than those they are given. Other rankers promise nothing.
 
     Examples:
         >>> demands = read_demands(2, signs={0: "+"}, constraints=["x0 >= x1"])
@@ -78,16 +73,9 @@ def why_refused(
     *,
     promise: bool = False,
 ) -> str:
-    """Return what is known against a ranker under demands before it is fitted, as the predicate of a sentence.
+    """Return what is known against a ranker under demands before it is fitted, as the predicate of a sentence, or "".
 
-    Args:
-        method: the ranker or estimator, not yet fitted.
-        demands: the demands.
-        names: names of the columns; None where they have none.
-        promise: whether it must promise the demands; else it may turn out to satisfy them.
-
-    Returns:
-        An empty text where nothing is known, and for a `ScoreColumn` where it satisfies the demands.
+    `promise` says that it must promise the demands; else it may turn out to satisfy them.
     """
     if isinstance(method, ScoreColumn):
         d = len(demands.signs)
@@ -121,13 +109,7 @@ def stated(demands: Demands) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class DemandCheck:
-    """One demand, and whether a ranker satisfies it.
-
-    Attributes:
-        demand: the demand in words, such as ``"age +"``, ``"uses bmi"`` or ``"at most 5 columns"``.
-        holds: whether the ranker satisfies it, for all rows there can be.
-        how: what shows that, or what is against it.
-    """
+    """One demand in words, such as ``"age +"``, whether a ranker satisfies it for all rows, and what shows that."""
 
     demand: str
     holds: bool
@@ -232,12 +214,7 @@ def refuse_violated(
 ) -> None:
     """Raise one ValueError with the demands that a fitted ranker is not known to satisfy, if any.
 
-    Args:
-        ranker: the ranker.
-        demands: the demands.
-        what: the argument at fault and the ranker, in words.
-        remedy: what to do.
-        columns: number and names of the columns that the ranker is given; None for its own.
+    `what` is the argument at fault and the ranker in words; `columns` are number and names of those it is given.
     """
     d, names = columns or _columns_of(ranker)
     if told := _against(_scores_with_units(ranker, d, names), demands, names):

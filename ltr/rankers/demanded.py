@@ -29,14 +29,7 @@ _SECONDS = 10.0  # for the most that can be reached of a demand that is not met
 
 @dataclass(frozen=True)
 class ReachedDemand:
-    """A demand on a ranked list, and the value that a fitted ranker reaches on its training list.
-
-    Attributes:
-        demand: the demand in words, such as ``"share(sex = F) @50 >= 0.4"``.
-        what: what is measured, such as ``"share(sex = F) @50"``.
-        value: the value on the training list.
-        met: whether that meets the demand.
-    """
+    """A demand on a ranked list, what it measures, and the value that a fitted ranker reaches on its training list."""
 
     demand: str
     what: str
@@ -51,12 +44,8 @@ class ReachedDemand:
 class DemandPrice:
     """What demands cost on the training list: the best statistic with them and without.
 
-    Attributes:
-        statistic: name of the statistic, less the price of weights.
-        value: the largest value found under the demands.
-        bound: value that no weights exceed under the demands.
-        free: the largest value found without them.
-        free_bound: value that no weights exceed without them.
+    The largest values found and values that no weights exceed are `value` and `bound` under the demands, `free` and
+    `free_bound` without them.
 
     Examples:
         >>> price = DemandPrice("dcg", value=9.92, bound=9.93, free=10.0, free_bound=10.01)
@@ -116,12 +105,9 @@ class DemandPrice:
 
 @dataclass(frozen=True)
 class DemandOutcome:
-    """What came of the demands of a fit.
+    """What came of the demands of a fit, in the order in which they were stated.
 
-    Attributes:
-        reached: the demands, in the order in which they were stated.
-        price: what they cost on the training list; None where that was not computed.
-        free: whether the ranker is the one that is chosen without the demands, too, so that they cost nothing.
+    The `price` is None where it was not computed; `free` says that the same ranker is chosen without the demands.
     """
 
     reached: tuple[ReachedDemand, ...]
@@ -160,13 +146,7 @@ class DemandOutcome:
 
 @dataclass(frozen=True, eq=False)
 class GivenDemands:
-    """Demands on the lists of some rows.
-
-    Attributes:
-        demands: the demands.
-        groups: which rows the condition of each holds for, (n,); None where it has none.
-        gain: gain of a graded label.
-    """
+    """Demands on the lists of some rows, and the rows that the condition of each holds for, (n,); None without."""
 
     demands: tuple[ListDemand | Demand, ...]
     groups: tuple[NDArray[np.bool_] | None, ...]
@@ -183,15 +163,7 @@ class GivenDemands:
     ) -> GivenDemands:
         """Return the demands of a ranker on the rows of its fit, once their words are checked.
 
-        Args:
-            demands: texts and objects.
-            X: the rows, (n, ...).
-            names: names of their columns; None where they have none.
-            beside: further columns of the rows, or None.
-            gain: gain of a graded label.
-
-        Raises:
-            ValueError: demands that do not go with the columns, or columns of another length.
+        Raises ValueError for demands that do not go with the columns, or columns of another length.
         """
         columns = columns_of(X, names, beside) if any(not isinstance(one, Demand) for one in demands) else {}
         for name, column in columns.items():
@@ -214,7 +186,7 @@ class GivenDemands:
         demands = tuple(
             one
             if isinstance(one, ListDemand) or one.labels is None
-            else Demand(one.statistic, one.at_least, one.labels[rows], normalise=one.normalise, name=one.name)
+            else Demand(one.statistic, one.at_least, one.labels[rows], normalize=one.normalize, name=one.name)
             for one in self.demands
         )
         return GivenDemands(demands, tuple(None if one is None else one[rows] for one in self.groups), self.gain)
@@ -243,17 +215,8 @@ def on_new_lists(
 ) -> list[dict[str, float | None]]:
     """Return what scores of rows that they have not learned from reach of each demand, with its 90 % interval.
 
-    The interval is that of lists whose rows, or whole queries, are drawn from these at random.
-
-    Args:
-        given: the demands on the rows.
-        labels: labels of the rows, (n,).
-        lists: number of the list of each row; None for one list.
-        scores: scores of the rows, (n,).
-        seed: seed of the draws.
-
-    Returns:
-        For each demand ``{"value", "low", "high"}``; None where the rows have no value.
+    The interval is that of lists whose rows, or whole queries, are drawn from these at random. Each demand has
+    ``{"value", "low", "high"}``; None where the rows have no value.
     """
     if not given.demands:
         return []
@@ -309,15 +272,7 @@ def solve_under(
     """Return the best weights under the demands of a problem, and what these cost.
 
     The problem without the demands is solved first. If the best weights meet them anyway, that is all; else the best
-    value without them is a bound with them, too.
-
-    Args:
-        problem: the problem with its demands.
-        method: how to solve, as for `solve`.
-        limits: limits of each of the two solves.
-        statistic: name of the statistic, for the price.
-        warm_starts: weights to start from.
-        on_progress: called with each `TracePoint` of the solve whose solution is returned.
+    value without them is a bound with them, too. Limits are those of each of the two solves.
     """
     free = solve(dataclasses.replace(problem, demands=()), method, limits, warm_starts=warm_starts)
     if problem.feasible(free.weights):
@@ -360,14 +315,7 @@ def not_met(
 ) -> ValueError:
     """Return the error that no weights are known to meet the demands of a problem, with the most of each.
 
-    Args:
-        problem: the problem, without the demands that do not depend on the weights.
-        method: how to solve.
-        limits: limits of the solve for each demand, in which it takes 10 seconds at most.
-        asked: the demands of the problem, in its order.
-        solution: the solution, which has no weights.
-        what: what was looked for.
-        remedy: what to do about it.
+    The solve for each demand takes 10 seconds at most.
     """
     limits = dataclasses.replace(limits, time_limit=min(_SECONDS, limits.time_limit))
     lines, proven = [], solution.status is Status.INFEASIBLE
@@ -375,7 +323,7 @@ def not_met(
         assert one.demand is not None
         others: Any = tuple(other for number, other in enumerate(problem.demands) if number != at)
         options: dict[str, Any] = {"y": one.demand.labels, "gain": "linear", "C": 0.0}
-        options |= {"normalise": False} if isinstance(problem, RerankProblem) else {}
+        options |= {"normalize": False} if isinstance(problem, RerankProblem) else {}
         most = dataclasses.replace(problem, statistic=one.demand.statistic, demands=others, **options)
         found = solve(most, method, limits)
         beside = f", beside the other{'s' * (len(others) > 1)}," * bool(others)

@@ -47,11 +47,10 @@ class EstimatorRanker(Demanding, Scored, Ranker):
             ``"lightgbm:LGBMRanker(n_estimators=200)"`` or ``"my_rankers:boosted"``, see `ltr.estimator_names`. A saved
             ranker can be fitted again if it has a name.
         seed: seed of an estimator that is named and has none of its own.
-        signs, required, forbidden, constraints, max_nonzeros: constraints, as those of `ExactRanker`, which the fitted
-            model must satisfy. The estimator learns from the columns that may be used, all others being 0; under
-            `max_nonzeros` they are those of a logistic regression under the same constraints. Signs become the monotone
-            constraints of scikit-learn's HistGradientBoosting, LightGBM and XGBoost. A model that is not shown to
-            satisfy the constraints is refused (`ltr.rankers.demand_checks`).
+        signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`. The estimator learns from the
+            columns that may be used, under `max_nonzeros` those of a logistic regression, all others being 0. Signs
+            become monotone constraints. A model that is not shown to satisfy the constraints is refused
+            (`ltr.rankers.demand_checks`).
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
@@ -85,9 +84,7 @@ class EstimatorRanker(Demanding, Scored, Ranker):
     ) -> EstimatorRanker:
         """Fit the estimator, with the arguments of `Ranker`; labels that are whole numbers are passed on as integers.
 
-        Raises:
-            ValueError: data against these rules, an estimator that cannot be made, a fit or scores that fail, or a
-                model that is not known to satisfy the constraints.
+        Raises ValueError for a fit or scores that fail, or a model that is not known to satisfy the constraints.
         """
         self._measure()
         estimator = self._unfitted()
@@ -202,11 +199,7 @@ def on_few_columns(
 ) -> Demands:
     """Return demands without `max_nonzeros`: all columns are forbidden that a logistic regression under it leaves out.
 
-    Args:
-        demands: the demands; without `max_nonzeros` they are returned as they are.
-        rows: the rows.
-        names: names of the columns, for errors.
-        taken: columns that are used in any case, at most `max_nonzeros` of them.
+    The columns `taken`, at most `max_nonzeros`, are used in any case.
     """
     if demands.max_nonzeros is None:
         return demands
@@ -229,17 +222,12 @@ def _told(error: Exception) -> str:
 
 
 def make_ranker(name: str, *, seed: int = 0) -> Ranker:
-    """Return the ranker of that name with default parameters.
+    """Return the ranker of a name with default parameters.
 
-    Args:
-        name: ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, ``"card"`` for the best card of three
-            questions about features, the name of a loss on which to train a `SurrogateRanker`, such as ``"ranknet"`` or
-            ``"p_norm_push(p=2)"``, or that of an estimator of another library, such as
-            ``"lightgbm:LGBMRanker(n_estimators=200)"``, for an `EstimatorRanker`.
-        seed: seed of a `SurrogateRanker`, or of an estimator that has none of its own.
-
-    Raises:
-        ValueError: another name.
+    Names are ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, ``"card"`` for the best card of three
+    questions about features, the name of a loss for a `SurrogateRanker`, such as ``"p_norm_push(p=2)"``, or that of an
+    estimator of another library, such as ``"lightgbm:LGBMRanker(n_estimators=200)"``, for an `EstimatorRanker`. Others
+    raise ValueError.
 
     Examples:
         >>> make_ranker("hinge")
@@ -265,8 +253,7 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
 def names_estimator(name: str) -> bool:
     """Return whether a text is an import path that leads to an estimator, not to a loss of a user's own.
 
-    Raises:
-        ValueError: an import path that leads nowhere.
+    Raises ValueError for an import path that leads nowhere.
     """
     if ":" not in name:
         return False

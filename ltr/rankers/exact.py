@@ -32,7 +32,6 @@ from ltr.checks import as_numbers, as_sequence, check_callable, doubles, one_of,
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
 from ltr.demands import Demanding, Demands
 from ltr.exact import Demand, Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
-from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
 from ltr.exact.constraints import check_constraints
 from ltr.exact.largest_margin import NormName, maximise_margin
@@ -43,7 +42,6 @@ from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.list_demands import ListDemand, OnTop
-from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.contract import FloatArray, IntArray
@@ -57,13 +55,12 @@ from ltr.rankers.demanded import (
     solve_under,
 )
 from ltr.rankers.inputs import LabelledRows, linear_scores
-from ltr.rankers.scorers import Decimals, LinearScorer, Standardize
+from ltr.rankers.scorers import LinearScorer, Standardize
 from ltr.ranks import weighted_labels
 from ltr.statistics import RankStatistic
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 
-_DECIMALS = 10  # of columns in their units, where totals have to be exact
 _LEAST_DEVIATION = 1e-300  # of columns, whose weights are divided by it
 _INNER_RESTARTS = 10  # of the local search where only the features in use are looked for
 
@@ -80,8 +77,7 @@ class ReproducibleSearch:
     they do. With ``Limits(time_limit=math.inf, node_limit=...)`` that is so for every problem.
 
     Attributes:
-        restarts: most ascents of the local search.
-        pairs: about how many pairs all ascents together compare: long lists get fewer ascents.
+        restarts, pairs: most ascents of the local search, and about how many pairs all of them compare.
         proof: whether branch and bound follows the local search.
     """
 
@@ -112,26 +108,21 @@ class ExactRanker(Demanding, Scored, Ranker):
 
     ``max over w in [-1, 1]^d of  statistic(Z w, y) - C ||w||_0``, Z the standardised features: `ltr.exact.solve` for
     whole lists. Work grows steeply with the number of features: up to about eight are proven on short lists, beyond
-    that the weights are good and the bound stays above them.
-
-    With several lists the statistic is their sum, with `normalize` the mean of their normalised statistics, and for
-    ``"auc"`` the mean of their AUCs.
+    that the weights are good and the bound stays above them. With several lists the statistic is their sum, with
+    `normalize` the mean of their normalised statistics, and for ``"auc"`` the mean of their AUCs.
 
     Args:
         statistic: the rank statistic to maximise, and that `score` reports: a `RankStatistic` or its name.
         C: price of each non-zero weight, >= 0.
         margin: score difference that counts, on standardised features, > 0.
-        ties: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`; or ``"average"`` with `integer`, for one
-            list: rows with equal totals count as in random order, in `fit` and in `score`. The margin does not matter
-            then, and `problem_` is a `CardProblem`.
-        gain: gain of a graded label, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
-        normalize: whether to divide the statistic of each list by that of its ideal order (NDCG, for ``"dcg"``).
+        ties: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`.
+        gain, normalize: gain of a graded label, and whether the statistic of each list is divided by that of its ideal
+            order, see `Ranker`.
         max_nonzeros: most weights that may differ from 0; None for no limit.
         signs: ``"+"`` or ``"-"`` for columns whose weights must not be below, or above, 0; by name where X is a frame,
             else by number.
         required: columns that must be used: their weights on standardised features are at least 0.01 of the largest
-            one in size, or not 0 with `integer`. One that does not vary in the lists cannot be used, which is an error.
-            (A `TwoStageRanker` whose base uses it may correct the base score without it, and `note_` says so.)
+            one in size, or not 0 with `integer`. One that does not vary in the lists is an error.
         forbidden: columns whose weights are 0.
         constraints: linear constraints on the weights of the raw columns, or with `integer` on the points: texts such
             as ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
@@ -147,20 +138,17 @@ class ExactRanker(Demanding, Scored, Ranker):
             comparisons (`ltr.exact.largest_margin`); the objective never falls. None leaves them.
 
     Attributes:
-        coef_: weights on the raw features, (d,), 0 for features that do not vary.
-        units_: with `integer` the unit of each column, (d,), else None.
-        points_: with `integer` the points for each unit of the columns, whole numbers (d,), else None.
-        intercept_: score of a row of zeros.
+        coef_, intercept_: weights on the raw features, (d,), 0 for features that do not vary, and score of a row of
+            zeros.
+        units_, points_: with `integer` the unit of each column, and the points for each unit, (d,), else None.
         solution_: the `Solution`, with the weights as the solver found them, on the standardised features that vary;
             None after `load`.
         problem_: the problem that was solved, None after `load` and in copies and pickles: it holds the training data.
             With several lists and ``"auc"``, its values are mean AUCs plus a constant.
         warm_starts_: the starting weights, on the features of the problem.
         center_: mean of each raw feature over the training rows, (d,).
-        base_weight_: weight of the base score, where a `TwoStageRanker` corrects one; else 0.
-        base_center_: mean of the base score over the training rows, 0 without one.
-        demands_: the `DemandOutcome`: which demands are met on the training lists, and what they cost; None without
-            any, and after `load`.
+        base_weight_, base_center_: weight and mean of the base score that a `TwoStageRanker` corrects; else 0.
+        demands_: the `DemandOutcome`; None without demands, and after `load`.
         note_: empty, or why other weights than the solver's were chosen.
 
     Examples:
@@ -173,9 +161,6 @@ class ExactRanker(Demanding, Scored, Ranker):
         >>> ranker = ExactRanker(integer=3, signs={"age": "+"}, required=["bmi"], forbidden=["sex"])
         >>> ranker.fit(frame, [0, 0, 1, 1]).rule()
         '3 per 10 age + 1 per 5 bmi'
-        >>> ranker = ExactRanker("auc", integer=3, ties="average", forbidden=["age", "bmi"]).fit(frame, [0, 1, 1, 1])
-        >>> ranker.rule(), round(ranker.score(frame, [0, 1, 1, 1]), 4)  # two pairs won and one tied, of three
-        ('1 sex', 0.8333)
     """
 
     _FITTED = ("coef_", "units_", "center_", "note_", "base_weight_", "base_center_")
@@ -189,7 +174,7 @@ class ExactRanker(Demanding, Scored, Ranker):
     _: KW_ONLY
     C: float = 0.0
     margin: float = 1e-4
-    ties: RankName | Literal["average"] = "resolved"
+    ties: RankName = "resolved"
     demands: Sequence[str | Demand] = ()
     integer: int | None = None
     method: str | Solver = "reproducible"
@@ -225,8 +210,7 @@ class ExactRanker(Demanding, Scored, Ranker):
             on_progress: called with each `TracePoint` of the search.
 
         Raises:
-            ValueError: an argument against its rule, side constraints that no weights are known to satisfy, or demands
-                that no weights are known to meet.
+            ValueError: constraints or demands that no weights are known to satisfy.
         """
         self._check_parameters()
         rows = self._weighted_data(X, y, qid, sample_weight)
@@ -268,11 +252,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         return np.rint(self.coef_ * self.units_).astype(np.int64)
 
     def rule(self, names: Sequence[str] | None = None) -> str:
-        """Return the weights in words: points by unit and column with `integer`, else weights of the raw columns.
-
-        Args:
-            names: names of the columns; None for those of the fit, or x0, x1, ... where it had none.
-        """
+        """Return the weights in words: points by unit and column with `integer`, else weights of the raw columns."""
         check_is_fitted(self)
         if self.coef_ is None:
             return ""
@@ -288,14 +268,8 @@ class ExactRanker(Demanding, Scored, Ranker):
     def recentred(self, norm: NormName = "l2") -> ExactRanker:
         """Return this ranker with its weights moved to the largest margin, as a fit with `recentre` moves them.
 
-        The solver does not run again, and this ranker stays as it is.
-
-        Args:
-            norm: ``"l2"`` or ``"max"``.
-
-        Raises:
-            ValueError: an unknown norm, a ranker that is not fitted, or one without its problem: read from a file, a
-                copy or a pickle.
+        The solver does not run again, and this ranker stays as it is. Raises ValueError for an unknown norm, and for a
+        ranker without its problem: read from a file, a copy or a pickle.
         """
         one_of("norm", norm, get_args(NormName))
         if self.integer is not None:
@@ -310,31 +284,18 @@ class ExactRanker(Demanding, Scored, Ranker):
             moved._choose_weights()
         return moved
 
-    def _facts(self) -> dict[str, object]:
-        found = {} if self.solution_ is None else self.solution_.facts
-        demands = {} if self.demands_ is None else {"demands": str(self.demands_)}
-        return {**super()._facts(), "statistic": str(self.statistic), **found, **demands, "note": self.note_}
-
-    @property
-    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
-        # without the deviation of a base score, the first
-        return self.coef_, None if self._lists is None else self._lists.scale[-self.n_features_in_ :]
-
     def _scores(self, features: FloatArray, base_scores: FloatArray | None = None) -> FloatArray:
         scores = linear_scores(features - self.center_, self.coef_)
-        if self.ties == "average":
-            scores = np.round(scores, _DECIMALS - 1)  # totals that are equal as decimals are equal
         return scores if base_scores is None else scores + self.base_weight_ * (base_scores - self.base_center_)
 
     def to_torch(self) -> nn.Module:
-        """Return centred columns, their weights and the rounding as one torch module, see `Ranker.to_torch`."""
+        """Return centred columns and their weights as one torch module, see `Ranker.to_torch`."""
         check_is_fitted(self)
         center, scorer = Standardize(len(self.center_)), LinearScorer(len(self.center_), bias=False)
         center.mean.copy_(torch.from_numpy(self.center_))
         if self.coef_ is not None:
             scorer.load_state_dict({"weight": torch.from_numpy(self.coef_)})
-        # totals that are equal as decimals are equal
-        return nn.Sequential(center, scorer, *([Decimals(_DECIMALS - 1)] if self.ties == "average" else [])).eval()
+        return nn.Sequential(center, scorer).eval()
 
     def _scores_at(self, features: Features, base_scores: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
         """Return the scores of the chosen rows, (n,), and 0 for the others."""
@@ -347,9 +308,6 @@ class ExactRanker(Demanding, Scored, Ranker):
     def _scores_in(self, graph: OnnxGraph, columns: str, base_scores: str | None = None) -> str:
         centered = graph.op("Sub", columns, graph.constant(self.center_[:, None]))
         scores = graph.linear(centered, self.coef_)
-        if self.ties == "average":
-            unit = graph.constant(10.0 ** (_DECIMALS - 1))
-            scores = graph.op("Div", graph.op("Round", graph.op("Mul", scores, unit)), unit)
         if base_scores is None:
             return scores
         base = graph.op("Sub", base_scores, graph.constant(self.base_center_))
@@ -358,7 +316,7 @@ class ExactRanker(Demanding, Scored, Ranker):
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore(fitted)
         self.solution_: Solution | None = None
-        self.problem_: RerankProblem | CardProblem | None = None
+        self.problem_: RerankProblem | None = None
         self.warm_starts_: list[FloatArray] = []
         self._lists: TopLists | None = None
         self.demands_ = None
@@ -368,7 +326,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         """Check every parameter whose rule does not depend on the data."""
         self._measure()[0].check_linear()
         check_price_and_margin(self.C, self.margin)
-        one_of("ties", self.ties, (*get_args(RankName), "average"))
+        one_of("ties", self.ties, get_args(RankName))
         if self.method != "reproducible":
             check_method(self.method)
         if self.limits is not None and not isinstance(self.limits, Limits):
@@ -376,8 +334,6 @@ class ExactRanker(Demanding, Scored, Ranker):
         check_integer(self.integer)
         as_sequence("demands", self.demands, "texts such as 'share(sex = F) @50 >= 0.4' or Demand objects")
         self._list_demands()
-        if self.ties == "average":
-            self._check_average()
         if self.recentre is not None:
             one_of("recentre", self.recentre, get_args(NormName))
             if self.integer is not None:
@@ -386,26 +342,6 @@ class ExactRanker(Demanding, Scored, Ranker):
     def _list_demands(self) -> list[ListDemand | Demand]:
         """Return the demands, of which those in words are read."""
         return read_demands_of_ranker(self.demands)
-
-    def _check_average(self) -> None:
-        """Check what goes with the mean over orders of ties."""
-        wrong = [
-            (self.integer is None, "integer", self.integer),
-            (len(tuple(self.constraints)) > 0, "constraints", self.constraints),
-            (bool(self.normalize), "normalize", self.normalize),
-            (len(self.demands) > 0, "demands", self.demands),
-            (self.method not in ("reproducible", "auto", "cards"), "method", self.method),
-        ]
-        rule = (
-            "'average' goes with whole numbers of points, without constraints, demands, normalize and another method "
-            "than auto"
-        )
-        if found := ", ".join(f"{name}={value!r}" for broken, name, value in wrong if broken):
-            raise ValueError(f"ties: {rule}, got {found}")
-
-    @property
-    def _ties(self) -> Ties:
-        return "average" if self.ties == "average" else "resolved"
 
     def _checked_starts(
         self,
@@ -456,33 +392,16 @@ class ExactRanker(Demanding, Scored, Ranker):
         constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
         spread: float | None = None,
-        reach: float | None = None,
         search: Search = "proof",
         taken: int = 0,
         asked: Sequence[OnTop] = (),
     ) -> None:
-        """Solve the problem of these lists and set all attributes of a fit.
+        """Solve the problem of these lists under the demands that are asked, and set all attributes of a fit.
 
         `coef_` is None where no weights are known to satisfy the constraints, and where nothing varies or no list has
-        two different labels.
-
-        Args:
-            lists: the lists; where they have one column more than there are features, the first is a base score, which
-                the weights correct.
-            labels: labels of the rows.
-            groups: list of each row, or None for one list.
-            starts: weights on the raw features to start from.
-            constraints: side constraints on the weights of the features.
-            on_progress: called with each `TracePoint` of the search.
-            spread: spread of the central weights around the base score; None for the optimum.
-            reach: largest size of a weight relative to that of the base score; None for no limit.
-            search: ``"proof"`` solves for the optimum and its bound; ``"quick"`` stops after a local search; ``"none"``
-                leaves out what central weights do not need.
-            taken: number of other columns that count for `max_nonzeros`, below it unless no column varies.
-            asked: demands on the lists.
-
-        Raises:
-            ValueError: demands that no weights are known to meet, with the most that can be reached.
+        two different labels. Lists with one column more than there are features have a base score first, which the
+        weights correct. `spread` is that of the central weights around it, None for the optimum, and `taken` the
+        number of other columns that count for `max_nonzeros`.
         """
         demands = self._demands()
         offset = len(lists.center) - self.n_features_in_  # 1 where the first column is a base score
@@ -500,13 +419,10 @@ class ExactRanker(Demanding, Scored, Ranker):
         if labels_agree(labels, groups) or not lists.varying.any():
             return
         most = None if self.max_nonzeros is None else self.max_nonzeros - taken
-        if self.ties == "average":
-            self._find_card(lists, labels, groups, constraints, demands, most, on_progress)
-            return
         constraints = self._with_demands(constraints, demands, lists.scale[offset:])
         if based:
             starts = [np.eye(1, len(lists.center))[0], *(np.append(0.0, start) for start in starts)]
-            constraints = _with_base(constraints, len(lists.center), reach if lists.varying[0] else None)
+            constraints = _with_base(constraints, len(lists.center))
         if constraints is not None:  # the weights of the other columns are 0
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
         free = (0,) if based and lists.varying[0] else ()
@@ -550,42 +466,6 @@ class ExactRanker(Demanding, Scored, Ranker):
                 which = "side constraints" if not asked else "constraints or demands"
                 what = "the base's own order violates the" if central is None else "central weights violate the"
                 self.note_ = f"{what} {which}: the weights are the best, not central"
-
-    def _find_card(
-        self,
-        lists: TopLists,
-        labels: FloatArray,
-        groups: IntArray | None,
-        constraints: LinearConstraints | None,
-        demands: Demands,
-        most: int | None,
-        on_progress: Progress | None,
-    ) -> None:
-        """Find the points whose statistic, ties by their mean, is the largest."""
-        assert self.integer is not None
-        if constraints is not None or (groups is not None and len(np.unique(groups)) > 1):
-            raise ValueError("ties: 'average' goes with one list and no side constraints")
-        varying = np.flatnonzero(lists.varying)
-        if most is None and len(varying) > MOST_QUESTIONS:
-            rule = f"max_nonzeros must be a number from 1 to {MOST_QUESTIONS} where ties='average'"
-            raise ValueError(f"{rule} and more columns vary, got None with {len(varying)} columns")
-        most = min(most or len(varying), len(varying))
-        self.problem_ = CardProblem(
-            _decimals(lists, self.integer * most),
-            labels,
-            self.statistic,
-            self.C,
-            points=self.integer,
-            max_nonzeros=most,
-            signs=demands.signs[varying],
-            required=np.flatnonzero(np.isin(varying, demands.required)).tolist(),
-            gain=self.gain,
-        )
-        method = CardSearch(threads=1) if self.method == "reproducible" else self.method
-        self.solution_ = solve(self.problem_, method, self.limits or Limits(), on_progress=on_progress)
-        if self.solution_.value > -math.inf:
-            self.center_ = np.zeros(self.n_features_in_)  # scores are totals
-            self._set_weights(self.problem_.points_of(self.solution_.weights).astype(np.float64))
 
     def _why_unused(self, demands: Demands, varying: NDArray[np.bool_]) -> str:
         """Return which required columns cannot be used because they do not vary, in words."""
@@ -646,7 +526,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         if statistic.kind.share_of_pairs and groups is not None:
             # AUC is the rank sum by the number of pairs, less a constant
             return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)
-        options |= {"gain": self.gain, "normalise": bool(self.normalize) and not statistic.kind.share_of_pairs}
+        options |= {"gain": self.gain, "normalize": bool(self.normalize) and not statistic.kind.share_of_pairs}
         return RerankProblem(Z, labels, statistic, qid=groups, **options)
 
     def _choose_weights(self) -> None:
@@ -680,23 +560,8 @@ class ExactRanker(Demanding, Scored, Ranker):
         self._set_weights(candidates[best])
 
 
-def _decimals(lists: TopLists, most: int) -> FloatArray:
-    """Return the columns that vary in their units, less their smallest values, as decimals with few digits.
-
-    Args:
-        lists: the lists.
-        most: largest sum of points, which says how many digits totals leave room for.
-    """
-    numbers = lists.Z - lists.Z.min(axis=0)
-    digits = math.floor(math.log10(2.0**52 / (most * max(1.0, float(numbers.max())))))
-    return np.round(numbers, min(max(digits, 0), _DECIMALS))
-
-
 def cut(scores: FloatArray, queries: IntArray | None, top_k: int | None) -> FloatArray:
-    """Return, for each row, the score from which items of its query belong to the top, (n,); -inf where all of them do.
-
-    Queries are numbered from 0 without gaps; None means that all rows are one list. A `top_k` of None takes whole
-    lists.
+    """Return, for each row, the score from which items of its query belong to the top, (n,); -inf where all do.
 
     Examples:
         >>> cut(np.array([3.0, 1.0, 2.0, 9.0]), np.array([0, 0, 0, 1]), 2).tolist()
@@ -727,10 +592,7 @@ class TopLists:
 
         A column of which two values of a list differ, however little, is in `Z`: differences of numbers that are close
         are exact. With `round_units` columns are divided by round numbers near their deviations, and yes/no features
-        by 1.
-
-        Raises:
-            ValueError: a column that varies so little that its weight would not be finite.
+        by 1. Raises ValueError for a column that varies so little that its weight would not be finite.
         """
         center = X.mean(axis=0)
         centered = X - center if queries is None else X - _means(X, queries)
@@ -795,23 +657,13 @@ def _means(X: FloatArray, queries: IntArray) -> FloatArray:
     return (base + rest / np.bincount(group)[:, None])[group]
 
 
-def _with_base(constraints: LinearConstraints | None, columns: int, reach: float | None) -> LinearConstraints:
-    """Return side constraints for weights whose first is that of a base score and at least 0.
-
-    Args:
-        constraints: side constraints on the other weights.
-        columns: number of weights.
-        reach: the others are at most so many times the first in size; None for no limit.
-    """
-    sign, others = -np.eye(1, columns), np.eye(columns)[1:]
-    rows, limits = [sign], [np.zeros(1)]
-    if reach is not None:
-        rows += [others + reach * sign, -others + reach * sign]
-        limits += [np.zeros(2 * (columns - 1))]
+def _with_base(constraints: LinearConstraints | None, columns: int) -> LinearConstraints:
+    """Return side constraints for so many weights whose first is that of a base score, at least 0."""
+    A, b = -np.eye(1, columns), np.zeros(1)
     if constraints is not None:
-        rows.append(np.column_stack([np.zeros(len(constraints.A)), constraints.A]))
-        limits.append(constraints.b)
-    return LinearConstraints(np.vstack(rows), np.concatenate(limits))
+        A = np.vstack([A, np.column_stack([np.zeros(len(constraints.A)), constraints.A])])
+        b = np.append(b, constraints.b)
+    return LinearConstraints(A, b)
 
 
 def _shares_of_pairs(labels: FloatArray, groups: IntArray) -> FloatArray:

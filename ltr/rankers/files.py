@@ -51,10 +51,8 @@ class UnknownClassError(ValueError):
 def write_state(path: str | Path, state: Mapping[str, Any]) -> None:
     """Write the state of a ranker, whole or not at all.
 
-    Raises:
-        TypeError: a value that files do not hold.
-        ValueError: a name that ends in ``.json`` for a state that needs safetensors.
-        OSError: the path cannot be written to.
+    Raises TypeError for a value that files do not hold, and ValueError for the name of a JSON file where the state
+    needs safetensors.
     """
     from ltr import __version__
 
@@ -84,10 +82,7 @@ def suffix_of(state: Mapping[str, Any]) -> str:
 def read_state(path: str | Path) -> Mapping[str, Any]:
     """Read the state of a ranker.
 
-    Raises:
-        OSError: a file that cannot be read.
-        ValueError: a file of another kind, of a newer version of this package, or a damaged one; the message says
-            which, without the path.
+    Raises ValueError for a file of another kind, of a newer version of this package, or a damaged one.
     """
     with Path(path).open("rb") as file:
         head = file.read(_HEAD)

@@ -59,23 +59,14 @@ _REFUSED = frozenset(' "[]{},:<')  # letters that names of columns must not have
 
 @dataclass(eq=False, repr=False)
 class GivenRanker(Scored, Ranker):
-    """A ranker that was made of a fitted model; it is not fitted itself.
-
-    Args:
-        source: class of the model that it was made of.
-        statistic, gain, normalize: what `score` reports, see `Ranker`.
-    """
+    """A ranker that was made of a fitted model, whose class is `source`; it is not fitted itself."""
 
     _LEARNS = False
 
     source: str = ""
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> NoReturn:
-        """Refuse to fit.
-
-        Raises:
-            TypeError: always.
-        """
+        """Raise TypeError."""
         raise TypeError(
             f"a {type(self).__name__} is made of a fitted {self.source or 'model'} and cannot be fitted: fit the model "
             "itself; as the base of two stages pass base_is_fitted=True"
@@ -91,12 +82,7 @@ class GivenRanker(Scored, Ranker):
 
 @dataclass(eq=False, repr=False)
 class WeightsRanker(GivenRanker):
-    """Rank by the linear score of a model of another library; `own_form` makes one.
-
-    Attributes:
-        coef_: weights on the raw features, (d,).
-        intercept_: score of a row of zeros.
-    """
+    """Rank by the linear score of a model of another library, with `coef_` and `intercept_`; `own_form` makes one."""
 
     _FITTED = ("coef_", "intercept_")
     _HOW = "score = intercept_ + sum over columns j of coef_[j] * x[j]"
@@ -116,19 +102,17 @@ class TreesRanker(GivenRanker):
     """Rank by the decision trees of a fitted model of LightGBM, XGBoost or scikit-learn.
 
     It scores as the model does, bit for bit, without the library: boosted classifiers by their log odds, forests and
-    single trees by the share of the positive class. Features may be missing (NaN) where the model takes such rows.
+    single trees by the share of the positive class. Features may be missing (NaN) where the model takes such rows
+    (`missing_`). Attributes are arrays of nodes, each tree after the one before:
 
     Attributes:
-        feature_: feature that each node looks at, (nodes,), -1 in leaves.
-        threshold_: rows whose feature is at most this go left, (nodes,).
-        missing_left_: whether rows whose feature is missing go left, (nodes,).
-        left_, right_: the nodes to go to, (nodes,); they come after the node.
-        value_: value of a leaf, (nodes,).
+        feature_: feature that each node looks at, -1 in leaves.
+        threshold_, missing_left_: rows whose feature is at most this go left; whether those go left that miss it.
+        left_, right_: the nodes to go to, which come after the node.
+        value_: value of a leaf.
         roots_: first node of each tree, (trees,).
-        start_: what the sum of the leaf values starts from.
-        single_: whether the sum is rounded to single precision after each tree.
-        mean_: whether the sum is divided by the number of trees.
-        missing_: whether features may be missing.
+        start_, single_, mean_: what the sum of the leaf values starts from, whether it is rounded to single precision
+            after each tree, and whether it is divided by the number of trees.
 
     Examples:
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
@@ -162,15 +146,11 @@ class TreesRanker(GivenRanker):
 
     @classmethod
     def of(cls, model: Any) -> Self:  # noqa: ANN401 (a model of any library)
-        """Return the trees of a fitted model.
+        """Return the trees of a fitted model with one score for a row, and without categories.
 
-        Args:
-            model: an estimator or Booster of LightGBM or XGBoost; or of scikit-learn, a HistGradientBoosting,
-                GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. It must have one score for a row, and
-                no categories.
-
-        Raises:
-            TypeError: a model of another kind, or one whose trees do not give its scores in this form.
+        It may be an estimator or Booster of LightGBM or XGBoost, or of scikit-learn a HistGradientBoosting,
+        GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. Raises TypeError for another, or one whose
+        trees do not give its scores.
         """
         read = _reader_of(model)
         if read is None:
@@ -256,18 +236,10 @@ def known_names(model: Any) -> list[str] | None:  # noqa: ANN401 (a model of any
 
 
 def places_by_name(model: Any, names: Sequence[str] | None) -> IntArray | None:  # noqa: ANN401
-    """Return where the columns of a model are among these columns.
+    """Return where the columns of a model are among columns of these names, (columns of the model,).
 
-    Args:
-        model: a fitted model of any library.
-        names: names of the columns that there are; None where they have none.
-
-    Returns:
-        The places, (columns of the model,); None where the columns are the model's own in its order, or go by their
-        position because one side has no names.
-
-    Raises:
-        ValueError: a column of the model is missing.
+    None where they are the model's own in its order, or go by their position because one side has no names. Raises
+    ValueError for a column of the model that is missing.
     """
     own = known_names(model)
     if own is None or names is None or own == list(names):
@@ -287,10 +259,7 @@ def places_by_name(model: Any, names: Sequence[str] | None) -> IntArray | None: 
 def named_rows(model: Any, features: FloatArray, names: Sequence[str] | None) -> Any:  # noqa: ANN401
     """Return rows with the columns of a model, in its order, as it takes them: a frame where it knows names.
 
-    Args:
-        model: a fitted model of any library.
-        features: (n, d).
-        names: names of the columns, for a model that does not say what it was fitted to; None where they have none.
+    The given names are for a model that does not say what it was fitted to.
     """
     own = known_names(model)
     if own is None and not hasattr(model, "n_features_in_"):
@@ -315,12 +284,7 @@ def _frame(features: Features, names: Sequence[str]) -> pd.DataFrame:
 def own_form(model: Any, linear: tuple[FloatArray, float] | None) -> GivenRanker | None:  # noqa: ANN401
     """Return a ranker that scores as a fitted model of another library does; None for a model that has no such form.
 
-    Args:
-        model: the model.
-        linear: weights and intercept of its score, where that is linear.
-
-    Raises:
-        TypeError: a model of trees that has no such form; the message says why.
+    `linear` are weights and intercept of its score, where that is linear. Raises TypeError for trees without a form.
     """
     if _reader_of(model) is not None:
         return TreesRanker.of(model)

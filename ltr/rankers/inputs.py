@@ -25,11 +25,9 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """The rows that a ranker learns from, or some of them.
+    """The rows that a ranker learns from, or some of them: features, (n, d), and labels, (n,).
 
     Attributes:
-        features: (n, d).
-        labels: (n,).
         lists: list of each row, (n,), numbered from 0; None means that all rows are one list.
         groups: group of each row, (n,), with lists one of whole lists; None where each row (each list) is alone.
         times: moment of each row, (n,), the same for all rows of a list; None where no order is known.
@@ -84,15 +82,9 @@ class LabelledRows:
 
 
 def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any library, or an array)
-    """Return the names of a data frame's columns; None for anything else, and for columns that have numbers as names.
+    """Return the names of a data frame's columns; None for anything else, and for columns with numbers as names.
 
-    Raises:
-        ValueError: two columns of one name.
-
-    Examples:
-        >>> import pandas as pd
-        >>> column_names(pd.DataFrame({"age": [1], "dose": [2]})), column_names([[1, 2]])
-        (['age', 'dose'], None)
+    Raises ValueError for two columns of one name.
     """
     if not narwhals.dependencies.is_into_dataframe(X):
         return None
@@ -106,13 +98,8 @@ def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any li
 def columns_by_name(X: Any, names: Sequence[str], *, missing: bool = False) -> Features:  # noqa: ANN401
     """Return the columns of a frame that have these names, (n, d): float32 where that is their common type.
 
-    Args:
-        X: a frame of any library; a column may hold numbers as text.
-        names: names of the columns.
-        missing: whether values may be missing or infinite, in columns of numbers.
-
-    Raises:
-        ValueError: a column that is missing or holds something else.
+    A column may hold numbers as text, and with `missing` values may be missing or infinite. Raises ValueError for a
+    column that is not there or holds something else.
     """
     frame = narwhals.from_native(X, eager_only=True)
     if absent := [name for name in names if name not in frame.columns]:

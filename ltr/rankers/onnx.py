@@ -95,14 +95,7 @@ def _chances(graph: OnnxGraph, scores: str, calibration: Calibration) -> str:
 def _interpolated(graph: OnnxGraph, columns: str, knots: FloatArray, values: FloatArray) -> str:
     """Find the knot below each entry of the columns, (d, n), by bisection, and go on in a straight line.
 
-    Args:
-        graph: the graph.
-        columns: the columns, (d, n).
-        knots: ascending knots of each column, at least two, (d, m).
-        values: what becomes of the knots, (d, m).
-
-    Returns:
-        What becomes of the columns, (d, n).
+    Knots ascend, at least two a column, (d, m), and become these values, (d, m).
     """
     m = knots.shape[1]
     place = graph.bisect(columns, knots)

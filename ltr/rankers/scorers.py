@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from ltr.checks import as_float, as_matrix, as_sequence, check_whole, doubles, pieces
 
-__all__ = ["AttentionScorer", "Decimals", "LinearScorer", "MLPScorer", "Quantiles", "Standardize", "TwoStageScorer"]
+__all__ = ["AttentionScorer", "LinearScorer", "MLPScorer", "Quantiles", "Standardize", "TwoStageScorer"]
 
 FloatArray = NDArray[np.float64]
 
@@ -32,14 +32,9 @@ _KNOTS = 128  # of `Quantiles`, per feature
 
 
 class LinearScorer(nn.Module):
-    """A linear score ``f(x) = w·x + b``, which starts at zero.
+    """A linear score ``f(x) = w·x + b`` of d features, which starts at zero.
 
-    Args:
-        d: number of features, at least 1.
-        bias: whether there is a b. Pairwise losses ignore it; the pointwise logistic loss needs it.
-
-    Raises:
-        ValueError: d below 1.
+    Pairwise losses ignore the bias; the pointwise logistic loss needs it.
 
     Examples:
         >>> scorer = LinearScorer(2)
@@ -78,9 +73,6 @@ class MLPScorer(nn.Module):
         hidden: widths of the hidden layers, the one next to the input first.
         dropout: share of hidden units dropped in training, in [0, 1).
         layer_norm: whether the values of each hidden layer are normalised, row by row, before the activation.
-
-    Raises:
-        ValueError: a width below 1 or a dropout outside [0, 1).
 
     Examples:
         >>> MLPScorer(5, hidden=(8,))(torch.zeros(3, 4, 5)).shape
@@ -132,9 +124,6 @@ class AttentionScorer(nn.Module):
         blocks: number of blocks, at least 1.
         heads: number of attention heads, which divides the width of the blocks.
         dropout: share of values dropped in training in each block, in [0, 1).
-
-    Raises:
-        ValueError: a number below 1, a dropout outside [0, 1), or heads that do not divide the width.
 
     Examples:
         >>> scorer, features = AttentionScorer(5, hidden=(8,), heads=2), torch.arange(40.0).reshape(2, 4, 5)
@@ -200,30 +189,12 @@ class _Block(nn.Module):
         return hidden + self.drop(found)
 
 
-class Decimals(nn.Module):
-    """Numbers rounded to so many decimals."""
-
-    def __init__(self, decimals: int) -> None:
-        super().__init__()
-        self.unit = 10.0**decimals
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Return the rounded values."""
-        return torch.round(values * self.unit) / self.unit
-
-
 class TwoStageScorer(nn.Module):
     """Scores of a base, replaced at the top of a list by higher ones in the order of a correction.
 
-    `ltr.rankers.TwoStageRanker.decision_function` has the formula, and `TwoStageRanker.to_torch` makes one.
-
-    Args:
-        base: module that gives items their base scores.
-        exact: module that scores items; a multiple of the base score is added.
-        columns: numbers of the columns that the base takes, int64; None for all.
-        base_weight, base_center: that multiple, and the number that is taken off the base score before.
-        threshold: base score from which items are at the top; None where that is the `top_k`-th largest of each list.
-        top_k: length of the top; None for whole lists.
+    `ltr.rankers.TwoStageRanker.decision_function` has the formula, and `TwoStageRanker.to_torch` makes one. The base
+    takes so many of the columns, and `exact` scores items; `base_weight` times the base score less `base_center` is
+    added. The top begins at `threshold`; None where that is the `top_k`-th largest base score of each list.
     """
 
     if TYPE_CHECKING:
@@ -267,12 +238,9 @@ class TwoStageScorer(nn.Module):
 
 
 class Standardize(nn.Module):
-    """Standardisation ``(x - mean) / scale``, learned on one set of observations and saved with the model.
+    """Standardisation ``(x - mean) / scale`` of d features, learned on one set of observations.
 
     A constant column gets its own value as mean and 1 as scale: it becomes exactly 0.
-
-    Args:
-        d: number of features, at least 1. Mean and scale are 0 and 1 until they are learned or loaded.
 
     Examples:
         >>> standardize = Standardize.fit([[0.0, 7.0], [2.0, 7.0]])
@@ -298,15 +266,9 @@ class Standardize(nn.Module):
         *,
         rows: NDArray[np.int64] | None = None,
     ) -> Standardize:
-        """Learn the mean and the population standard deviation of each column.
+        """Learn the mean and the population standard deviation of each column of X, (n, d), from some or all rows.
 
-        Args:
-            X: observations, (n, d), finite.
-            weight: weight of each observation, (n,), > 0; None means that all count alike.
-            rows: numbers of the observations to learn from, (m,), of which `weight` has the weights; None for all.
-
-        Raises:
-            ValueError: X of another shape, or not finite.
+        `weight` has the weights of these rows, > 0.
         """
         features = as_matrix("X", X, rows=1)
         # in units of the largest entry neither the mean of huge nor the variance of tiny columns leaves float64
@@ -352,12 +314,9 @@ class Quantiles(nn.Module):
     """Each column moved to the place of its values in a normal distribution, learned on one set of observations.
 
     A value becomes the normal quantile of the share of observations below it, half of those equal to it included;
-    then the column is standardised. In between it is linear, and beyond the smallest and largest value constant. Only
-    the order of values counts, so that heavy tails, outliers and units make no difference. A constant column becomes 0.
-
-    Args:
-        d: number of features, at least 1.
-        knots: largest number of values of a column between which it is linear, at least 2.
+    then the column is standardised. It is linear between at most so many `knots`, and constant beyond the smallest and
+    largest value. Only the order of values counts, so that heavy tails, outliers and units make no difference. A
+    constant column becomes 0.
 
     Examples:
         >>> quantiles = Quantiles.fit([[1.0], [10.0], [1e9]])
@@ -379,16 +338,7 @@ class Quantiles(nn.Module):
 
     @classmethod
     def fit(cls, X: ArrayLike, knots: int = _KNOTS, *, rows: NDArray[np.int64] | None = None) -> Quantiles:
-        """Learn the places of the values of each column.
-
-        Args:
-            X: observations, (n, d), finite.
-            knots: as above.
-            rows: numbers of the observations to learn from, (m,); None for all.
-
-        Raises:
-            ValueError: X of another shape, or not finite.
-        """
+        """Learn the places of the values of each column of X, (n, d), from some or all of its rows."""
         from scipy.special import ndtri
 
         features = as_matrix("X", X, rows=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ltr.checks import as_sequence, by_piece, check_callable, check_number, one_of
-from ltr.data.dataset import Features, checked_labels, differ_in_lists
+from ltr.data.dataset import Features, differ_in_lists
 from ltr.data.similar import first_equals
 from ltr.demands import Demanding, RankerKind
 from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
@@ -74,13 +73,11 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     the step at which `statistic` was largest there (`FitOptions.patience` says when it gives up).
 
     *Losses that are not convex* have minima that depend on the start. LambdaLoss starts from the scorer that RankNet
-    finds. It jumps where the order of the items changes, so that its lowest point seldom has slope 0: most of its fits
-    end ``"stalled"``, at the best weights found. A smooth statistic is minimised for a few steps of L-BFGS from there
-    and from the new scorer (a linear one is 0), and the fit goes on from the lower objective. Neural scorers that learn
-    by Adam start from random weights instead.
-
-    A linear scorer with such a loss and with lists holds out a fifth of them to choose the number of steps. Then it
-    takes so many steps with all lists; none if the gain over the start is within one standard error.
+    finds. It jumps where the order of the items changes, so that most of its fits end ``"stalled"``, at the best
+    weights found. A smooth statistic is minimised for a few steps of L-BFGS from there and from the new scorer (a
+    linear one is 0), and the fit goes on from the lower objective. Neural scorers that learn by Adam start from random
+    weights instead. A linear scorer with such a loss and with lists holds out a fifth of them to choose the number of
+    steps. Then it takes so many steps with all lists; none if the gain over the start is within one standard error.
 
     Args:
         loss: a loss or its name, such as ``"ranknet"``, ``"p_norm_push(p=4)"`` or ``"mymodule:MyLoss"``.
@@ -88,9 +85,7 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         hidden: widths of the hidden layers of an mlp, or of the layers before the attention. None and the same for
             `dropout`, `scale`, `optimizer`, `max_steps`, `learning_rate` and `weight_decay`: what
             `ltr.training.defaults_of` says.
-        blocks, heads: numbers of an `AttentionScorer`.
-        dropout: share of the hidden units of a neural scorer that is dropped while it learns.
-        layer_norm: whether an mlp normalises its hidden layers.
+        blocks, heads, dropout, layer_norm: options of `ltr.rankers.scorers`.
         scale: ``"standardize"``, or ``"quantile"``, which heavy tails do not disturb, for neural scorers.
         l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique, and
             bounds what is left to gain from the gradient; on standardised features it moves the loss of overlapping
@@ -105,18 +100,15 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         seed: seed of a neural scorer's starting weights, of mini-batches and of what is held out, >= 0.
         on_step: called as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the
             weights of that step. Copies, pickles and files leave it out.
-        signs, required, forbidden, constraints, max_nonzeros: constraints on the weights of the raw columns, as those
-            of `ExactRanker`, for a linear scorer and a convex loss. Their solver (`ltr.rankers.constrained`) calls no
-            `on_step`, and its fits cannot be resumed.
+        signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`, for a linear scorer and a
+            convex loss. Their solver (`ltr.rankers.constrained`) calls no `on_step`, and its fits cannot be resumed.
         statistic, gain, normalize: what `score` reports, see `Ranker`. Validation takes the mean over lists of the
             statistic's share of its best value, whatever `normalize` says.
 
     Attributes:
-        coef_: weights on the raw features, (d,); None for a neural scorer.
-        intercept_: score of a row of zeros; None for a neural scorer.
+        coef_, intercept_: weights on the raw features, (d,), and score of a row of zeros; None for a neural scorer.
         objective_: the objective of the ranker's weights, which without validation is the lowest that was reached.
-        validation_: the statistic of the rows held out, or of the `validation_set`, for these weights; None where there
-            are none.
+        validation_: the statistic of the rows held out, or of the `validation_set`, for these weights; None without.
         n_iter_: steps done.
         converged_: whether the fit reached the tolerance, or validation ended it. A fit that did neither warns with
             scikit-learn's ``ConvergenceWarning``.
@@ -181,26 +173,24 @@ class SurrogateRanker(Demanding, Scored, Ranker):
 
         A fit refused for its arguments leaves the ranker as it was. Once training has begun, however it ends, by
         itself, by an error or by Ctrl-C, the ranker has the best weights so far, and `objective_`, `n_iter_` and
-        `converged_` describe them: a caller that catches `KeyboardInterrupt` can go on with the ranker. The exception
-        itself is passed on.
+        `converged_` describe them: a caller that catches `KeyboardInterrupt` can go on with the ranker.
 
         Args:
             X: features, (n, d), see `Ranker`.
             y: labels, (n,); only pairwise losses take graded ones.
             qid: list of each row, (n,); None for one list.
             group: which rows belong together, (n,).
-            time: when each row was, (n,): the rows to validate by are then the latest, whole moments of them, whatever
-                their groups.
+            time: when each row was, (n,): the rows to validate by are then the latest, whatever their groups.
             sample_weight: weight of each row, (n,). A weight of a query, the same for all its rows, makes it count so
                 many times. A pair counts with the product of its rows' relative weights, or without `qid` of their
                 weights. Losses of a rank statistic take weights of queries only.
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
-                these. A ranker that does not validate, as a linear one with a convex loss, whose optimum takes no early
-                stopping, only measures its `validation_` there.
+                these. A ranker that does not validate, as a linear one with a convex loss, only measures its
+                `validation_`.
             resume: a ``fit_.state_dict()`` of an interrupted fit on the same data; it goes on bit for bit.
 
         Raises:
-            ValueError: arguments against these rules; constraints on the weights that cannot be satisfied.
+            ValueError: constraints on the weights that cannot be satisfied.
             FloatingPointError: an objective that is not finite.
         """
         if self._demanding:
@@ -436,21 +426,6 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     def _kind(self) -> RankerKind:
         return "linear" if self.scorer == "linear" and parse_loss(self.loss).convex else "other"
 
-    def _facts(self) -> dict[str, object]:
-        return {
-            **super()._facts(),
-            "loss": str(parse_loss(self.loss)),
-            "steps": self.n_iter_,
-            "objective": self.objective_,
-            "validation": self.validation_,
-            "converged": "yes" if self.converged_ else "no",
-        }
-
-    @property
-    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
-        scale = self._model[0]
-        return self.linear_weights, _array(scale.scale) if isinstance(scale, Standardize) else None
-
     def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
         of_lists = scores_lists(self._model[1])
         return self._lists_for(method, qid) if of_lists else super()._lists_of_scores(method, qid)
@@ -507,40 +482,6 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     def _typical(self) -> FloatArray:
         scale, _ = self._model
         return _array(scale.mean) if isinstance(scale, Standardize) else super()._typical
-
-    def distance_to_optimum(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the objective minus its certified optimum, relative to the optimum.
-
-        Where the optimum is 0, as that of the hinge loss of separable data with l2 = 0, the distance is 0 or infinity.
-
-        Args:
-            X: features of the fit, (n, d).
-            y: labels of the fit, (n,), 0 and 1.
-
-        Raises:
-            ValueError: for a neural scorer, whose problem is not convex, and after a fit with weights of rows or lists.
-        """
-        features = self._features(X)
-        if self.fit_ is not None and self.fit_.weighted:
-            raise ValueError("distance_to_optimum needs a fit without sample_weight, got one with weights")
-        if self._by_list:
-            raise ValueError("distance_to_optimum needs a fit to one list, without qid, got one to lists by query")
-        if self._demands():
-            raise ValueError("distance_to_optimum needs a fit without constraints on the weights, got one with some")
-        standardize, scorer = self._model
-        if not isinstance(scorer, LinearScorer):
-            raise ValueError(f"scorer must be 'linear' for a convex problem, got {self.scorer!r}")
-        from ltr.convex import certified_optimum
-
-        labels = checked_labels(y, len(features))
-        Z = standardize(torch.tensor(features)).numpy()
-        optimum = certified_optimum(parse_loss(self.loss), Z, labels, l2=self.l2, bias=True).value
-        loss = parse_loss(self.loss)(torch.from_numpy(self._scores(features)), torch.from_numpy(labels))
-        objective = float(loss) + self.l2 / 2 * float((_array(scorer.weight) ** 2).sum())
-        excess = objective - optimum
-        if optimum == 0:
-            return math.inf if excess > 0 else 0.0
-        return excess / optimum
 
     def _fitted_state(self) -> dict[str, Any]:
         scale, scorer = self._model

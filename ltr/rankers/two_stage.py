@@ -92,20 +92,17 @@ class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
     Args:
-        base: ``"auto"`` for an `AutoRanker`, ``"logistic"``, ``"rankboost"``, the name of a loss (a `SurrogateRanker`)
-            or of an estimator (an `EstimatorRanker`, see `make_ranker`), or any estimator, of which a clone is fitted,
-            to a pandas frame where X is a frame with names. It ranks by ``decision_function``, ``predict_proba`` (of
-            the last class) or ``predict``, whichever it has first; a classifier of LightGBM or XGBoost by its log odds.
-            It learns from the `qid` if its ``fit``, or that of the last step of a pipeline, takes one; where metadata
-            routing is enabled, if it requests one. An estimator whose ``fit`` takes a ``group``, as the rankers of
-            LightGBM and XGBoost do, gets the rows list by list and the sizes of the lists.
+        base: ``"auto"`` for an `AutoRanker`, a name that `make_ranker` takes, or any estimator, of which a clone is
+            fitted, to a pandas frame where X is a frame with names. It ranks by ``decision_function``,
+            ``predict_proba`` (of the last class) or ``predict``, whichever it has first; a classifier of LightGBM or
+            XGBoost by its log odds. It learns from the `qid` if its ``fit``, or that of the last step of a pipeline,
+            takes one; where metadata routing is enabled, if it requests one. An estimator whose ``fit`` takes a
+            ``group``, as the rankers of LightGBM and XGBoost do, gets the rows list by list and the sizes of the lists.
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
-            statistic is also what `score` reports, of whole lists. Its constraints (``signs``, ``required``,
-            ``forbidden``, ``constraints``, ``max_nonzeros``) bind the whole list, so the base must satisfy them as
-            well: see `_under_demands` for what is fitted under them, and `ltr.rankers.demand_checks` for what is
-            accepted. With ``max_nonzeros`` the exact stage may use the base's columns only; beside a column of scores,
-            one column less than that. Its ``demands`` are about whole lists, whose tops are ranked so that they are
-            met; the base order is kept only where it meets them.
+            statistic is also what `score` reports, of whole lists. Its constraints bind the whole list, so the base
+            must satisfy them as well (`ltr.rankers.demand_checks`). With ``max_nonzeros`` the exact stage may use the
+            base's columns only; beside a column of scores, one column less than that. Its ``demands`` are about whole
+            lists, whose tops are ranked so that they are met; the base order is kept only where it meets them.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
             (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
@@ -115,22 +112,19 @@ class TwoStageRanker(Ranker):
             scores of the training rows are out of fold.
         spread: standard deviation of the prior that holds the weights near the base's own order: the weights are then
             the central ones (`ltr.exact.central`) in place of the best on the training lists. None for the best.
-        reach: a region around the base's order: the weight of each standardised feature is at most so many times that
-            of the standardised base score. Value and bound of the solution are those of this region. None for no limit.
 
     Attributes:
-        base_: the fitted base ranker.
-        exact_: the `ExactRanker` fitted to the tops.
+        base_, exact_: the fitted base ranker, and the `ExactRanker` fitted to the tops.
         threshold_: base score from which items are reranked; None after a fit on queries, each of which has its own.
         coef_: the exact stage's weights on the raw features, (d,); None where the base ranking is kept, because the top
             has nothing to order or no weights are known to satisfy the side constraints.
-        solution_: the `Solution` of the exact stage; None where it had nothing to order, and after `load`.
-        problem_: the problem that was solved; None likewise, and in copies and pickles.
+        solution_, problem_: the `Solution` and problem of the exact stage; None where it had nothing to order, and
+            after `load`, the problem also in copies and pickles.
         base_weight_: weight of the base score, 0 without `base_score` and `choose`.
         choice_: the `Choice` with what to expect on new lists; None without `choose`, and where the base order does not
             meet the demands, which leaves no choice.
-        demands_: the `DemandOutcome`: which demands are met on the training lists, by base scores that are out of fold
-            where those are known, and what they cost on the tops; None without any, and after `load`.
+        demands_: the `DemandOutcome`, by base scores that are out of fold where those are known; None without any, and
+            after `load`.
         list_scores_: base scores of the rows of the fit by which the lists were cut, (n,), out of fold where those are
             known, NaN for rows that were left out; None in copies and pickles, and after `load`.
         note_: what the fit did other than usual; empty if nothing.
@@ -146,12 +140,6 @@ class TwoStageRanker(Ranker):
         >>> ranker = TwoStageRanker(LogisticRegression(), "dcg", top_k=150, choose=False).fit(X, y)
         >>> ranker.solution_.status.value, ranker.base_, int(ranker.reranked(X).sum())
         ('optimal', LogisticRegression(), 150)
-        >>> from ltr.exact import Limits
-        >>> exact = ExactRanker("mrr", C=0.01, limits=Limits(time_limit=5))
-        >>> rng, qid = np.random.default_rng(0), np.repeat([7, 8, 9], 20)  # three queries of 20 rows
-        >>> ranker = TwoStageRanker("ranknet", exact, top_k=5, choose=False).fit(X[:60], rng.integers(0, 5, 60), qid)
-        >>> np.bincount(qid, weights=ranker.reranked(X[:60], qid))[7:].tolist()
-        [5.0, 5.0, 5.0]
     """
 
     _TAKES_SINGLES = True
@@ -168,7 +156,6 @@ class TwoStageRanker(Ranker):
     choose: bool = True
     base_score: bool = False
     spread: float | None = None
-    reach: float | None = None
 
     @all_or_nothing
     def fit(
@@ -194,19 +181,16 @@ class TwoStageRanker(Ranker):
             X: features, (n, d), see `Ranker`.
             y: labels, (n,).
             qid: list of each row, (n,); None for one list.
-            group: which rows belong together, (n,), wherever rows are held out: on the inner splits of `choose`, for
-                scores out of fold and by a `SurrogateRanker` that validates. None means that each row is alone, except
-                that `choose` keeps rows together that are much more similar than rows otherwise are
+            group: which rows belong together, (n,), wherever rows are held out. None means that each row is alone,
+                except that `choose` keeps rows together that are much more similar than rows otherwise are
                 (`ltr.data.similar_rows`), and reports so.
-            time: when each row was, (n,), for all of these; the inner splits then roll forward.
+            time: when each row was, (n,); the inner splits then roll forward.
             sample_weight: weight of each row, (n,), for every fit of the base ranker, whose ``fit`` must take it, and,
                 as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides.
             beside: further columns of the rows that the demands of `exact` may name, as for `ExactRanker.fit`.
-            base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Where it was
-                fitted to a frame and X is one, it gets its columns by name, in its own order. Scores out of fold, which
-                `base_score` and `choose` need, still come from clones that are fitted to parts of the rows. A
-                `TreesRanker` cannot be fitted again: its scores are taken as they are, so it must not have seen these
-                rows.
+            base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Scores out of
+                fold, which `base_score` and `choose` need, still come from clones that are fitted to parts of the rows.
+                A `TreesRanker` cannot be fitted again: it must not have seen these rows.
             warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
             constraints: side constraints ``A w <= b`` on the weights of the standardised features.
             on_progress: called with each `TracePoint` of the exact stage.
@@ -215,9 +199,8 @@ class TwoStageRanker(Ranker):
             on_choice: called with the number of inner splits that are done and of all.
 
         Raises:
-            ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
-                although `top_k` asks for the top of its order; constraints that a stage is not known to satisfy;
-                demands that no weights are known to meet.
+            ValueError: a base ranker that gives all rows of each list the same score; constraints that a stage is not
+                known to satisfy; demands that no weights are known to meet.
         """
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
@@ -282,8 +265,7 @@ class TwoStageRanker(Ranker):
     def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: LabelledRows) -> bool:
         """Keep the order of the base where it meets the demands and the chosen correction does not; return whether.
 
-        Raises:
-            ValueError: neither does.
+        Raises ValueError where neither does.
         """
         unmet = [one for one in asked if not one.met(self._merged_of(scores, training))]
         if not unmet:
@@ -322,12 +304,8 @@ class TwoStageRanker(Ranker):
     def _under_demands(self, base: Any, training: LabelledRows) -> Any:  # noqa: ANN401 (any estimator)
         """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
 
-        These are the rankers with parameters for them, such as `LogisticRegressionRanker`, a linear `SurrogateRanker`
-        with a convex loss, and `EstimatorRanker`, without constraints of their own; others are fitted as they are, and
-        checked afterwards.
-
-        Raises:
-            ValueError: a ranker that never satisfies any demand, before its fit.
+        These are the rankers with parameters for them, without constraints of their own; others are fitted as they are,
+        and checked afterwards. Raises ValueError for a ranker that never satisfies some demand.
         """
         if (demands := self._demands()) is None:
             return base
@@ -372,11 +350,10 @@ class TwoStageRanker(Ranker):
         for name in ("choose", "base_score"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
-        for name in ("spread", "reach"):
-            if (value := getattr(self, name)) is not None:
-                check_number(name, value, above=0.0)
-                if not (self.base_score or self.choose):
-                    raise ValueError(f"{name} needs base_score=True, got {name}={value!r}")
+        if self.spread is not None:
+            check_number("spread", self.spread, above=0.0)
+            if not (self.base_score or self.choose):
+                raise ValueError(f"spread needs base_score=True, got spread={self.spread!r}")
         if self.choose and self.spread is not None:
             raise ValueError(
                 f"spread must be None, for choose compares spreads of its own: set choose=False, got {self.spread!r}"
@@ -453,7 +430,7 @@ class TwoStageRanker(Ranker):
             taken = int(isinstance(self.base_, ScoreColumn))
             unused = ~used if taken == 0 else np.full(len(used), demands.max_nonzeros == 1)
             tops = tops.without((np.flatnonzero(unused) + (self.choose or self.base_score)).tolist())
-        exact._find(tops, top_labels, top_lists, reach=self.reach, taken=taken, asked=on_top, **options)
+        exact._find(tops, top_labels, top_lists, taken=taken, asked=on_top, **options)
         if exact.coef_ is None:
             nothing = "max_nonzeros leaves the exact stage no column"
             why = nothing if taken == exact.max_nonzeros else _why_nothing(exact, top_labels, top_lists)
@@ -463,9 +440,8 @@ class TwoStageRanker(Ranker):
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
 
         An overfitted base looks better on its own training rows than it is, and a correction learnt from such scores
-        would trust it too much. The scores of each clone are shifted and scaled so that those of its training rows have
-        the mean and deviation of the base ranker's. Bases without a fit, and data of which a part would hold a single
-        label, keep their own scores. With times, the scores of the first rows are NaN, for nothing is before them.
+        would trust it too much. Bases without a fit, and data of which a part would hold a single label, keep their own
+        scores. With times, the scores of the first rows are NaN, for nothing is before them.
         """
         if training.known is not None:
             return training.known
@@ -599,35 +575,10 @@ class TwoStageRanker(Ranker):
         less than rounding at that size come out equal.
 
         After a fit on one list, a row's score depends on no other row. After a fit on queries the threshold is the K-th
-        largest base score of the row's query, and scores of different queries are not comparable.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `fit`; None means that all rows are of one list, and after a fit with queries
-                has to be said.
-
-        Raises:
-            ValueError: a ranker that is not fitted, other columns than in the fit, a `qid` after a fit without, or none
-                after a fit with queries.
+        largest base score of the row's query, scores of different queries are not comparable, and `qid` has to be said.
         """
         qid = self._lists_for("decision_function", qid)
         return self._scores(self._features(X), qid)
-
-    def _facts(self) -> dict[str, object]:
-        return {
-            **super()._facts(),
-            "base": self._first_name,
-            "reranks": "full lists" if self.top_k is None else f"the top {self.top_k}",
-            "choice": "" if self.choice_ is None else str(self.choice_),
-            "statistic": str(self._exact_stage().statistic),
-            **({} if self.solution_ is None else self.solution_.facts),
-            **({} if self.demands_ is None else {"demands": str(self.demands_)}),
-            "note": "" if self.choice_ is not None else self.note_,
-        }
-
-    @property
-    def _shown_weights(self) -> tuple[FloatArray | None, FloatArray | None]:
-        return self.exact_._shown_weights
 
     def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray]:
         return self._first_name, self._first_stage(features, None if self.threshold_ is not None else qid)[0]
@@ -650,16 +601,7 @@ class TwoStageRanker(Ranker):
         return scores >= cuts
 
     def recentred(self, norm: NormName = "l2") -> TwoStageRanker:
-        """Return this ranker with its weights moved to the largest margin, as `ExactRanker.recentred` moves them.
-
-        The solver does not run again, and this ranker stays as it is. Where the base ranking is kept, it is kept here.
-
-        Args:
-            norm: ``"l2"`` or ``"max"``.
-
-        Raises:
-            ValueError: as for `ExactRanker.recentred`.
-        """
+        """Return this ranker with its weights moved to the largest margin, see `ExactRanker.recentred`."""
         if not hasattr(self, "exact_"):
             raise ValueError("recentred needs a fitted ranker: call fit first")
         exact = self.exact_.recentred(norm)
@@ -751,12 +693,7 @@ class TwoStageRanker(Ranker):
         return self._lists_for(method, qid)
 
     def training_scores(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
-        """Return the scores of the training rows by base scores that are out of fold, where the base has kept them.
-
-        Args:
-            X: the features of the fit, (n, d), in the same order.
-            qid: list of each row in the fit.
-        """
+        """Return the scores of the rows of the fit, in its order, by base scores out of fold if the base kept them."""
         qid, known = self._lists_for("training_scores", qid), self._known_out_of_fold
         if known is None:
             return self.decision_function(X, qid)

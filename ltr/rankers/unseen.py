@@ -33,14 +33,8 @@ def rank_held_out(
 ) -> list[list[float]]:
     """Return the places of the held-out rows by base and corrections that learn from the other rows.
 
-    Args:
-        ranker: the ranker.
-        training: all rows.
-        split: which of them are held out.
-        others: the other folds of the repeat.
-        without: returns the scores by a base fitted to the rows that several folds have for training.
-        constraints: side constraints on the weights of the features.
-        seed: seed of the base.
+    `others` are the other folds of the repeat, and `without` returns the scores by a base fitted to the rows that
+    several folds have for training.
     """
     held, part = split.held, copy.copy(ranker)
     found_by = ranker._fit_part(training, split.train, seed)
@@ -109,13 +103,8 @@ def cross_fitted(ranker: TwoStageRanker, training: LabelledRows, given: GivenDem
     """Return merged scores of the rows of the fit by exact stages that have not learned from them, (n,).
 
     Each part of the rows gets the weights that the other parts lead to under the same demands, on the scale of this
-    ranker's; the base's order, where no weights are known to meet them there.
-
-    Args:
-        ranker: the fitted ranker.
-        training: the rows, with the base's scores of them out of fold as `known`.
-        given: the demands on them.
-        seed: seed of the parts.
+    ranker's; the base's order, where no weights are known to meet them there. The rows have the base's scores of them
+    out of fold as `known`.
     """
     scores = np.asarray(training.known)
     known, lists, every = ~np.isnan(scores), training.lists, np.ones(len(scores), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""What rankers show: lists as frames and figures, why a row stands where it does, and fitted rankers in notebooks."""
+"""What rankers show: lists as frames and figures, and why a row stands where it does."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
-from ltr.display.html import fact_table
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.contract import FloatArray, IntArray, RankerContract
 
@@ -28,7 +24,6 @@ __all__ = [
     "TOTAL",
     "Explanation",
     "explanation",
-    "html_view",
     "list_figure",
     "positives_by_position",
     "ranked_frame",
@@ -116,23 +111,6 @@ def _places(lists: IntArray) -> IntArray:
     return np.arange(len(lists)) - np.searchsorted(lists, lists)
 
 
-def html_view(ranker: RankerContract) -> str:
-    """Return scikit-learn's diagram of a ranker and, where it is fitted, what the fit found."""
-    diagram = estimator_html_repr(ranker)
-    try:
-        check_is_fitted(ranker)
-    except NotFittedError:
-        return diagram
-    weights, spread = ranker._shown_weights
-    bars, heading = [], "largest weights, per unit of the column"
-    if weights is not None:
-        shown = weights if spread is None else weights * spread
-        heading = heading if spread is None else "largest weights, per standard deviation of the column"
-        pairs = zip(ranker._column_names, shown, strict=True)
-        bars = [(name, float(value), float(value)) for name, value in pairs]
-    return diagram + fact_table(f"Fitted {type(ranker).__name__}", ranker._facts(), bars, heading)
-
-
 # --- explanations ----------------------------------------------------------------------------------------------------
 
 
@@ -140,16 +118,14 @@ def html_view(ranker: RankerContract) -> str:
 class Explanation:
     """What each column adds to the scores of some rows, as `Ranker.explain` returns it.
 
-    With weights w and the mean c of the training rows, column j adds ``w_j (x_j - c_j)``. Where rows are compared, c
-    cancels: j puts row i above row k by ``w_j (x_ij - x_kj)``. In a sum of functions of single columns, such as
-    RankBoost's, column j adds the value of its function.
-
-    Of two stages, each row is explained by the stage that placed it. In a reranked row the column ``base score`` has
-    what the base score adds. In the others it is the whole score of a base that is no sum over columns.
+    With weights w and the mean c of the training rows, column j adds ``w_j (x_j - c_j)``, and puts row i above row k by
+    ``w_j (x_ij - x_kj)``. In a sum of functions of single columns, such as RankBoost's, it adds the value of its
+    function. Of two stages, each row is explained by the stage that placed it. In a reranked row the column ``base
+    score`` has what the base score adds. In the others it is the whole score of a base that is no sum over columns.
 
     Attributes:
-        frame: what each column adds, by row, in the order of the rows: the columns of the fit, ``base score`` and
-            ``constant`` where there are any, and last their sum ``total``, as in `ltr.cards.Card.explain`.
+        frame: what each column adds, by row: the columns of the fit, ``base score`` and ``constant`` where there are
+            any, and last their sum ``total``.
         values: the values of the columns, by row.
         list: position, score and stage of each row, as in `Ranker.rank`, in the order of the rows.
         base: what each column adds to the base score of every row, with ``total``; None with one stage, and where the
@@ -169,20 +145,12 @@ class Explanation:
         return f"Explanation({len(self.values)} rows, {len(columns)} columns{note})"
 
     def against(self, row: Hashable, other: Hashable) -> pd.DataFrame:
-        """Return which columns put a row above another one, or below it.
+        """Return which columns put a row above another one, or below it; rows go by their index (from 0 without one).
 
-        Args:
-            row: the row, by its index (from 0 where the rows have none).
-            other: the row to compare it with.
-
-        Returns:
-            A frame with a line for each column in which the rows differ, from the one that speaks most for `row` to the
-            one that speaks most against it, and ``total`` last: the values of both rows, and the difference of what
-            they add. Where two stages placed the rows, it is the difference of their base scores that says which of
-            them is reranked.
-
-        Raises:
-            ValueError: a row that is not there, or not unique.
+        A frame with a line for each column in which the rows differ, from the one that speaks most for `row` to the one
+        that speaks most against it, and ``total`` last: the values of both rows, and the difference of what they add.
+        Where two stages placed the rows, it is the difference of their base scores. Raises ValueError for a row that is
+        not there, or not unique.
         """
         import pandas as pd
 
@@ -201,15 +169,11 @@ class Explanation:
         return pd.concat([lines, columns.loc[[TOTAL]]])
 
     def row(self, row: Hashable) -> pd.DataFrame:
-        """Return the explanation of one row, beside its neighbours on the list.
+        """Return the explanation of one row, by its index, beside its neighbours on the list.
 
-        Args:
-            row: the row, by its index (from 0 where the rows have none).
-
-        Returns:
-            A frame with a line for each column, from the one that adds most in size to the one that adds least, and
-            ``total`` last: the value, what it ``adds``, and by how much it speaks for this row against the row
-            ``above`` and the row ``below`` on the list. There is no such column at the end of a list.
+        A frame with a line for each column, from the one that adds most in size to the one that adds least, and
+        ``total`` last: the value, what it ``adds``, and by how much it speaks for this row against the row ``above``
+        and the row ``below``, where there are such rows.
         """
         import pandas as pd
 
@@ -276,13 +240,7 @@ def explanation(
 
 
 def summed(values: pd.DataFrame, parts: FloatArray, scores: FloatArray) -> pd.DataFrame:
-    """Return the frame of an explanation: what the columns add, the constant rest of the scores, and the scores.
-
-    Args:
-        values: the values of the columns, (n, d).
-        parts: what each of them adds, (n, d).
-        scores: the scores, (n,), which differ from the sums of the parts by a constant.
-    """
+    """Return the frame of an explanation: what the columns add, the constant rest of the scores, and the scores."""
     import pandas as pd
 
     frame = pd.DataFrame(parts, columns=values.columns, index=values.index)

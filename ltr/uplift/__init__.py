@@ -6,19 +6,9 @@ A higher score means that the treatment does more for the row. Metrics are compu
 
 from ltr.outcomes import Treatments, uplift_labels
 from ltr.uplift.losses import UpliftLoss, uplift_loss
-from ltr.uplift.metrics import (
-    Definition,
-    TopEffect,
-    UpliftCurve,
-    auuc,
-    effect_by_top_share,
-    qini,
-    qini_curve,
-    uplift_curve,
-)
+from ltr.uplift.metrics import TopEffect, UpliftCurve, auuc, effect_by_top_share, qini, qini_curve, uplift_curve
 
 __all__ = [
-    "Definition",
     "TopEffect",
     "Treatments",
     "UpliftCurve",

@@ -1,41 +1,23 @@
-r"""Metrics of scores for treatments, by the definitions of three sources.
+"""Metrics of scores for treatments.
 
-Among the k rows with the largest scores, let n_1 be the treated ones and n_0 the others, and Y_1 and Y_0 the sums of
-their outcomes; N_1, N_0 and N stand for all rows.
-
-=====================  =================================  ==============================================================
-definition             curves at k: uplift; Qini          area under the uplift curve; Qini coefficient
-=====================  =================================  ==============================================================
-``"fixed"``            ``Y_1 / N_1 - Y_0 / N_0``;         area over k / N; the same less that of a straight line
-                       this times N_1
-``"scikit-uplift"``    ``k (Y_1 / n_1 - Y_0 / n_0)``;     area above the straight line, as a share of that of the best
-                       ``Y_1 - Y_0 n_1 / n_0``            order; the same for Qini
-``"causalml"``         the same, interpolated where n_1   mean of the curve over k = 0..N, as a share of the size of its
-                       or n_0 is 0                        last value; the same less the mean of a straight line
-=====================  =================================  ==============================================================
-
-Curves have a point at each k where the score changes, and straight lines between, which is the mean over the orders of
-equal scores for fixed group sizes. With ``"causalml"`` every row has a point, and equal scores keep the order of the
-rows. A share ``0 / 0`` of an empty group is 0 with ``"scikit-uplift"``.
-
-Sources: Radcliffe, *Using control groups to target on predicted lift* (2007); Devriendt, Van Belle, Guns & Verbeke,
-*Learning to rank for uplift modeling* (2020).
+With N_1 treated rows and N_0 others, ``z = y t / N_1 - y (1 - t) / N_0`` adds up to the mean effect. Among the k rows
+with the largest scores, let Y_1 and Y_0 be the sums of the outcomes of treated rows and others. The uplift curve at k
+is ``Y_1 / N_1 - Y_0 / N_0``, a sum of z, and the Qini curve N_1 times that. Equal scores share a point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import one_of
-from ltr.outcomes import FloatArray, IntArray, Treatments, checked_scores, effect_interval
+from ltr.outcomes import Treatments, checked_scores, effect_interval
 
-Definition = Literal["fixed", "scikit-uplift", "causalml"]
-"""Whose definition of a curve and its area is taken."""
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +38,12 @@ class UpliftCurve:
         return float(np.diff(self.rows) @ (self.value[1:] + self.value[:-1]) / 2)
 
 
-def uplift_curve(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> UpliftCurve:  # noqa: ANN401
-    """Return the uplift curve, by one of the definitions of `ltr.uplift.metrics`.
+def uplift_curve(scores: ArrayLike, y: Any) -> UpliftCurve:  # noqa: ANN401 (labels of any kind)
+    """Return the uplift curve.
 
     Args:
         scores: a higher score means a larger effect of the treatment, finite, (n,).
         y: labels of `uplift_labels`, or `Treatments`, (n,).
-        definition: ``"fixed"``, ``"scikit-uplift"`` or ``"causalml"``.
 
     Raises:
         ValueError: anything else, or labels without treated rows, or without others.
@@ -73,10 +54,17 @@ def uplift_curve(scores: ArrayLike, y: Any, *, definition: Definition = "fixed")
         >>> curve.rows.tolist(), curve.value.tolist()
         ([0, 1, 3], [0.0, 0.5, -0.5])
     """
-    return _curve(scores, y, definition, per_treated=False)
+    data = _treatments(y)
+    found = checked_scores(scores, data)
+    order = np.argsort(-found, kind="stable")
+    treated, outcome = data.treatment[order], data.outcome[order]
+    value = np.cumsum(np.where(treated, outcome, 0.0)) / data.sizes[0]
+    value -= np.cumsum(np.where(treated, 0.0, outcome)) / data.sizes[1]
+    ends = np.flatnonzero(np.append(np.diff(found[order]) != 0, True))
+    return UpliftCurve(np.append(0, ends + 1), np.append(0.0, value[ends]))
 
 
-def qini_curve(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> UpliftCurve:  # noqa: ANN401
+def qini_curve(scores: ArrayLike, y: Any) -> UpliftCurve:  # noqa: ANN401
     """Return the Qini curve, the uplift curve in outcomes of treated rows; arguments are those of `uplift_curve`.
 
     Examples:
@@ -84,14 +72,15 @@ def qini_curve(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -
         >>> qini_curve([3, 2, 2], uplift_labels([1, 0, 1], [1, 1, 0])).value.tolist()
         [0.0, 1.0, -1.0]
     """
-    return _curve(scores, y, definition, per_treated=True)
+    data = _treatments(y)
+    curve = uplift_curve(scores, data)
+    return UpliftCurve(curve.rows, curve.value * data.sizes[0])
 
 
-def auuc(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> float:  # noqa: ANN401
-    """Return the area under the uplift curve, by one of the definitions of `ltr.uplift.metrics`.
+def auuc(scores: ArrayLike, y: Any) -> float:  # noqa: ANN401
+    """Return the area under the uplift curve, ``1/n sum_i z_i (rank_i - 1/2)``, half the effect for a random order.
 
-    By ``"fixed"`` that is ``1/n sum_i z_i (rank_i - 1/2)``, half the effect for a random order. The others are
-    scikit-uplift's ``uplift_auc_score`` and causalml's ``auuc_score``. Arguments are those of `uplift_curve`.
+    Arguments are those of `uplift_curve`.
 
     Examples:
         >>> from ltr.uplift import uplift_labels
@@ -99,23 +88,11 @@ def auuc(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
         0.25
     """
     data = _treatments(y)
-    if definition == "fixed":
-        return data.auuc(checked_scores(scores, data))
-    curve = uplift_curve(scores, data, definition=definition)
-    if definition == "causalml":
-        return _share(float(curve.value.mean()), abs(float(curve.value[-1])))
-    responders, treated = data.outcome == 1, data.treatment
-    many = (responders & ~treated).sum() > (~responders & treated).sum()
-    best = 2 * (responders == treated) + (responders if many else treated)
-    return _share_of_best(curve, uplift_curve(best, data, definition=definition))
+    return data.auuc(checked_scores(scores, data))
 
 
-def qini(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> float:  # noqa: ANN401
-    """Return the Qini coefficient, by one of the definitions of `ltr.uplift.metrics`.
-
-    By ``"fixed"`` that is `auuc` less half the effect, so that a random order has 0. The others are scikit-uplift's
-    ``qini_auc_score`` with ``negative_effect=True``, and causalml's ``qini_score``. Arguments are those of
-    `uplift_curve`.
+def qini(scores: ArrayLike, y: Any) -> float:  # noqa: ANN401
+    """Return the Qini coefficient, `auuc` less half the effect, so that a random order has 0.
 
     Examples:
         >>> from ltr.uplift import uplift_labels
@@ -123,13 +100,7 @@ def qini(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
         0.5
     """
     data = _treatments(y)
-    if definition == "fixed":
-        return auuc(scores, data) - data.effect / 2
-    curve = qini_curve(scores, data, definition=definition)
-    if definition == "causalml":
-        return _share(float(curve.value.mean() - curve.value[-1] / 2), abs(float(curve.value[-1])))
-    best = np.where(data.treatment, data.outcome, -data.outcome)
-    return _share_of_best(curve, qini_curve(best, data, definition=definition))
+    return auuc(scores, data) - data.effect / 2
 
 
 @dataclass(frozen=True)
@@ -195,48 +166,6 @@ def effect_by_top_share(
             effect = float(outcome[treatment].mean() - outcome[~treatment].mean())
         effects.append(TopEffect(share, int(top.sum()), effect, lower, upper))
     return effects
-
-
-def _curve(scores: ArrayLike, y: Any, definition: Definition, *, per_treated: bool) -> UpliftCurve:  # noqa: ANN401
-    one_of("definition", definition, get_args(Definition))
-    data = _treatments(y)
-    found = checked_scores(scores, data)
-    if definition == "scikit-uplift" and not np.isin(data.outcome, (0, 1)).all():
-        raise ValueError('y must have the outcomes 0 and 1 with definition="scikit-uplift", take "fixed" for others')
-    order = np.argsort(-found, kind="stable")
-    treated, outcome = data.treatment[order], data.outcome[order]
-    ends = np.arange(1, len(order) + 1)
-    n1, y1 = np.cumsum(treated).astype(np.float64), np.cumsum(np.where(treated, outcome, 0.0))
-    n0, y0 = ends - n1, np.cumsum(np.where(treated, 0.0, outcome))
-    if definition != "causalml":
-        last = np.append(np.diff(found[order]) != 0, True)
-        ends, n1, y1, n0, y0 = (x[last] for x in (ends, n1, y1, n0, y0))
-    if definition == "fixed":
-        value = y1 / data.sizes[0] - y0 / data.sizes[1]
-        return _from_zero(ends, value * data.sizes[0] if per_treated else value)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if definition == "scikit-uplift":
-            ratio = np.where(n0 > 0, n1 / n0, 0.0)
-            mean1, mean0 = np.where(n1 > 0, y1 / n1, 0.0), np.where(n0 > 0, y0 / n0, 0.0)
-            return _from_zero(ends, y1 - y0 * ratio if per_treated else ends * (mean1 - mean0))
-        value = y1 - y0 * n1 / n0 if per_treated else y1 / n1 - y0 / n0
-    value, places = np.append(0.0, value), np.arange(len(ends) + 1)
-    known = np.isfinite(value)
-    value = np.interp(places, places[known], value[known])
-    return UpliftCurve(places, value if per_treated else value * places)
-
-
-def _from_zero(rows: IntArray, value: FloatArray) -> UpliftCurve:
-    return UpliftCurve(np.append(0, rows), np.append(0.0, value))
-
-
-def _share_of_best(curve: UpliftCurve, best: UpliftCurve) -> float:
-    random = best.rows[-1] * best.value[-1] / 2
-    return _share(curve.area - random, best.area - random)
-
-
-def _share(value: float, whole: float) -> float:
-    return value / whole if whole else float("nan")
 
 
 def _treatments(y: Any) -> Treatments:  # noqa: ANN401

@@ -44,7 +44,7 @@ it is -1. Rows are ordered by their totals w·x, the largest first, a row at pla
 gain * a[n - p], and rows with equal totals contribute
 
     ties "average"     the mean over all their orders
-    ties "lost"        the least over all their orders, the one with ascending gains
+    ties "resolved"    the least over all their orders, the one with ascending gains
 
 and with gains 0 and 1 the statistic is that of the kind "rerank". A card may have "demands", too, on statistics of the
 same order with the same ties. The last section says how it is proven.
@@ -108,7 +108,7 @@ the lost pairs of a demand bound its statistic, for:
 **Cards.** The file has no partition; the program looks at all sets of m <= max_nonzeros columns. They split the rows
 into 2^m blocks, by the pattern of zeros and ones. With ties averaged, each of the c rows of a block with the gain g
 counts as if it had the gain g / c, and an order of rows with given gains has its largest value where they descend. So
-the blocks by descending g / c bound the value of all points of these columns; ties lost have no larger value. Where
+the blocks by descending g / c bound the value of all points of these columns; "resolved" has no larger value. Where
 that is not enough, let s be the columns with points below 0. As ``w·x = sum_j |w_j| (x_j xor s_j) + constant``, the
 order is that of the positive points |w|, the patterns renamed. For positive points all orders are listed, as a tree of
 sets of patterns with equal totals from the top down. In a node of the tree the blocks above it have their value, and
@@ -264,7 +264,7 @@ def statement(problem: dict[str, Json]) -> str:
 def demands_in_words(problem: dict[str, Json]) -> list[str]:
     """Return a phrase for each demand."""
     demands = [(demand, "".join(demand["statistic"].split())) for demand in problem.get("demands", [])]
-    lost = [" with ties lost" if demand.get("ties_lost") else "" for demand, _ in demands]
+    lost = [" with ties resolved" if demand.get("ties_lost") else "" for demand, _ in demands]
     return [
         f"demand {demand['kind']} {statistic} at least {demand['at_least']!r}{ties}"
         for (demand, statistic), ties in zip(demands, lost, strict=True)

@@ -351,8 +351,8 @@ class Cards(Pointed):
             words = "whole numbers of at most 18 digits" if "unit" in content else "0 and 1"
             require(len(row) == d and right, f"problem.X[{i}]", f"must be {d} of {words}")
         self.numbers = [list(map(int, column)) for column in zip(*table, strict=True)]
-        require(ties in ("average", "lost"), "problem.ties", f"must be 'average' or 'lost', got {ties!r:.40}")
-        self.lost, self.points, self.fewest = ties == "lost", content["points"], content.get("least_points", 1)
+        require(ties in ("average", "resolved"), "problem.ties", f"must be 'average' or 'resolved', got {ties!r:.40}")
+        self.lost, self.points, self.fewest = ties == "resolved", content["points"], content.get("least_points", 1)
         for name, largest in (("points", 100), ("max_nonzeros", 6)):
             value = content[name]
             require(1 <= value <= largest, f"problem.{name}", f"must be from 1 to {largest}, got {value}")

@@ -1,8 +1,8 @@
 """Measure `AutoRanker` and the methods that analysts use, and write the tables of `docs/answer.md`.
 
-    python -m scripts.answer --splits 20-29                              # everything that is missing
-    python -m scripts.answer --splits 20-24 --tables travel,pima         # some tables
-    python -m scripts.answer report                                      # the tables in docs/answer.md
+    python -m scripts.answer                                    # everything that is missing
+    python -m scripts.answer --splits 20 21 --tables travel     # some of it
+    python -m scripts.answer report                             # the tables in docs/answer.md
 
 Appends to ``docs/answer/results.jsonl`` as results come. A table, split and ranker that is there is not measured again,
 so that the same command goes on after an interruption. The files of `LTR_DATA` are needed.
@@ -28,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure AutoRanker and the methods that analysts use.")
     parser.add_argument("what", nargs="?", choices=["measure", "report"], default="measure")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of answer.md (default: docs)")
-    parser.add_argument("--splits", type=_splits, default=range(20, 30), help="N, or FIRST-LAST (default: 20-29)")
-    parser.add_argument("--tables", type=_names, default=[*BY_NAME], help="names, divided by commas (default: all)")
+    parser.add_argument("--splits", nargs="+", type=int, default=range(20, 30), help="default: 20 to 29", metavar="N")
+    parser.add_argument("--tables", nargs="+", choices=BY_NAME, default=[*BY_NAME], help="default: all", metavar="T")
     parser.add_argument("--processes", type=int, default=available_threads(), help="default: number of processors")
     options = parser.parse_args(argv)
     path = options.docs / "answer" / "results.jsonl"
@@ -44,20 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     pairs = [(split, table) for split in options.splits for table in options.tables]
     wanted = [{"table": t, "split": s, "ranker": ranker} for s, t in pairs for ranker in rankers.rankers_of(t)]
     return 0 if compute_missing(rankers.compute, records, wanted, options.processes) else 1
-
-
-def _splits(text: str) -> range:
-    first, dash, last = text.partition("-")
-    if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
-        raise argparse.ArgumentTypeError(f"splits are N or FIRST-LAST, numbers >= 0, got {text!r}")
-    return range(int(first), int(last or first) + 1)
-
-
-def _names(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := [name for name in names if name not in BY_NAME]:
-        raise argparse.ArgumentTypeError(f"unknown table {unknown[0]!r}; known are {', '.join(BY_NAME)}")
-    return names
 
 
 if __name__ == "__main__":

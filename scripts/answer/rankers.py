@@ -6,8 +6,8 @@ has these fields:
 ==========================  ==========================================================================================
 `table`, `split`, `ranker`  what it is about
 `train`, `test`             rows and hits of the training set and of the test set
-`measures`                  on the test set: `dcg` (base 2, labels 0 and 1), `hits 5%`, `hits 10%`, for travel
-                            `hits 50`; with queries `ndcg@10` (gain 2^label - 1), a mean over lists with a hit
+`measures`                  on the test set: `dcg` (base 2, labels 0 and 1), `hits 5%`, `hits 10%`; with queries
+                            `ndcg@10` (gain 2^label - 1), a mean over lists with a hit
 `options`                   what cross-validation chose
 `values`, `chosen`          of `AutoRanker`: the mean statistic of each method out of fold, and the method deployed
 `members`                   of `AutoRanker`: the measures of each of its methods by itself
@@ -47,8 +47,6 @@ from scripts.answer.tables import BY_NAME, TABLES
 FloatArray = NDArray[np.float64]
 AUTO, LOGISTIC, LISTWISE = "AutoRanker", "logistic regression", "LightGBM lambdarank"
 SHARES = {"5%": 0.05, "10%": 0.1}
-MORE_TOPS = {"travel": {"50": 50}}
-"""Further lengths at which hits are counted, by table."""
 TREES, ROUNDS, FOLDS = 500, 150, 5
 
 
@@ -175,24 +173,24 @@ def compute(table: str, split: int, ranker: str) -> Json:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns without names, classes that a fold does not have, ends of iterations
         if ranker == AUTO:
-            found = _of_auto(train, test, split, table)
+            found = _of_auto(train, test, split)
         else:
             model, options = (PEERS if train.qid is None else PEERS_OF_LISTS)[ranker].tuned(train, split)
-            found = {"measures": measures(scores_of(model, test.X), test, table), "options": options}
+            found = {"measures": measures(scores_of(model, test.X), test), "options": options}
     seconds = round(time.process_time() - started, 2)
     sizes = {"train": [train.n, train.n_pos], "test": [test.n, test.n_pos]}
     return {"table": table, "split": split, "ranker": ranker, **sizes, **found, "seconds": seconds}
 
 
-def _of_auto(train: Dataset, test: Dataset, seed: int, table: str) -> Json:
+def _of_auto(train: Dataset, test: Dataset, seed: int) -> Json:
     ranker = AutoRanker(seed=seed).fit(train.X, train.y, train.qid)
     scores = ranker.decision_function(test.X)
     members = ranker.scores_of_members(test.X, test.qid)
     found: Json = {
-        "measures": measures(scores, test, table),
+        "measures": measures(scores, test),
         "chosen": ranker.comparison_.chosen,
         "values": {name: round(value, 6) for name, value in ranker.comparison_.values.items()},
-        "members": {name: measures(own, test, table) for name, own in members.items()},
+        "members": {name: measures(own, test) for name, own in members.items()},
     }
     if test.qid is None:
         first = np.sort(scores)[::-1]
@@ -205,13 +203,13 @@ def _lengths(n: int) -> dict[str, int]:
     return {name: max(1, round(share * n)) for name, share in SHARES.items()}
 
 
-def measures(scores: FloatArray, test: Dataset, table: str = "") -> Json:
+def measures(scores: FloatArray, test: Dataset) -> Json:
     """Return the measures of an order of the test set, those to expect if ties are broken at random."""
     if test.qid is not None:
         return {"ndcg@10": _quality(scores, test)}
     places = np.arange(test.n)
     found = {"dcg": _expected(scores, test.y, 1 / np.log2(2 + places))}
-    for name, k in {**_lengths(test.n), **MORE_TOPS.get(table, {})}.items():
+    for name, k in _lengths(test.n).items():
         found[f"hits {name}"] = _expected(scores, test.y, places < k)
     return found
 

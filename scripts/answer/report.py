@@ -5,8 +5,8 @@ of logistic regression (of LightGBM lambdarank with queries), or in hits. Summar
 intervals are percentiles of `DRAWS` bootstrap samples of the tables.
 
 A ranker is *shown* to be below or above the baseline on a table where the one-sided paired t-test over splits has
-p < `LEVEL`. Splits of one table share rows, so that the plain test finds too much; the corrected test of Nadeau and
-Bengio takes (1/J + test rows / training rows) times the variance, J splits, instead of 1/J times.
+p < `LEVEL`. Splits of one table share rows, so the test is that of Nadeau and Bengio: it takes (1/J + test rows /
+training rows) times the variance, J splits, instead of 1/J times.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from scripts._bench import Json, insert
-from scripts.answer.rankers import AUTO, LISTWISE, LOGISTIC, MORE_TOPS, SHARES
-from scripts.answer.tables import BY_NAME, LISTS, facts
+from scripts.answer.rankers import AUTO, LISTWISE, LOGISTIC, SHARES
+from scripts.answer.tables import BY_NAME, LISTS
 from trainers.report.paired import paired
 from trainers.tables import markdown_table
 
@@ -43,11 +43,9 @@ def texts(records: Sequence[Json]) -> dict[str, str]:
     single = [record for record in records if record["table"] not in lists]
     made: dict[str, tuple[Callable[[Sequence[Json]], str], Sequence[Json]]] = {
         "answer-summary": (_summary, single),
-        "answer-travel": (_travel, [record for record in single if record["table"] in MORE_TOPS]),
         "answer-promises": (_promises, [record for record in single if record["ranker"] == AUTO]),
         "answer-tables": (_by_table, single),
         "answer-queries": (_queries, [record for record in records if record["table"] in lists]),
-        "answer-data": (_data, records),
     }
     return {name: make(some) if some else "Nothing is measured yet." for name, (make, some) in made.items()}
 
@@ -55,17 +53,17 @@ def texts(records: Sequence[Json]) -> dict[str, str]:
 def compared(records: Iterable[Json], base: str) -> pd.DataFrame:
     """Return a frame with the measures of each ranker on each split, and how far they are above those of the base.
 
-    The rankers include the methods of `AutoRanker` and the best of them. A column such as ``+dcg`` has the difference
-    to the base, in percent of its DCG or NDCG. Splits on which the base was not measured are left out.
+    The rankers include the method of `AutoRanker` that is best out of fold. A column such as ``+dcg`` has the
+    difference to the base, in percent of its DCG or NDCG. Splits on which the base was not measured are left out.
     """
     rows: list[Json] = []
     for record in records:
         where = {name: record[name] for name in ("table", "split", "seconds")}
         rows.append({"ranker": record["ranker"], **where, **record["measures"]})
         members = record.get("members", {})
-        named = {f"its `{name}`": own for name, own in members.items()}
-        named |= {BEST: members[max(members, key=record["values"].__getitem__)]} if members else {}
-        rows += [{"ranker": name, **where, "seconds": np.nan, **own} for name, own in named.items()]
+        if members:
+            best = members[max(members, key=record["values"].__getitem__)]
+            rows.append({"ranker": BEST, **where, "seconds": np.nan, **best})
     frame = pd.DataFrame(rows)
     measures = [name for name in frame if name in _RATIOS or str(name).startswith("hits ")]
     of_base = frame.loc[frame["ranker"] == base, ["table", "split", *measures]]
@@ -74,10 +72,7 @@ def compared(records: Iterable[Json], base: str) -> pd.DataFrame:
         other = joined[f"{name} of base"]
         joined[f"+{name}"] = (joined[name] - other) * (100 / other if name in _RATIOS else 1.0)
     place = {AUTO: 0, BEST: 1}
-    return joined.sort_values(
-        "ranker", key=lambda names: names.map(lambda name: place.get(name, 3 if name.startswith("its ") else 2)),
-        kind="stable",
-    )  # fmt: skip
+    return joined.sort_values("ranker", key=lambda names: names.map(lambda name: place.get(name, 2)), kind="stable")
 
 
 def interval(values: ArrayLike) -> tuple[float, float]:
@@ -88,14 +83,14 @@ def interval(values: ArrayLike) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def shown(values: ArrayLike, way: int, *, corrected: bool) -> bool:
+def shown(values: ArrayLike, way: int) -> bool:
     """Return whether differences over splits are shown to be below (`way` -1) or above 0 (+1) on average."""
-    one = paired(values, np.zeros(len(np.asarray(values))), overlap=1.0 if corrected else 0.0, fewest=2)
+    one = paired(values, np.zeros(len(np.asarray(values))), overlap=1.0, fewest=2)
     return bool(way * one.difference > 0 and one.p / 2 < LEVEL)
 
 
 def _mark(values: ArrayLike) -> str:
-    return "below" if shown(values, -1, corrected=True) else "above" if shown(values, 1, corrected=True) else ""
+    return "below" if shown(values, -1) else "above" if shown(values, 1) else ""
 
 
 def _with_interval(values: pd.Series, form: str = "{:+.2f}") -> str:
@@ -118,24 +113,13 @@ def _summary(records: Sequence[Json]) -> str:
         by_table, dcg = own.groupby("table"), own.groupby("table")["+dcg"].mean()
         if ranker == LOGISTIC:
             continue
-        counts = [
-            [sum(shown(one, way, corrected=corrected) for _, one in by_table["+dcg"]) for corrected in (True, False)]
-            for way in (-1, 1)
-        ]
         new = dcg[[not BY_NAME[table].seen for table in dcg.index]]
-        cells = [
-            str(len(dcg)),
-            _with_interval(dcg),
-            f"{dcg.median():+.2f}",
-            _with_interval(new),
-            f"{dcg.min():+.2f} {dcg.idxmin()}",
-        ]
-        cells += [f"{ours} ({plain})" for ours, plain in counts]
-        cells += [_with_interval(by_table[f"+{name}"].mean()) for name in _HITS]
+        cells = [_with_interval(dcg), f"{dcg.median():+.2f}", _with_interval(new), f"{dcg.min():+.2f} {dcg.idxmin()}"]
+        cells += [str(sum(shown(one, way) for _, one in by_table["+dcg"])) for way in (-1, 1)]
+        cells.append(_with_interval(by_table["+hits 10%"].mean()))
         seconds = own["seconds"].mean()
         rows.append([str(ranker), *cells, "" if np.isnan(seconds) else f"{seconds:.1f}"])
-    heads = [f"hits, first {share}" for share in SHARES]
-    header = ["ranking", "tables", "DCG, %", "median", "DCG, %, new tables", "worst", "below", "above", *heads, "s"]
+    header = ["ranking", "DCG, %", "median", "DCG, %, new tables", "worst", "below", "above", "hits, first 10%", "s"]
     return _about(records) + markdown_table(header, rows, left=1)
 
 
@@ -154,20 +138,9 @@ def _promises(records: Sequence[Json]) -> str:
     return markdown_table(header, rows, left=1)
 
 
-def _travel(records: Sequence[Json]) -> str:
-    (table, tops), *_ = MORE_TOPS.items()
-    (top,) = tops
-    own = compared(records, LOGISTIC).groupby("ranker", sort=False)[f"hits {top}"].agg(["count", "mean", "min"])
-    rows = [
-        [str(name), f"{count:.0f}", f"{mean:.1f}", f"{least:g}"]
-        for name, count, mean, least in own.sort_values("mean", ascending=False, kind="stable").itertuples()
-    ]
-    return markdown_table(["ranking", "splits", f"hits in the first {top} of {table}", "least"], rows, left=1)
-
-
 def _by_table(records: Sequence[Json]) -> str:
     frame, rows = compared(records, LOGISTIC), []
-    peers = frame[~frame["ranker"].isin([AUTO, BEST, LOGISTIC]) & ~frame["ranker"].str.startswith("its ")]
+    peers = frame[~frame["ranker"].isin([AUTO, BEST, LOGISTIC])]
     for table in [name for name in BY_NAME if name in set(frame["table"])]:
         own, best = (frame[(frame["table"] == table) & (frame["ranker"] == name)] for name in (AUTO, BEST))
         others = peers[peers["table"] == table].groupby("ranker", sort=False)["+dcg"].mean()
@@ -189,10 +162,3 @@ def _queries(records: Sequence[Json]) -> str:
     rows.sort(key=lambda row: [*BY_NAME].index(row[0]))
     header = ["lists", "ranking", "splits", "NDCG@10", f"% beyond {LISTWISE}", "shown"]
     return _about(records) + markdown_table(header, rows, left=2)
-
-
-def _data(records: Sequence[Json]) -> str:
-    measured = {one["table"] for one in records}
-    rows = facts([table for name, table in BY_NAME.items() if name in measured])
-    named = [[*row, "yes" if BY_NAME[row[0]].seen else ""] for row in rows]
-    return markdown_table(["table", "rows", "columns", "hits", "a hit is", "from", "seen"], named)

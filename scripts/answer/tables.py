@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,14 +195,3 @@ LISTS: tuple[Table, ...] = (
 """Tables with lists by query."""
 
 BY_NAME: Mapping[str, Table] = {table.name: table for table in (*TABLES, *LISTS)}
-
-
-def facts(tables: Sequence[Table]) -> list[list[str]]:
-    """Return name, rows, columns, hits, what a hit is, and the source of each table, as text."""
-    found = []
-    for table in tables:
-        full, data = table.read(), table.data()
-        rows = f"{data.n:,}" + (f" of {full.n:,}" if full.n > data.n else "")
-        size = rows if data.qid is None else f"{rows} in {data.n_queries} lists"
-        found.append([table.name, size, str(data.d), f"{data.n_pos:,}", table.label, table.source])
-    return found

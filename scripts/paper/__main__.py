@@ -20,7 +20,7 @@ import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from scripts.paper import experiments, theorem1, theorem2
-from scripts.paper.published import Reference, read_reference, reference_section
+from scripts.paper.published import Published, beside, read_published
 from trainers.files import RunError, write_atomic
 from trainers.records import SweepResults, read_sweep, write_export
 from trainers.report.evidence import Evidence
@@ -45,7 +45,7 @@ def theorems() -> dict[str, Any]:
     }
 
 
-def context_of(results: SweepResults, reference: Reference) -> dict[str, Any]:
+def context_of(results: SweepResults, published: Sequence[Published]) -> dict[str, Any]:
     """Compute everything that the page says about the experiments."""
     evidence = Evidence(results)
     return {
@@ -54,13 +54,14 @@ def context_of(results: SweepResults, reference: Reference) -> dict[str, Any]:
         "state": state(evidence),
         "splits": len({record["split"] for record in results.records}),
         "protocol": experiments.protocol(evidence),
-        "logarithm": experiments.logarithm(evidence, reference),
+        "logarithm": experiments.logarithm(evidence, published),
         "gain": experiments.gain(evidence) if evidence.main else None,
         "levels": experiments.level_gains(evidence),
         "bases": experiments.ranked_bases(evidence),
         "larger": experiments.larger(evidence),
         "recentred": recentring(evidence, "test"),
-        "sections": [*details(evidence), *([reference_section(evidence, reference)] if reference.values else [])],
+        "published": beside(evidence, published),
+        "sections": details(evidence),
     }
 
 
@@ -85,7 +86,6 @@ def render(context: dict[str, Any]) -> tuple[str, dict[Picture, str]]:
         "codes": lambda names: listed([f"`{name}`" for name in names]), "resolution": resolution_text,
     }  # fmt: skip
     environment.globals |= {
-        "picture": lambda name, figure, caption: show(Picture(name, figure, caption)),
         "verdict": verdict, "counted": counted, "decided": decided, "mean_text": experiments.mean_text,
     }  # fmt: skip
     text = environment.get_template("page.md.jinja").render(context)
@@ -120,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)  # lists are short: more threads are slower
     try:
         results = read_sweep(arguments.sweep or cells)
-        text, names = render(context_of(results, read_reference(_PUBLISHED)) | theorems())
+        text, names = render(context_of(results, read_published(_PUBLISHED)) | theorems())
         figures.mkdir(parents=True, exist_ok=True)
         for old in {path.name for path in figures.glob("*.png")} - {*names.values()}:
             (figures / old).unlink()

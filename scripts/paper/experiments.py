@@ -19,7 +19,7 @@ import scipy
 
 from ltr.metrics.comparison import holm
 from ltr.statistics import RankStatistic
-from scripts.paper.published import Reference
+from scripts.paper.published import Published
 from trainers.config import EXACT
 from trainers.files import Json
 from trainers.records import nothing_proven
@@ -60,10 +60,10 @@ def protocol(evidence: Evidence) -> dict[str, Any]:
     return {**usual, "others": f" ({others})" if others else ""}
 
 
-def logarithm(evidence: Evidence, reference: Reference) -> dict[str, int]:
+def logarithm(evidence: Evidence, published: Sequence[Published]) -> dict[str, int]:
     """Count the data sets, and those with a published value above the largest DCG with base 2, and with base e."""
     found = {"data": 0, "beyond": 0, "natural": 0}
-    for data in dict.fromkeys(value.data for value in reference.values):
+    for data in dict.fromkeys(value.data for value in published):
         sizes = [record["sizes"] for record in evidence.results.records if record["data"] == data]
         if data in _STAND_INS or not sizes:
             continue
@@ -71,7 +71,7 @@ def logarithm(evidence: Evidence, reference: Reference) -> dict[str, int]:
         for part in PARTS:
             positives = max(size[part][1] for size in sizes)
             best[part] = [RankStatistic.parse(name).best(sizes[0][part][0], positives) for name in _LOGARITHMS]
-        values = [(value.mean, best[value.part]) for value in reference.values if value.data == data]
+        values = [(value.mean, best[value.part]) for value in published if value.data == data]
         found["data"] += 1
         found["beyond"] += any(mean > two for mean, (two, _) in values)
         found["natural"] += any(mean > e for mean, (_, e) in values)

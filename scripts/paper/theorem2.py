@@ -16,18 +16,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MultipleLocator
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ltr.display.pictures import INK, POSITIVE, SMALL
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, Solution, Status, multipartite_pairs, solve
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.ranks import rank_cv, resolved_rank, subrank
 from ltr.statistics import RankStatistic
-from trainers.report.pictures import drawing as draw
 
 FAMILIES = {
     "whole numbers 0 to 2, no two rows alike": "whole",
@@ -50,8 +45,6 @@ PRINTED = {"Subrank": (7, 7, 6, 5, 3, 3, 2, 0, 0), "ResolvedRank": (8, 7, 6, 5, 
 _N, _D = 8, 3  # observations and features of random lists
 _SAME = 1e-9  # values that differ by less count as equal
 _TIME = 600.0
-_LOOKS = {"ResolvedRank": "#0072b2", "Subrank": "#e69f00"}
-_NEGATIVE = "#3b4148"
 
 
 @dataclass(frozen=True)
@@ -131,62 +124,9 @@ def second_theorem(lists: int = 30, seed: int = 0) -> dict[str, Any]:
     return {
         "cases": found,
         "refuted": [name for name, case in found.items() if case.proven and case.fails and not case.duplicates],
-        "counterexample": counterexample(found["two features"]),
         "total": total,
         "priced": PRICES[1:],
     }
-
-
-def counterexample(case: Case) -> Figure:
-    """Draw the observations of a list of two features, and both objectives against the direction of w."""
-    figure = draw.canvas(2.9, draw.WIDE)
-    plane, around = figure.subplots(1, 2, width_ratios=[1.0, 1.9])
-    _draw_plane(plane, case)
-    _draw_objectives(around, case)
-    points = [
-        draw.entry(name, color=colour, marker="o", linestyle="", markersize=5)
-        for name, colour in (("positive", POSITIVE), ("negative", _NEGATIVE))
-    ]
-    lines = [draw.entry(f"by {name}s", color=colour, linewidth=1.6) for name, colour in _LOOKS.items()]
-    optimum = draw.entry("optimum", color=INK, marker="*", linestyle="", markersize=8)
-    draw.legend(figure, [*points, *lines, optimum])
-    return figure
-
-
-def _draw_plane(axes: Axes, case: Case) -> None:
-    draw.dress(axes, "the list")
-    for (first, second), label in zip(case.resolved.X, case.resolved.y, strict=True):
-        axes.plot(first, second, "o", color=POSITIVE if label else _NEGATIVE, markersize=6)
-        axes.annotate(
-            f"({first:g}, {second:g})".replace("-", "−"), (first, second), (0, 6), textcoords="offset points",
-            ha="center", fontsize=SMALL - 1,
-        )  # fmt: skip
-    axes.set_xlim(-0.45, 1.45)
-    axes.set_ylim(-0.85, 1.4)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MultipleLocator(0.5))
-    axes.set_xlabel("first feature", fontsize=SMALL, color=INK)
-    axes.set_ylabel("second feature", fontsize=SMALL, color=INK)
-
-
-def _draw_objectives(axes: Axes, case: Case) -> None:
-    draw.dress(axes, "the objective against the direction of w")
-    angles = (np.arange(1440) + 0.5) * 360 / 1440 - 90  # none of them exactly an axis
-    directions = np.column_stack([np.cos(np.radians(angles)), np.sin(np.radians(angles))])
-    axial = {-90: [0.0, -1.0], 0: [1.0, 0.0], 90: [0.0, 1.0], 180: [-1.0, 0.0]}
-    solved = ((case.resolved, case.best, 0.004, 8.0), (case.subrank, case.substitute, -0.004, 4.5))
-    for colour, (problem, answer, shift, size) in zip(_LOOKS.values(), solved, strict=True):
-        values = np.array([problem.evaluate(w) for w in directions])
-        jumps = np.flatnonzero(np.abs(np.diff(values)) > 1e-9)
-        heights = np.insert(values, jumps + 1, np.nan) + shift
-        axes.plot(np.insert(angles, jumps + 1, angles[jumps]), heights, color=colour, linewidth=1.8)
-        axes.plot(list(axial), [problem.evaluate(w) for w in axial.values()], "o", color=colour, markersize=size)
-        best = float(np.degrees(np.arctan2(answer.weights[1], answer.weights[0])))
-        axes.plot(best, answer.value, "*", color=colour, markersize=13, markeredgecolor=INK, zorder=5)
-    axes.set_xlim(-98, 188)
-    axes.margins(y=0.12)
-    axes.set_xticks(list(axial), ["(0, −1)", "(1, 0)", "(0, 1)", "(−1, 0)"])
-    axes.set_xlabel("w; dots where one weight is 0 and free of its price", fontsize=SMALL, color=INK)
 
 
 # --- definitions of rank, and other statements --------------------------------------------------------------------

@@ -1,14 +1,13 @@
-"""Measure whether reranking pays off on new data, and make the page of it.
+"""Measure whether reranking pays off on new data, and make the tables of `docs/payoff.md`.
 
-    python -m scripts.payoff                                              # everything that is missing, then the page
+    python -m scripts.payoff                                                 # everything that is missing, then the page
     python -m scripts.payoff --data uis pima --splits 0 1 --bases rankboost  # some cells, then the page
-    python -m scripts.payoff --page                                       # the page alone
-    python -m scripts.payoff --further --splits 0 1                       # candidates that the choice does not compare
-    python -m scripts.payoff --noise                                      # labels that no feature predicts
+    python -m scripts.payoff --page                                          # the page alone
+    python -m scripts.payoff --noise                                         # labels that no feature predicts
 
-Adds to ``cells.jsonl``, ``further.jsonl`` and ``noise.jsonl`` in ``payoff/``, in the folder `--docs`. Writes the page
-of all tables, whose findings are in ``docs/payoff.md``, to the file `--tables`. A cell that is in the file is not
-computed again, so the same command goes on after an interruption. Each cell is computed by one process on one thread.
+Adds to ``payoff/cells.jsonl`` and ``payoff/noise.jsonl`` in the folder `--docs`, puts the tables into ``payoff.md``
+there, and prints what its sentences say. A cell that is in the file is not computed again, so the same command goes on
+after an interruption. Each cell is computed by one process on one thread.
 """
 
 from __future__ import annotations
@@ -20,12 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ltr.threads import available_threads
-from scripts._bench import Records, compute_missing
-from scripts.payoff import further, noise
+from scripts._bench import Records, compute_missing, insert
+from scripts.payoff import noise, tables
 from scripts.payoff.cells import BASES, BY_QUERY, INSTALLED, OWN, PAPER, QUERIES, SPLITS, by_rule, compute
-from scripts.payoff.page import KEY, page_of
 from trainers.files import write_atomic
-from trainers.report.page import to_markdown
+
+KEY = ("data", "split", "base")
+"""The fields that tell one cell from another."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,29 +33,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     every = [*PAPER, *INSTALLED, QUERIES]
     parser = argparse.ArgumentParser(description="Measure whether reranking pays off on new data.")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of the cells (default: docs)")
-    tables = Path("runs") / "payoff.md"
-    parser.add_argument("--tables", type=Path, default=tables, help=f"page to write (default: {tables})")
     parser.add_argument("--data", nargs="+", choices=every, default=every, help="data sets (default: all)", metavar="D")
-    parser.add_argument("--splits", nargs="+", type=_split, default=SPLITS, help=f"numbers, or {OWN}", metavar="S")
+    parser.add_argument(
+        "--splits", nargs="+", choices=SPLITS, type=lambda text: text if text == OWN else int(text), default=SPLITS
+    )
     parser.add_argument("--bases", nargs="+", choices=[*BASES], default=[*BASES], help="base rankers (default: all)")
     parser.add_argument("--processes", type=int, default=available_threads(), help="default: number of processors")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--page", action="store_true", help="make the page of the cells that are there")
-    group.add_argument("--further", action="store_true", help="compute further candidates instead of cells")
     group.add_argument("--noise", action="store_true", help="compute choices on noise instead of cells")
     options = parser.parse_args(argv)
     path = options.docs / "payoff" / "cells.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    cells, more = Records(path, KEY), Records(path.with_name("further.jsonl"), KEY[:2])
+    cells = Records(path, KEY)
     noisy = Records(path.with_name("noise.jsonl"), noise.KEY)
     if options.noise:
         wanted = [{"table": table, "seed": seed} for seed in range(noise.FITS) for table in noise.TABLES]
         return 0 if compute_missing(noise.compute, noisy, wanted, options.processes) else 1
-    if options.further:
-        wanted = [
-            {"data": data, "split": n} for n in options.splits if n != OWN for data in options.data if data in PAPER
-        ]
-        return 0 if compute_missing(further.compute, more, wanted, options.processes) else 1
     wanted = [
         {"data": data, "split": split, "base": base}
         for split in options.splits
@@ -73,17 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = sorted(cells.all(), key=lambda c: (order[c["base"]], order[c["data"]], str(c["split"]).zfill(9)))
     if missing:
         write_atomic(path, "".join(json.dumps(cell) + "\n" for cell in found).encode())
-    page = to_markdown(page_of([by_rule(cell) for cell in found], more.all(), noisy.all()), {})
-    options.tables.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(options.tables, page.encode())
-    print(f"{options.tables}: made of {len(found)} cells")
+    found = [by_rule(cell) for cell in found]
+    for name, text in tables.texts(found, noisy.all()).items():
+        insert(options.docs / "payoff.md", name, text)
+    print(*tables.findings(found), sep="\n")
     return 0 if complete else 1
-
-
-def _split(text: str) -> int | str:
-    if text != OWN and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a split is a number >= 0 or {OWN}, got {text!r}")
-    return text if text == OWN else int(text)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from ltr.exact import Limits
 from ltr.metrics import rank_statistic
 from ltr.rankers import ExactRanker, TwoStageRanker
 from trainers.files import Json
-from trainers.report.page import Block, Table, Text
+from trainers.tables import markdown_table
 
 KEY = ("table", "seed")
 """The fields that tell one record from another."""
@@ -55,32 +55,16 @@ def _labels(rng: np.random.Generator) -> NDArray[np.int64]:
     return (rng.random(_ROWS) < _POSITIVES).astype(np.int64)
 
 
-def blocks(records: Sequence[Json]) -> list[Block]:
-    """Return the text and the table of the records."""
-    text = (
-        f"Labels that no feature predicts: {_ROWS} rows, {_FEATURES} features, top 50 of logistic regression, `dcg`. "
-        "The expected gain of every correction is 0. The largest of three estimated gains is above that where a "
-        "correction is chosen, which is why it is shrunk. Where rows of a patient are similar and divided by the inner "
-        "splits, rankers recognise the patients; so the similar rows are found and kept together. "
-        "`python -m scripts.payoff --noise` computes these."
-    )
-    header = ["rows", "fits", "held", "promised", "came", "reranked", "held", "estimated", "promised", "came"]
-    rows = [[table, *_cells(found)] for table in TABLES if (found := [one for one in records if one["table"] == table])]
-    caption = (
-        "Held: share of fits whose 90% interval holds the gain on a new list, of all and of those that rerank. "
-        "Estimated: mean of the chosen gains before they are shrunk. "
-        f"Came: mean over {_NEW_LISTS} new lists a fit, ± standard error."
-    )
-    return [Text(text), Table(header, rows, caption)]
-
-
-def _cells(found: Sequence[Json]) -> list[str]:
-    moved, texts = [one for one in found if one["reranks"]], []
-    for some in (found, moved):
-        held = [one["low"] <= one["first"] <= one["high"] for one in some]
-        came = np.array([one["came"] for one in some])
-        texts += [str(len(some)), f"{np.mean(held):.0%}"]
-        texts += [f"{np.mean([one['gain'] for one in some]):+.3f}"] if some is moved else []
-        texts += [f"{np.mean([one['expected'] for one in some]):+.3f}"]
-        texts += [f"{came.mean():+.3f} ± {came.std(ddof=1) / len(came) ** 0.5:.3f}"]
-    return texts
+def table(records: Sequence[Json]) -> str:
+    """Return the table of the records: what holds, and where it reranks, what is estimated, promised, and comes."""
+    rows = []
+    for name in TABLES:
+        found = [one for one in records if one["table"] == name]
+        if moved := [one for one in found if one["reranks"]]:
+            held = [f"{np.mean([c['low'] <= c['first'] <= c['high'] for c in some]):.0%}" for some in (found, moved)]
+            estimated, promised = (f"{np.mean([one[key] for one in moved]):+.3f}" for key in ("gain", "expected"))
+            came = np.array([one["came"] for one in moved])
+            mean = f"{came.mean():+.3f} ± {came.std(ddof=1) / len(came) ** 0.5:.3f}"
+            rows.append([name, str(len(found)), held[0], str(len(moved)), held[1], estimated, promised, mean])
+    header = ["rows", "fits", "held", "reranked", "held there", "estimated", "promised", "came"]
+    return markdown_table(header, rows, left=1)

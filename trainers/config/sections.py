@@ -645,9 +645,6 @@ class ExactConfig(Section):
     spread: float | None = option(
         None, "how far weights around the base order may spread; the full optimum when left out", gt=0
     )
-    reach: float | None = option(
-        None, "largest weight of a standardised feature, in weights of the base score; no limit when left out", gt=0
-    )
     max_nonzeros: StrictInt | None = option(
         None, "largest number of columns used by base and exact stage together; no limit when left out", ge=1
     )
@@ -728,9 +725,6 @@ class ExactConfig(Section):
         elif self.spread is not None and self.base_score is False:
             rule = "goes with base_score = true, or a column of scores: the weights spread around the base order"
             yield "spread", rule, self.spread
-        if self.reach is not None and not self.choose and self.base_score is False:
-            rule = "goes with choose = true or a base score only: it limits how far the weights correct that"
-            yield "reach", rule, self.reach
         if self.recentre is not None and (self.choose or self.spread is not None):
             rule = "goes with choose = false and no spread only: it moves the best weights of the list"
             yield "recentre", rule, self.recentre
@@ -839,7 +833,7 @@ class CardConfig(Section):
     forbidden: Names = option((), "columns and questions that the card may not have")
     C: float = option(0.0, "price of each question, on the scale of the statistic", ge=0)
     demands: ListDemands = option((), "demands on the training rows that the card must meet, as exact.demands")
-    ties: Literal["average", "lost"] = option(
+    ties: Literal["average", "resolved"] = option(
         "average", "how rows with equal totals count: in random order, or in the worst order"
     )
     horizon: float | None = option(

@@ -159,7 +159,7 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
             on_top = found.get("base") if record["method"] == config.base and bound is None else None
         elif base is not None and scores is not None:
             on_top = context.statistic_on_top(base, scores)
-        ties: Ties = "average" if record["method"] == CARD and config.card.ties == "average" else "resolved"
+        ties: Ties = config.card.ties if record["method"] == CARD else "resolved"
         hits = None if scores is None else context.first_k(scores, ties)
         periods = None if scores is None else context.by_period(scores.test, ties)
         folder = context.run.method(record["method"])

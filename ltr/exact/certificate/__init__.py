@@ -13,26 +13,20 @@ import os
 import time
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.checks import as_float, is_whole
-from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count
-from ltr.exact.constraints import LinearConstraints
-from ltr.exact.demand import Demand
-from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import write_atomic
-from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import RankStatistic
 
 Content = dict[str, Any]
@@ -112,45 +106,6 @@ class Certificate:
         """The hash of the data, see `ltr.verify.data_digest`."""
         return str(self.content["problem"]["sha256"])
 
-    @cached_property
-    def problem(self) -> Problem:
-        """The problem, made from the data in the file."""
-        content = self.content["problem"]
-        if content["kind"] == "card":
-            unit = content.get("unit", 1)
-            X = [[int(v) / unit for v in (row.split() if "unit" in content else row)] for row in content["X"]]
-            names = ("C", "points", "max_nonzeros", "ties", "signs", "groups", "required")
-            options = {name: content[name] for name in names}
-            options["rules"] = [CardRule(**rule) for rule in content.get("rules", ())]
-            options |= {"directions": content.get("directions"), "least_points": content.get("least_points", 1)}
-            options["demands"] = _demands(content, 1)
-            return CardProblem(X, _labels(content), content["statistic"], gain="linear", **options)
-        if content["kind"] == "risk":
-            stated = ("C", "max_nonzeros", "signs", "groups", "required")
-            options = {"free": content.get("free", ()), **{name: content[name] for name in stated}}
-            options["rules"] = [CardRule(**rule) for rule in content.get("rules", ())]
-            options["directions"] = content.get("directions")
-            options["least_points"] = content.get("least_points", 1)
-            options["point_limits"] = np.column_stack([content["least"], content["largest"]])
-            options |= {"intercept_limits": content["intercept"], "weight": content.get("row_weights")}
-            return RiskProblem(content["X"], content["y"], **options)
-        sides = content["constraints"]
-        options = {
-            "C": content["C"],
-            "margin": content["margin"],
-            "constraints": None if sides is None else LinearConstraints(sides["A"], sides["b"]),
-            "max_nonzeros": content["max_nonzeros"],
-            **{name: content[name] for name in ("free", "required", "integer") if name in content},
-        }
-        if content["kind"] == "pairwise":
-            return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
-        options |= {"rank": content["rank"], "qid": content.get("qid")}
-        lists = len({*content.get("qid", [0])})
-        options["demands"] = _demands(content, lists)
-        options["statistic"] = _statistic(content, lists)
-        options["gain"] = "linear" if content["kind"] == "rerank" else np.copy
-        return RerankProblem(content["X"], _labels(content), **options)
-
     def verify(self) -> str:
         """Check everything in exact arithmetic, as ``ltr verify`` does, and return the verdict in words.
 
@@ -192,35 +147,24 @@ def certify(
 ) -> Certificate:
     """Return a certificate of a solution's weights, with a proof of the lowest bound that can be proven within limits.
 
-    The first bound tried is the value itself, up to rounding, whatever the solver claims. Where that takes too many
-    boxes, `certify` tries the claimed bound and others between the value and the trivial bound. Where these fail too,
-    the certificate has no proof: it shows the value and quotes the solver's bound as a claim. Pairs of four
-    observations with opposite differences that matter at the optimum (features that are small whole numbers) are hard:
-    boxes along w·δ = 0 must shrink to the size of the margin, which takes too many of them in three dimensions. No
-    proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
-
-    The certificate of a card (`CardProblem`) has no boxes and takes no time: the checker searches all sets of columns
-    itself, some 30,000 per second of yes/no columns, and far fewer of numbers. It states the solver's bound, or none
-    where there are too many sets.
-
-    The certificate of a risk score (`RiskProblem`) has no proof: the checker computes the loss, and quotes the bound.
-
-    A solution with the status infeasible gets a certificate that no weights satisfy the side constraints and demands.
+    The first bound tried is the value itself, up to rounding; where that takes too many boxes, others between the value
+    and the trivial bound. Where these fail too, or the problem has more than four million pairs, the certificate has no
+    proof: it shows the value and quotes the solver's bound as a claim. So does that of a risk score. That of a card has
+    no boxes: the checker searches all sets of columns itself. A solution with the status infeasible gets a certificate
+    that no weights satisfy the side constraints and demands.
 
     Args:
         problem: a `RerankProblem`, `PairwiseProblem`, `CardProblem` or `RiskProblem`.
         solution: a solution of this problem, from any method.
         max_boxes: largest number of boxes in a partition.
-        max_checks: largest number of checks of a pair in a box that the verifier has to make, a few million per
-            second.
+        max_checks: largest number of checks of a pair in a box for the verifier, which makes a few million a second.
         time_limit: seconds for finding the partition; the best one found in that time is used.
         should_stop: called several times per second; True ends the search for a better partition.
 
     Raises:
         TypeError: the problem is of another type.
-        ValueError: max_boxes or max_checks is below 0, time_limit is not above 0, or the solution has no feasible
-            weights or belongs to another problem; or it says that there are none, which was not proven within the
-            limits; or a registered statistic has lists of several lengths.
+        ValueError: a limit out of range; a solution of another problem, or without feasible weights where that was not
+            proven within the limits; a registered statistic with lists of several lengths.
 
     Examples:
         >>> from ltr.exact.solve import solve
@@ -371,31 +315,6 @@ def _known_name(name: str, lengths: list[int]) -> str:
             raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {name}") from None
         return str(RankStatistic.from_weights(RankStatistic.parse(name).weights(lengths[0])))
     return name
-
-
-def _demands(content: Content, lists: int) -> list[Demand]:
-    """Return the demands that a file states."""
-    return [
-        Demand(_statistic(of, lists), of["at_least"], _labels(of), ties="lost" if of.get("ties_lost") else None)
-        for of in content.get("demands", [])
-    ]
-
-
-def _labels(stated: Content) -> ArrayLike:
-    """Return the labels that a file states."""
-    if "time" in stated:
-        return survival_labels(stated["time"], stated["event"])
-    if "outcome" in stated:
-        return uplift_labels(stated["outcome"], stated["treatment"])
-    labels: ArrayLike = stated["y"] if "y" in stated else stated["gains"]
-    return labels
-
-
-def _statistic(stated: Content, lists: int) -> str:
-    """Return the statistic that a file states, where auc is the sum of ranks unless it is of the kind "rerank"."""
-    text = str(stated["statistic"])
-    labels = lists == 1 and {*stated.get("gains", ())} == {0.0, 1.0}
-    return "wrs" if labels and RankStatistic.parse(text).name == "auc" else text
 
 
 def _number(number: float | None) -> float:

@@ -31,7 +31,6 @@ __all__ = [
     "LocalSearch",
     "SearchBeside",
     "load_search",
-    "real_value",
     "search_instead",
     "search_locally",
     "search_without_demands",
@@ -207,28 +206,6 @@ class SearchBeside:
         self._stopping = True
         if self._pool is not None:
             self._pool.shutdown(wait=True)
-
-
-def real_value(state: SolveState) -> float:
-    """Return the value of good real weights, at least that of a state's whole numbers, from which they are searched.
-
-    Where the number of non-zero weights is limited, they are those of the same columns.
-    """
-    from ltr.exact.local_search.search import local_search
-
-    problem, w = state.problem, state.weights
-    columns = np.arange(problem.d) if problem.max_nonzeros is None else np.flatnonzero((w != 0) | ~problem.counted)
-    if len(columns) == 0:
-        return state.value
-    signs = np.sign(w[list(problem.required)])
-    found = local_search(
-        _with_signs(_of_columns(problem.real, columns), signs),
-        seed=state.limits.seed,
-        starts=[w[columns] / problem.reach],
-        restarts=tuning.COMPARED_RESTARTS,
-        time_limit=min(tuning.COMPARED_SECONDS, tuning.COMPARED_SHARE * state.limits.time_limit),
-    )
-    return max(found.value, state.value)
 
 
 def _search_real(

@@ -50,7 +50,7 @@ from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.scip.base import Constraints, Guard, Result, ScipSolution, linear, objective_unit, side_rows
 from ltr.exact.scip.constraints import ScipConstraints
-from ltr.exact.scip.solver import STATUS, Constraint, attempt, configure, optimize
+from ltr.exact.scip.solver import FEASTOL, STATUS, Constraint, attempt, configure, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, Interrupts, SolveState
 from ltr.exact.weight_space.search import Proof
@@ -59,9 +59,7 @@ from ltr.exact.weight_space.supports import supports_of
 
 Node: TypeAlias = Any  # pyscipopt has no types of its own
 
-_SLACK = 4e-9  # added to bounds that SCIP compares within _EPSILON
-_EPSILON = 1e-9
-_OUTWARD = 1e-9  # SCIP's tolerance of feasibility, by which bounds of nodes are widened
+_SLACK = 4 * FEASTOL  # added to bounds that SCIP compares within its tolerance
 _FIRST_CHOICE = 1_000_000  # priority above those of SCIP's own node selectors
 
 
@@ -196,7 +194,7 @@ class Host:
     # --- the model ---------------------------------------------------------------------------------------------
 
     def _configure(self) -> None:
-        configure(self.model, self.state.limits, _EPSILON)
+        configure(self.model, self.state.limits)
         parameters: dict[str, Any] = {
             "misc/scaleobj": False,
             "misc/catchctrlc": False,  # `Interrupts` notes it, also while the search runs
@@ -334,7 +332,7 @@ class Handler(Constraint):
         theta = self.host.unit * float(self.model.getSolVal(solution, self.theta))
         problem = self.host.state.problem
         value = problem.evaluate(w)
-        return problem.feasible(w) and theta <= value + _EPSILON * max(self.host.unit, abs(value))
+        return problem.feasible(w) and theta <= value + FEASTOL * max(self.host.unit, abs(value))
 
     def _searched(self) -> bool:
         """Search the current node, unless that is done; return whether all of it is closed."""
@@ -381,8 +379,8 @@ class Handler(Constraint):
         """Return the boxes of a region within the bounds of the current node, rounded outwards."""
         low, high = self._bounds()
         d, boxes = len(low), region.boxes.rows(slice(None))
-        np.maximum(boxes.low[:, :d], low - _OUTWARD, out=boxes.low[:, :d])
-        np.minimum(boxes.high[:, :d], high + _OUTWARD, out=boxes.high[:, :d])
+        np.maximum(boxes.low[:, :d], low - FEASTOL, out=boxes.low[:, :d])
+        np.minimum(boxes.high[:, :d], high + FEASTOL, out=boxes.high[:, :d])
         kept = (boxes.low <= boxes.high).all(axis=1)
         return dataclasses.replace(region, boxes=boxes.rows(np.flatnonzero(kept)))
 

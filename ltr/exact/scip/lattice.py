@@ -43,13 +43,12 @@ from ltr.exact.risk import RiskProblem
 from ltr.exact.risk_sets import search_sets, work_of
 from ltr.exact.risk_starts import offer_starts, polish
 from ltr.exact.scip.base import Constraints, Expression, Guard, ScipEvent, ScipSolution, Variable
-from ltr.exact.scip.solver import STATUS, attempt, configure, optimize
+from ltr.exact.scip.solver import FEASTOL, STATUS, attempt, configure, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
 
 NO_CARD = "no card meets the limits and rules"
 
-_TOLERANCE = 1e-9  # SCIP's, of feasibility, of reduced costs and of equal numbers
 _ROUNDING = 1e-13  # room in the constant of a tangent, relative to the size of its terms
 _ROUNDS = 4  # tangents at a node other than the root
 _WORTHWHILE = 0.02  # violation of a tangent that is added at such a node, as a share of what is left to prove
@@ -111,7 +110,7 @@ def margin_of(problem: RiskProblem) -> float:
     sizes = np.maximum(-problem.least, problem.largest)
     terms = (1.0 + np.abs(problem.X).max(axis=0)) * sizes
     intercept = max(abs(end) for end in problem.intercepts)
-    return 4 * _TOLERANCE * (1.0 + problem.C * problem.d + intercept + float(terms.sum()))
+    return 4 * FEASTOL * (1.0 + problem.C * problem.d + intercept + float(terms.sum()))
 
 
 class Host:
@@ -206,7 +205,7 @@ class Host:
             self.model.addCons(terms <= most, name=f"{name}_most")
 
     def _configure(self) -> None:
-        configure(self.model, self.state.limits, _TOLERANCE)
+        configure(self.model, self.state.limits)
         self.model.setPresolve(SCIP_PARAMSETTING.OFF)
         self.model.setHeuristics(SCIP_PARAMSETTING.OFF)
         parameters = {

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,12 +26,10 @@ from typing import Any
 import numpy as np
 from pyscipopt import (
     SCIP_EVENTTYPE,
-    SCIP_HEURTIMING,
     SCIP_PARAMSETTING,
     SCIP_RESULT,
     Conshdlr,
     Eventhdlr,
-    Heur,
 )
 
 from ltr.exact.largest_margin import deepest
@@ -80,20 +77,21 @@ STATUS: dict[str, Status | None] = {
 LONGEST_SEARCH = 2.0
 """Longest time for the first local search, in seconds."""
 
+FEASTOL = 1e-9
+"""SCIP's tolerance of feasibility, of reduced costs and of equal numbers, see the module docstring."""
+
 _SUPPORT = 1e-9
 _BLUR = 1e-7  # error that a weight found by SCIP may have where it meets the margin exactly
-_SHARE = 0.1  # share of the solving time for the heuristic
 _INFINITE = 1e19
-_LONGEST_REPAIR = 1.0  # seconds
 _LEAST_MARGIN = 1e-8  # smallest margin, relative to the largest difference
 
 
-def configure(model: Model, limits: Limits, feastol: float) -> None:
+def configure(model: Model, limits: Limits) -> None:
     """Set the tolerances, the seed and all limits but time, and turn off the separators."""
     parameters = {
-        "numerics/feastol": feastol,
-        "numerics/dualfeastol": min(feastol, 1e-7),
-        "numerics/epsilon": min(feastol, 1e-9),
+        "numerics/feastol": FEASTOL,
+        "numerics/dualfeastol": FEASTOL,
+        "numerics/epsilon": FEASTOL,
         "timing/clocktype": 2,  # wall clock
         "randomization/randomseedshift": int(limits.seed),
         "randomization/permutationseed": int(limits.seed),
@@ -135,22 +133,16 @@ class ScipSolver:
 
     Attributes:
         formulation: the model.
-        feastol: SCIP's feasibility tolerance.
         local_search: share of the time limit given to the local search, 2 seconds at most; 0 skips it.
-        rounding: evaluate the weights of LP relaxations while SCIP runs.
 
     Raises:
         ValueError: a field out of range.
     """
 
     formulation: type[Formulation]
-    feastol: float = 1e-9
     local_search: float = 0.1
-    rounding: bool = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.feastol <= 1e-6:
-            raise ValueError(f"feastol must be above 0 and at most 1e-6, got {self.feastol!r}")
         if not 0 <= self.local_search < 1:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
 
@@ -187,14 +179,11 @@ class ScipSolver:
 
     def _search(self, formulation: Formulation, state: SolveState) -> Ending:
         model = formulation.model
-        configure(model, state.limits, self.feastol)
+        configure(model, state.limits)
         model.setHeuristics(SCIP_PARAMSETTING.FAST)  # the local search leaves the slow ones little to find
         # signals belong to the main thread
         model.setParam("misc/catchctrlc", threading.current_thread() is threading.main_thread())
         model.includeEventhdlr(Watcher(formulation, state), "watcher", "incumbents and bounds")
-        if self.rounding:
-            about = ("rounding_weights", "evaluates the weights of the relaxation", "w")
-            model.includeHeur(Rounding(formulation, state), *about, timingmask=SCIP_HEURTIMING.AFTERLPNODE)
         if np.isfinite(state.value):
             values = formulation.complete(state.weights)
             if values is not None:
@@ -212,13 +201,6 @@ class ScipSolver:
             return Ending(Status.INEXACT, f"SCIP gave up with status {claim!r}, although the problem is bounded")
         for solution in formulation.model.getSols():
             offer_solution(formulation, state, solution)
-        if (
-            status in (Status.OPTIMAL, Status.GAP_LIMIT)
-            and formulation.exact
-            and not (state.closed() or state.gap <= state.limits.gap)
-        ):
-            # SCIP's best weights win only within its tolerance: look near them for weights that do win
-            search_locally(state, _LONGEST_REPAIR)
         notes = [_margin_note(state.problem)]
         if not formulation.exact:
             kind = f"weights without score differences strictly between 0 and {state.problem.margin:g}"
@@ -273,13 +255,11 @@ def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSo
             state.offer(middle)
 
 
-def add_solution(model: Model, values: Assignment, heuristic: Heur | None = None) -> bool:
-    """Hand a full assignment to SCIP, before or while it solves; return whether SCIP found it feasible and kept it."""
-    solution = model.createOrigSol(heuristic)  # presolve may have replaced variables of the model
+def add_solution(model: Model, values: Assignment) -> bool:
+    """Hand a full assignment to SCIP before it solves; return whether SCIP found it feasible and kept it."""
+    solution = model.createOrigSol()
     for variable, value in values:
         model.setSolVal(solution, variable, value)
-    if heuristic is not None:
-        return bool(model.trySol(solution, printreason=False))
     if not model.checkSol(solution, printreason=False, original=True):
         model.freeSol(solution)
         return False
@@ -343,33 +323,3 @@ class Watcher(Eventhdlr):
             self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)
         if self.state.stop_requested():
             interrupt(self.model)
-
-
-class Rounding(Heur):
-    """Evaluates the weights of the LP relaxation, and hands the best weights known to SCIP in full."""
-
-    def __init__(self, formulation: Formulation, state: SolveState) -> None:
-        self.formulation, self.state = formulation, state
-        self._spent, self._since = 0.0, time.monotonic()
-        self._refused = -math.inf
-
-    def heurexec(self, heurtiming: int, nodeinfeasible: bool) -> dict[str, Any]:
-        """Run once, unless the share of time is used up."""
-        now = time.monotonic()
-        if nodeinfeasible or self._spent > _SHARE * (now - self._since) + 0.01:
-            return {"result": SCIP_RESULT.DIDNOTRUN}
-        found = self.formulation.guard.run(self.model, self._try, default=False)
-        self._spent += time.monotonic() - now
-        return {"result": SCIP_RESULT.FOUNDSOL if found else SCIP_RESULT.DIDNOTFIND}
-
-    def _try(self) -> bool:
-        self.state.offer(np.clip([self.model.getSolVal(None, v) for v in self.formulation.w], -1.0, 1.0))
-        best = self.state.value
-        primal = self.formulation.unit * float(self.model.getPrimalbound())
-        if best <= max(primal, self._refused) + 1e-9 * max(self.formulation.unit, abs(best)):
-            return False
-        values = self.formulation.complete(self.state.weights)
-        if values is not None and add_solution(self.model, values, self):
-            return True
-        self._refused = best
-        return False

@@ -1,0 +1,195 @@
+"""The tables and findings of `docs/payoff.md`, made of the cells alone.
+
+A *gain* is the difference between two rankers on the test set of one split, in percent of the base's value there. A
+difference is *shown* where the paired t-test over the splits of a data set has p <= 0.05. Splits of one data set share
+rows, so that this test finds losses and gains more readily than it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.metrics.comparison import compare
+from scripts.payoff import noise
+from scripts.payoff.cells import BASE, CHOSEN, FULL, INSTALLED, PAPER, QUERIES, TIMED
+from trainers.files import Json
+from trainers.report.paired import ALPHA, FEWEST_SPLITS, paired
+from trainers.report.wording import ABSENT, listed, p_equals, percent, share
+from trainers.tables import markdown_table
+
+FloatArray = NDArray[np.float64]
+
+TITLES = {
+    "logistic_regression": "logistic regression",
+    "rankboost": "RankBoost",
+    "gradient_boosting": "gradient boosting",
+    "ranknet_mlp": "network",
+}
+_GROUPS = {"the paper's data": PAPER, "tables of installed packages": INSTALLED}
+_LEAST = 0.3  # percent; a smaller loss is not named
+_FEWEST_DATA = 6  # for a signed-rank test over data sets
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Gains in percent of the base over cells: their mean, its standard error, and the p value of the paired t-test."""
+
+    values: FloatArray
+
+    @property
+    def mean(self) -> float:
+        """The mean; NaN without a value."""
+        return float(self.values.mean()) if len(self.values) else float("nan")
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; NaN for a single value."""
+        return float(self.values.std(ddof=1) / len(self.values) ** 0.5) if len(self.values) > 1 else float("nan")
+
+    @property
+    def p(self) -> float:
+        """The p value of the paired t-test, two-sided; NaN with too few values."""
+        return paired(self.values, np.zeros(len(self.values)), overlap=0.0, fewest=FEWEST_SPLITS).p
+
+    def shown(self, sign: int) -> bool:
+        """Whether the mean is shown to be above 0 (`sign` 1) or below 0 (-1)."""
+        return self.p <= ALPHA and sign * self.mean > 0
+
+    def __str__(self) -> str:
+        return f"{percent(self.mean)} ± {self.error:.2f}" if self.error == self.error else percent(self.mean)
+
+
+def gains(cells: Iterable[Json], name: str = CHOSEN) -> Gains:
+    """Return the gains on the test sets of a ranker, or of the "oracle", the best of all there."""
+    found = []
+    for cell in cells:
+        values = cell["test"]
+        best = max(values.values()) if name == "oracle" else values[name]
+        difference = 100 * (best - values[BASE]) / abs(values[BASE])
+        found.append(difference if abs(difference) > _ROUNDING else 0.0)
+    return Gains(np.array(found, dtype=np.float64))
+
+
+def texts(cells: Sequence[Json], noisy: Sequence[Json]) -> dict[str, str]:
+    """Return the tables of the page by name."""
+    single, by_query = ([c for c in cells if (c["data"] == QUERIES) == lists] for lists in (False, True))
+    groups = {name: [c for c in single if c["data"] in group] for name, group in _GROUPS.items()}
+    return {
+        "payoff-bases": markdown_table(
+            ["base", "chosen - base", "p", "over tables, p", "reranks", "full - base", "oracle - base"],
+            [[TITLES[base], *_base_row(own)] for base, own in _by_base(single)],
+            left=1,
+        ),
+        "payoff-data": markdown_table(
+            ["data", *(TITLES[base] for base, _ in _by_base(single))],
+            [[name, *(str(gains(part)) for _, part in _by_base(own))] for name, own in groups.items() if own],
+            left=1,
+        ),
+        "payoff-queries": markdown_table(
+            ["base", "chosen - base", "p", "reranks", "full - base"],
+            [
+                [TITLES[base], str(gains(own)), _p(gains(own).p), _reranks(own), str(gains(own, FULL))]
+                for base, own in _by_base(by_query)
+            ],
+            left=1,
+        ),
+        "payoff-promises": markdown_table(
+            ["base", "reranked", "held", "promised", "came"],
+            [[name, *_promise_row(own)] for name, own in [*_titled(cells), ("all", list(cells))]],
+            left=1,
+        ),
+        "payoff-noise": noise.table(noisy),
+    }
+
+
+def _by_base(cells: Sequence[Json]) -> Iterator[tuple[str, list[Json]]]:
+    for base in TITLES:
+        if own := [cell for cell in cells if cell["base"] == base]:
+            yield base, own
+
+
+def _titled(cells: Sequence[Json]) -> list[tuple[str, list[Json]]]:
+    return [(TITLES[base], own) for base, own in _by_base(cells)]
+
+
+def _by_data(cells: Sequence[Json]) -> dict[str, list[Json]]:
+    names = (data for data in (*PAPER, *INSTALLED))
+    return {data: own for data in names if (own := [cell for cell in cells if cell["data"] == data])}
+
+
+def _p(value: float) -> str:
+    return p_equals(value).removeprefix("p ").removeprefix("= ") if value == value else ABSENT
+
+
+def _reranked(cells: Sequence[Json]) -> list[Json]:
+    return [cell for cell in cells if cell["choice"]["chosen"] != BASE]
+
+
+def _reranks(cells: Sequence[Json]) -> str:
+    return share(len(_reranked(cells)) / len(cells))
+
+
+def _base_row(cells: Sequence[Json]) -> list[str]:
+    chosen, means = gains(cells), np.array([gains(own).mean for own in _by_data(cells).values()])
+    over = float("nan")
+    if len(means) >= _FEWEST_DATA:
+        over = compare(100 + means, np.full(len(means), 100.0), resamples=99).p_wilcoxon
+    oracle = percent(gains(cells, "oracle").mean)
+    return [str(chosen), _p(chosen.p), _p(over), _reranks(cells), str(gains(cells, FULL)), oracle]
+
+
+def _came(cell: Json) -> float:
+    return float(cell["test"][CHOSEN] - cell["test"][BASE])
+
+
+def held(cells: Sequence[Json]) -> float:
+    """Return the share of cells whose gain is within the promised interval; NaN without cells."""
+    inside = [c["choice"]["low"] - _ROUNDING <= _came(c) <= c["choice"]["high"] + _ROUNDING for c in cells]
+    return float(np.mean(inside)) if inside else float("nan")
+
+
+def _promise_row(cells: Sequence[Json]) -> list[str]:
+    moved = _reranked(cells)
+    if not moved:
+        return [f"0 of {len(cells)}", *[ABSENT] * 3]
+    means = (np.mean([c["choice"]["expected"] for c in moved]), np.mean([_came(c) for c in moved]))
+    return [f"{len(moved)} of {len(cells)}", share(held(moved)), *(f"{mean:+.3f}" for mean in means)]
+
+
+def findings(cells: Sequence[Json]) -> Iterator[str]:
+    """Yield what the sentences of the page say, line by line: where rankers gain and lose, and what choosing costs."""
+    for title, own in _titled([cell for cell in cells if cell["data"] != QUERIES]):
+        found = {name: {data: gains(c, name) for data, c in _by_data(own).items()} for name in (CHOSEN, FULL)}
+        for name, by_data in found.items():
+            for verb, sign in (("gain", 1), ("lose", -1)):
+                shown = [f"{data} ({one})" for data, one in by_data.items() if one.shown(sign)]
+                yield f"{title}: {name} is shown to {verb} on {listed(shown) if shown else 'no table'}"
+        low = [
+            f"{data} ({one})"
+            for data, one in found[CHOSEN].items()
+            if one.mean < -max(_LEAST, one.error) and not one.shown(-1)
+        ]
+        yield f"{title}: chosen is below 0 by more than a standard error on {listed(low) if low else 'no table'}"
+        both = [(found[CHOSEN][data].mean, one.mean) for data, one in found[FULL].items() if one.shown(1)]
+        if both:
+            kept, whole = np.sum(both, axis=0)
+            yield f"{title}: where full gains, chosen has {share(kept / whole)} of its gain"
+        fixed = [name for name in own[0]["test"] if name not in (BASE, CHOSEN, FULL)]
+        best = max(fixed, key=lambda name: gains(own, name).mean)
+        worst, loss = min(((data, gains(c, best)) for data, c in _by_data(own).items()), key=lambda one: one[1].mean)
+        yield f"{title}: fixed beforehand, {best} is best, {percent(gains(own, best).mean)}; least on {worst}, {loss}"
+        if (oracle := gains(own, "oracle").mean) > 0:
+            yield f"{title}: of the oracle's gain chosen has {share(gains(own).mean / oracle)}"
+    for title, own in [*_titled(cells), ("all", list(cells))]:
+        ratios = (
+            np.array([c["seconds"][CHOSEN] / max(c["seconds"][name], 1e-3) for c in own]) for name in (TIMED, FULL)
+        )
+        one, full = (f"{np.median(ratio):.1f} times, at most {ratio.max():.1f}" for ratio in ratios)
+        median = np.median([c["seconds"][CHOSEN] for c in own])
+        yield f"{title}: choosing takes {median:.1f} s, {one} that of {TIMED}, {full} that of {FULL}"
+    yield f"all: the interval held in {share(held(cells))} of {len(cells)} pairs"
