@@ -283,26 +283,6 @@ def put(column, rows, value):
     return damage
 
 
-def text(change):
-    """A damage to the text of the file."""
-
-    def damage(table):
-        file = io.StringIO()
-        table.to_csv(file, index=False)
-        return change(file.getvalue())
-
-    return damage
-
-
-def lines(at, change):
-    def damage(content):
-        rows = content.split("\n")
-        rows[at] = change(rows[at])
-        return "\n".join(rows)
-
-    return text(damage)
-
-
 CITIES = [f"city {k % 150}" for k in range(400)]
 DAMAGES = {
     # name: (damage, roles, all problems, whether the lines that are named solve everything)
@@ -357,33 +337,6 @@ DAMAGES = {
         True,
     ),
     "infinite": (put("educ", [5], np.inf), {}, ["column 'educ' must hold finite numbers, got inf in row 6"], True),
-    "a name twice": (
-        lines(0, lambda line: line.replace("educ", "age")),
-        {},
-        ["column names must differ, got 'age' for columns 4 and 8; rename one of them in the first line"],
-        False,
-    ),
-    "no names": (
-        text(lambda content: content.partition("\n")[2]),
-        {},
-        [
-            "every column needs a name, got '' for column 11; name it in the first line",
-            "no label column 'affair'; the file has P",
-        ],
-        False,
-    ),
-    "long rows": (
-        lines(3, lambda line: line.replace("USA", "USA, Ohio")),
-        {},
-        ["line 4 has 14 fields, the header 13; mend these lines"],
-        False,
-    ),
-    "short rows": (
-        lines(5, lambda line: line.rpartition(",")[0]),
-        {},
-        ["line 6 has 12 fields, the header 13; mend these lines", "labels must not be missing, got none in row 5"],
-        False,
-    ),
     "nothing to learn from": (
         lambda t: t[["person", "number", "country", "affair"]],
         {},
